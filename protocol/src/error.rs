@@ -1,0 +1,160 @@
+//! The error table: one row for each reason, frozen as part of the contract.
+//!
+//! `data.reason` is the contract, the code groups by area, the message is for people.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal, $retry:literal, $hint:literal;)*) => {
+        /// Why something failed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[$doc])* #[doc = $hint] $name,)*
+        }
+
+        impl Reason {
+            /// Every reason, by code.
+            pub const ALL: &'static [Reason] = &[$(Reason::$name),*];
+
+            /// The JSON-RPC code.
+            pub fn code(self) -> i32 {
+                match self { $(Reason::$name => $code,)* }
+            }
+            /// The stable string in `data.reason`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Reason::$name => $text,)* }
+            }
+            /// Whether the same call may succeed later.
+            pub fn retryable(self) -> bool {
+                match self { $(Reason::$name => $retry,)* }
+            }
+            /// The way out, for people.
+            pub fn hint(self) -> &'static str {
+                match self { $(Reason::$name => $hint,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    ParseError = -32700, "parse_error", false, "send one JSON value per message";
+    InvalidRequest = -32600, "invalid_request", false, "send a JSON-RPC 2.0 request object or a batch of them";
+    MethodNotFound = -32601, "method_not_found", false, "call rpc.discover for the methods there are";
+    InvalidParams = -32602, "invalid_params", false, "see the method's schema in rpc.discover";
+    Internal = -32603, "internal", true, "see the daemon's log; cairn status names it";
+    Cancelled = -32800, "cancelled", true, "the call was cancelled by its client";
+    Overloaded = 1001, "overloaded", true, "wait retryAfterMs, then send again; initialize tells the limits";
+    NotInitialized = 1002, "not_initialized", false, "send initialize first, alone";
+    AlreadyInitialized = 1003, "already_initialized", false, "initialize is sent once per connection";
+    IncompatibleVersion = 1004, "incompatible_version", false, "update the older side";
+    TooLarge = 1005, "too_large", false, "send less; initialize tells the limits";
+    ShuttingDown = 1006, "shutting_down", true, "connect again in a moment";
+    DiskFull = 1007, "disk_full", true, "make room on the disk that holds the data folder, then try again";
+    StorageFailed = 1008, "storage_failed", true, "see the daemon's log for the file and the cause";
+    NotSupported = 1009, "not_supported", false, "this build does not have it yet";
+    PathNotFound = 2001, "path_not_found", false, "check the path; it must exist";
+    PathOutsideRoots = 2002, "path_outside_roots", false, "declare the folder first with index.addRoot";
+    PathBlocked = 2003, "path_blocked", false, "the path is protected by safety.sandbox_blocked_paths in the user's config";
+    NotADirectory = 2004, "not_a_directory", false, "name a folder";
+    NotAFile = 2005, "not_a_file", false, "name a regular file";
+    PathUnreadable = 2006, "path_unreadable", true, "check the permissions of the path";
+    RootNotFound = 3001, "root_not_found", false, "index.list names the declared roots";
+    RootAmbiguous = 3002, "root_ambiguous", false, "several roots are declared: name one";
+    BadPattern = 3003, "bad_pattern", false, "check the regular expression or glob; without isRegex the text is taken as it is";
+    IndexFailed = 3004, "index_failed", true, "index.status tells what failed; index.rebuild starts again";
+    NoRoots = 3005, "no_roots", false, "declare a root with index.addRoot";
+    SessionNotFound = 4001, "session_not_found", false, "session.list names the sessions";
+    SessionBusy = 4002, "session_busy", true, "wait for its run to end, or abort it";
+    RequestConflict = 4003, "request_conflict", false, "the same requestId was used with other content: take a fresh one";
+    AfterBeyondHead = 4004, "after_beyond_head", false, "the session has no such record yet; subscribe from headSeq or below";
+    Gone = 4005, "gone", false, "these records are no longer kept; start from oldestSeq";
+    SubscriptionNotFound = 4006, "subscription_not_found", false, "it ended or belongs to another connection";
+    NotResumable = 4007, "not_resumable", false, "only interrupted sessions can be resumed";
+    BlobNotFound = 4008, "blob_not_found", false, "it was deleted with its session, or never stored";
+    BadTrace = 4009, "bad_trace", false, "import takes the JSONL text that trace.export makes";
+    UnknownTool = 5001, "unknown_tool", false, "tool.list names the tools";
+    ToolDenied = 5002, "tool_denied", false, "the policy does not allow it; the message names the rule";
+    ToolFailed = 5003, "tool_failed", true, "see the message";
+    ToolTimedOut = 5004, "tool_timed_out", true, "ask for less, or raise the tool's time limit";
+    AuditFailed = 5005, "audit_failed", true, "nothing was done because it could not be recorded; see the daemon's log";
+    NetworkDenied = 5006, "network_denied", false, "set policy.network to allow it";
+    BadUrl = 6001, "bad_url", false, "use https, ssh, git or file URLs; nothing may begin with '-'";
+    CloneFailed = 6002, "clone_failed", true, "see git's own words in the message";
+    AuthenticationRequired = 6003, "authentication_required", false, "set up git credentials or an SSH key for that host; Cairn never prompts";
+    DestinationExists = 6004, "destination_exists", false, "choose another dest";
+    GitFailed = 6005, "git_failed", true, "see the message";
+    Unauthorized = 8001, "unauthorized", false, "send the token of the file that daemon.json names, as 'Authorization: Bearer <token>'";
+    OriginDenied = 8002, "origin_denied", false, "browsers may connect from allowed origins only (listen.allowedOrigins)";
+    HostDenied = 8003, "host_denied", false, "connect by the loopback address or an allowed host name (listen.allowedHosts)";
+}
+
+/// `error.data` of every failed call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorData {
+    /// Stable string; the contract.
+    pub reason: String,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// The way out.
+    pub hint: String,
+    /// When to try again, for `overloaded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// Further facts: the versions of both sides, `oldestSeq`, the path of a wrong field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
+}
+
+/// A failure as it crosses rooms: a reason and a message that names the thing.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// Why.
+    pub reason: Reason,
+    /// For people: lower case, names the object, no full stop.
+    pub message: String,
+    /// Further facts for `data.details`.
+    pub details: Option<serde_json::Value>,
+}
+
+impl Failure {
+    /// A failure for `reason`.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), details: None }
+    }
+
+    /// The same with further facts.
+    pub fn with_details(mut self, details: serde_json::Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// The `error.data` of this failure.
+    pub fn data(&self) -> ErrorData {
+        ErrorData {
+            reason: self.reason.as_str().into(),
+            retryable: self.reason.retryable(),
+            hint: self.reason.hint().into(),
+            retry_after_ms: (self.reason == Reason::Overloaded).then_some(250),
+            details: self.details.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_reasons_are_unique_and_outside_the_reserved_range() {
+        let mut codes = std::collections::HashSet::new();
+        let mut names = std::collections::HashSet::new();
+        for r in Reason::ALL {
+            assert!(codes.insert(r.code()), "{r:?}");
+            assert!(names.insert(r.as_str()), "{r:?}");
+            assert!(r.code() > 0 || r.code() >= -32700 && r.code() <= -32600 || r.code() == -32800, "{r:?}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The wire contract of Cairn: every type a client must know, and nothing that moves them.
+//!
+//! Fields are camelCase, tags of unions are snake_case under `type`. Times are RFC 3339 with milliseconds.
+//! Lines are 1-based and inclusive. Everything here is plain data; `rpc` names methods and frames and is for
+//! `api`, `transport` and `client-sdk` alone.
+
+pub mod command;
+pub mod content;
+pub mod daemon;
+pub mod envelope;
+pub mod error;
+pub mod event;
+pub mod explore;
+pub mod git;
+pub mod id;
+pub mod index;
+pub mod location;
+pub mod rpc;
+pub mod search;
+pub mod session;
+pub mod time;
+pub mod tool;
+pub mod trace;
+
+/// The protocol versions this build speaks, best first.
+pub const PROTOCOL_VERSIONS: &[&str] = &["1"];

@@ -1,0 +1,74 @@
+//! Tools as clients see them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::SessionId;
+
+/// A registered tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolInfo {
+    /// Its name.
+    pub name: String,
+    /// One paragraph.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: serde_json::Value,
+    /// True when it changes nothing outside Cairn's own state.
+    pub read_only: bool,
+    /// True when it uses the network.
+    pub network: bool,
+}
+
+/// Parameters of `tool.call`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolCallParams {
+    /// The session it is recorded in.
+    pub session_id: SessionId,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    #[serde(default)]
+    pub arguments: serde_json::Value,
+}
+
+/// A tool's result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// Whether it did what was asked.
+    pub ok: bool,
+    /// The output; `null` on failure.
+    pub output: serde_json::Value,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolFailure>,
+    /// What `output` is and what was cut.
+    pub meta: ToolMeta,
+}
+
+/// Why a tool call failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolFailure {
+    /// Stable reason, as in the error table.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// Whether the same again may succeed.
+    pub retryable: bool,
+}
+
+/// About a tool's output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolMeta {
+    /// The type of `output`.
+    pub tag: String,
+    /// True when it was cut at a limit.
+    pub truncated: bool,
+    /// Milliseconds.
+    pub millis: u64,
+}

@@ -1,0 +1,151 @@
+//! Traces: a session's log as a thing to list, read and take away.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{envelope::Envelope, id::SessionId, time::Timestamp};
+
+/// Parameters of `trace.get`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TraceGetParams {
+    /// The session's id.
+    pub trace_id: SessionId,
+    /// Records after this one.
+    #[serde(default)]
+    pub after: u64,
+    /// Records wanted, at most 500.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Answer of `trace.get`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TracePage {
+    /// The records.
+    pub data: Vec<Envelope>,
+    /// Pass as `after` for the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<u64>,
+}
+
+/// Parameters of `trace.export`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TraceExportParams {
+    /// The session's id.
+    pub trace_id: SessionId,
+    /// Where to go on, from `nextCursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// One part of an export: JSONL text. The parts in order are the whole file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TraceExportPart {
+    /// Lines, each one JSON object: first a header, then the records.
+    pub jsonl: String,
+    /// Cursor of the next part; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Parameters of `trace.import`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TraceImportParams {
+    /// A whole export.
+    pub jsonl: String,
+}
+
+/// First line of an export.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TraceHeader {
+    /// Always `cairn-trace`.
+    pub format: String,
+    /// Version of the form: 1.
+    pub version: u32,
+    /// The session.
+    pub session: crate::session::Session,
+    /// When it was exported.
+    pub exported_at: Timestamp,
+}
+
+/// Parameters of `trace.blob`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BlobParams {
+    /// SHA-256, hex.
+    pub sha256: String,
+    /// First byte.
+    #[serde(default)]
+    pub offset: u64,
+    /// Bytes wanted, at most 256 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// Part of a blob; blobs are UTF-8 JSON and parts end between characters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlobPart {
+    /// The text.
+    pub text: String,
+    /// Bytes of the whole.
+    pub size: u64,
+    /// Offset of the next part; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u64>,
+}
+
+/// Parameters of `audit.query`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AuditQueryParams {
+    /// Only this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// Only this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Entries after this one.
+    #[serde(default)]
+    pub after: u64,
+    /// Entries wanted, at most 500.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// One entry of the audit: written before the action, completed after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditEntry {
+    /// Position.
+    pub id: u64,
+    /// When it was asked for.
+    pub ts: Timestamp,
+    /// The session.
+    pub session_id: SessionId,
+    /// The tool.
+    pub tool: String,
+    /// SHA-256 (hex) of the arguments' JSON.
+    pub args_digest: String,
+    /// `allow` or `deny`.
+    pub decision: String,
+    /// The rule that decided.
+    pub rule: String,
+    /// Milliseconds it took; absent when it was denied or cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub millis: Option<u64>,
+    /// `ok`, or the reason of the failure; absent when it was denied or cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// Exit code, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Whether the output was cut.
+    pub truncated: bool,
+}
