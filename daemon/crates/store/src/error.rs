@@ -1,0 +1,96 @@
+//! What can go wrong with a database.
+
+use std::path::PathBuf;
+
+use cairn_protocol::error::{Failure, Reason};
+use rusqlite::ErrorCode;
+
+/// A failed database operation.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database was written by a newer build.
+    #[error(
+        "database {path} has version {found}, this build reads up to {known}: use a newer cairn, or move the file away"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version this build knows.
+        known: u32,
+    },
+    /// No room on the disk.
+    #[error("no room left on the disk: {0}")]
+    DiskFull(String),
+    /// The file is damaged or not a database.
+    #[error("database is damaged: {0}")]
+    Corrupt(String),
+    /// The writer has ended.
+    #[error("the database's writer has stopped")]
+    Closed,
+    /// The writer's queue is full.
+    #[error("the database's queue is full")]
+    Busy,
+    /// The folder or file cannot be used.
+    #[error("cannot use {path}: {source}")]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Any other failure of SQLite.
+    #[error("database: {0}")]
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::DiskFull(error.to_string()),
+            // A full file system shows as an I/O error when the write-ahead log or its index cannot grow.
+            Some(ErrorCode::SystemIoFailure) if is_no_space(&error) => {
+                StoreError::DiskFull(error.to_string())
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                StoreError::Corrupt(error.to_string())
+            }
+            _ => StoreError::Sqlite(error),
+        }
+    }
+}
+
+fn is_no_space(error: &rusqlite::Error) -> bool {
+    // SQLITE_IOERR_WRITE, _FSYNC, _TRUNCATE, _SHMSIZE, _SHMMAP: what a full disk makes of a WAL database.
+    const GROWING: [i32; 5] = [778, 1034, 1546, 4874, 5386];
+    error.sqlite_error().is_some_and(|e| GROWING.contains(&e.extended_code))
+}
+
+impl StoreError {
+    /// A copy for a second reader of the same failure: errors of a shared commit reach every waiting caller.
+    pub(crate) fn duplicate(&self) -> StoreError {
+        match self {
+            StoreError::DiskFull(m) => StoreError::DiskFull(m.clone()),
+            StoreError::Closed => StoreError::Closed,
+            StoreError::Busy => StoreError::Busy,
+            StoreError::Corrupt(m) => StoreError::Corrupt(m.clone()),
+            other => StoreError::Sqlite(rusqlite::Error::ToSqlConversionFailure(other.to_string().into())),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let reason = match &error {
+            StoreError::DiskFull(_) => Reason::DiskFull,
+            StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                Reason::DiskFull
+            }
+            StoreError::Busy => Reason::Overloaded,
+            StoreError::Closed => Reason::ShuttingDown,
+            _ => Reason::StorageFailed,
+        };
+        Failure::new(reason, error.to_string())
+    }
+}
