@@ -131,7 +131,7 @@ fn run(mut conn: Connection, queue: &Receiver<Job>, stats: &WriterStats) {
             if ok && fate.is_ok() {
                 stats.jobs.fetch_add(1, Ordering::Relaxed);
             }
-            tell(fate.as_ref().map(|()| ()).map_err(StoreError::duplicate));
+            tell(fate.as_ref().copied().map_err(StoreError::duplicate));
         }
     }
 }

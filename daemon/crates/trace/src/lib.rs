@@ -1,1 +1,136 @@
-//! To be written.
+//! The record log: sessions, their numbered records, receipts, artifacts, blobs and the audit.
+//!
+//! **Invariant**: a record is committed before anyone sees it. [`Trace::append`] answers after the commit and
+//! publishes from the writer thread in commit order; a [`Follower`] that falls behind what is kept in memory
+//! reads on from the database. Sequence numbers of a session are 1, 2, 3, … with no gap: the number is taken
+//! inside the transaction that stores the record.
+
+mod append;
+mod audit;
+mod blob;
+mod export;
+mod follow;
+mod live;
+mod read;
+mod receipt;
+mod schema;
+mod session;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cairn_protocol::error::{Failure, Reason};
+use cairn_store::{StoreError, Writer, rusqlite::Connection};
+
+pub use append::{Append, Appended, NewRecord};
+pub use audit::{AuditIntent, AuditOutcome};
+pub use follow::{Follower, Step};
+pub use receipt::digest;
+pub use session::NewSession;
+
+/// Most records of one page.
+pub const PAGE: u32 = 500;
+
+/// The log of a data root. Clones share it.
+#[derive(Clone)]
+pub struct Trace {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    writer: Writer,
+    readers: Readers,
+    live: live::LiveSessions,
+    appended: AtomicU64,
+}
+
+/// Read-only connections that are not in use; made when there are none.
+struct Readers {
+    path: std::path::PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// Idle read connections that are kept.
+const KEPT_READERS: usize = 2;
+
+impl Trace {
+    /// Opens (or makes) the log at `path`.
+    ///
+    /// # Errors
+    /// A newer, damaged or unusable database.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let conn = cairn_store::open(path, schema::MIGRATIONS)?;
+        let readers = Readers { path: path.to_owned(), idle: Mutex::default() };
+        let inner = Inner {
+            writer: Writer::start("trace-writer", conn)?,
+            readers,
+            live: live::LiveSessions::default(),
+            appended: AtomicU64::new(0),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Runs `job` on a read connection, off the async threads.
+    async fn read<T, F>(&self, job: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        let this = self.clone();
+        let run = move || this.read_blocking(job);
+        tokio::task::spawn_blocking(run)
+            .await
+            .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("log reader failed: {error}"))))
+    }
+
+    fn read_blocking<T>(&self, job: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        let readers = &self.inner.readers;
+        let pooled = readers.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let conn = match pooled {
+            Some(conn) => conn,
+            None => cairn_store::open_read_only(&readers.path)?,
+        };
+        let outcome = job(&conn);
+        if let Ok(mut idle) = readers.idle.lock()
+            && idle.len() < KEPT_READERS
+        {
+            idle.push(conn);
+        }
+        outcome
+    }
+
+    /// Records appended since this log was opened.
+    pub fn appended(&self) -> u64 {
+        self.inner.appended.load(Ordering::Relaxed)
+    }
+
+    /// Jobs that wait for the writer.
+    pub fn queued(&self) -> u64 {
+        self.inner.writer.queued() as u64
+    }
+
+    /// Bytes of the database and its write-ahead log.
+    pub fn bytes(&self) -> u64 {
+        let path = &self.inner.readers.path;
+        let wal = path.with_extension("db-wal");
+        [path, &wal].iter().filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum()
+    }
+
+    /// `ok`, or what SQLite's own check found.
+    ///
+    /// # Errors
+    /// When the check cannot run.
+    pub async fn integrity_check(&self) -> Result<String, Failure> {
+        self.read(|conn| Ok(cairn_store::integrity_check(conn)?)).await
+    }
+}
+
+/// A failed statement as clients see it.
+fn sql(error: cairn_store::rusqlite::Error) -> Failure {
+    StoreError::from(error).into()
+}

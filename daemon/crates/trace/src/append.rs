@@ -1,0 +1,194 @@
+//! Appending: records and what must change with them, in one transaction.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use cairn_protocol::{
+    envelope::{Body, Envelope, Origin},
+    error::{Failure, Reason},
+    explore::RunState,
+    id::{RunId, SessionId},
+    time::Timestamp,
+};
+use cairn_store::{
+    StoreError,
+    rusqlite::{OptionalExtension, Savepoint, params},
+};
+use uuid::Uuid;
+
+use crate::{Trace, blob, receipt};
+
+/// A record before it has its number.
+#[derive(Debug, Clone)]
+pub struct NewRecord {
+    /// Its id.
+    pub id: Uuid,
+    /// What caused it.
+    pub parent_id: Option<Uuid>,
+    /// Who caused it.
+    pub origin: Option<Origin>,
+    /// The command or event.
+    pub body: Body,
+}
+
+/// Records for one session and what changes with them: all or nothing.
+#[derive(Debug, Clone)]
+pub struct Append {
+    session: SessionId,
+    records: Vec<NewRecord>,
+    state: Option<RunState>,
+    run: Option<(RunId, String)>,
+    receipt: Option<receipt::NewReceipt>,
+    blobs: Vec<(String, Vec<u8>)>,
+    artifact: Option<(String, String)>,
+    only_if: Option<Vec<RunState>>,
+}
+
+/// Where records went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// Number of the first.
+    pub first: u64,
+    /// Number of the last.
+    pub last: u64,
+}
+
+impl Append {
+    /// Records for `session`, in order.
+    pub fn new(session: &SessionId, records: Vec<NewRecord>) -> Self {
+        let session = session.clone();
+        Self { session, records, state: None, run: None, receipt: None, blobs: vec![], artifact: None, only_if: None }
+    }
+
+    /// Sets the session's state.
+    pub fn state(mut self, state: RunState) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Only if the session is in one of `states`; else nothing is written and the answer is `session_busy`.
+    pub fn only_if(mut self, states: &[RunState]) -> Self {
+        self.only_if = Some(states.to_vec());
+        self
+    }
+
+    /// Makes `run` the session's latest run, with what is needed to start it again.
+    pub fn run(mut self, run: &RunId, params: String) -> Self {
+        self.run = Some((run.clone(), params));
+        self
+    }
+
+    /// Stores a receipt for a retry key. `{"seq":…}` of the first record is filled in.
+    pub fn receipt(mut self, scope: &str, request_id: &str, digest: String, receipt: serde_json::Value) -> Self {
+        let (scope, request_id) = (scope.to_owned(), request_id.to_owned());
+        self.receipt = Some(receipt::NewReceipt { scope, request_id, digest, receipt });
+        self
+    }
+
+    /// Stores a blob that the records refer to.
+    pub fn blob(mut self, sha256: String, content: Vec<u8>) -> Self {
+        self.blobs.push((sha256, content));
+        self
+    }
+
+    /// Saves an artifact of the session, in place of an earlier one of that name.
+    pub fn artifact(mut self, name: &str, content: String) -> Self {
+        self.artifact = Some((name.to_owned(), content));
+        self
+    }
+
+    fn write(self, tx: &Savepoint<'_>) -> Result<Written, StoreError> {
+        let session = self.session.clone();
+        let now = Timestamp::now();
+        let found: Option<(u64, String)> = tx
+            .prepare_cached("SELECT head_seq, state FROM session WHERE id = ?1")?
+            .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
+            .optional()?;
+        let Some((head, state)) = found else { return Ok(Written::refused(session, Reason::SessionNotFound)) };
+        if let Some(allowed) = &self.only_if
+            && !RunState::parse(&state).is_some_and(|s| allowed.contains(&s))
+        {
+            return Ok(Written::refused(session, Reason::SessionBusy));
+        }
+        let mut lines = Vec::with_capacity(self.records.len());
+        let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        for (seq, record) in (head + 1..).zip(self.records) {
+            let NewRecord { id, parent_id, origin, body } = record;
+            let kind = if body.evt().is_some() { "Evt" } else { "Cmd" };
+            let envelope = Envelope { session_id: session.clone(), seq, id, parent_id, ts: now, origin, body };
+            let json = serde_json::to_string(&envelope).map_err(|e| rusqlite_error(&e))?;
+            insert.execute(params![session.as_str(), seq, now.0, kind, json])?;
+            lines.push(Arc::<str>::from(json));
+        }
+        let last = head + lines.len() as u64;
+        tx.prepare_cached(
+            "UPDATE session SET head_seq = ?2, updated_ms = ?3, state = coalesce(?4, state) WHERE id = ?1",
+        )?
+        .execute(params![session.as_str(), last, now.0, self.state.map(RunState::as_str)])?;
+        if let Some((run, run_params)) = &self.run {
+            tx.execute(
+                "UPDATE session SET run_id = ?2, run_params = ?3 WHERE id = ?1",
+                params![session.as_str(), run.as_str(), run_params],
+            )?;
+        }
+        if let Some(receipt) = self.receipt {
+            receipt.write(tx, &session, head + 1)?;
+        }
+        for (sha256, content) in &self.blobs {
+            blob::write(tx, &session, sha256, content)?;
+        }
+        if let Some((name, content)) = &self.artifact {
+            tx.execute(
+                "INSERT OR REPLACE INTO artifact VALUES (?1, ?2, ?3, ?4)",
+                params![session.as_str(), name, now.0, content],
+            )?;
+        }
+        Ok(Written { session, first: head + 1, lines, refused: None })
+    }
+}
+
+fn rusqlite_error(error: &serde_json::Error) -> StoreError {
+    StoreError::Corrupt(format!("record cannot be written as json: {error}"))
+}
+
+/// What a committed append leaves.
+struct Written {
+    session: SessionId,
+    first: u64,
+    lines: Vec<Arc<str>>,
+    refused: Option<Reason>,
+}
+
+impl Written {
+    fn refused(session: SessionId, reason: Reason) -> Self {
+        Self { session, first: 0, lines: vec![], refused: Some(reason) }
+    }
+}
+
+impl Trace {
+    /// Appends and waits for the commit; followers see the records from then on.
+    ///
+    /// # Errors
+    /// `session_not_found`, `session_busy` (see [`Append::only_if`]), `overloaded`, `disk_full`, `storage_failed`.
+    pub async fn append(&self, append: Append) -> Result<Appended, Failure> {
+        let inner = Arc::downgrade(&self.inner);
+        let publish = move |written: &Written| {
+            if let Some(inner) = inner.upgrade() {
+                inner.appended.fetch_add(written.lines.len() as u64, Ordering::Relaxed);
+                inner.live.publish(&written.session, written.first, &written.lines);
+            }
+        };
+        let wait = self.inner.writer.submit(move |tx| append.write(tx), publish)?;
+        let written = wait.await.unwrap_or(Err(StoreError::Closed))?;
+        match written.refused {
+            Some(Reason::SessionBusy) => {
+                let text = format!("session {} already has a run at work, or none to go on with", written.session);
+                Err(Failure::new(Reason::SessionBusy, text))
+            }
+            Some(reason) => Err(Failure::new(reason, format!("there is no session {}", written.session))),
+            None => {
+                let last = written.first + (written.lines.len() as u64).max(1) - 1;
+                Ok(Appended { first: written.first, last })
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The audit: one row for each tool call, written before the action and completed after it.
+
+use cairn_protocol::{error::Failure, id::SessionId, time::Timestamp, trace::AuditEntry, trace::AuditQueryParams};
+use cairn_store::rusqlite::params;
+
+use crate::{PAGE, Trace, sql};
+
+/// What is about to happen, or was refused.
+#[derive(Debug, Clone)]
+pub struct AuditIntent {
+    /// The session.
+    pub session: SessionId,
+    /// The tool.
+    pub tool: String,
+    /// Digest of the arguments.
+    pub args_digest: String,
+    /// `allow` or `deny`.
+    pub decision: &'static str,
+    /// The rule that decided.
+    pub rule: String,
+}
+
+/// How it ended.
+#[derive(Debug, Clone)]
+pub struct AuditOutcome {
+    /// Milliseconds.
+    pub millis: u64,
+    /// `ok` or the reason.
+    pub outcome: String,
+    /// Exit code of a process.
+    pub exit_code: Option<i32>,
+    /// Whether output was cut.
+    pub truncated: bool,
+}
+
+impl Trace {
+    /// Stores the intent and answers once it is durable.
+    ///
+    /// # Errors
+    /// When it cannot be stored: then nothing may be done.
+    pub async fn audit_intent(&self, intent: AuditIntent) -> Result<u64, Failure> {
+        let now = Timestamp::now();
+        let id = self
+            .inner
+            .writer
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "INSERT INTO audit (ts, session_id, tool, args_digest, decision, rule) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                )?
+                .execute(params![
+                    now.0,
+                    intent.session.as_str(),
+                    intent.tool,
+                    intent.args_digest,
+                    intent.decision,
+                    intent.rule
+                ])?;
+                Ok(tx.last_insert_rowid())
+            })
+            .await?;
+        Ok(u64::try_from(id).unwrap_or_default())
+    }
+
+    /// Completes an intent.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn audit_outcome(&self, id: u64, outcome: AuditOutcome) -> Result<(), Failure> {
+        self.inner
+            .writer
+            .write(move |tx| {
+                tx.prepare_cached("UPDATE audit SET millis = ?2, outcome = ?3, exit_code = ?4, truncated = ?5 WHERE id = ?1")?
+                    .execute(params![id, outcome.millis, outcome.outcome, outcome.exit_code, outcome.truncated])?;
+                Ok(())
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Entries, oldest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn audit_query(&self, query: AuditQueryParams) -> Result<Vec<AuditEntry>, Failure> {
+        self.read(move |conn| {
+            let text = "SELECT id, ts, session_id, tool, args_digest, decision, rule, millis, outcome, exit_code, truncated
+                FROM audit WHERE id > ?1 AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR tool = ?3) ORDER BY id LIMIT ?4";
+            let mut statement = conn.prepare_cached(text).map_err(sql)?;
+            let session = query.session_id.as_ref().map(SessionId::as_str);
+            let after = query.after.min(i64::MAX as u64);
+            let limit = query.limit.unwrap_or(100).clamp(1, PAGE);
+            let rows = statement
+                .query_map(params![after, session, query.tool, limit], |r| {
+                    let session: String = r.get(2)?;
+                    Ok(session.parse::<SessionId>().ok().map(|session_id| entry(r, session_id)))
+                })
+                .map_err(sql)?;
+            rows.filter_map(Result::transpose).map(|row| row.and_then(|inner| inner).map_err(sql)).collect()
+        })
+        .await
+    }
+}
+
+fn entry(r: &cairn_store::rusqlite::Row<'_>, session_id: SessionId) -> cairn_store::rusqlite::Result<AuditEntry> {
+    Ok(AuditEntry {
+        id: r.get(0)?,
+        ts: Timestamp(r.get(1)?),
+        session_id,
+        tool: r.get(3)?,
+        args_digest: r.get(4)?,
+        decision: r.get(5)?,
+        rule: r.get(6)?,
+        millis: r.get(7)?,
+        outcome: r.get(8)?,
+        exit_code: r.get(9)?,
+        truncated: r.get(10)?,
+    })
+}

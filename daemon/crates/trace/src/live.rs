@@ -1,0 +1,118 @@
+//! The newest records of followed sessions, kept in memory for a while.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use cairn_protocol::id::SessionId;
+use tokio::sync::watch;
+
+/// Records kept for each followed session.
+const KEPT: usize = 1024;
+/// Bytes kept for each followed session.
+const KEPT_BYTES: usize = 2 * 1024 * 1024;
+
+/// The followed sessions.
+#[derive(Default)]
+pub struct LiveSessions(Mutex<HashMap<SessionId, Weak<Live>>>);
+
+/// One followed session: its head and its newest records.
+pub struct Live {
+    head: watch::Sender<Head>,
+    ring: Mutex<Ring>,
+}
+
+/// How far a session's log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Head {
+    /// Newest committed record.
+    At(u64),
+    /// The session was deleted.
+    Deleted,
+}
+
+#[derive(Default)]
+struct Ring {
+    /// Number of the front record.
+    first: u64,
+    lines: VecDeque<Arc<str>>,
+    bytes: usize,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LiveSessions {
+    /// Joins the followers of `session`. Records published from now on are kept.
+    pub fn join(&self, session: &SessionId) -> Arc<Live> {
+        let mut map = locked(&self.0);
+        if let Some(live) = map.get(session).and_then(Weak::upgrade) {
+            return live;
+        }
+        map.retain(|_, weak| weak.strong_count() > 0);
+        let live = Arc::new(Live { head: watch::channel(Head::At(0)).0, ring: Mutex::default() });
+        map.insert(session.clone(), Arc::downgrade(&live));
+        live
+    }
+
+    /// Hands committed records to the followers.
+    pub fn publish(&self, session: &SessionId, first: u64, lines: &[Arc<str>]) {
+        let live = locked(&self.0).get(session).and_then(Weak::upgrade);
+        if let (Some(live), false) = (live, lines.is_empty()) {
+            locked(&live.ring).push(first, lines);
+            live.raise(first + lines.len() as u64 - 1);
+        }
+    }
+
+    /// Tells the followers that the session is gone.
+    pub fn deleted(&self, session: &SessionId) {
+        if let Some(live) = locked(&self.0).remove(session).and_then(|weak| weak.upgrade()) {
+            live.head.send_replace(Head::Deleted);
+        }
+    }
+}
+
+impl Live {
+    /// Learns that the log reaches `seq`.
+    pub fn raise(&self, seq: u64) {
+        self.head.send_if_modified(|head| match head {
+            Head::At(old) if *old < seq => {
+                *head = Head::At(seq);
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Watches the head.
+    pub fn watch(&self) -> watch::Receiver<Head> {
+        self.head.subscribe()
+    }
+
+    /// Records from `seq` on, at most `limit`; `None` when `seq` is no longer (or not yet) in memory.
+    pub fn from(&self, seq: u64, limit: usize) -> Option<Vec<Arc<str>>> {
+        let ring = locked(&self.ring);
+        let at = usize::try_from(seq.checked_sub(ring.first)?).ok()?;
+        (at < ring.lines.len()).then(|| ring.lines.iter().skip(at).take(limit).cloned().collect())
+    }
+}
+
+impl Ring {
+    fn push(&mut self, first: u64, lines: &[Arc<str>]) {
+        if self.first + self.lines.len() as u64 != first {
+            *self = Ring { first, ..Ring::default() };
+        }
+        for line in lines {
+            self.bytes += line.len();
+            self.lines.push_back(Arc::clone(line));
+        }
+        while self.lines.len() > KEPT || self.bytes > KEPT_BYTES {
+            let Some(gone) = self.lines.pop_front() else { break };
+            self.bytes -= gone.len();
+            self.first += 1;
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Receipts: a retry with the same key and content gets the first answer again.
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    id::SessionId,
+};
+use cairn_store::{
+    StoreError,
+    rusqlite::{OptionalExtension, Savepoint, params},
+};
+use sha2::{Digest, Sha256};
+
+use crate::{Trace, sql};
+
+/// A receipt to store.
+#[derive(Debug, Clone)]
+pub struct NewReceipt {
+    /// Session id or method.
+    pub scope: String,
+    /// The retry key.
+    pub request_id: String,
+    /// Digest of the request.
+    pub digest: String,
+    /// What was answered, less its `seq`.
+    pub receipt: serde_json::Value,
+}
+
+impl NewReceipt {
+    /// Stores it with the sequence number of its first record.
+    pub fn write(mut self, tx: &Savepoint<'_>, session: &SessionId, seq: u64) -> Result<(), StoreError> {
+        if let Some(object) = self.receipt.as_object_mut() {
+            object.insert("seq".into(), seq.into());
+        }
+        tx.execute(
+            "INSERT INTO receipt VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![self.scope, self.request_id, session.as_str(), self.digest, self.receipt.to_string()],
+        )?;
+        Ok(())
+    }
+}
+
+/// SHA-256 (hex) of a value's JSON.
+pub fn digest(value: &impl serde::Serialize) -> String {
+    let bytes = serde_json::to_vec(value).unwrap_or_default();
+    hex::encode(Sha256::digest(bytes))
+}
+
+impl Trace {
+    /// The receipt stored for a retry key, if any.
+    ///
+    /// # Errors
+    /// `request_conflict` when the key was used with other content.
+    pub async fn receipt(
+        &self,
+        scope: &str,
+        request_id: &str,
+        digest: &str,
+    ) -> Result<Option<serde_json::Value>, Failure> {
+        if request_id.is_empty() || request_id.len() > 128 {
+            return Err(Failure::new(Reason::InvalidParams, "requestId must have 1 to 128 bytes"));
+        }
+        let key = (scope.to_owned(), request_id.to_owned());
+        let found: Option<(String, String)> = self
+            .read(move |conn| {
+                conn.prepare_cached("SELECT digest, receipt FROM receipt WHERE scope = ?1 AND request_id = ?2")
+                    .and_then(|mut s| s.query_row([key.0, key.1], |r| Ok((r.get(0)?, r.get(1)?))).optional())
+                    .map_err(sql)
+            })
+            .await?;
+        match found {
+            None => Ok(None),
+            Some((known, receipt)) if known == digest => Ok(serde_json::from_str(&receipt).ok()),
+            Some(_) => {
+                let text = format!("requestId '{}' was used with other content", request_id.escape_default());
+                Err(Failure::new(Reason::RequestConflict, text))
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Sessions: make, list, find, delete; what was cut off by the end of the daemon.
+
+use cairn_protocol::{
+    envelope::Body,
+    error::{Failure, Reason},
+    event::AgentEvt,
+    explore::RunState,
+    id::{RunId, SessionId},
+    session::{Page, Session},
+    time::Timestamp,
+};
+use cairn_store::rusqlite::{OptionalExtension, Row, params};
+use uuid::Uuid;
+
+use crate::{Append, NewRecord, PAGE, Trace, receipt, sql};
+
+/// A session to make.
+#[derive(Debug, Clone, Default)]
+pub struct NewSession {
+    /// A name for people.
+    pub title: String,
+    /// The root its commands work in.
+    pub root: Option<String>,
+    /// Scope, retry key and request digest, when the client gave a key.
+    pub request: Option<(String, String, String)>,
+}
+
+const COLUMNS: &str = "id, title, root, state, created_ms, updated_ms, head_seq";
+
+fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<(String, Session)> {
+    let id: String = r.get(0)?;
+    let state: String = r.get(3)?;
+    let session = Session {
+        session_id: id.parse().unwrap_or_else(|_| SessionId::new()),
+        title: r.get(1)?,
+        root: r.get(2)?,
+        state: RunState::parse(&state).unwrap_or(RunState::Idle),
+        created_at: Timestamp(r.get(4)?),
+        updated_at: Timestamp(r.get(5)?),
+        head_seq: r.get(6)?,
+    };
+    Ok((id, session))
+}
+
+impl Trace {
+    /// Makes a session and answers once it is durable.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn create_session(&self, new: NewSession) -> Result<Session, Failure> {
+        let now = Timestamp::now();
+        let NewSession { title, root, request } = new;
+        let (session_id, state) = (SessionId::new(), RunState::Idle);
+        let made = Session { session_id, title, root, state, created_at: now, updated_at: now, head_seq: 0 };
+        let session = made.clone();
+        self.inner
+            .writer
+            .write(move |tx| {
+                tx.execute(
+                    "INSERT INTO session (id, title, root, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?4)",
+                    params![session.session_id.as_str(), session.title, session.root, now.0],
+                )?;
+                if let Some((scope, request_id, digest)) = request {
+                    let receipt = serde_json::json!({"sessionId": session.session_id});
+                    let new = receipt::NewReceipt { scope, request_id, digest, receipt };
+                    new.write(tx, &session.session_id, 0)?;
+                }
+                Ok(())
+            })
+            .await?;
+        Ok(made)
+    }
+
+    /// A session.
+    ///
+    /// # Errors
+    /// `session_not_found`.
+    pub async fn session(&self, id: &SessionId) -> Result<Session, Failure> {
+        let key = id.clone();
+        let found = self
+            .read(move |conn| {
+                let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
+                let mut statement = conn.prepare_cached(&query).map_err(sql)?;
+                statement.query_row([key.as_str()], row).optional().map_err(sql)
+            })
+            .await?;
+        let missing = || Failure::new(Reason::SessionNotFound, format!("there is no session {id}"));
+        found.map(|(_, session)| session).ok_or_else(missing)
+    }
+
+    /// Sessions, newest first. The cursor is the id of the last one seen.
+    ///
+    /// # Errors
+    /// `invalid_params` for a cursor that is none.
+    pub async fn sessions(&self, cursor: Option<String>, limit: Option<u32>) -> Result<Page<Session>, Failure> {
+        let cursor: Option<SessionId> =
+            cursor.map(|c| c.parse()).transpose().map_err(|e: String| Failure::new(Reason::InvalidParams, e))?;
+        let limit = limit.unwrap_or(100).clamp(1, PAGE);
+        self.read(move |conn| {
+            // Ids are made of UUIDv7, so that their order is the order of making.
+            let query = format!("SELECT {COLUMNS} FROM session WHERE id < ?1 ORDER BY id DESC LIMIT ?2");
+            let mut statement = conn.prepare_cached(&query).map_err(sql)?;
+            let before = cursor.as_ref().map_or("ses_g", SessionId::as_str);
+            let rows = statement.query_map(params![before, limit + 1], row).map_err(sql)?;
+            let mut data: Vec<(String, Session)> = rows.collect::<Result<_, _>>().map_err(sql)?;
+            let more = data.len() > limit as usize;
+            data.truncate(limit as usize);
+            let next_cursor = more.then(|| data.last().map(|(id, _)| id.clone())).flatten();
+            Ok(Page { data: data.into_iter().map(|(_, s)| s).collect(), next_cursor })
+        })
+        .await
+    }
+
+    /// How many sessions there are.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn session_count(&self) -> Result<u64, Failure> {
+        self.read(|conn| conn.query_row("SELECT count(*) FROM session", [], |r| r.get(0)).map_err(sql)).await
+    }
+
+    /// Latest run of a session and what it was started with.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn latest_run(&self, id: &SessionId) -> Result<Option<(RunId, String)>, Failure> {
+        let key = id.clone();
+        let found: Option<(Option<String>, Option<String>)> = self
+            .read(move |conn| {
+                let query = "SELECT run_id, run_params FROM session WHERE id = ?1";
+                conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?))).optional().map_err(sql)
+            })
+            .await?;
+        Ok(found.and_then(|(run, params)| Some((run?.parse().ok()?, params?))))
+    }
+
+    /// An artifact of a session.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn artifact(&self, id: &SessionId, name: &str) -> Result<Option<String>, Failure> {
+        let (key, name) = (id.clone(), name.to_owned());
+        self.read(move |conn| {
+            let query = "SELECT content FROM artifact WHERE session_id = ?1 AND name = ?2";
+            conn.query_row(query, params![key.as_str(), name], |r| r.get(0)).optional().map_err(sql)
+        })
+        .await
+    }
+
+    /// Deletes a session with its records, receipts and artifacts, and blobs that nobody else uses. Refused while
+    /// it runs.
+    ///
+    /// # Errors
+    /// `session_not_found`, `session_busy`.
+    pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
+        let key = id.clone();
+        let state: Option<String> = self
+            .inner
+            .writer
+            .write(move |tx| {
+                let query = "SELECT state FROM session WHERE id = ?1";
+                let state: Option<String> = tx.query_row(query, [key.as_str()], |r| r.get(0)).optional()?;
+                if state.as_deref().is_some_and(|s| s != RunState::Running.as_str()) {
+                    tx.execute("DELETE FROM session WHERE id = ?1", [key.as_str()])?;
+                    tx.execute("DELETE FROM blob WHERE sha256 NOT IN (SELECT sha256 FROM blob_ref)", [])?;
+                }
+                Ok(state)
+            })
+            .await?;
+        match state.as_deref() {
+            None => Err(Failure::new(Reason::SessionNotFound, format!("there is no session {id}"))),
+            Some("running") => Err(Failure::new(Reason::SessionBusy, format!("session {id} has a run at work"))),
+            Some(_) => {
+                self.inner.live.deleted(id);
+                Ok(())
+            }
+        }
+    }
+
+    /// Marks every session that a dead daemon left running as interrupted; returns them. Called once, before
+    /// anything can run.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn mark_interrupted(&self, op: &str) -> Result<Vec<SessionId>, Failure> {
+        let query = "SELECT id FROM session WHERE state = 'running'";
+        let ids: Vec<String> = self
+            .read(move |conn| {
+                let mut statement = conn.prepare(query).map_err(sql)?;
+                let rows = statement.query_map([], |r| r.get(0)).map_err(sql)?;
+                rows.collect::<Result<_, _>>().map_err(sql)
+            })
+            .await?;
+        let mut marked = Vec::new();
+        for id in ids.iter().filter_map(|id| id.parse::<SessionId>().ok()) {
+            let evt = AgentEvt::Interrupted { op: op.to_owned() };
+            let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } };
+            self.append(Append::new(&id, vec![record]).state(RunState::Interrupted)).await?;
+            marked.push(id);
+        }
+        Ok(marked)
+    }
+}
