@@ -140,6 +140,17 @@ impl Trace {
         Ok(found.and_then(|(run, params)| Some((run?.parse().ok()?, params?))))
     }
 
+    /// Sets the root a session works in.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn set_root(&self, id: &SessionId, root: &str) -> Result<(), Failure> {
+        let (key, root) = (id.clone(), root.to_owned());
+        let query = "UPDATE session SET root = ?2 WHERE id = ?1";
+        self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), root])?)).await?;
+        Ok(())
+    }
+
     /// An artifact of a session.
     ///
     /// # Errors
