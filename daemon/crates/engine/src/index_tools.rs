@@ -46,7 +46,7 @@ impl Tool for AddRoot {
         ToolSpec::reading::<IndexAddRoot>("index_add_root", text)
     }
 
-    async fn run(&self, permit: &Permit, value: Value) -> Result<Output, Failure> {
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: IndexAddRoot = arguments(value)?;
         let shared = Arc::clone(&self.0);
         let inside = permit.root().map(|root| root.path.clone());
@@ -77,7 +77,7 @@ impl Tool for Build {
         ToolSpec { timeout: BUILD_WAIT, ..ToolSpec::reading::<IndexBuild>("index_build", text) }
     }
 
-    async fn run(&self, permit: &Permit, value: Value) -> Result<Output, Failure> {
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let _params: IndexBuild = arguments(value)?;
         let id = permit.need_root()?.id.clone();
         let (indexes, cancel) = (Arc::clone(&self.0.indexes), permit.cancel().clone());
@@ -100,7 +100,7 @@ impl Tool for Clone {
         ToolSpec { read_only: false, network: true, paths: &["dest"], timeout: Duration::from_secs(900), ..spec }
     }
 
-    async fn run(&self, permit: &Permit, value: Value) -> Result<Output, Failure> {
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         permit.need_network()?;
         let params: CloneParams = arguments(value)?;
         let dest = clone::destination(&self.0.workspaces, &params)?;

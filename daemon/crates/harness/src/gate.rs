@@ -62,7 +62,7 @@ impl Harness {
         let audit = self.admit(entry, &call).await?;
         let permit = Permit::grant(call.session.clone(), call.root.clone(), &call.grants, call.cancel.child_token());
         let started = Instant::now();
-        let outcome = run(entry, &permit, call.arguments).await.and_then(|output| bounded(&call.name, output));
+        let outcome = run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output));
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let done = AuditOutcome {
             millis,
@@ -105,16 +105,17 @@ impl Harness {
     }
 }
 
-async fn run(entry: &Entry, permit: &Permit, arguments: Value) -> Result<Output, Failure> {
+async fn run(entry: &Entry, permit: Permit, arguments: Value) -> Result<Output, Failure> {
     let limit = entry.spec.timeout;
+    let cancel = permit.cancel().clone();
     tokio::select! {
         outcome = entry.tool.run(permit, arguments) => outcome,
         () = tokio::time::sleep(limit) => {
-            permit.cancel().cancel();
+            cancel.cancel();
             let text = format!("tool {} took longer than {} s", entry.spec.name, limit.as_secs());
             Err(Failure::new(Reason::ToolTimedOut, text))
         }
-        () = permit.cancel().cancelled() => {
+        () = cancel.cancelled() => {
             Err(Failure::new(Reason::Cancelled, format!("tool {} was cancelled", entry.spec.name)))
         }
     }

@@ -83,7 +83,7 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// Any failure becomes the call's outcome; none is retried.
-    async fn run(&self, permit: &Permit, arguments: Value) -> Result<Output, Failure>;
+    async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure>;
 }
 
 /// Reads checked arguments into their type.
