@@ -2,7 +2,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, OnceLock, atomic::AtomicBool},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -75,7 +75,7 @@ pub(crate) struct Inner {
     pub(crate) notices: broadcast::Sender<Notice>,
     pub(crate) state: StateFile,
     pub(crate) workspaces: PathBuf,
-    pub(crate) closing: AtomicBool,
+    pub(crate) stop: CancellationToken,
 }
 
 impl Engine {
@@ -102,7 +102,7 @@ impl Engine {
             notices: broadcast::channel(NOTICES).0,
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
-            closing: AtomicBool::new(false),
+            stop: CancellationToken::new(),
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.forward_progress();
@@ -119,7 +119,6 @@ impl Engine {
 
     /// Ends politely: running work is cut off and marked interrupted, indexes stop. Bounded to about two seconds.
     pub async fn close(&self) {
-        self.inner.closing.store(true, std::sync::atomic::Ordering::SeqCst);
         self.inner.shutdown.cancel();
         self.inner.tasks.close();
         if tokio::time::timeout(CLOSE_WAIT, self.inner.tasks.wait()).await.is_err() {
@@ -179,6 +178,21 @@ impl Engine {
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
         self.inner.runs.count() == 0 && !self.inner.indexes.status(None).iter().any(busy)
+    }
+
+    /// Runs at work.
+    pub fn running(&self) -> u64 {
+        self.inner.runs.count()
+    }
+
+    /// Asks the host to stop: see [`Engine::stop_asked`].
+    pub fn ask_to_stop(&self) {
+        self.inner.stop.cancel();
+    }
+
+    /// Cancelled when a client asked the daemon to stop. The host then calls [`Engine::close`].
+    pub fn stop_asked(&self) -> &CancellationToken {
+        &self.inner.stop
     }
 
     /// The root a session works in.
