@@ -235,7 +235,7 @@ fn trace() -> Vec<Method> {
         }),
         Method::new("trace.get", "A page of records.", |cx, p: TraceGetParams| async move {
             cx.api().engine.session(&p.trace_id).await?;
-            let limit = p.limit.unwrap_or(100).clamp(1, cairn_trace::PAGE);
+            let limit = p.limit.unwrap_or(100).clamp(1, cairn_engine::record::PAGE);
             let data = cx.api().engine.trace().records(&p.trace_id, p.after, limit).await?;
             let full = data.len() == limit as usize;
             Ok(TracePage { next_after: data.last().filter(|_| full).map(|r| r.seq), data })

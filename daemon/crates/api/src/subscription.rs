@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use cairn_engine::record::{Follower, Step};
 use cairn_protocol::{
     error::{Failure, Reason},
     id::{SessionId, SubscriptionId},
@@ -10,7 +11,6 @@ use cairn_protocol::{
         After, Empty, LaggedNotification, SubscribeParams, SubscribeResult, SyncedNotification, UnsubscribeParams,
     },
 };
-use cairn_trace::{Follower, Step};
 use tokio::sync::oneshot;
 
 use crate::{

@@ -19,6 +19,11 @@ mod runs;
 mod sessions;
 mod state_file;
 
+/// The log, as hosts and agents see it.
+pub mod record {
+    pub use cairn_trace::{Follower, PAGE, Step, Trace};
+}
+
 pub use cairn_harness::{Rule, Rules, Verdict};
 pub use context::RunContext;
 pub use engine::{Engine, EngineOptions, Parts};
