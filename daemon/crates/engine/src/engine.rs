@@ -11,7 +11,7 @@ use cairn_protocol::{
     daemon::DaemonStats,
     error::{Failure, Reason},
     id::SessionId,
-    index::IndexStatus,
+    index::{IndexProgress, IndexStatus},
     tool::ToolInfo,
 };
 use cairn_search::Indexes;
@@ -50,6 +50,8 @@ pub struct Parts {
     pub roots: Arc<Roots>,
     /// The indexes.
     pub indexes: Arc<Indexes>,
+    /// Their progress.
+    pub progress: crossbeam_channel::Receiver<IndexProgress>,
     /// The tools, less the engine's own.
     pub registry: Registry,
 }
@@ -85,7 +87,7 @@ impl Engine {
     /// # Errors
     /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
     pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
-        let Parts { trace, roots, indexes, mut registry } = parts;
+        let Parts { trace, roots, indexes, progress, mut registry } = parts;
         index_tools::register(&mut registry, &roots, &indexes, &options.workspaces)?;
         trace.mark_interrupted(explore::OP).await?;
         let inner = Inner {
@@ -105,7 +107,7 @@ impl Engine {
             stop: CancellationToken::new(),
         };
         let engine = Self { inner: Arc::new(inner) };
-        engine.forward_progress();
+        engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;
         Ok(engine)
     }
@@ -151,7 +153,7 @@ impl Engine {
     /// `root_not_found`.
     pub fn index_status(&self, root: Option<&str>) -> Result<IndexStatus, Failure> {
         let id = root.map(|r| self.inner.roots.find(r)).transpose()?.map(|r| r.id.clone());
-        Ok(IndexStatus { roots: self.inner.indexes.status(id.as_ref()) })
+        Ok(IndexStatus { roots: self.inner.indexes.status(id.as_ref())? })
     }
 
     /// Figures of the engine; the host adds its own.
@@ -159,7 +161,7 @@ impl Engine {
     /// # Errors
     /// When the log cannot be read.
     pub async fn stats(&self) -> Result<DaemonStats, Failure> {
-        let roots = self.inner.indexes.status(None);
+        let roots = self.inner.indexes.status(None)?;
         let sum = |f: fn(&cairn_protocol::index::RootStatus) -> u64| roots.iter().map(f).sum();
         Ok(DaemonStats {
             sessions: self.inner.trace.session_count().await?,
@@ -177,7 +179,7 @@ impl Engine {
     /// Whether nothing runs and nothing is being indexed: a daemon on demand may leave.
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
-        self.inner.runs.count() == 0 && !self.inner.indexes.status(None).iter().any(busy)
+        self.inner.runs.count() == 0 && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
     }
 
     /// Runs at work.

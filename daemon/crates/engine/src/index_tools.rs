@@ -8,7 +8,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     git::CloneParams,
 };
-use cairn_search::Indexes;
+use cairn_search::{CancelFlag, Indexes, Until};
 use cairn_workspace::Roots;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ impl Tool for AddRoot {
                 return Err(Failure::new(Reason::PathOutsideRoots, text));
             }
             let root = shared.roots.declare(&path)?;
-            shared.indexes.add_root(root.clone());
+            shared.indexes.add_root(root.clone())?;
             let made = serde_json::json!({"root": root.id, "path": root.path});
             Output::of("index_receipt", &made, false)
         })
@@ -80,13 +80,16 @@ impl Tool for Build {
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let _params: IndexBuild = arguments(value)?;
         let id = permit.need_root()?.id.clone();
+        let flag = CancelFlag::new();
+        let stop = flag.clone();
         let (indexes, cancel) = (Arc::clone(&self.0.indexes), permit.cancel().clone());
-        blocking(move || {
-            indexes.wait_ready(&id, BUILD_WAIT, &|| cancel.is_cancelled())?;
-            let status = indexes.status(Some(&id)).into_iter().next();
-            Output::of("index_status", &status, false)
-        })
-        .await
+        let watch = tokio::spawn(async move {
+            cancel.cancelled().await;
+            stop.cancel();
+        });
+        let status = blocking(move || indexes.build_and_wait(&id, Until::Everything, &flag)).await;
+        watch.abort();
+        Output::of("index_status", &status?, false)
     }
 }
 

@@ -1,9 +1,6 @@
 //! Searches and reads, as clients ask for them: off the async threads, cancelled with their caller.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use cairn_protocol::{
     content::{DirListing, ListDirParams, Span, SpanParams},
@@ -11,7 +8,7 @@ use cairn_protocol::{
     git::{GitStatus, GitStatusParams},
     search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams},
 };
-use cairn_search::Indexes;
+use cairn_search::{CancelFlag, Indexes};
 
 use crate::{Engine, roots::blocking};
 
@@ -30,21 +27,21 @@ pub enum SearchKind {
 pub type OnPartial = Box<dyn Fn(SearchPartial) + Send + Sync>;
 
 /// Sets the flag when the future that holds it is dropped: the blocking search then ends early.
-struct CancelOnDrop(Arc<AtomicBool>);
+struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 }
 
 impl Engine {
     async fn cancellable<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Indexes, &AtomicBool) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&Indexes, &CancelFlag) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let flag = Arc::new(AtomicBool::new(false));
-        let _guard = CancelOnDrop(Arc::clone(&flag));
+        let flag = CancelFlag::new();
+        let _guard = CancelOnDrop(flag.clone());
         let indexes = Arc::clone(&self.inner.indexes);
         blocking(move || work(&indexes, &flag)).await
     }

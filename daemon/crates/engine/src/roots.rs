@@ -34,7 +34,7 @@ impl Engine {
             if !known {
                 engine.inner.state.change(|state| state.roots.push(root.path.clone()))?;
             }
-            engine.inner.indexes.add_root(root.clone());
+            engine.inner.indexes.add_root(root.clone())?;
             Ok(root)
         })
         .await

@@ -30,7 +30,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Lines by language (code, comments and blanks), as tokei counts them.",
         "languages",
         |_, permit, _: Empty, _| {
-            let languages = cairn_workspace::count_languages(permit.need_root()?);
+            let languages = cairn_workspace::count_languages(permit.need_root()?, &[]);
             Ok((serde_json::json!({"languages": languages}), false))
         },
     );

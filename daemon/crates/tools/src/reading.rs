@@ -1,12 +1,10 @@
 //! The shape that all reading tools share: arguments in, a bounded answer out, work off the async threads.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::Arc;
 
 use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments};
 use cairn_protocol::error::{Failure, Reason};
+use cairn_search::CancelFlag;
 use cairn_workspace::Root;
 use serde_json::Value;
 
@@ -14,7 +12,7 @@ use crate::Deps;
 
 /// What a reading tool does: it gets the rooms, its permit, its arguments and a flag that says when to end, and
 /// answers with its output and whether that was cut.
-pub type Act<P, T> = fn(&Deps, &Permit, P, &AtomicBool) -> Result<(T, bool), Failure>;
+pub type Act<P, T> = fn(&Deps, &Permit, P, &CancelFlag) -> Result<(T, bool), Failure>;
 
 /// A tool that only reads.
 pub struct Reading<P, T> {
@@ -41,11 +39,11 @@ where
 }
 
 /// Sets the flag when dropped, which is when the call was cancelled or timed out.
-struct EndOnDrop(Arc<AtomicBool>);
+struct EndOnDrop(CancelFlag);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.cancel();
     }
 }
 
@@ -61,8 +59,8 @@ where
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let params: P = arguments(value)?;
-        let flag = Arc::new(AtomicBool::new(false));
-        let _end = EndOnDrop(Arc::clone(&flag));
+        let flag = CancelFlag::new();
+        let _end = EndOnDrop(flag.clone());
         let (deps, act, tag) = (self.deps.clone(), self.act, self.tag);
         let work = move || {
             let (answer, cut) = act(&deps, &permit, params, &flag)?;
