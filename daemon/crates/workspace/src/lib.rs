@@ -7,6 +7,7 @@
 mod blocked;
 mod guard;
 mod languages;
+mod lines;
 mod listing;
 mod root;
 mod roots;
@@ -14,7 +15,8 @@ mod span;
 mod walk;
 mod watch;
 
-pub use languages::{count_languages, language_of};
+pub use languages::language_of;
+pub use lines::{MAX_COUNTED_BYTES, count_languages};
 pub use listing::list_dir;
 pub use root::{FileStat, Root};
 pub use roots::{MAX_PATH_BYTES, Roots};
