@@ -1,10 +1,11 @@
 //! Declared roots and what lies in them: race-free opening, walking by the ignore rules, reading spans, listing,
 //! watching for changes, counting lines, and git.
 //!
-//! Nothing here reads the environment or prints; every path that comes from outside passes [`Roots::resolve`] and is
+//! Nothing here prints, and only a clone looks at the environment (for the ssh command of the user); every path that comes from outside passes [`Roots::resolve`] and is
 //! opened beneath its root by the kernel, so that a symlink swapped in between leads nowhere.
 
 mod blocked;
+pub mod git;
 mod guard;
 mod languages;
 mod lines;

@@ -1,5 +1,6 @@
 //! The workspace crate on real files.
 
+mod gits;
 mod paths;
 mod spans;
 mod walks;
