@@ -37,7 +37,6 @@ fn notifications(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
 /// Params of `orchestrate.gone`.
 #[derive(schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its schema is used")]
 struct GoneNotification {
     /// The subscription that ended.
     subscription_id: cairn_protocol::id::SubscriptionId,

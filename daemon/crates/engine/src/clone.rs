@@ -1,18 +1,12 @@
 //! Cloning: one implementation for the method and the tool.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::path::{Path, PathBuf};
 
 use cairn_protocol::{
-    error::{Failure, Reason},
+    error::Failure,
     git::{CloneParams, CloneReceipt, CloneResult, GitProgress},
 };
-use cairn_workspace::git;
+use cairn_workspace::git::{self, CloneRequest};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, Notice, roots::blocking};
@@ -22,38 +16,21 @@ use crate::{Engine, Notice, roots::blocking};
 /// # Errors
 /// `bad_url`; `invalid_params` for a `dest` that is more than a name.
 pub fn destination(workspaces: &Path, params: &CloneParams) -> Result<PathBuf, Failure> {
-    git::check_url(&params.remote_url)?;
-    let name = params.dest.clone().unwrap_or_else(|| git::slug(&params.remote_url));
-    let plain = !name.is_empty()
-        && name.len() <= 128
-        && !name.starts_with(['.', '-'])
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-    if !plain {
-        let text = format!("dest '{}' is not a plain folder name", name.escape_default());
-        return Err(Failure::new(Reason::InvalidParams, text));
-    }
-    Ok(workspaces.join(name))
+    Ok(workspaces.join(git::folder_name(&params.remote_url, params.dest.as_deref())?))
 }
 
-/// Clones off the async threads; dropping the token's owner or cancelling it kills git.
+/// Clones off the async threads; cancelling the token kills git.
 pub async fn clone(
     params: CloneParams,
     dest: PathBuf,
     cancel: CancellationToken,
-    progress: impl Fn(&str, f64) + Send + Sync + 'static,
+    progress: impl Fn(&str, f64) + Send + 'static,
 ) -> Result<CloneResult, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    let watch = tokio::spawn(async move {
-        cancel.cancelled().await;
-        flag.store(true, Ordering::SeqCst);
-    });
-    let outcome = blocking(move || {
-        git::git_clone(&params.remote_url, params.branch.as_deref(), &dest, &progress, &stop)
+    let request = CloneRequest { url: params.remote_url, branch: params.branch, dest, limit: git::CLONE_LIMIT };
+    blocking(move || {
+        git::git_clone(&request, &mut |stage, percent| progress(stage, percent), &|| cancel.is_cancelled())
     })
-    .await;
-    watch.abort();
-    outcome
+    .await
 }
 
 impl Engine {

@@ -276,7 +276,7 @@ impl RunContext {
 
 fn title(params: &ExploreStartParams) -> String {
     let name = match &params.remote_url {
-        Some(url) => cairn_workspace::git::slug(url),
+        Some(url) => cairn_workspace::git::folder_name(url, None).unwrap_or_default(),
         None => {
             let path = Path::new(params.root.as_deref().unwrap_or_default());
             path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
