@@ -74,20 +74,30 @@ struct Build(Arc<Shared>);
 impl Tool for Build {
     fn spec(&self) -> ToolSpec {
         let text = "Brings the index of the session's root up to date and waits for it.";
-        ToolSpec { timeout: BUILD_WAIT, ..ToolSpec::reading::<IndexBuild>("index_build", text) }
+        ToolSpec { timeout: BUILD_WAIT + Duration::from_secs(5), ..ToolSpec::reading::<IndexBuild>("index_build", text) }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
-        let _params: IndexBuild = arguments(value)?;
+        let params: IndexBuild = arguments(value)?;
+        let wait = params.timeout_seconds.map_or(BUILD_WAIT, |s| Duration::from_secs(s.into()).min(BUILD_WAIT));
         let id = permit.need_root()?.id.clone();
         let flag = CancelFlag::new();
         let stop = flag.clone();
         let (indexes, cancel) = (Arc::clone(&self.0.indexes), permit.cancel().clone());
+        let late = cancel.clone();
         let watch = tokio::spawn(async move {
-            cancel.cancelled().await;
+            let _late = tokio::time::timeout(wait, cancel.cancelled()).await;
             stop.cancel();
         });
-        let status = blocking(move || indexes.build_and_wait(&id, Until::Everything, &flag)).await;
+        let status = blocking(move || match indexes.build_and_wait(&id, Until::Everything, &flag) {
+            // Time is over but nobody gave up: what there is, is the answer.
+            Err(failure) if failure.reason == Reason::Cancelled && !late.is_cancelled() => {
+                let status = indexes.status(Some(&id))?.into_iter().next();
+                status.ok_or(failure)
+            }
+            outcome => outcome,
+        })
+        .await;
         watch.abort();
         Output::of("index_status", &status?, false)
     }
