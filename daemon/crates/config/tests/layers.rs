@@ -154,103 +154,101 @@ fn wrong_types_name_file_and_key() {
     assert!(try_load(&none, &[]).unwrap_err().to_string().contains("does not exist"));
 }
 
-/// (user's value, project's wish, key, what comes out (`None`: refused))
-fn cases() -> Vec<(Value, Value, &'static str, Option<Value>)> {
-    vec![
-        (json!({}), json!({"safety": {"sandbox_enabled": false}}), "safety.sandbox_enabled", None),
-        (
-            json!({"safety": {"sandbox_enabled": false}}),
-            json!({"safety": {"sandbox_enabled": true}}),
-            "safety.sandbox_enabled",
-            Some(json!(true)),
-        ),
-        (
-            json!({"safety": {"sandbox_blocked_paths": ["/a"]}}),
-            json!({"safety": {"sandbox_blocked_paths": ["/b", "c"]}}),
-            "safety.sandbox_blocked_paths",
-            Some(json!(["/a", "/b", "/w/p/c"])),
-        ),
-        (
-            json!({"safety": {"sandbox_blocked_paths": ["/a"]}}),
-            json!({"safety": {"sandbox_blocked_paths": []}}),
-            "safety.sandbox_blocked_paths",
-            Some(json!(["/a"])),
-        ),
-        (
-            json!({"permissions": {"allow": ["a", "b"]}}),
-            json!({"permissions": {"allow": ["b"]}}),
-            "permissions.allow",
-            Some(json!(["b"])),
-        ),
-        (
-            json!({"permissions": {"allow": ["a"]}}),
-            json!({"permissions": {"allow": ["a", "run_shell"]}}),
-            "permissions.allow",
-            None,
-        ),
-        (json!({}), json!({"permissions": {"defaultAction": "allow"}}), "permissions.defaultAction", None),
-        (
-            json!({}),
-            json!({"permissions": {"defaultAction": "deny"}}),
-            "permissions.defaultAction",
-            Some(json!("deny")),
-        ),
-        (json!({}), json!({"llm": {"endpoint": "http://evil"}}), "llm.endpoint", None),
-        (json!({}), json!({"llm": {"api_key": "k"}}), "llm.api_key", None),
-        (json!({}), json!({"llm": {"model": "m"}}), "llm.model", None),
-        (json!({}), json!({"llm": {"max_tokens": 10}}), "llm.max_tokens", Some(json!(10))),
-        (json!({}), json!({"llm": {"max_tokens": 1_000_000}}), "llm.max_tokens", None),
-        (json!({}), json!({"listen": {"lan": true}}), "listen.lan", None),
-        (json!({}), json!({"listen": {"allowedOrigins": ["https://evil"]}}), "listen.allowedOrigins", None),
-        (json!({"exclusions": ["a"]}), json!({"exclusions": ["b"]}), "exclusions", Some(json!(["a", "b"]))),
-        (
-            json!({}),
-            json!({"tools": {"builtin": {"run_shell": {"enabled": false}}}}),
-            "tools.builtin.run_shell.enabled",
-            Some(json!(false)),
-        ),
-        (
-            json!({"tools": {"builtin": {"run_shell": {"enabled": false}}}}),
-            json!({"tools": {"builtin": {"run_shell": {"enabled": true}}}}),
-            "tools.builtin.run_shell.enabled",
-            None,
-        ),
-        (
-            json!({}),
-            json!({"tools": {"builtin": {"run_shell": {"mode": "full"}}}}),
-            "tools.builtin.run_shell.mode",
-            None,
-        ),
-        (
-            json!({}),
-            json!({"tools": {"builtin": {"run_shell": {"timeout_seconds": 9999}}}}),
-            "tools.builtin.run_shell.timeout_seconds",
-            None,
-        ),
-        (
-            json!({}),
-            json!({"tools": {"external": [{"name": "read_file", "path": "./evil"}]}}),
-            "tools.external",
-            None,
-        ),
-        (json!({}), json!({"models": {"allowExternal": true}}), "models.allowExternal", None),
-        (json!({}), json!({"models": {"maxTokensPerDay": 5}}), "models.maxTokensPerDay", Some(json!(5))),
-        (json!({}), json!({"roots": ["/"]}), "roots", None),
-        (json!({}), json!({"embedder": "/evil"}), "embedder", None),
-        (json!({}), json!({"trust": {"folders": ["/"]}}), "trust.folders", None),
-        (
-            json!({"sandbox": {"whenMissing": "ask"}}),
-            json!({"sandbox": {"whenMissing": "refuse"}}),
-            "sandbox.whenMissing",
-            Some(json!("refuse")),
-        ),
-        (json!({}), json!({"sandbox": {"whenMissing": "ask"}}), "sandbox.whenMissing", None),
-        (json!({}), json!({"discovery": "off"}), "discovery", Some(json!("off"))),
-        (json!({}), json!({"git": {"auto_commit": true}}), "git.auto_commit", None),
-        (json!({}), json!({"ui": {"color": false}}), "ui.color", Some(json!(false))),
-        (json!({}), json!({"daemon": {"idleExitSeconds": 1}}), "daemon.idleExitSeconds", None),
-    ]
-}
+/// User's value, project's wish, key, what comes out (`None`: refused).
+const CASES: &[(&str, &str, &str, Option<&str>)] = &[
+    (r#"{}"#, r#"{"safety": {"sandbox_enabled": false}}"#, "safety.sandbox_enabled", None),
+    (
+        r#"{"safety": {"sandbox_enabled": false}}"#,
+        r#"{"safety": {"sandbox_enabled": true}}"#,
+        "safety.sandbox_enabled",
+        Some(r#"true"#),
+    ),
+    (
+        r#"{"safety": {"sandbox_blocked_paths": ["/a"]}}"#,
+        r#"{"safety": {"sandbox_blocked_paths": ["/b", "c"]}}"#,
+        "safety.sandbox_blocked_paths",
+        Some(r#"["/a", "/b", "/w/p/c"]"#),
+    ),
+    (
+        r#"{"safety": {"sandbox_blocked_paths": ["/a"]}}"#,
+        r#"{"safety": {"sandbox_blocked_paths": []}}"#,
+        "safety.sandbox_blocked_paths",
+        Some(r#"["/a"]"#),
+    ),
+    (
+        r#"{"permissions": {"allow": ["a", "b"]}}"#,
+        r#"{"permissions": {"allow": ["b"]}}"#,
+        "permissions.allow",
+        Some(r#"["b"]"#),
+    ),
+    (
+        r#"{"permissions": {"allow": ["a"]}}"#,
+        r#"{"permissions": {"allow": ["a", "run_shell"]}}"#,
+        "permissions.allow",
+        None,
+    ),
+    (r#"{}"#, r#"{"permissions": {"defaultAction": "allow"}}"#, "permissions.defaultAction", None),
+    (
+        r#"{}"#,
+        r#"{"permissions": {"defaultAction": "deny"}}"#,
+        "permissions.defaultAction",
+        Some(r#""deny""#),
+    ),
+    (r#"{}"#, r#"{"llm": {"endpoint": "http://evil"}}"#, "llm.endpoint", None),
+    (r#"{}"#, r#"{"llm": {"api_key": "k"}}"#, "llm.api_key", None),
+    (r#"{}"#, r#"{"llm": {"model": "m"}}"#, "llm.model", None),
+    (r#"{}"#, r#"{"llm": {"max_tokens": 10}}"#, "llm.max_tokens", Some(r#"10"#)),
+    (r#"{}"#, r#"{"llm": {"max_tokens": 1000000}}"#, "llm.max_tokens", None),
+    (r#"{}"#, r#"{"listen": {"lan": true}}"#, "listen.lan", None),
+    (r#"{}"#, r#"{"listen": {"allowedOrigins": ["https://evil"]}}"#, "listen.allowedOrigins", None),
+    (r#"{"exclusions": ["a"]}"#, r#"{"exclusions": ["b"]}"#, "exclusions", Some(r#"["a", "b"]"#)),
+    (
+        r#"{}"#,
+        r#"{"tools": {"builtin": {"run_shell": {"enabled": false}}}}"#,
+        "tools.builtin.run_shell.enabled",
+        Some(r#"false"#),
+    ),
+    (
+        r#"{"tools": {"builtin": {"run_shell": {"enabled": false}}}}"#,
+        r#"{"tools": {"builtin": {"run_shell": {"enabled": true}}}}"#,
+        "tools.builtin.run_shell.enabled",
+        None,
+    ),
+    (
+        r#"{}"#,
+        r#"{"tools": {"builtin": {"run_shell": {"mode": "full"}}}}"#,
+        "tools.builtin.run_shell.mode",
+        None,
+    ),
+    (
+        r#"{}"#,
+        r#"{"tools": {"builtin": {"run_shell": {"timeout_seconds": 9999}}}}"#,
+        "tools.builtin.run_shell.timeout_seconds",
+        None,
+    ),
+    (
+        r#"{}"#,
+        r#"{"tools": {"external": [{"name": "read_file", "path": "./evil"}]}}"#,
+        "tools.external",
+        None,
+    ),
+    (r#"{}"#, r#"{"models": {"allowExternal": true}}"#, "models.allowExternal", None),
+    (r#"{}"#, r#"{"models": {"maxTokensPerDay": 5}}"#, "models.maxTokensPerDay", Some(r#"5"#)),
+    (r#"{}"#, r#"{"roots": ["/"]}"#, "roots", None),
+    (r#"{}"#, r#"{"embedder": "/evil"}"#, "embedder", None),
+    (r#"{}"#, r#"{"trust": {"folders": ["/"]}}"#, "trust.folders", None),
+    (
+        r#"{"sandbox": {"whenMissing": "ask"}}"#,
+        r#"{"sandbox": {"whenMissing": "refuse"}}"#,
+        "sandbox.whenMissing",
+        Some(r#""refuse""#),
+    ),
+    (r#"{}"#, r#"{"sandbox": {"whenMissing": "ask"}}"#, "sandbox.whenMissing", None),
+    (r#"{}"#, r#"{"discovery": "off"}"#, "discovery", Some(r#""off""#)),
+    (r#"{}"#, r#"{"git": {"auto_commit": true}}"#, "git.auto_commit", None),
+    (r#"{}"#, r#"{"ui": {"color": false}}"#, "ui.color", Some(r#"false"#)),
+    (r#"{}"#, r#"{"daemon": {"idleExitSeconds": 1}}"#, "daemon.idleExitSeconds", None),
+];
 
 fn at(config: &Config, key: &str) -> Value {
     let value = serde_json::to_value(config).unwrap();
@@ -259,7 +257,9 @@ fn at(config: &Config, key: &str) -> Value {
 
 #[test]
 fn a_project_may_only_tighten_until_it_is_trusted() {
-    for (user, project, key, want) in cases() {
+    let parse = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+    for (user, project, key, want) in CASES {
+        let (user, project, want) = (parse(user), parse(project), want.map(parse));
         let before = loaded(&[(USER, user.clone())]);
         let got = loaded(&[(USER, user.clone()), (PROJECT, project.clone())]);
         let refused: Vec<_> = got.warnings.iter().map(|w| w.key.as_str()).collect();
@@ -273,7 +273,7 @@ fn a_project_may_only_tighten_until_it_is_trusted() {
                     (at(&before.config, key), vec![key]),
                     "{project}"
                 );
-                assert_eq!(got.sources.get(key), before.sources.get(key));
+                assert_eq!(got.sources.get(*key), before.sources.get(*key));
                 // Control: the user's own file may say the same.
                 let own = loaded(&[(USER, user.clone()), (HOME, project.clone())]);
                 assert_ne!(at(&own.config, key), at(&before.config, key), "{key}");
