@@ -131,7 +131,7 @@ fn blocked_paths_win_by_component() {
     let root = roots.declare(&base).unwrap();
     for rel in [".ssh/id", "link", "dirlink/id", "work/../.ssh/id"] {
         assert_eq!(root.open_file(rel).unwrap_err().reason, Reason::PathBlocked, "{rel}");
-        assert_eq!(roots.resolve(rel, None).is_err() || rel.contains("link"), true, "{rel}");
+        assert!(roots.resolve(rel, None).is_err() || rel.contains("link"), "{rel}");
         // Control: without the block they open.
         assert!(Roots::new(vec![]).declare(&base).unwrap().open_file(rel).is_ok(), "{rel}");
     }
