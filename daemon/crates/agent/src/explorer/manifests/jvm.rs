@@ -14,12 +14,12 @@ pub fn maven(path: &str, content: &str) -> Manifest {
     let mut modules = false;
     loop {
         match reader.read_event() {
-            Ok(Event::Start(tag)) => stack.push(String::from_utf8_lossy(tag.local_name().as_ref()).into_owned()),
+            Ok(Event::Start(tag)) => stack.push(tag.local_name().as_ref().to_owned()),
             Ok(Event::End(_)) => {
                 stack.pop();
             }
             Ok(Event::Text(text)) => {
-                let value = String::from_utf8_lossy(&text).trim().to_owned();
+                let value = text.trim().to_owned();
                 let place: Vec<&str> = stack.iter().map(String::as_str).collect();
                 match place.as_slice() {
                     ["project", "artifactId"] => found.name = Some(value),
