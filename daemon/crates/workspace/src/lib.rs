@@ -1,1 +1,23 @@
-//! To be written.
+//! Declared roots and what lies in them: race-free opening, walking by the ignore rules, reading spans, listing,
+//! watching for changes, counting lines, and git.
+//!
+//! Nothing here reads the environment or prints; every path that comes from outside passes [`Roots::resolve`] and is
+//! opened beneath its root by the kernel, so that a symlink swapped in between leads nowhere.
+
+mod blocked;
+mod guard;
+mod languages;
+mod listing;
+mod root;
+mod roots;
+mod span;
+mod walk;
+mod watch;
+
+pub use languages::{count_languages, language_of};
+pub use listing::list_dir;
+pub use root::{FileStat, Root};
+pub use roots::{MAX_PATH_BYTES, Roots};
+pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
+pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
+pub use watch::{Change, MAX_PENDING, Watch};

@@ -1,0 +1,96 @@
+//! Blocked paths: folders and files that no root gives access to. Compared by component, never by string prefix.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The blocked paths, each as it was written and as the file system resolves it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Blocked {
+    given: Vec<PathBuf>,
+}
+
+impl Blocked {
+    pub(crate) fn new(given: Vec<PathBuf>) -> Self {
+        Self { given: given.iter().map(|p| normalize(p)).collect() }
+    }
+
+    /// Both forms of every blocked path now: a path that did not exist when the configuration was read may since
+    /// have become a symlink.
+    fn forms(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.given.iter().flat_map(|p| {
+            let real = resolve_existing(p);
+            std::iter::once(p.clone()).chain((real != *p).then_some(real))
+        })
+    }
+
+    /// Whether `path` (absolute, normalised or canonical) is a blocked path or lies in one.
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        self.forms().any(|b| path.starts_with(b))
+    }
+
+    /// The blocked paths that lie below `root`; empty for nearly every root.
+    pub(crate) fn below(&self, root: &Path) -> Vec<PathBuf> {
+        self.forms().filter(|b| b.starts_with(root)).collect()
+    }
+}
+
+/// `path` with `.` and `..` taken out by their names alone. `..` above the top stays at the top.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The canonical form of the longest part of `path` that exists, followed by the rest as it is.
+pub(crate) fn resolve_existing(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    let mut head = path;
+    loop {
+        if let Ok(real) = head.canonicalize() {
+            return rest.iter().rev().fold(real, |p, name| p.join(name));
+        }
+        match (head.parent(), head.file_name()) {
+            (Some(parent), Some(name)) => {
+                rest.push(name);
+                head = parent;
+            }
+            _ => return path.to_path_buf(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compares_whole_components() {
+        let blocked = Blocked::new(vec!["/home/u/.ssh".into(), "/srv/./x/../secret".into()]);
+        for (path, want) in [
+            ("/home/u/.ssh", true),
+            ("/home/u/.ssh/id", true),
+            ("/home/u/.sshx", false),
+            ("/home/u/.ss", false),
+            ("/home/u", false),
+            ("/srv/secret/a", true),
+        ] {
+            assert_eq!(blocked.covers(Path::new(path)), want, "{path}");
+        }
+        assert_eq!(blocked.below(Path::new("/home/u")), [PathBuf::from("/home/u/.ssh")]);
+        assert!(blocked.below(Path::new("/home/v")).is_empty());
+    }
+
+    #[test]
+    fn normalizes_by_name() {
+        for (path, want) in [("/a/./b", "/a/b"), ("/a/../../b", "/b"), ("/a/b/..", "/a"), ("/", "/")] {
+            assert_eq!(normalize(Path::new(path)), Path::new(want), "{path}");
+        }
+    }
+}

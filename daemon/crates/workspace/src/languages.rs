@@ -1,0 +1,221 @@
+//! Languages: by a file's name for the index, and line counts as tokei makes them.
+
+use std::collections::BTreeMap;
+
+use tokei::{Config, Languages};
+
+use crate::{
+    guard::{IGNORE_FILES, rules_are_readable},
+    root::Root,
+    walk::{WalkOptions, builder, rel_of},
+};
+
+/// Languages by extension. Names are lower-case and stable: they are stored in indexes and used as filters.
+const BY_EXTENSION: &[(&str, &[&str])] = &[
+    ("rust", &["rs"]),
+    ("python", &["py", "pyi", "pyw"]),
+    ("javascript", &["js", "mjs", "cjs", "jsx"]),
+    ("typescript", &["ts", "mts", "cts"]),
+    ("tsx", &["tsx"]),
+    ("go", &["go"]),
+    ("c", &["c", "h"]),
+    ("cpp", &["cc", "cpp", "cxx", "c++", "hh", "hpp", "hxx", "h++", "inl", "ipp", "tpp"]),
+    ("objc", &["m", "mm"]),
+    ("java", &["java"]),
+    ("kotlin", &["kt", "kts"]),
+    ("scala", &["scala", "sc"]),
+    ("groovy", &["groovy", "gradle"]),
+    ("clojure", &["clj", "cljs", "cljc", "edn"]),
+    ("ruby", &["rb", "rake", "gemspec", "ru"]),
+    ("swift", &["swift"]),
+    ("csharp", &["cs", "csx"]),
+    ("fsharp", &["fs", "fsi", "fsx"]),
+    ("vb", &["vb"]),
+    ("php", &["php", "phtml"]),
+    ("perl", &["pl", "pm"]),
+    ("lua", &["lua"]),
+    ("r", &["r"]),
+    ("julia", &["jl"]),
+    ("dart", &["dart"]),
+    ("elixir", &["ex", "exs"]),
+    ("erlang", &["erl", "hrl"]),
+    ("haskell", &["hs", "lhs"]),
+    ("ocaml", &["ml", "mli"]),
+    ("elm", &["elm"]),
+    ("nim", &["nim"]),
+    ("zig", &["zig"]),
+    ("crystal", &["cr"]),
+    ("d", &["d"]),
+    ("fortran", &["f", "f90", "f95", "f03", "f08", "for"]),
+    ("assembly", &["s", "asm"]),
+    ("lisp", &["lisp", "lsp", "el"]),
+    ("scheme", &["scm", "ss", "rkt"]),
+    ("tcl", &["tcl"]),
+    ("vim", &["vim"]),
+    ("bash", &["sh", "bash", "zsh", "ksh"]),
+    ("fish", &["fish"]),
+    ("powershell", &["ps1", "psm1", "psd1"]),
+    ("batch", &["bat", "cmd"]),
+    ("awk", &["awk"]),
+    ("sql", &["sql"]),
+    ("graphql", &["graphql", "gql"]),
+    ("protobuf", &["proto"]),
+    ("thrift", &["thrift"]),
+    ("solidity", &["sol"]),
+    ("html", &["html", "htm", "xhtml"]),
+    ("css", &["css"]),
+    ("scss", &["scss", "sass"]),
+    ("less", &["less"]),
+    ("vue", &["vue"]),
+    ("svelte", &["svelte"]),
+    ("xml", &["xml", "xsd", "xsl", "xslt", "svg", "plist", "csproj", "vcxproj"]),
+    ("json", &["json", "jsonc", "json5", "jsonl", "geojson", "ipynb"]),
+    ("yaml", &["yaml", "yml"]),
+    ("toml", &["toml"]),
+    ("ini", &["ini", "cfg", "conf", "properties"]),
+    ("terraform", &["tf", "tfvars", "hcl"]),
+    ("nix", &["nix"]),
+    ("cmake", &["cmake"]),
+    ("make", &["mk", "mak"]),
+    ("starlark", &["bzl", "bazel", "star"]),
+    ("dockerfile", &["dockerfile"]),
+    ("markdown", &["md", "markdown", "mdx"]),
+    ("rst", &["rst"]),
+    ("asciidoc", &["adoc", "asciidoc"]),
+    ("tex", &["tex", "sty", "cls", "bib"]),
+    ("org", &["org"]),
+    ("text", &["txt", "text", "log"]),
+    ("diff", &["diff", "patch"]),
+    ("csv", &["csv", "tsv"]),
+    ("cuda", &["cu", "cuh"]),
+    ("glsl", &["glsl", "vert", "frag", "comp"]),
+    ("verilog", &["v", "sv", "svh"]),
+    ("vhdl", &["vhd", "vhdl"]),
+];
+
+/// Languages by the whole name of a file, lower-case.
+const BY_NAME: &[(&str, &[&str])] = &[
+    ("make", &["makefile", "gnumakefile", "kbuild"]),
+    ("cmake", &["cmakelists.txt"]),
+    ("dockerfile", &["dockerfile", "containerfile"]),
+    ("starlark", &["build", "workspace", "tiltfile"]),
+    ("ruby", &["rakefile", "gemfile", "vagrantfile", "podfile", "brewfile"]),
+    ("groovy", &["jenkinsfile"]),
+    ("bash", &[".bashrc", ".bash_profile", ".profile", ".zshrc", "pkgbuild"]),
+    ("toml", &["cargo.lock", "poetry.lock", "uv.lock"]),
+    ("json", &["composer.lock", "flake.lock", ".babelrc", ".eslintrc"]),
+    ("go_mod", &["go.mod", "go.sum", "go.work"]),
+    ("just", &["justfile"]),
+    ("meson", &["meson.build", "meson_options.txt"]),
+    ("text", &["license", "licence", "copying", "authors", "notice", "readme", "changelog", "codeowners"]),
+    ("ini", &[".gitconfig", ".editorconfig", ".gitmodules"]),
+];
+
+/// The language of a file by its name, lower-case; `None` when the name tells nothing.
+pub fn language_of(rel: &str) -> Option<&'static str> {
+    let name = rel.rsplit('/').next().unwrap_or(rel);
+    // Longer names are no file names; this keeps the lower-case copy small.
+    if name.is_empty() || name.len() > 255 {
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    if let Some((language, _)) = BY_NAME.iter().find(|(_, names)| names.contains(&lower.as_str())) {
+        return Some(language);
+    }
+    if lower.starts_with("dockerfile.") {
+        return Some("dockerfile");
+    }
+    // `.C` and `.H` are C++ by old custom, and case is all that tells them.
+    if name.ends_with(".C") || name.ends_with(".H") {
+        return Some("cpp");
+    }
+    let (_, extension) = lower.rsplit_once('.')?;
+    by_extension().get(extension).copied()
+}
+
+fn by_extension() -> &'static std::collections::HashMap<&'static str, &'static str> {
+    static MAP: std::sync::OnceLock<std::collections::HashMap<&str, &str>> = std::sync::OnceLock::new();
+    MAP.get_or_init(|| BY_EXTENSION.iter().flat_map(|(l, all)| all.iter().map(move |e| (*e, *l))).collect())
+}
+
+/// Lines (blank, code and comment) by language, named as tokei names them: exactly what the tokei library's default
+/// walk of the root counts, apart from blocked paths and folders whose ignore files are traps, which are left out.
+/// `exclude` adds globs to leave out, as in a `.gitignore`.
+///
+/// Reads every source file with as many threads as there are processors and cannot be cancelled: call it where
+/// blocking is allowed.
+pub fn count_languages(root: &Root, exclude: &[String]) -> BTreeMap<String, u64> {
+    let mut ignored: Vec<String> = exclude.to_vec();
+    ignored
+        .extend(root.blocked_below().iter().filter_map(|b| rel_of(&root.path, b)).map(|b| format!("/{b}")));
+    match traps(root) {
+        Some(found) => ignored.extend(found.into_iter().map(|t| format!("/{t}"))),
+        None => return BTreeMap::new(),
+    }
+    let ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
+    let mut languages = Languages::new();
+    languages.get_statistics(&[&root.path], &ignored, &Config::default());
+    languages
+        .iter()
+        .map(|(kind, language)| (kind.to_string(), language.lines() as u64))
+        .filter(|(_, lines)| *lines > 0)
+        .collect()
+}
+
+/// Folders with ignore files that would never end; `None` when the root itself is one.
+fn traps(root: &Root) -> Option<Vec<String>> {
+    const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".tokeignore"];
+    if !rules_are_readable(&root.path, &NAMES) {
+        return None;
+    }
+    let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (list, base) = (found.clone(), root.clone());
+    let mut walk = builder(root, &root.path, &WalkOptions::default());
+    walk.filter_entry(move |entry| {
+        if !entry.file_type().is_some_and(|t| t.is_dir()) {
+            return false;
+        }
+        let fine = !base.is_blocked(entry.path()) && rules_are_readable(entry.path(), &NAMES);
+        if !fine && let Some(rel) = rel_of(&base.path, entry.path()) {
+            list.lock().unwrap_or_else(|e| e.into_inner()).push(rel);
+        }
+        fine
+    });
+    walk.build().for_each(drop);
+    let found = std::mem::take(&mut *found.lock().unwrap_or_else(|e| e.into_inner()));
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_languages() {
+        for (path, want) in [
+            ("src/main.rs", Some("rust")),
+            ("a/b.TSX", Some("tsx")),
+            ("x.d.ts", Some("typescript")),
+            ("Makefile", Some("make")),
+            ("k/CMakeLists.txt", Some("cmake")),
+            ("x.C", Some("cpp")),
+            ("x.c", Some("c")),
+            ("Dockerfile.prod", Some("dockerfile")),
+            ("README", Some("text")),
+            ("noext", None),
+            (".hidden", None),
+            ("", None),
+            ("a.unknownext", None),
+        ] {
+            assert_eq!(language_of(path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn no_extension_is_named_twice() {
+        let mut seen = std::collections::HashSet::new();
+        for e in BY_EXTENSION.iter().chain(BY_NAME).flat_map(|(_, all)| all.iter()) {
+            assert!(seen.insert(e), "{e}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Listing folders: bounded, by the ignore rules, level by level so that a cut takes the deepest first.
+
+use std::collections::VecDeque;
+
+use cairn_protocol::{
+    content::{DirEntry, DirListing, EntryKind, MAX_DIR_ENTRIES},
+    error::{Failure, Reason},
+};
+
+use crate::{
+    guard::{IGNORE_FILES, rules_are_readable},
+    root::{Root, failure},
+    walk::{WalkOptions, builder},
+};
+
+/// Deepest listing.
+const MAX_DEPTH: u32 = 16;
+/// Most entries that are looked at for one listing, ignored ones included.
+const MAX_EXAMINED: usize = 200_000;
+
+/// What is in the folder at `rel`, `depth` levels down (1 to 16): files that the ignore rules leave out are left out,
+/// hidden ones are listed (but not `.git`), symlinks are listed and not followed, all sorted by path. A folder that
+/// is itself ignored can be listed by naming it.
+///
+/// # Errors
+/// `InvalidParams` for the depth, `NotADirectory`, and those of [`Root::open_file`].
+pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failure> {
+    if depth == 0 || depth > MAX_DEPTH {
+        return Err(Failure::new(Reason::InvalidParams, format!("depth {depth} is not 1 to {MAX_DEPTH}")));
+    }
+    let (_, real) = root.open_dir(rel)?;
+    let at = if rel.is_empty() { "." } else { rel };
+    let mut rules = rules_are_readable(&real, &IGNORE_FILES)
+        .then(|| {
+            builder(root, &real, &WalkOptions::default()).hidden(false).build_matchers().into_iter().next()
+        })
+        .flatten();
+    let mut listing = DirListing { path: at.to_owned(), entries: Vec::new(), truncated: false };
+    let mut examined = 0;
+    let mut queue = VecDeque::from([(String::new(), 1)]);
+    while let Some((below, level)) = queue.pop_front() {
+        let mut found = match read_folder(root, at, &below, &mut examined) {
+            Ok(found) => found,
+            Err(e) if below.is_empty() => return Err(e),
+            // Gone or closed since its parent was read.
+            Err(_) => continue,
+        };
+        listing.truncated |= examined >= MAX_EXAMINED;
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        for (name, kind, size) in found {
+            let inner = join(&below, &name);
+            let is_dir = kind == EntryKind::Dir;
+            if is_dir && (name == ".git" || root.is_blocked(&real.join(&inner))) {
+                continue;
+            }
+            let trap = is_dir && !rules_are_readable(&real.join(&inner), &IGNORE_FILES);
+            if rules.as_mut().is_some_and(|r| r.matched(&inner, is_dir && !trap).is_ignore()) {
+                continue;
+            }
+            if listing.entries.len() == MAX_DIR_ENTRIES {
+                listing.truncated = true;
+                break;
+            }
+            let path = if at == "." { inner.clone() } else { join(at, &inner) };
+            listing.entries.push(DirEntry { path, kind, size });
+            if is_dir && level < depth && !trap {
+                queue.push_back((inner, level + 1));
+            }
+        }
+    }
+    listing.entries.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(listing)
+}
+
+type Found = (String, EntryKind, Option<u64>);
+
+/// The entries of one folder: name, kind, size of files. Names that are not UTF-8 are left out.
+fn read_folder(root: &Root, at: &str, below: &str, examined: &mut usize) -> Result<Vec<Found>, Failure> {
+    let rel = if below.is_empty() { at.to_owned() } else { join(at, below) };
+    let (dir, _) = root.open_dir(&rel)?;
+    let mut found = Vec::new();
+    for entry in dir.entries().map_err(|e| failure(&e, &rel))? {
+        if *examined >= MAX_EXAMINED {
+            break;
+        }
+        *examined += 1;
+        let Ok(entry) = entry else { continue };
+        let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
+        let kind = match () {
+            () if kind.is_dir() => EntryKind::Dir,
+            () if kind.is_symlink() => EntryKind::Symlink,
+            () if kind.is_file() => EntryKind::File,
+            () => EntryKind::Other,
+        };
+        let size = (kind == EntryKind::File).then(|| entry.metadata().map(|m| m.len()).ok()).flatten();
+        found.push((name, kind, size));
+    }
+    Ok(found)
+}
+
+fn join(dir: &str, name: &str) -> String {
+    if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}

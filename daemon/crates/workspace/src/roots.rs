@@ -1,0 +1,198 @@
+//! The declared roots: the allowlist that every path from outside is resolved against.
+
+use std::{
+    collections::BTreeMap,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, RwLock},
+};
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    id::RootId,
+};
+
+use crate::{
+    blocked::{Blocked, normalize, resolve_existing},
+    root::{Root, failure, shown},
+};
+
+/// Most bytes of a path that comes from outside.
+pub const MAX_PATH_BYTES: usize = 4096;
+
+/// The declared roots. All methods take `&self`; share it in an `Arc`.
+#[derive(Debug)]
+pub struct Roots {
+    declared: Arc<Declared>,
+    blocked: Arc<Blocked>,
+}
+
+/// The set itself, which each root looks back at (a worktree's git folder may lie in another root).
+#[derive(Debug, Default)]
+pub(crate) struct Declared(RwLock<BTreeMap<RootId, Root>>);
+
+impl Declared {
+    pub(crate) fn contains(&self, path: &Path) -> bool {
+        self.0.read().unwrap_or_else(|e| e.into_inner()).values().any(|r| path.starts_with(&r.path))
+    }
+}
+
+impl Roots {
+    /// No root yet; `blocked` are absolute paths that stay closed even inside a root.
+    pub fn new(blocked: Vec<PathBuf>) -> Self {
+        Self { declared: Arc::default(), blocked: Arc::new(Blocked::new(blocked)) }
+    }
+
+    /// Declares the folder at an absolute path. Declaring it again gives the same root.
+    ///
+    /// # Errors
+    /// `InvalidParams` for a relative path or a name that is not UTF-8, `PathNotFound`, `NotADirectory`,
+    /// `PathUnreadable`, `PathBlocked` when it lies in a blocked path.
+    pub fn declare(&self, path: &Path) -> Result<Root, Failure> {
+        let text = path.to_str().ok_or_else(|| invalid("a root's path is not valid UTF-8"))?;
+        check_text(text)?;
+        if !path.is_absolute() {
+            return Err(invalid(format!("root '{}' is not an absolute path", shown(text))));
+        }
+        if self.blocked.covers(&normalize(path)) {
+            return Err(blocked(text));
+        }
+        let real = path.canonicalize().map_err(|e| failure(&e, text))?;
+        let real_text = real.to_str().ok_or_else(|| invalid("a root's path is not valid UTF-8"))?;
+        if self.blocked.covers(&real) {
+            return Err(blocked(real_text));
+        }
+        if !real.is_dir() {
+            return Err(Failure::new(Reason::NotADirectory, format!("'{}' is not a folder", shown(text))));
+        }
+        std::fs::read_dir(&real).map_err(|e| failure(&e, text))?;
+        let fresh = Root::open(real.clone(), self.blocked.clone(), Arc::downgrade(&self.declared))
+            .map_err(|e| failure(&e, text))?;
+        let mut all = self.declared.0.write().unwrap_or_else(|e| e.into_inner());
+        Ok(all.entry(fresh.id.clone()).or_insert(fresh).clone())
+    }
+
+    /// Takes a root off the list and gives it back; clones of it keep working for those who hold them.
+    pub fn remove(&self, id: &RootId) -> Option<Root> {
+        self.declared.0.write().unwrap_or_else(|e| e.into_inner()).remove(id)
+    }
+
+    /// The root with this id.
+    pub fn get(&self, id: &RootId) -> Option<Root> {
+        self.declared.0.read().unwrap_or_else(|e| e.into_inner()).get(id).cloned()
+    }
+
+    /// All roots, by path.
+    pub fn list(&self) -> Vec<Root> {
+        let mut all: Vec<Root> =
+            self.declared.0.read().unwrap_or_else(|e| e.into_inner()).values().cloned().collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all
+    }
+
+    /// The root with this id or path.
+    ///
+    /// # Errors
+    /// `RootNotFound`, `InvalidParams`.
+    pub fn find(&self, root: &str) -> Result<Root, Failure> {
+        check_text(root)?;
+        if let Some(found) = self.get(&RootId(root.into())) {
+            return Ok(found);
+        }
+        let path = Path::new(root);
+        let found = path.is_absolute().then(|| {
+            let (plain, real) = (normalize(path), resolve_existing(path));
+            self.list().into_iter().find(|r| r.path == plain || r.path == real)
+        });
+        found.flatten().ok_or_else(|| {
+            Failure::new(Reason::RootNotFound, format!("'{}' is not a declared root", shown(root)))
+        })
+    }
+
+    /// Finds the root of a path and the path relative to it (`.` for the root itself; `/` between names).
+    ///
+    /// An absolute path must lie in a declared root, the innermost one wins, and with `root` given it must lie in
+    /// that one; a prefix that is a symlink is resolved. A relative path belongs to `root`, or to the only root there
+    /// is. The path need not exist. What this gives is still opened beneath the root by the kernel.
+    ///
+    /// # Errors
+    /// `InvalidParams`, `NoRoots`, `RootNotFound`, `RootAmbiguous`, `PathOutsideRoots`, `PathBlocked`.
+    pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<(Root, String), Failure> {
+        check_text(path)?;
+        let given = root.map(|r| self.find(r)).transpose()?;
+        let all = self.list();
+        if all.is_empty() {
+            return Err(Failure::new(Reason::NoRoots, "no root is declared"));
+        }
+        let (root, rel) = if Path::new(path).is_absolute() {
+            let candidates = given.map_or(all, |g| vec![g]);
+            find_absolute(&candidates, Path::new(path)).ok_or_else(|| outside(path))?
+        } else {
+            let root = match given {
+                Some(root) => root,
+                None if all.len() == 1 => all.into_iter().next().ok_or_else(|| outside(path))?,
+                None => {
+                    let text = format!("'{}' is relative and {} roots are declared", shown(path), all.len());
+                    return Err(Failure::new(Reason::RootAmbiguous, text));
+                }
+            };
+            let rel = relative(Path::new(path)).ok_or_else(|| outside(path))?;
+            (root, rel)
+        };
+        if root.is_blocked(&root.path.join(&rel)) {
+            return Err(blocked(path));
+        }
+        let rel = rel.to_str().filter(|r| !r.is_empty()).unwrap_or(".").to_owned();
+        Ok((root, rel))
+    }
+}
+
+/// The innermost of `roots` that holds an absolute path, by name first, then with the existing part resolved.
+fn find_absolute(roots: &[Root], path: &Path) -> Option<(Root, PathBuf)> {
+    let innermost = |path: &Path| {
+        let holder =
+            roots.iter().filter(|r| path.starts_with(&r.path)).max_by_key(|r| r.path.components().count())?;
+        Some((holder.clone(), path.strip_prefix(&holder.path).ok()?.to_path_buf()))
+    };
+    let plain = normalize(path);
+    innermost(&plain)
+        .or_else(|| {
+            let parent = plain.parent().map(resolve_existing)?;
+            plain.file_name().and_then(|name| innermost(&parent.join(name)))
+        })
+        .or_else(|| innermost(&resolve_existing(&plain)))
+}
+
+/// A relative path without `.` and `..`; `None` when it leaves where it starts.
+fn relative(path: &Path) -> Option<PathBuf> {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(name) => out.push(name),
+            Component::ParentDir if out.pop() => {}
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+fn check_text(path: &str) -> Result<(), Failure> {
+    match path {
+        "" => Err(invalid("a path is empty")),
+        p if p.contains('\0') => Err(invalid("a path holds a NUL byte")),
+        p if p.len() > MAX_PATH_BYTES => Err(invalid(format!("a path is over {MAX_PATH_BYTES} bytes"))),
+        _ => Ok(()),
+    }
+}
+
+fn invalid(text: impl Into<String>) -> Failure {
+    Failure::new(Reason::InvalidParams, text)
+}
+
+fn outside(path: &str) -> Failure {
+    Failure::new(Reason::PathOutsideRoots, format!("'{}' is in no declared root", shown(path)))
+}
+
+fn blocked(path: &str) -> Failure {
+    Failure::new(Reason::PathBlocked, format!("'{}' is a blocked path", shown(path)))
+}

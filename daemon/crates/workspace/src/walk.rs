@@ -1,0 +1,213 @@
+//! Which files a root has: a parallel walk by the same ignore rules as ripgrep, and the same question for one path.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cairn_protocol::{
+    content::EntryKind,
+    error::{Failure, Reason},
+};
+use ignore::{IncrementalIgnore, WalkBuilder, WalkState, overrides::OverrideBuilder};
+
+use crate::{
+    guard::{IGNORE_FILES, rules_are_readable},
+    root::{FileStat, Root},
+};
+
+/// Most paths that [`WalkReport::unreadable`] names.
+pub const MAX_UNREADABLE: usize = 100;
+
+/// How to walk.
+#[derive(Debug, Clone, Default)]
+pub struct WalkOptions {
+    /// Globs of paths to leave out, as in a `.gitignore` at the root. A leading `!` has no meaning here.
+    pub exclude: Vec<String>,
+    /// Threads to use; 0 for as many as there are processors, at most 12.
+    pub threads: usize,
+}
+
+impl WalkOptions {
+    /// Checks the globs.
+    ///
+    /// # Errors
+    /// `BadPattern` that names the first wrong one; a walk passes over wrong ones.
+    pub fn check(&self) -> Result<(), Failure> {
+        for glob in &self.exclude {
+            if let Err(e) = globset::GlobBuilder::new(glob).literal_separator(true).build() {
+                return Err(Failure::new(Reason::BadPattern, format!("exclusion '{glob}': {}", e.kind())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file that a walk found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walked {
+    /// Path relative to the root, `/` between names.
+    pub rel: String,
+    /// Its facts.
+    pub stat: FileStat,
+}
+
+/// What a walk saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WalkReport {
+    /// Files given to the sink.
+    pub files: u64,
+    /// Files left out because their path is not valid UTF-8.
+    pub invalid_names: u64,
+    /// Paths that could not be read, with the cause; at most [`MAX_UNREADABLE`].
+    pub unreadable: Vec<String>,
+    /// How many there were in all.
+    pub unreadable_count: u64,
+}
+
+/// Gives every file of `root` to `sink`, from several threads at once: regular files only, by `.gitignore`, `.ignore`,
+/// `.rgignore`, `.git/info/exclude`, the ignore files of parent folders and the user's global excludes; hidden
+/// files left out, symlinks not followed, blocked paths passed over.
+pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> WalkReport {
+    let unreadable = Mutex::new(Vec::new());
+    let (files, invalid, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let refuse = |text: String| {
+        failed.fetch_add(1, Ordering::Relaxed);
+        let mut list = unreadable.lock().unwrap_or_else(|e| e.into_inner());
+        if list.len() < MAX_UNREADABLE {
+            list.push(text);
+        }
+    };
+    if rules_are_readable(&root.path, &IGNORE_FILES) {
+        builder(root, &root.path, opts).build_parallel().run(|| {
+            Box::new(|entry| {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(e) => {
+                        refuse(e.to_string());
+                        return WalkState::Continue;
+                    }
+                };
+                let Some(kind) = entry.file_type() else { return WalkState::Continue };
+                if kind.is_dir() && entry.depth() > 0 && !rules_are_readable(entry.path(), &IGNORE_FILES) {
+                    refuse(format!("{}: its ignore files cannot be read", entry.path().display()));
+                    return WalkState::Skip;
+                }
+                if !kind.is_file() {
+                    return WalkState::Continue;
+                }
+                let Some(rel) = rel_of(&root.path, entry.path()) else {
+                    invalid.fetch_add(1, Ordering::Relaxed);
+                    return WalkState::Continue;
+                };
+                match entry.metadata() {
+                    Ok(meta) => {
+                        let stat = FileStat::of_std(&meta);
+                        if stat.kind == EntryKind::File {
+                            files.fetch_add(1, Ordering::Relaxed);
+                            sink(Walked { rel, stat });
+                        }
+                    }
+                    // Deleted while walking is not a failure: the file is not there.
+                    Err(e) if e.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) => {}
+                    Err(e) => refuse(e.to_string()),
+                }
+                WalkState::Continue
+            })
+        });
+    } else {
+        refuse(format!("{}: its ignore files cannot be read", root.path.display()));
+    }
+    let mut unreadable = unreadable.into_inner().unwrap_or_else(|e| e.into_inner());
+    unreadable.sort();
+    let count = |n: AtomicU64| n.into_inner();
+    WalkReport {
+        files: count(files),
+        invalid_names: count(invalid),
+        unreadable,
+        unreadable_count: count(failed),
+    }
+}
+
+/// The rules of a walk, asked for single paths.
+pub struct Ignore {
+    root: Root,
+    rules: Mutex<Rules>,
+}
+
+struct Rules {
+    matcher: Option<IncrementalIgnore>,
+    /// Folders whose ignore files were looked at, and whether they can be read.
+    readable: HashMap<String, bool>,
+}
+
+impl Ignore {
+    /// Reads the rules as they are now: each folder's ignore files are read when a path in it is first asked for,
+    /// and not again. Build a new one when they change.
+    pub fn build(root: &Root, opts: &WalkOptions) -> Ignore {
+        let matcher = builder(root, &root.path, opts).build_matchers().into_iter().next();
+        Ignore { root: root.clone(), rules: Mutex::new(Rules { matcher, readable: HashMap::new() }) }
+    }
+
+    /// Whether [`walk`] would yield this file, or go into this folder. `rel` as in [`Walked::rel`].
+    pub fn is_walked(&self, rel: &str, is_dir: bool) -> bool {
+        if rel.is_empty() || rel == "." {
+            return is_dir;
+        }
+        if self.root.is_blocked(&self.root.path.join(rel)) {
+            return false;
+        }
+        let mut rules = self.rules.lock().unwrap_or_else(|e| e.into_inner());
+        let parent = rel.rsplit_once('/').map_or("", |(parent, _)| parent);
+        if !rules.chain_readable(&self.root.path, parent) || (is_dir && !rules.readable(&self.root.path, rel))
+        {
+            return false;
+        }
+        rules.matcher.as_mut().is_some_and(|m| !m.matched(rel, is_dir).is_ignore())
+    }
+}
+
+impl Rules {
+    fn chain_readable(&mut self, root: &Path, dir: &str) -> bool {
+        if self.readable.get(dir).copied() == Some(true) {
+            return true;
+        }
+        let above = (!dir.is_empty()).then(|| dir.rsplit_once('/').map_or("", |(parent, _)| parent));
+        above.is_none_or(|parent| self.chain_readable(root, parent)) && self.readable(root, dir)
+    }
+
+    fn readable(&mut self, root: &Path, dir: &str) -> bool {
+        *self
+            .readable
+            .entry(dir.to_owned())
+            .or_insert_with(|| rules_are_readable(&root.join(dir), &IGNORE_FILES))
+    }
+}
+
+/// `path` relative to `root`, when it is valid UTF-8.
+pub(crate) fn rel_of(root: &Path, path: &Path) -> Option<String> {
+    path.strip_prefix(root).ok()?.to_str().map(str::to_owned)
+}
+
+/// The walk of `base`, a folder of `root`, by the root's rules.
+pub(crate) fn builder(root: &Root, base: &Path, opts: &WalkOptions) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(base);
+    walk.threads(opts.threads).current_dir(&root.path).add_custom_ignore_filename(".rgignore");
+    let mut overrides = OverrideBuilder::new(&root.path);
+    for glob in &opts.exclude {
+        // A wrong glob leaves nothing out; `WalkOptions::check` is there to say so beforehand.
+        let _ = overrides.add(&format!("!{}", glob.trim_start_matches('!')));
+    }
+    if let Ok(overrides) = overrides.build() {
+        walk.overrides(overrides);
+    }
+    if !root.blocked_below().is_empty() {
+        let root = root.clone();
+        walk.filter_entry(move |entry| !root.is_blocked(entry.path()));
+    }
+    walk
+}
