@@ -4,8 +4,19 @@
 //! functions on it.
 
 mod chunk;
+mod db;
+mod dense;
 mod embed;
+mod enrich;
+mod indexes;
+mod ingest;
+mod live;
 mod simd;
+mod symbols;
+mod sync;
 mod words;
+mod worker;
 
 pub use embed::Embedder;
+pub use indexes::{IndexOptions, Indexes, Until};
+pub use sync::CancelFlag;

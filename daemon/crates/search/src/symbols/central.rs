@@ -1,0 +1,1 @@
+//! Which files the rest of the code refers to most.
