@@ -42,7 +42,7 @@ pub struct CloneResult {
     /// Branch checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// True when an earlier clone of the same remote was brought up to date instead.
+    /// True when an earlier clone of the same remote was there already; it is given as it is, not fetched.
     pub reused: bool,
 }
 

@@ -17,6 +17,8 @@ pub const EVENT: &str = "orchestrate.event";
 pub const SYNCED: &str = "orchestrate.synced";
 /// Notification that a client fell behind.
 pub const LAGGED: &str = "orchestrate.lagged";
+/// Notification that a subscription ended for a reason of the daemon's: its session was deleted.
+pub const GONE: &str = "orchestrate.gone";
 /// Notification about an index.
 pub const INDEX_PROGRESS: &str = "index.progress";
 /// Notification about a clone.
@@ -24,4 +26,4 @@ pub const GIT_PROGRESS: &str = "git.progress";
 /// Notification with early search results.
 pub const SEARCH_PARTIAL: &str = "search.partial";
 /// Every notification the daemon sends.
-pub const NOTIFICATIONS: &[&str] = &[EVENT, SYNCED, LAGGED, INDEX_PROGRESS, GIT_PROGRESS, SEARCH_PARTIAL];
+pub const NOTIFICATIONS: &[&str] = &[EVENT, SYNCED, LAGGED, GONE, INDEX_PROGRESS, GIT_PROGRESS, SEARCH_PARTIAL];

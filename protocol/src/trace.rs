@@ -34,7 +34,8 @@ pub struct TracePage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TraceExportParams {
-    /// The session's id.
+    /// The session's id (also taken as `sessionId`).
+    #[serde(alias = "sessionId")]
     pub trace_id: SessionId,
     /// Where to go on, from `nextCursor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,1 +1,76 @@
-//! To be written.
+//! Protocol ↔ engine: one method table, conversion, errors and subscriptions. No sockets.
+//!
+//! A transport makes a [`Connection`] for each client, feeds it messages, and sends what comes out of its
+//! [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol reference all come from
+//! [`methods::table`].
+
+mod connection;
+mod discover;
+mod host;
+mod message;
+mod method;
+pub mod methods;
+mod metrics;
+mod notices;
+pub mod reference;
+mod subscription;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use cairn_engine::Engine;
+use cairn_protocol::daemon::Limits;
+
+pub use connection::{Connection, Outgoing};
+pub use discover::openrpc;
+pub use host::HostInfo;
+pub use method::{Disconnect, Method, Right, Scope};
+
+/// Messages that wait for a slow client's socket; then its calls and subscriptions wait.
+pub const OUTGOING: usize = 64;
+
+/// The method table over an engine, shared by all connections.
+pub struct Api {
+    pub(crate) engine: Engine,
+    pub(crate) host: HostInfo,
+    pub(crate) limits: Limits,
+    pub(crate) table: Vec<Method>,
+    pub(crate) counters: Counters,
+}
+
+/// What is counted for `daemon.stats` and `/metrics`.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) connections: AtomicU64,
+    pub(crate) subscriptions: AtomicU64,
+    pub(crate) calls: AtomicU64,
+    pub(crate) errors: AtomicU64,
+}
+
+impl Api {
+    /// A table over `engine`.
+    pub fn new(engine: Engine, host: HostInfo, limits: Limits) -> Arc<Self> {
+        Arc::new(Self { engine, host, limits, table: methods::table(), counters: Counters::default() })
+    }
+
+    /// The limits of every connection.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What the host told about itself.
+    pub fn host(&self) -> &HostInfo {
+        &self.host
+    }
+
+    /// Connections now.
+    pub fn connections(&self) -> u64 {
+        self.counters.connections.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Method> {
+        self.table.iter().find(|m| m.name == name)
+    }
+}

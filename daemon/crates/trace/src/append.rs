@@ -56,7 +56,16 @@ impl Append {
     /// Records for `session`, in order.
     pub fn new(session: &SessionId, records: Vec<NewRecord>) -> Self {
         let session = session.clone();
-        Self { session, records, state: None, run: None, receipt: None, blobs: vec![], artifact: None, only_if: None }
+        Self {
+            session,
+            records,
+            state: None,
+            run: None,
+            receipt: None,
+            blobs: vec![],
+            artifact: None,
+            only_if: None,
+        }
     }
 
     /// Sets the session's state.
@@ -78,7 +87,13 @@ impl Append {
     }
 
     /// Stores a receipt for a retry key. `{"seq":…}` of the first record is filled in.
-    pub fn receipt(mut self, scope: &str, request_id: &str, digest: String, receipt: serde_json::Value) -> Self {
+    pub fn receipt(
+        mut self,
+        scope: &str,
+        request_id: &str,
+        digest: String,
+        receipt: serde_json::Value,
+    ) -> Self {
         let (scope, request_id) = (scope.to_owned(), request_id.to_owned());
         self.receipt = Some(receipt::NewReceipt { scope, request_id, digest, receipt });
         self
@@ -103,7 +118,9 @@ impl Append {
             .prepare_cached("SELECT head_seq, state FROM session WHERE id = ?1")?
             .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
             .optional()?;
-        let Some((head, state)) = found else { return Ok(Written::refused(session, Reason::SessionNotFound)) };
+        let Some((head, state)) = found else {
+            return Ok(Written::refused(session, Reason::SessionNotFound));
+        };
         if let Some(allowed) = &self.only_if
             && !RunState::parse(&state).is_some_and(|s| allowed.contains(&s))
         {
@@ -114,7 +131,8 @@ impl Append {
         for (seq, record) in (head + 1..).zip(self.records) {
             let NewRecord { id, parent_id, origin, body } = record;
             let kind = if body.evt().is_some() { "Evt" } else { "Cmd" };
-            let envelope = Envelope { session_id: session.clone(), seq, id, parent_id, ts: now, origin, body };
+            let envelope =
+                Envelope { session_id: session.clone(), seq, id, parent_id, ts: now, origin, body };
             let json = serde_json::to_string(&envelope).map_err(|e| rusqlite_error(&e))?;
             insert.execute(params![session.as_str(), seq, now.0, kind, json])?;
             lines.push(Arc::<str>::from(json));
@@ -181,7 +199,8 @@ impl Trace {
         let written = wait.await.unwrap_or(Err(StoreError::Closed))?;
         match written.refused {
             Some(Reason::SessionBusy) => {
-                let text = format!("session {} already has a run at work, or none to go on with", written.session);
+                let text =
+                    format!("session {} already has a run at work, or none to go on with", written.session);
                 Err(Failure::new(Reason::SessionBusy, text))
             }
             Some(reason) => Err(Failure::new(reason, format!("there is no session {}", written.session))),

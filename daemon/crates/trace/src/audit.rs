@@ -1,6 +1,8 @@
 //! The audit: one row for each tool call, written before the action and completed after it.
 
-use cairn_protocol::{error::Failure, id::SessionId, time::Timestamp, trace::AuditEntry, trace::AuditQueryParams};
+use cairn_protocol::{
+    error::Failure, id::SessionId, time::Timestamp, trace::AuditEntry, trace::AuditQueryParams,
+};
 use cairn_store::rusqlite::params;
 
 use crate::{PAGE, Trace, sql};
@@ -101,7 +103,10 @@ impl Trace {
     }
 }
 
-fn entry(r: &cairn_store::rusqlite::Row<'_>, session_id: SessionId) -> cairn_store::rusqlite::Result<AuditEntry> {
+fn entry(
+    r: &cairn_store::rusqlite::Row<'_>,
+    session_id: SessionId,
+) -> cairn_store::rusqlite::Result<AuditEntry> {
     Ok(AuditEntry {
         id: r.get(0)?,
         ts: Timestamp(r.get(1)?),

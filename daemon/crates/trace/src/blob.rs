@@ -16,7 +16,12 @@ use crate::{Trace, sql};
 const PART: u32 = 256 * 1024;
 
 /// Stores a blob once and notes that `session` uses it.
-pub fn write(tx: &Savepoint<'_>, session: &SessionId, sha256: &str, content: &[u8]) -> Result<(), StoreError> {
+pub fn write(
+    tx: &Savepoint<'_>,
+    session: &SessionId,
+    sha256: &str,
+    content: &[u8],
+) -> Result<(), StoreError> {
     tx.execute("INSERT OR IGNORE INTO blob VALUES (?1, ?2, ?3)", params![sha256, content.len(), content])?;
     tx.execute("INSERT OR IGNORE INTO blob_ref VALUES (?1, ?2)", params![session.as_str(), sha256])?;
     Ok(())
@@ -31,12 +36,21 @@ impl Trace {
         let hash = params.sha256.clone();
         let found: Option<Vec<u8>> = self
             .read(move |conn| {
-                conn.query_row("SELECT content FROM blob WHERE sha256 = ?1", [hash], |r| r.get(0)).optional().map_err(sql)
+                conn.query_row("SELECT content FROM blob WHERE sha256 = ?1", [hash], |r| r.get(0))
+                    .optional()
+                    .map_err(sql)
             })
             .await?;
-        let missing = || Failure::new(Reason::BlobNotFound, format!("there is no blob {}", params.sha256.escape_default()));
+        let missing = || {
+            Failure::new(Reason::BlobNotFound, format!("there is no blob {}", params.sha256.escape_default()))
+        };
         let text = found.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(missing)?;
-        let bad = || Failure::new(Reason::InvalidParams, format!("offset {} is not a boundary in this blob", params.offset));
+        let bad = || {
+            Failure::new(
+                Reason::InvalidParams,
+                format!("offset {} is not a boundary in this blob", params.offset),
+            )
+        };
         let start = usize::try_from(params.offset).map_err(|_| bad())?;
         let rest = text.get(start..).ok_or_else(bad)?;
         let limit = params.limit.unwrap_or(PART).clamp(4, PART) as usize;

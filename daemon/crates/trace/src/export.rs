@@ -27,7 +27,12 @@ impl Trace {
         let session = self.session(id).await?;
         let mut jsonl = String::new();
         if cursor.is_none() {
-            let head = TraceHeader { format: "cairn-trace".into(), version: 1, session, exported_at: Timestamp::now() };
+            let head = TraceHeader {
+                format: "cairn-trace".into(),
+                version: 1,
+                session,
+                exported_at: Timestamp::now(),
+            };
             let line = serde_json::to_string(&head)
                 .map_err(|e| Failure::new(Reason::Internal, format!("header cannot be written: {e}")))?;
             jsonl.push_str(&line);
@@ -98,13 +103,15 @@ fn check(jsonl: &str) -> Result<(Session, Vec<Line>), Failure> {
     let bad = |line: usize, what: String| Failure::new(Reason::BadTrace, format!("line {line}: {what}"));
     let mut lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, first) = lines.next().ok_or_else(|| bad(1, "there is no header".into()))?;
-    let header: TraceHeader = serde_json::from_str(first).map_err(|e| bad(1, format!("not a trace header: {e}")))?;
+    let header: TraceHeader =
+        serde_json::from_str(first).map_err(|e| bad(1, format!("not a trace header: {e}")))?;
     if header.format != "cairn-trace" || header.version != 1 {
         return Err(bad(1, format!("format {} {} is not known here", header.format, header.version)));
     }
     let mut out: Vec<Line> = Vec::new();
     for (at, line) in lines {
-        let record: Envelope = serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a record: {e}")))?;
+        let record: Envelope =
+            serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a record: {e}")))?;
         if record.session_id != header.session.session_id {
             return Err(bad(at + 1, format!("belongs to session {}", record.session_id)));
         }

@@ -62,7 +62,8 @@ impl Trace {
         }
         let head = live.watch();
         let (trace, session) = (self.clone(), session.clone());
-        let follower = Follower { trace, session, live, head, next: after + 1, synced: false, catching_up: true };
+        let follower =
+            Follower { trace, session, live, head, next: after + 1, synced: false, catching_up: true };
         Ok((follower, found))
     }
 }
@@ -104,5 +105,120 @@ impl Follower {
             self.next += lines.len() as u64;
             return Ok(Step::Records(lines));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{envelope::Body, event::AgentEvt};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Append, NewRecord, NewSession};
+
+    fn record(n: u64) -> NewRecord {
+        let evt = AgentEvt::Progress { op: "test".into(), percent: n as f64, message: None };
+        NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
+    }
+
+    async fn read_to(follower: &mut Follower, last: u64, into: &mut Vec<Arc<str>>) {
+        while (into.len() as u64) < last {
+            match follower.step().await.unwrap() {
+                Step::Records(lines) => into.extend(lines),
+                Step::Gone => panic!("session is gone"),
+                Step::Synced(_) | Step::Lagged(_) => {}
+            }
+        }
+    }
+
+    async fn cut_and_resume(total: u64, cuts: Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+        let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
+        let (mut whole, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
+        let writer = tokio::spawn({
+            let (trace, id) = (trace.clone(), id.clone());
+            async move {
+                for n in 0..total {
+                    trace.append(Append::new(&id, vec![record(n)])).await.unwrap();
+                }
+            }
+        });
+        let mut pieces = Vec::new();
+        for cut in cuts.into_iter().map(|c| c % total).chain([total]) {
+            let (mut part, _) = trace.follow(&id, &After::Seq(pieces.len() as u64)).await.unwrap();
+            let last = cut.max(pieces.len() as u64);
+            while (pieces.len() as u64) < last {
+                if let Step::Records(lines) = part.step().await.unwrap() {
+                    let room = (last - pieces.len() as u64) as usize;
+                    pieces.extend(lines.into_iter().take(room));
+                }
+            }
+        }
+        let mut uncut = Vec::new();
+        read_to(&mut whole, total, &mut uncut).await;
+        writer.await.unwrap();
+        assert_eq!(pieces, uncut);
+        for (at, line) in (1..).zip(&uncut) {
+            assert_eq!(crate::read::parse(line).unwrap().seq, at);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8))]
+        #[test]
+        fn a_cut_follower_sees_what_an_uncut_one_sees(total in 1_u64..60, cuts in prop::collection::vec(0_u64..60, 0..5)) {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(cut_and_resume(total, cuts));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_follower_is_told_and_misses_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+        let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
+        let (mut slow, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
+        assert!(matches!(slow.step().await.unwrap(), Step::Synced(0)));
+        for _ in 0..30 {
+            trace.append(Append::new(&id, (0..100).map(record).collect())).await.unwrap();
+        }
+        assert!(matches!(slow.step().await.unwrap(), Step::Lagged(1)));
+        let mut all = Vec::new();
+        read_to(&mut slow, 3000, &mut all).await;
+        assert_eq!(crate::read::parse(&all[2999]).unwrap().seq, 3000);
+    }
+
+    #[tokio::test]
+    async fn beyond_the_head_is_an_error_and_deletion_ends_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+        let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
+        let error = trace.follow(&id, &After::Seq(1)).await.err().unwrap();
+        assert_eq!(error.reason, Reason::AfterBeyondHead);
+        let (mut follower, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
+        assert!(matches!(follower.step().await.unwrap(), Step::Synced(0)));
+        trace.delete_session(&id).await.unwrap();
+        assert!(matches!(follower.step().await.unwrap(), Step::Gone));
+    }
+
+    #[tokio::test]
+    async fn an_export_is_imported_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::open(&dir.path().join("a.db")).unwrap();
+        let id = trace
+            .create_session(NewSession { title: "t".into(), ..NewSession::default() })
+            .await
+            .unwrap()
+            .session_id;
+        trace.append(Append::new(&id, (0..5).map(record).collect())).await.unwrap();
+        let text = trace.export(&id, None).await.unwrap().jsonl;
+        assert_eq!(trace.import(&text).await.unwrap_err().reason, Reason::RequestConflict);
+        let other = Trace::open(&dir.path().join("b.db")).unwrap();
+        other.import(&text).await.unwrap();
+        assert_eq!(other.lines(&id, 0, 10).await.unwrap(), trace.lines(&id, 0, 10).await.unwrap());
+        let broken = text.replacen("\"seq\":3", "\"seq\":4", 1);
+        let fresh = Trace::open(&dir.path().join("c.db")).unwrap();
+        assert_eq!(fresh.import(&broken).await.unwrap_err().reason, Reason::BadTrace);
     }
 }

@@ -83,9 +83,9 @@ impl Trace {
     {
         let this = self.clone();
         let run = move || this.read_blocking(job);
-        tokio::task::spawn_blocking(run)
-            .await
-            .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("log reader failed: {error}"))))
+        tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| {
+            Err(Failure::new(Reason::Internal, format!("log reader failed: {error}")))
+        })
     }
 
     fn read_blocking<T>(&self, job: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {

@@ -21,10 +21,13 @@ impl Trace {
         // SQLite counts in signed 64 bits; no record lies beyond.
         let after = after.min(i64::MAX as u64);
         self.read(move |conn| {
-            let query = "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
+            let query =
+                "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
             let mut statement = conn.prepare_cached(query).map_err(sql)?;
             let rows = statement
-                .query_map(params![session.as_str(), after, limit.min(PAGE)], |r| r.get::<_, String>(0).map(Arc::from))
+                .query_map(params![session.as_str(), after, limit.min(PAGE)], |r| {
+                    r.get::<_, String>(0).map(Arc::from)
+                })
                 .map_err(sql)?;
             rows.collect::<Result<_, _>>().map_err(sql)
         })
@@ -35,7 +38,12 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read, or a record is not one.
-    pub async fn records(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<Envelope>, Failure> {
+    pub async fn records(
+        &self,
+        session: &SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Envelope>, Failure> {
         let lines = self.lines(session, after, limit).await?;
         lines.iter().map(|line| parse(line)).collect()
     }
@@ -43,6 +51,7 @@ impl Trace {
 
 /// A stored record.
 pub fn parse(line: &str) -> Result<Envelope, Failure> {
-    serde_json::from_str(line)
-        .map_err(|error| Failure::new(Reason::StorageFailed, format!("a stored record cannot be read: {error}")))
+    serde_json::from_str(line).map_err(|error| {
+        Failure::new(Reason::StorageFailed, format!("a stored record cannot be read: {error}"))
+    })
 }

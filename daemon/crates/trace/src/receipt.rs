@@ -62,9 +62,11 @@ impl Trace {
         let key = (scope.to_owned(), request_id.to_owned());
         let found: Option<(String, String)> = self
             .read(move |conn| {
-                conn.prepare_cached("SELECT digest, receipt FROM receipt WHERE scope = ?1 AND request_id = ?2")
-                    .and_then(|mut s| s.query_row([key.0, key.1], |r| Ok((r.get(0)?, r.get(1)?))).optional())
-                    .map_err(sql)
+                conn.prepare_cached(
+                    "SELECT digest, receipt FROM receipt WHERE scope = ?1 AND request_id = ?2",
+                )
+                .and_then(|mut s| s.query_row([key.0, key.1], |r| Ok((r.get(0)?, r.get(1)?))).optional())
+                .map_err(sql)
             })
             .await?;
         match found {

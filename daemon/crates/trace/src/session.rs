@@ -92,9 +92,15 @@ impl Trace {
     ///
     /// # Errors
     /// `invalid_params` for a cursor that is none.
-    pub async fn sessions(&self, cursor: Option<String>, limit: Option<u32>) -> Result<Page<Session>, Failure> {
-        let cursor: Option<SessionId> =
-            cursor.map(|c| c.parse()).transpose().map_err(|e: String| Failure::new(Reason::InvalidParams, e))?;
+    pub async fn sessions(
+        &self,
+        cursor: Option<String>,
+        limit: Option<u32>,
+    ) -> Result<Page<Session>, Failure> {
+        let cursor: Option<SessionId> = cursor
+            .map(|c| c.parse())
+            .transpose()
+            .map_err(|e: String| Failure::new(Reason::InvalidParams, e))?;
         let limit = limit.unwrap_or(100).clamp(1, PAGE);
         self.read(move |conn| {
             // Ids are made of UUIDv7, so that their order is the order of making.
@@ -134,6 +140,17 @@ impl Trace {
         Ok(found.and_then(|(run, params)| Some((run?.parse().ok()?, params?))))
     }
 
+    /// Sets the root a session works in.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn set_root(&self, id: &SessionId, root: &str) -> Result<(), Failure> {
+        let (key, root) = (id.clone(), root.to_owned());
+        let query = "UPDATE session SET root = ?2 WHERE id = ?1";
+        self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), root])?)).await?;
+        Ok(())
+    }
+
     /// An artifact of a session.
     ///
     /// # Errors
@@ -169,7 +186,9 @@ impl Trace {
             .await?;
         match state.as_deref() {
             None => Err(Failure::new(Reason::SessionNotFound, format!("there is no session {id}"))),
-            Some("running") => Err(Failure::new(Reason::SessionBusy, format!("session {id} has a run at work"))),
+            Some("running") => {
+                Err(Failure::new(Reason::SessionBusy, format!("session {id} has a run at work")))
+            }
             Some(_) => {
                 self.inner.live.deleted(id);
                 Ok(())
@@ -194,7 +213,8 @@ impl Trace {
         let mut marked = Vec::new();
         for id in ids.iter().filter_map(|id| id.parse::<SessionId>().ok()) {
             let evt = AgentEvt::Interrupted { op: op.to_owned() };
-            let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } };
+            let record =
+                NewRecord { id: Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } };
             self.append(Append::new(&id, vec![record]).state(RunState::Interrupted)).await?;
             marked.push(id);
         }

@@ -1,1 +1,8 @@
-//! To be written.
+//! Moves bytes between sockets and the API: HTTP for health and metrics, WebSocket for everything else.
+
+mod auth;
+mod http;
+pub mod ws;
+
+pub use auth::Guard;
+pub use http::{ServeError, serve};

@@ -1,14 +1,4 @@
-//! Languages: by a file's name for the index, and line counts as tokei makes them.
-
-use std::collections::BTreeMap;
-
-use tokei::{Config, Languages};
-
-use crate::{
-    guard::{IGNORE_FILES, rules_are_readable},
-    root::Root,
-    walk::{WalkOptions, builder, rel_of},
-};
+//! The language of a file by its name, for the index.
 
 /// Languages by extension. Names are lower-case and stable: they are stored in indexes and used as filters.
 const BY_EXTENSION: &[(&str, &[&str])] = &[
@@ -138,54 +128,6 @@ fn by_extension() -> &'static std::collections::HashMap<&'static str, &'static s
     MAP.get_or_init(|| BY_EXTENSION.iter().flat_map(|(l, all)| all.iter().map(move |e| (*e, *l))).collect())
 }
 
-/// Lines (blank, code and comment) by language, named as tokei names them: exactly what the tokei library's default
-/// walk of the root counts, apart from blocked paths and folders whose ignore files are traps, which are left out.
-/// `exclude` adds globs to leave out, as in a `.gitignore`.
-///
-/// Reads every source file with as many threads as there are processors and cannot be cancelled: call it where
-/// blocking is allowed.
-pub fn count_languages(root: &Root, exclude: &[String]) -> BTreeMap<String, u64> {
-    let mut ignored: Vec<String> = exclude.to_vec();
-    ignored
-        .extend(root.blocked_below().iter().filter_map(|b| rel_of(&root.path, b)).map(|b| format!("/{b}")));
-    match traps(root) {
-        Some(found) => ignored.extend(found.into_iter().map(|t| format!("/{t}"))),
-        None => return BTreeMap::new(),
-    }
-    let ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
-    let mut languages = Languages::new();
-    languages.get_statistics(&[&root.path], &ignored, &Config::default());
-    languages
-        .iter()
-        .map(|(kind, language)| (kind.to_string(), language.lines() as u64))
-        .filter(|(_, lines)| *lines > 0)
-        .collect()
-}
-
-/// Folders with ignore files that would never end; `None` when the root itself is one.
-fn traps(root: &Root) -> Option<Vec<String>> {
-    const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".tokeignore"];
-    if !rules_are_readable(&root.path, &NAMES) {
-        return None;
-    }
-    let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let (list, base) = (found.clone(), root.clone());
-    let mut walk = builder(root, &root.path, &WalkOptions::default());
-    walk.filter_entry(move |entry| {
-        if !entry.file_type().is_some_and(|t| t.is_dir()) {
-            return false;
-        }
-        let fine = !base.is_blocked(entry.path()) && rules_are_readable(entry.path(), &NAMES);
-        if !fine && let Some(rel) = rel_of(&base.path, entry.path()) {
-            list.lock().unwrap_or_else(|e| e.into_inner()).push(rel);
-        }
-        fine
-    });
-    walk.build().for_each(drop);
-    let found = std::mem::take(&mut *found.lock().unwrap_or_else(|e| e.into_inner()));
-    Some(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,9 +155,11 @@ mod tests {
 
     #[test]
     fn no_extension_is_named_twice() {
-        let mut seen = std::collections::HashSet::new();
-        for e in BY_EXTENSION.iter().chain(BY_NAME).flat_map(|(_, all)| all.iter()) {
-            assert!(seen.insert(e), "{e}");
+        for table in [BY_EXTENSION, BY_NAME] {
+            let mut seen = std::collections::HashSet::new();
+            for name in table.iter().flat_map(|(_, all)| all.iter()) {
+                assert!(seen.insert(name), "{name}");
+            }
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Declared roots and what lies in them: race-free opening, walking by the ignore rules, reading spans, listing,
 //! watching for changes, counting lines, and git.
 //!
-//! Nothing here reads the environment or prints; every path that comes from outside passes [`Roots::resolve`] and is
+//! Nothing here prints, and only a clone looks at the environment (for the ssh command of the user); every path that comes from outside passes [`Roots::resolve`] and is
 //! opened beneath its root by the kernel, so that a symlink swapped in between leads nowhere.
 
 mod blocked;
+pub mod git;
 mod guard;
 mod languages;
+mod lines;
 mod listing;
 mod root;
 mod roots;
@@ -14,7 +16,8 @@ mod span;
 mod walk;
 mod watch;
 
-pub use languages::{count_languages, language_of};
+pub use languages::language_of;
+pub use lines::{MAX_COUNTED_BYTES, count_languages};
 pub use listing::list_dir;
 pub use root::{FileStat, Root};
 pub use roots::{MAX_PATH_BYTES, Roots};

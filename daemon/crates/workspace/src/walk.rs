@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     path::Path,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -13,7 +13,10 @@ use cairn_protocol::{
     content::EntryKind,
     error::{Failure, Reason},
 };
-use ignore::{IncrementalIgnore, WalkBuilder, WalkState, overrides::OverrideBuilder};
+use ignore::{
+    IncrementalIgnore, WalkBuilder, WalkState,
+    overrides::{Override, OverrideBuilder},
+};
 
 use crate::{
     guard::{IGNORE_FILES, rules_are_readable},
@@ -73,17 +76,14 @@ pub struct WalkReport {
 /// `.rgignore`, `.git/info/exclude`, the ignore files of parent folders and the user's global excludes; hidden
 /// files left out, symlinks not followed, blocked paths passed over.
 pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> WalkReport {
-    let unreadable = Mutex::new(Vec::new());
-    let (files, invalid, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-    let refuse = |text: String| {
-        failed.fetch_add(1, Ordering::Relaxed);
-        let mut list = unreadable.lock().unwrap_or_else(|e| e.into_inner());
-        if list.len() < MAX_UNREADABLE {
-            list.push(text);
-        }
-    };
+    let unreadable = Arc::new(Unreadable::default());
+    let (files, invalid) = (AtomicU64::new(0), AtomicU64::new(0));
+    let refuse = |text: String| unreadable.add(text);
     if rules_are_readable(&root.path, &IGNORE_FILES) {
-        builder(root, &root.path, opts).build_parallel().run(|| {
+        let list = unreadable.clone();
+        let mut walk = builder(root, &root.path, opts);
+        pass_traps(&mut walk, root, &IGNORE_FILES, move |dir| list.add(trapped(dir)));
+        walk.build_parallel().run(|| {
             Box::new(|entry| {
                 let entry = match entry {
                     Ok(entry) => entry,
@@ -93,10 +93,6 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
                     }
                 };
                 let Some(kind) = entry.file_type() else { return WalkState::Continue };
-                if kind.is_dir() && entry.depth() > 0 && !rules_are_readable(entry.path(), &IGNORE_FILES) {
-                    refuse(format!("{}: its ignore files cannot be read", entry.path().display()));
-                    return WalkState::Skip;
-                }
                 if !kind.is_file() {
                     return WalkState::Continue;
                 }
@@ -120,17 +116,37 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
             })
         });
     } else {
-        refuse(format!("{}: its ignore files cannot be read", root.path.display()));
+        refuse(trapped(&root.path));
     }
-    let mut unreadable = unreadable.into_inner().unwrap_or_else(|e| e.into_inner());
-    unreadable.sort();
-    let count = |n: AtomicU64| n.into_inner();
+    let mut names = std::mem::take(&mut *unreadable.names.lock().unwrap_or_else(|e| e.into_inner()));
+    names.sort();
     WalkReport {
-        files: count(files),
-        invalid_names: count(invalid),
-        unreadable,
-        unreadable_count: count(failed),
+        files: files.into_inner(),
+        invalid_names: invalid.into_inner(),
+        unreadable: names,
+        unreadable_count: unreadable.count.load(Ordering::Relaxed),
     }
+}
+
+/// Paths that could not be read.
+#[derive(Default)]
+struct Unreadable {
+    names: Mutex<Vec<String>>,
+    count: AtomicU64,
+}
+
+impl Unreadable {
+    fn add(&self, text: String) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let mut names = self.names.lock().unwrap_or_else(|e| e.into_inner());
+        if names.len() < MAX_UNREADABLE {
+            names.push(text);
+        }
+    }
+}
+
+fn trapped(dir: &Path) -> String {
+    format!("{}: its ignore files cannot be read", dir.display())
 }
 
 /// The rules of a walk, asked for single paths.
@@ -197,17 +213,37 @@ pub(crate) fn rel_of(root: &Path, path: &Path) -> Option<String> {
 pub(crate) fn builder(root: &Root, base: &Path, opts: &WalkOptions) -> WalkBuilder {
     let mut walk = WalkBuilder::new(base);
     walk.threads(opts.threads).current_dir(&root.path).add_custom_ignore_filename(".rgignore");
+    walk.overrides(exclusions(root, &opts.exclude));
+    walk
+}
+
+/// The globs to leave out.
+pub(crate) fn exclusions(root: &Root, globs: &[String]) -> Override {
     let mut overrides = OverrideBuilder::new(&root.path);
-    for glob in &opts.exclude {
+    for glob in globs {
         // A wrong glob leaves nothing out; `WalkOptions::check` is there to say so beforehand.
         let _ = overrides.add(&format!("!{}", glob.trim_start_matches('!')));
     }
-    if let Ok(overrides) = overrides.build() {
-        walk.overrides(overrides);
-    }
-    if !root.blocked_below().is_empty() {
-        let root = root.clone();
-        walk.filter_entry(move |entry| !root.is_blocked(entry.path()));
-    }
-    walk
+    overrides.build().unwrap_or_else(|_| Override::empty())
+}
+
+/// Keeps a walk out of blocked paths and of folders whose ignore files (any of `names`) would never end; `trap` is told
+/// of these. The walk's reader would open them before it yields the folder, so this is asked before.
+pub(crate) fn pass_traps(
+    walk: &mut WalkBuilder,
+    root: &Root,
+    names: &'static [&'static str],
+    trap: impl Fn(&Path) + Send + Sync + 'static,
+) {
+    let root = root.clone();
+    walk.filter_entry(move |entry| {
+        if root.is_blocked(entry.path()) {
+            return false;
+        }
+        let fine = !entry.file_type().is_some_and(|t| t.is_dir()) || rules_are_readable(entry.path(), names);
+        if !fine {
+            trap(entry.path());
+        }
+        fine
+    });
 }

@@ -1,0 +1,298 @@
+//! One client: its handshake, calls, subscriptions and what is sent to it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use cairn_protocol::{
+    daemon::ClientInfo,
+    error::{Failure, Reason},
+    id::SubscriptionId,
+    rpc,
+};
+use jsonrpsee_types::Id;
+use serde_json::value::RawValue;
+use tokio::{sync::mpsc, task::AbortHandle};
+
+use crate::{
+    Api, Disconnect,
+    message::{self, Frame, Incoming},
+    notices::Interest,
+};
+
+/// What goes to the client.
+#[derive(Debug)]
+pub enum Outgoing {
+    /// One message.
+    One(String),
+    /// Several, in order, to be flushed once.
+    Many(Vec<String>),
+}
+
+/// One client of the API. Clones share it.
+#[derive(Clone)]
+pub struct Connection {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) api: Arc<Api>,
+    pub(crate) out: mpsc::Sender<Outgoing>,
+    pub(crate) client: OnceLock<ClientInfo>,
+    pub(crate) interest: Interest,
+    in_flight: AtomicU32,
+    calls: Mutex<HashMap<String, AbortHandle>>,
+    pub(crate) subscriptions: Mutex<HashMap<SubscriptionId, AbortHandle>>,
+}
+
+/// Who calls: given to every handler.
+pub struct Caller {
+    /// The connection.
+    pub(crate) connection: Connection,
+    /// Run once the answer is on its way, so that what it starts comes after it.
+    pub(crate) then: Arc<Mutex<Vec<Then>>>,
+}
+
+type Then = Box<dyn FnOnce() + Send>;
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts a call while it is at work.
+struct InFlight(Connection);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.inner.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Connection {
+    /// A new client. What it is to be sent comes out of the receiver; when that is full, its calls wait.
+    ///
+    /// # Errors
+    /// `overloaded` when the daemon has as many connections as it may.
+    pub fn open(api: &Arc<Api>) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
+        let before = api.counters.connections.fetch_add(1, Ordering::SeqCst);
+        if before >= u64::from(api.limits.max_connections) {
+            api.counters.connections.fetch_sub(1, Ordering::SeqCst);
+            return Err(Failure::new(Reason::Overloaded, "the daemon has as many connections as it may"));
+        }
+        let (out, receiver) = mpsc::channel(crate::OUTGOING);
+        let inner = Inner {
+            api: Arc::clone(api),
+            out,
+            client: OnceLock::new(),
+            interest: Interest::default(),
+            in_flight: AtomicU32::new(0),
+            calls: Mutex::default(),
+            subscriptions: Mutex::default(),
+        };
+        Ok((Self { inner: Arc::new(inner) }, receiver))
+    }
+
+    /// Takes one message. Answers come later, in any order; only a full outgoing queue makes this wait.
+    pub async fn message(&self, text: &str) {
+        match message::frame(text) {
+            Err(failure) => self.reply(message::failure(None, &failure)).await,
+            Ok(Frame::One(value)) => self.one(value).await,
+            Ok(Frame::Batch(all)) => self.batch(all).await,
+        }
+    }
+
+    /// Answers a message that could not be taken at all.
+    pub async fn refuse(&self, failure: &Failure) {
+        self.reply(message::failure(None, failure)).await;
+    }
+
+    async fn one(&self, value: &RawValue) {
+        let request = match Incoming::read(value) {
+            Ok((request, _)) => request,
+            Err((failure, id)) => return self.reply(message::failure(id.as_ref(), &failure)).await,
+        };
+        let Some(id) = request.id.clone() else { return self.notified(&request) };
+        match self.begin(&request, false) {
+            Err(failure) => {
+                self.count(false);
+                self.reply(message::failure(Some(&id), &failure)).await;
+            }
+            Ok(call) => self.spawn(&id.into_owned(), call),
+        }
+    }
+
+    /// Runs a batch; its answers are one message, in the order of its requests.
+    async fn batch(&self, all: Vec<&RawValue>) {
+        let limit = self.inner.api.limits.max_batch as usize;
+        if all.len() > limit {
+            let failure = Failure::new(Reason::TooLarge, format!("a batch of {} calls, {limit} are allowed", all.len()));
+            return self.reply(message::failure(None, &failure)).await;
+        }
+        let mut slots: Vec<Result<(Id<'static>, Call), String>> = Vec::new();
+        for value in all {
+            match Incoming::read(value) {
+                Err((failure, id)) => slots.push(Err(message::failure(id.as_ref(), &failure))),
+                Ok((request, _)) => match request.id.clone() {
+                    None => self.notified(&request),
+                    Some(id) => slots.push(match self.begin(&request, true) {
+                        Ok(call) => Ok((id.into_owned(), call)),
+                        Err(failure) => Err(message::failure(Some(&id), &failure)),
+                    }),
+                },
+            }
+        }
+        if slots.is_empty() {
+            return;
+        }
+        let this = self.clone();
+        let work = async move {
+            let mut answers = Vec::with_capacity(slots.len());
+            let mut then = Vec::new();
+            for slot in slots {
+                match slot {
+                    Err(answer) => answers.push(answer),
+                    Ok((id, call)) => {
+                        let (answer, after) = this.finish(&id, call).await;
+                        answers.push(answer);
+                        then.extend(after);
+                    }
+                }
+            }
+            this.reply(format!("[{}]", answers.join(","))).await;
+            then.into_iter().for_each(|run| run());
+        };
+        tokio::spawn(work);
+    }
+
+    /// Looks a request up and starts it, within the limits.
+    fn begin(&self, request: &Incoming<'_>, in_batch: bool) -> Result<Call, Failure> {
+        let name = request.method.as_deref().unwrap_or_default();
+        let handshake = name == crate::methods::INITIALIZE;
+        if handshake && in_batch {
+            return Err(Failure::new(Reason::InvalidRequest, "initialize is sent alone, not in a batch"));
+        }
+        if !handshake && self.inner.client.get().is_none() {
+            return Err(Failure::new(Reason::NotInitialized, format!("{name} came before initialize")));
+        }
+        let method = self.inner.api.find(name).ok_or_else(|| {
+            let shown: String = name.chars().take(64).collect();
+            Failure::new(Reason::MethodNotFound, format!("there is no method '{}'", shown.escape_default()))
+        })?;
+        let limit = self.inner.api.limits.max_in_flight;
+        if self.inner.in_flight.fetch_add(1, Ordering::SeqCst) >= limit {
+            self.inner.in_flight.fetch_sub(1, Ordering::SeqCst);
+            return Err(Failure::new(Reason::Overloaded, format!("{limit} calls are at work on this connection")));
+        }
+        let in_flight = InFlight(self.clone());
+        let then = Arc::new(Mutex::new(Vec::new()));
+        let caller = Caller { connection: self.clone(), then: Arc::clone(&then) };
+        let answer = (method.handler)(caller, request.params);
+        Ok(Call { answer, then, disconnect: method.disconnect, _in_flight: in_flight })
+    }
+
+    fn spawn(&self, id: &Id<'static>, call: Call) {
+        let key = serde_json::to_string(id).unwrap_or_default();
+        let (this, id) = (self.clone(), id.clone());
+        let cancels = call.disconnect == Disconnect::Cancel;
+        let done = key.clone();
+        // Registered under its id before it can end, so that a cancel finds it and an end removes it.
+        let mut calls = locked(&self.inner.calls);
+        let task = tokio::spawn(async move {
+            let (answer, then) = this.finish(&id, call).await;
+            locked(&this.inner.calls).remove(&done);
+            this.reply(answer).await;
+            then.into_iter().for_each(|run| run());
+        });
+        if cancels {
+            calls.insert(key, task.abort_handle());
+        }
+    }
+
+    async fn finish(&self, id: &Id<'_>, call: Call) -> (String, Vec<Then>) {
+        let outcome = call.answer.await;
+        self.count(outcome.is_ok());
+        let answer = match outcome {
+            Ok(result) => message::success(id, &result),
+            Err(failure) => {
+                if failure.reason == Reason::Internal || failure.reason == Reason::StorageFailed {
+                    tracing::error!(reason = failure.reason.as_str(), %failure, "call failed");
+                }
+                message::failure(Some(id), &failure)
+            }
+        };
+        (answer, std::mem::take(&mut *locked(&call.then)))
+    }
+
+    /// The one notification a client sends: cancel a call. Others are ignored, as JSON-RPC asks.
+    fn notified(&self, request: &Incoming<'_>) {
+        #[derive(serde::Deserialize)]
+        struct Cancel<'a> {
+            #[serde(borrow)]
+            id: Id<'a>,
+        }
+        if request.method.as_deref() != Some(rpc::CANCEL) {
+            return;
+        }
+        let Some(cancel) = request.params.and_then(|p| serde_json::from_str::<Cancel<'_>>(p.get()).ok()) else { return };
+        let key = serde_json::to_string(&cancel.id).unwrap_or_default();
+        if let Some(task) = locked(&self.inner.calls).remove(&key) {
+            task.abort();
+            let failure = Failure::new(Reason::Cancelled, "the call was cancelled");
+            let answer = message::failure(Some(&cancel.id), &failure);
+            let this = self.clone();
+            tokio::spawn(async move { this.reply(answer).await });
+        }
+    }
+
+    fn count(&self, ok: bool) {
+        let counters = &self.inner.api.counters;
+        counters.calls.fetch_add(1, Ordering::Relaxed);
+        if !ok {
+            counters.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Queues a message; a client that has gone needs none.
+    pub(crate) async fn reply(&self, text: String) {
+        let _gone = self.inner.out.send(Outgoing::One(text)).await;
+    }
+
+    /// The client has gone: its searches, reads and subscriptions end, nothing else does.
+    pub fn close(&self) {
+        for (_, task) in locked(&self.inner.calls).drain() {
+            task.abort();
+        }
+        let ended: Vec<AbortHandle> = locked(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
+        self.inner.api.counters.subscriptions.fetch_sub(ended.len() as u64, Ordering::SeqCst);
+        ended.iter().for_each(AbortHandle::abort);
+        self.inner.interest.end();
+        self.inner.api.counters.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A call at work.
+struct Call {
+    answer: crate::method::Answer,
+    then: Arc<Mutex<Vec<Then>>>,
+    disconnect: Disconnect,
+    _in_flight: InFlight,
+}
+
+impl Caller {
+    pub(crate) fn api(&self) -> &Arc<Api> {
+        &self.connection.inner.api
+    }
+
+    pub(crate) fn client_name(&self) -> Option<String> {
+        self.connection.inner.client.get().map(|c| c.name.clone())
+    }
+
+    /// Runs `what` after the answer was queued.
+    pub(crate) fn after_answer(&self, what: impl FnOnce() + Send + 'static) {
+        locked(&self.then).push(Box::new(what));
+    }
+}

@@ -1,0 +1,85 @@
+//! The method table as an OpenRPC document and as one JSON Schema.
+
+use cairn_protocol::{
+    error::{ErrorData, Reason},
+    git::GitProgress,
+    index::IndexProgress,
+    rpc,
+    search::SearchPartial,
+    session::{EventNotification, LaggedNotification, SyncedNotification},
+};
+use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+use crate::methods;
+
+/// Version of OpenRPC that is spoken.
+const OPENRPC: &str = "1.3.2";
+
+fn generator() -> SchemaGenerator {
+    let path = "/components/schemas";
+    SchemaSettings::draft2020_12().with(|s| s.definitions_path = path.into()).into_generator()
+}
+
+/// Notifications of the daemon with the type of their params.
+fn notifications(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
+    vec![
+        (rpc::EVENT, schemas.subschema_for::<EventNotification>()),
+        (rpc::SYNCED, schemas.subschema_for::<SyncedNotification>()),
+        (rpc::LAGGED, schemas.subschema_for::<LaggedNotification>()),
+        (rpc::GONE, schemas.subschema_for::<GoneNotification>()),
+        (rpc::INDEX_PROGRESS, schemas.subschema_for::<IndexProgress>()),
+        (rpc::GIT_PROGRESS, schemas.subschema_for::<GitProgress>()),
+        (rpc::SEARCH_PARTIAL, schemas.subschema_for::<SearchPartial>()),
+    ]
+}
+
+/// Params of `orchestrate.gone`.
+#[derive(schemars::JsonSchema, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GoneNotification {
+    /// The subscription that ended.
+    subscription_id: cairn_protocol::id::SubscriptionId,
+    /// Always `gone`.
+    reason: String,
+    /// For people.
+    message: String,
+}
+
+/// The whole table. `x-notifications` and `x-errors` hold what OpenRPC has no place for.
+pub fn openrpc() -> Value {
+    let mut schemas = generator();
+    let table = methods::table();
+    let rows: Vec<Value> = table
+        .iter()
+        .map(|m| {
+            let params = (m.params)(&mut schemas);
+            let result = (m.result)(&mut schemas);
+            json!({
+                "name": m.name,
+                "summary": m.summary,
+                "paramStructure": "by-name",
+                "params": [{"name": "params", "schema": params}],
+                "result": {"name": "result", "schema": result},
+                "x-right": format!("{:?}", m.right).to_lowercase(),
+                "x-disconnect": format!("{:?}", m.disconnect).to_lowercase(),
+            })
+        })
+        .collect();
+    let told: Vec<Value> =
+        notifications(&mut schemas).into_iter().map(|(name, schema)| json!({"name": name, "schema": schema})).collect();
+    let error = schemas.subschema_for::<ErrorData>();
+    let errors: Vec<Value> = Reason::ALL
+        .iter()
+        .map(|r| json!({"code": r.code(), "reason": r.as_str(), "retryable": r.retryable(), "hint": r.hint()}))
+        .collect();
+    json!({
+        "openrpc": OPENRPC,
+        "info": {"title": "Cairn", "version": cairn_protocol::PROTOCOL_VERSIONS[0]},
+        "methods": rows,
+        "components": {"schemas": schemas.take_definitions(true)},
+        "x-notifications": told,
+        "x-errors": errors,
+        "x-errorData": error,
+    })
+}

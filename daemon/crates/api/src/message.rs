@@ -1,0 +1,93 @@
+//! JSON-RPC frames: reading requests, writing answers.
+
+use cairn_protocol::error::{Failure, Reason};
+use jsonrpsee_types::{ErrorObjectOwned, Id};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// A request or notification as it came.
+#[derive(Debug, Deserialize)]
+pub struct Incoming<'a> {
+    #[serde(borrow)]
+    jsonrpc: Option<std::borrow::Cow<'a, str>>,
+    /// The method.
+    #[serde(borrow)]
+    pub method: Option<std::borrow::Cow<'a, str>>,
+    /// Its parameters.
+    #[serde(borrow)]
+    pub params: Option<&'a RawValue>,
+    /// Absent in a notification.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub id: Option<Id<'a>>,
+}
+
+/// Tells `"id": null` from no id.
+fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Id<'de>>, D::Error> {
+    Id::deserialize(d).map(Some)
+}
+
+/// What a message holds.
+pub enum Frame<'a> {
+    /// One request or notification.
+    One(&'a RawValue),
+    /// Several.
+    Batch(Vec<&'a RawValue>),
+}
+
+/// Reads a message.
+pub fn frame(text: &str) -> Result<Frame<'_>, Failure> {
+    let bad = |e: serde_json::Error| Failure::new(Reason::ParseError, format!("not json: {e}"));
+    let value: &RawValue = serde_json::from_str(text).map_err(bad)?;
+    if !value.get().starts_with('[') {
+        return Ok(Frame::One(value));
+    }
+    let all: Vec<&RawValue> = serde_json::from_str(text).map_err(bad)?;
+    if all.is_empty() {
+        return Err(Failure::new(Reason::InvalidRequest, "the batch is empty"));
+    }
+    Ok(Frame::Batch(all))
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads one request. On failure the id is given back where there is one.
+    pub fn read(value: &'a RawValue) -> Result<(Self, &'a str), (Failure, Option<Id<'a>>)> {
+        #[derive(Deserialize)]
+        struct JustId<'a> {
+            #[serde(borrow, default)]
+            id: Option<Id<'a>>,
+        }
+        let bad = |what: String| {
+            let id = serde_json::from_str::<JustId<'a>>(value.get()).ok().and_then(|j| j.id);
+            (Failure::new(Reason::InvalidRequest, what), id)
+        };
+        let request: Incoming<'a> =
+            serde_json::from_str(value.get()).map_err(|e| bad(format!("not a request object: {e}")))?;
+        if request.jsonrpc.as_deref() != Some("2.0") {
+            return Err(bad("jsonrpc must be \"2.0\"".into()));
+        }
+        if request.method.is_none() {
+            return Err(bad("method is missing".into()));
+        }
+        Ok((request, value.get()))
+    }
+}
+
+/// A good answer.
+pub fn success(id: &Id<'_>, result: &RawValue) -> String {
+    let id = serde_json::to_string(id).unwrap_or_else(|_| "null".into());
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get())
+}
+
+/// A bad answer.
+pub fn failure(id: Option<&Id<'_>>, failure: &Failure) -> String {
+    let error = ErrorObjectOwned::owned(failure.reason.code(), failure.message.clone(), Some(failure.data()));
+    let id = id.map_or(Ok("null".into()), serde_json::to_string).unwrap_or_else(|_| "null".into());
+    let error = serde_json::to_string(&error).unwrap_or_else(|_| "null".into());
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
+/// A notification.
+pub fn notification(method: &str, params: &impl serde::Serialize) -> String {
+    let params = serde_json::to_string(params).unwrap_or_else(|_| "{}".into());
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+}

@@ -1,0 +1,127 @@
+//! What a method is: its name, types, what may run beside it, what a disconnect means, who may call it.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use cairn_protocol::error::{Failure, Reason};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use crate::connection::Caller;
+
+/// What a call may run beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Beside anything.
+    Shared,
+    /// In order with others of the same session.
+    PerSession,
+    /// One at a time.
+    Global,
+}
+
+/// What happens to a call when its client goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disconnect {
+    /// It is cancelled.
+    Cancel,
+    /// It goes on.
+    Detach,
+}
+
+/// What a client must be allowed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// Look.
+    Observe,
+    /// Start work.
+    Prompt,
+    /// Answer approvals.
+    Approve,
+    /// Change the daemon.
+    Admin,
+}
+
+/// An answer on its way.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Box<RawValue>, Failure>> + Send>>;
+type Handler = Box<dyn Fn(Caller, Option<&RawValue>) -> Answer + Send + Sync>;
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// A row of the method table.
+pub struct Method {
+    /// `namespace.verb`.
+    pub name: &'static str,
+    /// One line for the reference.
+    pub summary: &'static str,
+    /// What it may run beside.
+    pub scope: Scope,
+    /// What a disconnect means.
+    pub disconnect: Disconnect,
+    /// Who may call it.
+    pub right: Right,
+    /// Schema of the parameters.
+    pub params: SchemaOf,
+    /// Schema of the result.
+    pub result: SchemaOf,
+    pub(crate) handler: Handler,
+}
+
+impl Method {
+    /// A row that is shared, cancelled on disconnect and open to observers; change it with the setters.
+    pub fn new<P, R, F, A>(name: &'static str, summary: &'static str, handler: F) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + 'static,
+        F: Fn(Caller, P) -> A + Send + Sync + 'static,
+        A: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let call = move |caller: Caller, params: Option<&RawValue>| -> Answer {
+            let params = read_params::<P>(name, params);
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                let result = handler(caller, params?).await?;
+                serde_json::value::to_raw_value(&result)
+                    .map_err(|e| Failure::new(Reason::Internal, format!("the answer cannot be written: {e}")))
+            })
+        };
+        Self {
+            name,
+            summary,
+            scope: Scope::Shared,
+            disconnect: Disconnect::Cancel,
+            right: Right::Observe,
+            params: SchemaGenerator::subschema_for::<P>,
+            result: SchemaGenerator::subschema_for::<R>,
+            handler: Box::new(call),
+        }
+    }
+
+    /// Goes on when its client leaves, and needs `right`.
+    pub fn detached(mut self, right: Right) -> Self {
+        self.disconnect = Disconnect::Detach;
+        self.right = right;
+        self
+    }
+
+    /// Sets what it may run beside.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+}
+
+/// Parameters by name; absent ones are an empty object.
+fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> Result<P, Failure> {
+    let text = params.map_or("{}", RawValue::get);
+    if !text.trim_start().starts_with('{') {
+        return Err(Failure::new(Reason::InvalidParams, format!("{method}: params must be an object, by name")));
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let at = if path == "." { String::new() } else { format!("{path}: ") };
+        let details = serde_json::json!({"path": path});
+        Failure::new(Reason::InvalidParams, format!("{method}: {at}{}", error.inner())).with_details(details)
+    })
+}

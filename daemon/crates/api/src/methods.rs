@@ -1,0 +1,338 @@
+//! The method table: every method once, with its types.
+
+use std::sync::atomic::Ordering;
+
+use cairn_engine::SearchKind;
+use cairn_protocol::{
+    PROTOCOL_VERSIONS,
+    content::{ListDirParams, SpanParams},
+    daemon::{
+        DaemonStats, DaemonStatus, InitializeParams, InitializeResult, ServerCapabilities, ServerInfo,
+    },
+    error::{Failure, Reason},
+    explore::{ExploreStartParams, SessionRef},
+    git::{CloneParams, GitStatusParams},
+    index::{AddRootParams, IndexReceipt, IndexStatusParams, RootRef},
+    rpc,
+    search::{GrepParams, SearchAnswer, SearchParams, SymbolsParams},
+    session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
+    time::Timestamp,
+    tool::{ToolCallParams, ToolInfo},
+    trace::{
+        AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams, TraceImportParams, TracePage,
+    },
+};
+
+use crate::{
+    connection::Caller,
+    host, message,
+    method::{Method, Right, Scope},
+    subscription,
+};
+
+/// The handshake, which comes first and alone.
+pub const INITIALIZE: &str = "initialize";
+
+/// Every method, in the order of the reference.
+pub fn table() -> Vec<Method> {
+    let mut all = daemon();
+    all.extend(index());
+    all.extend(search());
+    all.extend(content());
+    all.extend(orchestrate());
+    all.extend(session());
+    all.extend(tool());
+    all.extend(trace());
+    all
+}
+
+fn daemon() -> Vec<Method> {
+    vec![
+        Method::new(INITIALIZE, "Begins a connection: the first message, alone.", initialize),
+        Method::new("rpc.discover", "This table as an OpenRPC document.", |_, _: Empty| async {
+            Ok(crate::discover::openrpc())
+        }),
+        Method::new("daemon.status", "Version, addresses, roots and where things lie.", status),
+        Method::new("daemon.stats", "Memory, connections, log and index figures.", stats),
+        Method::new("daemon.stop", "Stops the daemon politely.", |cx, _: Empty| async move {
+            let stop = cx.api().engine.clone();
+            cx.after_answer(move || stop.ask_to_stop());
+            Ok(Empty {})
+        })
+        .detached(Right::Admin),
+    ]
+}
+
+fn index() -> Vec<Method> {
+    vec![
+        Method::new(
+            "index.addRoot",
+            "Declares a folder as a root and indexes it; `index.progress` follows.",
+            |cx, p: AddRootParams| async move { heard(&cx, cx.api().engine.add_root(p).await?) },
+        )
+        .detached(Right::Admin)
+        .scope(Scope::Global),
+        Method::new("index.removeRoot", "Forgets a root and deletes its index.", |cx, p: RootRef| async move {
+            cx.api().engine.remove_root(p).await
+        })
+        .detached(Right::Admin)
+        .scope(Scope::Global),
+        Method::new(
+            "index.rebuild",
+            "Makes a root's index anew; `index.progress` follows.",
+            |cx, p: RootRef| async move { heard(&cx, cx.api().engine.rebuild(p).await?) },
+        )
+        .detached(Right::Admin)
+        .scope(Scope::Global),
+        Method::new("index.status", "How far each index is.", |cx, p: IndexStatusParams| async move {
+            cx.api().engine.index_status(p.root.as_deref())
+        }),
+        Method::new("index.list", "The declared roots.", |cx, _: Empty| async move {
+            Ok(Page { data: cx.api().engine.index_status(None)?.roots, next_cursor: None })
+        }),
+    ]
+}
+
+fn heard(cx: &Caller, receipt: IndexReceipt) -> Result<IndexReceipt, Failure> {
+    cx.connection.hear_index(&receipt.path, receipt.request_id.clone());
+    Ok(receipt)
+}
+
+fn search() -> Vec<Method> {
+    let find = |kind| move |cx: Caller, p: SearchParams| find(cx, kind, p);
+    vec![
+        Method::new("search.lexical", "Passages by their words (BM25).", find(SearchKind::Lexical)),
+        Method::new("search.semantic", "Passages by meaning.", find(SearchKind::Semantic)),
+        Method::new("search.hybrid", "Passages by words and meaning.", find(SearchKind::Hybrid)),
+        Method::new("search.grep", "Lines by text or regular expression.", |cx, p: GrepParams| async move {
+            cx.api().engine.grep(p).await
+        }),
+        Method::new("search.symbols", "Definitions by name, or the outline of a file.", |cx, p: SymbolsParams| async move {
+            cx.api().engine.symbols(p).await
+        }),
+    ]
+}
+
+async fn find(cx: Caller, kind: SearchKind, params: SearchParams) -> Result<SearchAnswer, Failure> {
+    let connection = cx.connection.clone();
+    let wanted = params.request_id.is_some();
+    let tell = move |partial: cairn_protocol::search::SearchPartial| {
+        // Early results are a courtesy: a full queue drops them, the answer has them all.
+        let text = message::notification(rpc::SEARCH_PARTIAL, &partial);
+        let _full = connection.inner.out.try_send(crate::Outgoing::One(text));
+    };
+    cx.api().engine.search(kind, params, wanted.then(|| Box::new(tell) as cairn_engine::OnPartial)).await
+}
+
+fn content() -> Vec<Method> {
+    vec![
+        Method::new("content.getSpan", "A bounded range of lines of a file.", |cx, p: SpanParams| async move {
+            cx.api().engine.get_span(p).await
+        }),
+        Method::new("fs.listDir", "A bounded listing of a folder.", |cx, p: ListDirParams| async move {
+            cx.api().engine.list_dir(p).await
+        }),
+        Method::new(
+            "git.clone",
+            "Clones into the workspaces folder; `git.progress` follows.",
+            |cx, p: CloneParams| async move {
+                let receipt = cx.api().engine.git_clone(p)?;
+                cx.connection.hear_clone(&receipt.request_id);
+                Ok(receipt)
+            },
+        )
+        .detached(Right::Admin),
+        Method::new("git.status", "Branch, head and changed files.", |cx, p: GitStatusParams| async move {
+            cx.api().engine.git_status(p).await
+        }),
+    ]
+}
+
+fn orchestrate() -> Vec<Method> {
+    vec![
+        Method::new(
+            "orchestrate.explore.start",
+            "Starts to explore a folder or a repository; events follow in the session.",
+            |cx, p: ExploreStartParams| async move {
+                let client = cx.client_name();
+                cx.api().engine.start_explore(p, client).await
+            },
+        )
+        .detached(Right::Prompt)
+        .scope(Scope::PerSession),
+        Method::new("orchestrate.explore.status", "Where an explore stands.", |cx, p: SessionRef| async move {
+            cx.api().engine.explore_status(&p.session_id).await
+        }),
+        Method::new(
+            "orchestrate.explore.abort",
+            "Ends an explore; `stopped` is its last event.",
+            |cx, p: SessionRef| async move { cx.api().engine.abort_explore(&p.session_id).await },
+        )
+        .detached(Right::Prompt),
+        Method::new(
+            "orchestrate.command",
+            "Runs one command in a session; its events follow.",
+            |cx, p: CommandParams| async move {
+                let client = cx.client_name();
+                cx.api().engine.command(p, client).await
+            },
+        )
+        .detached(Right::Prompt)
+        .scope(Scope::PerSession),
+        Method::new(
+            "orchestrate.subscribe",
+            "Follows a session from any place; `orchestrate.event` follows.",
+            subscription::subscribe,
+        ),
+        Method::new("orchestrate.unsubscribe", "Stops following.", subscription::unsubscribe),
+    ]
+}
+
+fn session() -> Vec<Method> {
+    vec![
+        Method::new("session.create", "Makes a session.", |cx, p: SessionCreateParams| async move {
+            cx.api().engine.create_session(p).await
+        })
+        .detached(Right::Prompt),
+        Method::new("session.list", "Sessions, newest first.", |cx, p: PageParams| async move {
+            cx.api().engine.sessions(p).await
+        }),
+        Method::new("session.get", "One session.", |cx, p: SessionRef| async move {
+            cx.api().engine.session(&p.session_id).await
+        }),
+        Method::new("session.resume", "Goes on with an interrupted session.", |cx, p: SessionRef| async move {
+            cx.api().engine.resume_session(&p.session_id).await
+        })
+        .detached(Right::Prompt)
+        .scope(Scope::PerSession),
+        Method::new("session.delete", "Deletes a session with its log.", |cx, p: SessionRef| async move {
+            cx.api().engine.delete_session(&p.session_id).await.map(|()| Empty {})
+        })
+        .detached(Right::Admin)
+        .scope(Scope::PerSession),
+        Method::new("session.export", "A session's log as JSONL, in parts.", export),
+    ]
+}
+
+fn tool() -> Vec<Method> {
+    vec![
+        Method::new("tool.list", "The registered tools.", |cx, _: Empty| async move {
+            Ok(Page::<ToolInfo> { data: cx.api().engine.tools(), next_cursor: None })
+        }),
+        Method::new("tool.call", "Calls a tool and waits for its result.", |cx, p: ToolCallParams| async move {
+            let client = cx.client_name();
+            cx.api().engine.call_tool(p, client).await
+        })
+        .detached(Right::Prompt)
+        .scope(Scope::PerSession),
+    ]
+}
+
+fn trace() -> Vec<Method> {
+    vec![
+        Method::new("trace.list", "Traces, newest first; a trace id is a session id.", |cx, p: PageParams| async move {
+            cx.api().engine.sessions(p).await
+        }),
+        Method::new("trace.get", "A page of records.", |cx, p: TraceGetParams| async move {
+            cx.api().engine.session(&p.trace_id).await?;
+            let limit = p.limit.unwrap_or(100).clamp(1, cairn_engine::record::PAGE);
+            let data = cx.api().engine.trace().records(&p.trace_id, p.after, limit).await?;
+            let full = data.len() == limit as usize;
+            Ok(TracePage { next_after: data.last().filter(|_| full).map(|r| r.seq), data })
+        }),
+        Method::new("trace.export", "A trace as JSONL, in parts.", export),
+        Method::new("trace.import", "Brings in an export.", |cx, p: TraceImportParams| async move {
+            cx.api().engine.trace().import(&p.jsonl).await
+        })
+        .detached(Right::Admin),
+        Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
+            cx.api().engine.trace().blob(p).await
+        }),
+        Method::new("audit.query", "The audit of tool calls.", |cx, p: AuditQueryParams| async move {
+            let data: Vec<AuditEntry> = cx.api().engine.trace().audit_query(p).await?;
+            Ok(Page { data, next_cursor: None })
+        }),
+    ]
+}
+
+async fn export(cx: Caller, p: TraceExportParams) -> Result<cairn_protocol::trace::TraceExportPart, Failure> {
+    cx.api().engine.trace().export(&p.trace_id, p.cursor.as_deref()).await
+}
+
+async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeResult, Failure> {
+    let common = PROTOCOL_VERSIONS.iter().find(|v| params.protocol_versions.iter().any(|c| c == *v));
+    let Some(version) = common else {
+        let text = format!(
+            "the client speaks protocol {}, this daemon {}",
+            params.protocol_versions.join(", "),
+            PROTOCOL_VERSIONS.join(", ")
+        );
+        let details = serde_json::json!({"client": params.protocol_versions, "server": PROTOCOL_VERSIONS});
+        return Err(Failure::new(Reason::IncompatibleVersion, text).with_details(details));
+    };
+    if params.client.name.is_empty() || params.client.name.chars().count() > 64 {
+        return Err(Failure::new(Reason::InvalidParams, "client.name must have 1 to 64 characters"));
+    }
+    if cx.connection.inner.client.set(params.client).is_err() {
+        return Err(Failure::new(Reason::AlreadyInitialized, "initialize was sent before"));
+    }
+    let api = cx.api();
+    Ok(InitializeResult {
+        protocol_version: (*version).to_owned(),
+        version: api.host.version.clone(),
+        server: ServerInfo {
+            name: "cairn".into(),
+            version: api.host.version.clone(),
+            instance_id: api.host.instance_id.clone(),
+        },
+        capabilities: ServerCapabilities {
+            methods: api.table.iter().map(|m| m.name.to_owned()).collect(),
+            notifications: rpc::NOTIFICATIONS.iter().map(|n| (*n).to_owned()).collect(),
+        },
+        limits: api.limits.clone(),
+    })
+}
+
+async fn status(cx: Caller, _: Empty) -> Result<DaemonStatus, Failure> {
+    let api = cx.api();
+    let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    Ok(DaemonStatus {
+        version: api.host.version.clone(),
+        instance_id: api.host.instance_id.clone(),
+        pid: std::process::id(),
+        started_at: api.host.started_at,
+        addresses: api.host.addresses.clone(),
+        data_root: text(&api.host.data_root),
+        log_file: api.host.log_file.as_deref().map(text),
+        mode: api.host.mode.clone(),
+        idle_exit_seconds: api.host.idle_exit_seconds,
+        index: api.engine.index_status(None)?,
+        running_sessions: api.engine.running(),
+    })
+}
+
+async fn stats(cx: Caller, _: Empty) -> Result<DaemonStats, Failure> {
+    cx.api().stats().await
+}
+
+impl crate::Api {
+    /// Figures of the daemon.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn stats(&self) -> Result<DaemonStats, Failure> {
+        let (resident_bytes, anonymous_bytes) = host::memory();
+        let counters = &self.counters;
+        let since = Timestamp::now().0 - self.host.started_at.0;
+        Ok(DaemonStats {
+            uptime_seconds: u64::try_from(since / 1000).unwrap_or_default(),
+            resident_bytes,
+            anonymous_bytes,
+            connections: counters.connections.load(Ordering::Relaxed),
+            subscriptions: counters.subscriptions.load(Ordering::Relaxed),
+            calls: counters.calls.load(Ordering::Relaxed),
+            call_errors: counters.errors.load(Ordering::Relaxed),
+            ..self.engine.stats().await?
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! The protocol reference as Markdown, made from the method table.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// Words that stand before the generated tables.
+const INTRODUCTION: &str = include_str!("reference.md");
+
+/// The whole reference.
+pub fn markdown() -> String {
+    let document = crate::openrpc();
+    let mut out = INTRODUCTION.to_owned();
+    out.push_str("\n## Methods\n");
+    for method in list(&document, "methods") {
+        let params = &method["params"][0]["schema"];
+        let result = &method["result"]["schema"];
+        let _ok = writeln!(
+            out,
+            "\n### `{}`\n{} Right: {}. On disconnect: {}.\n\n* params: {}\n* result: {}",
+            text(method, "name"),
+            text(method, "summary"),
+            text(method, "x-right"),
+            text(method, "x-disconnect"),
+            shape(params),
+            shape(result)
+        );
+    }
+    out.push_str("\n## Notifications of the daemon\n\n| method | params |\n|---|---|\n");
+    for told in list(&document, "x-notifications") {
+        let _ok = writeln!(out, "| `{}` | {} |", text(told, "name"), shape(&told["schema"]));
+    }
+    out.push_str("\n## Errors\n\n| code | reason | retryable | the way out |\n|---|---|---|---|\n");
+    for error in list(&document, "x-errors") {
+        let (reason, hint) = (text(error, "reason"), text(error, "hint"));
+        let _ok = writeln!(out, "| {} | `{reason}` | {} | {hint} |", error["code"], error["retryable"]);
+    }
+    out.push_str("\n## Types\n\nFields marked * are required.\n");
+    if let Some(types) = document["components"]["schemas"].as_object() {
+        for (name, schema) in types {
+            type_section(&mut out, name, schema);
+        }
+    }
+    out
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or("")
+}
+
+fn type_section(out: &mut String, name: &str, schema: &Value) {
+    let _ok = writeln!(out, "\n### {name}\n{}", one_line(text(schema, "description")));
+    let variants = [list(schema, "oneOf"), list(schema, "anyOf")].concat();
+    fields(out, schema);
+    for variant in &variants {
+        if let Some(word) = variant["const"].as_str() {
+            let _ok = writeln!(out, "* `\"{word}\"`: {}", one_line(text(variant, "description")));
+            continue;
+        }
+        let tag = ["type", "kind"].iter().find_map(|key| {
+            variant["properties"][*key]["const"].as_str().map(|tag| format!("`{key}: \"{tag}\"`"))
+        });
+        let inner = variant["$ref"].as_str().map(|_| shape(variant));
+        let title = tag.or(inner.clone()).unwrap_or_else(|| shape(variant));
+        let _ok = writeln!(out, "* {title} {}", one_line(text(variant, "description")));
+        if tag_and_reference(variant) {
+            let _ok = writeln!(out, "  with the fields of {}", shape(&serde_json::json!({"$ref": variant["$ref"]})));
+        }
+        fields(out, variant);
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<String> = words.iter().map(|w| format!("`{w}`")).collect();
+        let _ok = writeln!(out, "* one of {}", words.join(", "));
+    }
+}
+
+fn tag_and_reference(variant: &Value) -> bool {
+    variant["$ref"].is_string() && variant["properties"].is_object()
+}
+
+fn fields(out: &mut String, schema: &Value) {
+    let Some(properties) = schema["properties"].as_object() else { return };
+    let required: Vec<&str> = list(schema, "required").iter().filter_map(Value::as_str).collect();
+    for (name, field) in properties {
+        if field["const"].is_string() {
+            continue;
+        }
+        let star = if required.contains(&name.as_str()) { "*" } else { "" };
+        let default = match &field["default"] {
+            Value::Null => String::new(),
+            value => format!(" Default `{value}`."),
+        };
+        let about = one_line(text(field, "description"));
+        let _ok = writeln!(out, "  * `{name}`{star} {}: {about}{default}", shape(field));
+    }
+}
+
+/// A schema in a few words.
+fn shape(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap_or("");
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(parts) = schema["anyOf"].as_array() {
+        let shapes: Vec<String> = parts.iter().filter(|p| p["type"] != "null").map(shape).collect();
+        return shapes.join(" or ");
+    }
+    if let Some(value) = schema["const"].as_str() {
+        return format!("`\"{value}\"`");
+    }
+    match &schema["type"] {
+        Value::String(kind) if kind == "array" => format!("list of {}", shape(&schema["items"])),
+        Value::String(kind) if kind == "object" && schema["additionalProperties"].is_object() => {
+            format!("map to {}", shape(&schema["additionalProperties"]))
+        }
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).filter(|k| *k != "null").collect();
+            if kinds == ["array"] { format!("list of {}", shape(&schema["items"])) } else { kinds.join(" or ") }
+        }
+        _ => "any value".to_owned(),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

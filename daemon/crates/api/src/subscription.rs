@@ -1,0 +1,108 @@
+//! Subscriptions: a follower of the log for each, at its client's own pace.
+
+use std::sync::atomic::Ordering;
+
+use cairn_engine::record::{Follower, Step};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    id::{SessionId, SubscriptionId},
+    rpc,
+    session::{
+        After, Empty, LaggedNotification, SubscribeParams, SubscribeResult, SyncedNotification, UnsubscribeParams,
+    },
+};
+use tokio::sync::oneshot;
+
+use crate::{
+    connection::{Caller, Connection, Outgoing, locked},
+    message,
+};
+
+/// Starts to follow a session. The events come after the answer.
+pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<SubscribeResult, Failure> {
+    let connection = caller.connection.clone();
+    let limit = caller.api().limits.max_subscriptions as usize;
+    let full = || Failure::new(Reason::Overloaded, format!("{limit} subscriptions are open on this connection"));
+    if locked(&connection.inner.subscriptions).len() >= limit {
+        return Err(full());
+    }
+    let after = params.after.unwrap_or(After::Seq(0));
+    let (follower, session) = caller.api().engine.trace().follow(&params.session_id, &after).await?;
+    let id = SubscriptionId::new();
+    let (start, started) = oneshot::channel::<()>();
+    let task = tokio::spawn(run(connection.clone(), id.clone(), params.session_id, follower, started));
+    {
+        let mut held = locked(&connection.inner.subscriptions);
+        if held.len() >= limit {
+            task.abort();
+            return Err(full());
+        }
+        held.insert(id.clone(), task.abort_handle());
+    }
+    caller.api().counters.subscriptions.fetch_add(1, Ordering::SeqCst);
+    caller.after_answer(move || {
+        let _ended = start.send(());
+    });
+    Ok(SubscribeResult { subscription_id: id, head_seq: session.head_seq, oldest_seq: session.head_seq.min(1) })
+}
+
+/// Stops following.
+pub async fn unsubscribe(caller: Caller, params: UnsubscribeParams) -> Result<Empty, Failure> {
+    let id = params.subscription_id;
+    if end(&caller.connection, &id) {
+        return Ok(Empty {});
+    }
+    Err(Failure::new(Reason::SubscriptionNotFound, format!("there is no subscription {id} on this connection")))
+}
+
+fn end(connection: &Connection, id: &SubscriptionId) -> bool {
+    let Some(task) = locked(&connection.inner.subscriptions).remove(id) else { return false };
+    connection.inner.api.counters.subscriptions.fetch_sub(1, Ordering::SeqCst);
+    task.abort();
+    true
+}
+
+async fn run(
+    connection: Connection,
+    id: SubscriptionId,
+    session: SessionId,
+    mut follower: Follower,
+    started: oneshot::Receiver<()>,
+) {
+    if started.await.is_err() {
+        return;
+    }
+    // The record is spliced in as it is stored; only the subscription's id is added.
+    let head = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{{"subscriptionId":"{id}","#, rpc::EVENT);
+    loop {
+        let message = match follower.step().await {
+            Ok(Step::Records(lines)) => {
+                let frame = |line: &std::sync::Arc<str>| format!("{head}{}}}", line.get(1..).unwrap_or("}"));
+                Outgoing::Many(lines.iter().map(frame).collect())
+            }
+            Ok(Step::Synced(seq)) => {
+                let note = SyncedNotification { subscription_id: id.clone(), seq };
+                Outgoing::One(message::notification(rpc::SYNCED, &note))
+            }
+            Ok(Step::Lagged(from_seq)) => {
+                let note = LaggedNotification { subscription_id: id.clone(), from_seq };
+                Outgoing::One(message::notification(rpc::LAGGED, &note))
+            }
+            Ok(Step::Gone) => break tell_gone(&connection, &id, "the session was deleted").await,
+            Err(cause) => {
+                tracing::error!(%session, %cause, "a subscription cannot read the log");
+                break tell_gone(&connection, &id, &cause.message).await;
+            }
+        };
+        if connection.inner.out.send(message).await.is_err() {
+            break;
+        }
+    }
+    end(&connection, &id);
+}
+
+/// The subscription ends for a reason that is not the client's.
+async fn tell_gone(connection: &Connection, id: &SubscriptionId, why: &str) {
+    let note = serde_json::json!({"subscriptionId": id, "reason": Reason::Gone.as_str(), "message": why});
+    connection.reply(message::notification(rpc::GONE, &note)).await;
+}

@@ -1,0 +1,108 @@
+//! Single commands: `orchestrate.command` and `tool.call`.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use cairn_harness::Grants;
+use cairn_protocol::{
+    command::{AgentCmd, ToolCall},
+    error::{Failure, Reason},
+    session::{CommandParams, CommandReceipt, Session},
+    tool::{ToolCallParams, ToolFailure, ToolMeta, ToolResult},
+};
+use cairn_trace::Append;
+use tokio::sync::OwnedSemaphorePermit;
+use uuid::Uuid;
+
+use crate::{Engine, RunContext, context::Inside};
+
+impl Engine {
+    /// Takes a command: its record is durable when the receipt comes, its events follow.
+    ///
+    /// # Errors
+    /// `session_not_found`, `request_conflict`, `overloaded`.
+    pub async fn command(&self, params: CommandParams, client: Option<String>) -> Result<CommandReceipt, Failure> {
+        self.need_open()?;
+        let slot = self.command_slot()?;
+        let _one_at_a_time = self.inner.starting.lock().await;
+        let scope = params.session_id.as_str().to_owned();
+        let digest = cairn_trace::digest(&params);
+        if let Some(key) = &params.request_id
+            && let Some(receipt) = self.inner.trace.receipt(&scope, key, &digest).await?
+        {
+            let unreadable = |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
+            return serde_json::from_value(receipt).map_err(unreadable);
+        }
+        let session = self.inner.trace.session(&params.session_id).await?;
+        let cx = self.command_context(&session, client)?;
+        let id = params.cmd.id.unwrap_or_else(Uuid::now_v7);
+        let receipt = CommandReceipt { session_id: session.session_id, command_id: id, seq: 0 };
+        let mut append = Append::new(cx.session(), cx.opening(id, params.cmd.parent_id, params.cmd.payload.clone()));
+        if let Some(key) = &params.request_id {
+            append = append.receipt(&scope, key, digest, serde_json::json!(receipt));
+        }
+        let seq = self.inner.trace.append(append).await?.first;
+        let call = params.cmd.payload.into_call();
+        self.inner.tasks.spawn(async move {
+            let _slot = slot;
+            // Its failure is an event already.
+            let _outcome = cx.perform(id, call).await;
+        });
+        Ok(CommandReceipt { seq, ..receipt })
+    }
+
+    /// Calls a tool and waits for its result; command and outcome are in the session's log too.
+    ///
+    /// # Errors
+    /// `session_not_found`, `overloaded`, or those of the log. A failure of the tool is a result with `ok: false`.
+    pub async fn call_tool(&self, params: ToolCallParams, client: Option<String>) -> Result<ToolResult, Failure> {
+        self.need_open()?;
+        let _slot = self.command_slot()?;
+        let session = self.inner.trace.session(&params.session_id).await?;
+        let cx = self.command_context(&session, client)?;
+        let call = ToolCall { name: params.name, arguments: params.arguments };
+        let id = Uuid::now_v7();
+        let opening = cx.opening(id, None, AgentCmd::from_call(call.clone()));
+        self.inner.trace.append(Append::new(cx.session(), opening)).await?;
+        let started = std::time::Instant::now();
+        let outcome = cx.perform(id, call).await;
+        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(match outcome {
+            Ok(output) => {
+                let meta = ToolMeta { tag: output.tag.into(), truncated: output.truncated, millis };
+                ToolResult { ok: true, output: output.value, error: None, meta }
+            }
+            Err(failure) => {
+                let (reason, retryable) = (failure.reason.as_str().to_owned(), failure.reason.retryable());
+                let error = Some(ToolFailure { reason, message: failure.message, retryable });
+                let meta = ToolMeta { tag: "error".into(), truncated: false, millis };
+                ToolResult { ok: false, output: serde_json::Value::Null, error, meta }
+            }
+        })
+    }
+
+    fn command_slot(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let full = |_| Failure::new(Reason::Overloaded, "too many commands are at work");
+        Arc::clone(&self.inner.commands).try_acquire_owned().map_err(full)
+    }
+
+    fn command_context(&self, session: &Session, client: Option<String>) -> Result<RunContext, Failure> {
+        let inner = Inside {
+            engine: self.clone(),
+            session: session.session_id.clone(),
+            run: None,
+            root: self.root_of(session.root.as_deref())?,
+            grants: Grants::default(),
+            cancel: self.inner.shutdown.child_token(),
+            client,
+            recorded: Arc::default(),
+            done: Arc::new(AtomicU64::new(0)),
+            failed: AtomicU64::new(0),
+            pending: Arc::new(AtomicU64::new(0)),
+        };
+        inner.pending.store(1, Ordering::Relaxed);
+        Ok(RunContext { inner: Arc::new(inner) })
+    }
+}

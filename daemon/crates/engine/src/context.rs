@@ -1,0 +1,176 @@
+//! What an agent sees: its session's log, the gate, and when to stop.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use cairn_harness::{Call, Grants, Output};
+use cairn_protocol::{
+    command::{AgentCmd, ToolCall},
+    envelope::{Body, Origin},
+    error::{Failure, Reason},
+    event::{AgentEvt, BlobRef},
+    id::{RunId, SessionId},
+};
+use cairn_trace::{Append, NewRecord};
+use cairn_workspace::Root;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{Engine, recorded::Recorded};
+
+/// Results larger than this are stored as blobs.
+const INLINE: usize = 64 * 1024;
+
+/// One run's (or one command's) view of the engine. Clones share it.
+#[derive(Clone)]
+pub struct RunContext {
+    pub(crate) inner: Arc<Inside>,
+}
+
+pub(crate) struct Inside {
+    pub(crate) engine: Engine,
+    pub(crate) session: SessionId,
+    pub(crate) run: Option<RunId>,
+    pub(crate) root: Option<Root>,
+    pub(crate) grants: Grants,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) client: Option<String>,
+    pub(crate) recorded: Arc<Recorded>,
+    pub(crate) done: Arc<AtomicU64>,
+    pub(crate) failed: AtomicU64,
+    pub(crate) pending: Arc<AtomicU64>,
+}
+
+impl RunContext {
+    /// The session.
+    pub fn session(&self) -> &SessionId {
+        &self.inner.session
+    }
+
+    /// Absolute path of the root the run works in.
+    pub fn root_path(&self) -> Option<&std::path::Path> {
+        self.inner.root.as_ref().map(|root| root.path.as_path())
+    }
+
+    /// Cancelled on abort and when the daemon stops.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.inner.cancel
+    }
+
+    /// Operations that ended, and how many of them failed.
+    pub fn ops(&self) -> (u64, u64) {
+        (self.inner.done.load(Ordering::Relaxed), self.inner.failed.load(Ordering::Relaxed))
+    }
+
+    /// Tells how many operations wait, for `orchestrate.explore.status`.
+    pub fn set_pending(&self, waiting: usize) {
+        self.inner.pending.store(waiting as u64, Ordering::Relaxed);
+    }
+
+    /// Appends an event and answers once it is durable.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn emit(&self, evt: AgentEvt) -> Result<(), Failure> {
+        let record = self.record(None, None, evt);
+        self.inner.engine.inner.trace.append(Append::new(&self.inner.session, vec![record])).await.map(drop)
+    }
+
+    /// Calls a tool through the gate, with its command, start and end in the log. In a resumed run, a result that
+    /// the log holds already is returned as it is.
+    ///
+    /// # Errors
+    /// The call's failure, which is in the log too; or that of the log.
+    pub async fn call(&self, name: &str, arguments: serde_json::Value) -> Result<serde_json::Value, Failure> {
+        let call = ToolCall { name: name.to_owned(), arguments };
+        if let Some(known) = self.inner.recorded.find(&self.inner.engine.inner.trace, &call).await? {
+            self.inner.done.fetch_add(1, Ordering::Relaxed);
+            return Ok(known);
+        }
+        let id = Uuid::now_v7();
+        let records = self.opening(id, None, AgentCmd::from_call(call.clone()));
+        self.inner.engine.inner.trace.append(Append::new(&self.inner.session, records)).await?;
+        self.perform(id, call).await.map(|output| output.value)
+    }
+
+    /// The records of a command and its start.
+    pub(crate) fn opening(&self, id: Uuid, parent_id: Option<Uuid>, cmd: AgentCmd) -> Vec<NewRecord> {
+        let op = cmd.clone().into_call().name;
+        let cmd = NewRecord { id, parent_id, origin: self.origin(None), body: Body::Cmd { cmd } };
+        vec![cmd, self.record(Some(id), Some(&op), AgentEvt::Started { op: op.clone(), details: None })]
+    }
+
+    /// Runs a call whose command is in the log, and records its end.
+    pub(crate) async fn perform(&self, id: Uuid, call: ToolCall) -> Result<Output, Failure> {
+        let inside = &self.inner;
+        let op = call.name.clone();
+        let outcome = inside
+            .engine
+            .inner
+            .harness
+            .call(Call {
+                session: inside.session.clone(),
+                name: call.name,
+                arguments: call.arguments,
+                root: inside.root.clone(),
+                grants: inside.grants.clone(),
+                cancel: inside.cancel.clone(),
+            })
+            .await;
+        if outcome.is_err() && inside.engine.inner.shutdown.is_cancelled() {
+            // Cut off by the end of the daemon: left open, so that a resumed run does it again.
+            return outcome;
+        }
+        inside.done.fetch_add(1, Ordering::Relaxed);
+        let append = match &outcome {
+            Ok(output) => self.result_of(id, &op, output),
+            Err(failure) => {
+                inside.failed.fetch_add(1, Ordering::Relaxed);
+                let record = self.record(Some(id), Some(&op), error_event(&op, failure));
+                Append::new(&inside.session, vec![record])
+            }
+        };
+        inside.engine.inner.trace.append(append).await?;
+        outcome
+    }
+
+    fn result_of(&self, id: Uuid, op: &str, output: &Output) -> Append {
+        let text = output.value.to_string();
+        let (tag, mime, truncated) = (output.tag.to_owned(), "application/json".to_owned(), output.truncated);
+        let large = text.len() > INLINE;
+        let sha256 = if large { hex::encode(Sha256::digest(text.as_bytes())) } else { String::new() };
+        let blob = large.then(|| BlobRef { sha256: sha256.clone(), size: text.len() as u64 });
+        let data = (!large).then(|| output.value.clone());
+        let evt = AgentEvt::Result { op: op.to_owned(), tag, mime, data, blob, truncated };
+        let append = Append::new(&self.inner.session, vec![self.record(Some(id), Some(op), evt)]);
+        if large { append.blob(sha256, text.into_bytes()) } else { append }
+    }
+
+    pub(crate) fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
+        NewRecord { id: Uuid::now_v7(), parent_id, origin: self.origin(tool), body: Body::Evt { evt } }
+    }
+
+    fn origin(&self, tool: Option<&str>) -> Option<Origin> {
+        let (client, run_id) = (self.inner.client.clone(), self.inner.run.clone());
+        let tool = tool.map(str::to_owned);
+        (client.is_some() || run_id.is_some() || tool.is_some()).then_some(Origin { client, run_id, tool })
+    }
+}
+
+/// A failure as an event.
+pub(crate) fn error_event(op: &str, failure: &Failure) -> AgentEvt {
+    AgentEvt::Error {
+        op: op.to_owned(),
+        message: failure.message.clone(),
+        retryable: failure.reason.retryable(),
+        reason: Some(failure.reason.as_str().to_owned()),
+    }
+}
+
+/// The failure of a run that was told to stop.
+pub(crate) fn cancelled(op: &str) -> Failure {
+    Failure::new(Reason::Cancelled, format!("{op} was cancelled"))
+}

@@ -1,0 +1,217 @@
+//! Opening, closing and the shared insides.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use cairn_harness::{Harness, Registry, Rules};
+use cairn_protocol::{
+    daemon::DaemonStats,
+    error::{Failure, Reason},
+    id::SessionId,
+    index::{IndexProgress, IndexStatus},
+    tool::ToolInfo,
+};
+use cairn_search::Indexes;
+use cairn_trace::Trace;
+use cairn_workspace::{Root, Roots};
+use tokio::sync::{Mutex, Semaphore, broadcast};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{Notice, explore, index_tools, runs::Agent, runs::Runs, state_file::StateFile};
+
+/// Commands at work at once, over all sessions.
+const MAX_COMMANDS: usize = 64;
+/// Notices kept for a slow listener; older ones are lost to it (they are live only).
+const NOTICES: usize = 1024;
+/// How long closing waits for runs to write their last record.
+const CLOSE_WAIT: Duration = Duration::from_millis(1200);
+
+/// What a host decides.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Where clones go.
+    pub workspaces: PathBuf,
+    /// Where declared roots and remotes are remembered.
+    pub state_file: PathBuf,
+    /// Rules of the gate.
+    pub rules: Rules,
+    /// Folders that are always roots.
+    pub roots: Vec<PathBuf>,
+}
+
+/// The rooms an engine is made of; the host opens them.
+pub struct Parts {
+    /// The log.
+    pub trace: Trace,
+    /// The declared roots.
+    pub roots: Arc<Roots>,
+    /// The indexes.
+    pub indexes: Arc<Indexes>,
+    /// Their progress.
+    pub progress: crossbeam_channel::Receiver<IndexProgress>,
+    /// The tools, less the engine's own.
+    pub registry: Registry,
+}
+
+/// The engine. Clones share it.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) trace: Trace,
+    pub(crate) roots: Arc<Roots>,
+    pub(crate) indexes: Arc<Indexes>,
+    pub(crate) harness: Harness,
+    pub(crate) explorer: OnceLock<Arc<dyn Agent>>,
+    pub(crate) runs: Runs,
+    /// Held while a starting method looks up its retry key and stores its receipt.
+    pub(crate) starting: Mutex<()>,
+    pub(crate) commands: Arc<Semaphore>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) notices: broadcast::Sender<Notice>,
+    pub(crate) state: StateFile,
+    pub(crate) workspaces: PathBuf,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Engine {
+    /// Opens an engine, declares the remembered roots and marks what a dead daemon left running. Indexing goes on
+    /// in the background; nothing waits for it.
+    ///
+    /// # Errors
+    /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
+    pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
+        let Parts { trace, roots, indexes, progress, mut registry } = parts;
+        index_tools::register(&mut registry, &roots, &indexes, &options.workspaces)?;
+        trace.mark_interrupted(explore::OP).await?;
+        let inner = Inner {
+            harness: Harness::new(registry, options.rules, trace.clone()),
+            trace,
+            roots,
+            indexes,
+            explorer: OnceLock::new(),
+            runs: Runs::default(),
+            starting: Mutex::default(),
+            commands: Arc::new(Semaphore::new(MAX_COMMANDS)),
+            tasks: TaskTracker::new(),
+            shutdown: CancellationToken::new(),
+            notices: broadcast::channel(NOTICES).0,
+            state: StateFile::load(options.state_file)?,
+            workspaces: options.workspaces,
+            stop: CancellationToken::new(),
+        };
+        let engine = Self { inner: Arc::new(inner) };
+        engine.forward_progress(progress)?;
+        engine.declare_remembered(&options.roots).await;
+        Ok(engine)
+    }
+
+    /// Registers the agent that explores. Later calls change nothing.
+    pub fn set_explorer(&self, agent: Arc<dyn Agent>) {
+        if self.inner.explorer.set(agent).is_err() {
+            tracing::warn!("an explorer is registered already");
+        }
+    }
+
+    /// Ends politely: running work is cut off and marked interrupted, indexes stop. Bounded to about two seconds.
+    pub async fn close(&self) {
+        self.inner.shutdown.cancel();
+        self.inner.tasks.close();
+        if tokio::time::timeout(CLOSE_WAIT, self.inner.tasks.wait()).await.is_err() {
+            tracing::warn!("runs did not end in time; the next start marks them interrupted");
+        }
+        let indexes = Arc::clone(&self.inner.indexes);
+        if tokio::task::spawn_blocking(move || indexes.close()).await.is_err() {
+            tracing::error!("indexes failed while closing");
+        }
+    }
+
+    /// The tools there are.
+    pub fn tools(&self) -> Vec<ToolInfo> {
+        self.inner.harness.registry().list()
+    }
+
+    /// The log.
+    pub fn trace(&self) -> &Trace {
+        &self.inner.trace
+    }
+
+    /// Live news that is not in the log.
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.inner.notices.subscribe()
+    }
+
+    /// State of one index or all.
+    ///
+    /// # Errors
+    /// `root_not_found`.
+    pub fn index_status(&self, root: Option<&str>) -> Result<IndexStatus, Failure> {
+        let id = root.map(|r| self.inner.roots.find(r)).transpose()?.map(|r| r.id.clone());
+        Ok(IndexStatus { roots: self.inner.indexes.status(id.as_ref())? })
+    }
+
+    /// Figures of the engine; the host adds its own.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn stats(&self) -> Result<DaemonStats, Failure> {
+        let roots = self.inner.indexes.status(None)?;
+        let sum = |f: fn(&cairn_protocol::index::RootStatus) -> u64| roots.iter().map(f).sum();
+        Ok(DaemonStats {
+            sessions: self.inner.trace.session_count().await?,
+            running: self.inner.runs.count(),
+            records_appended: self.inner.trace.appended(),
+            log_queue: self.inner.trace.queued(),
+            log_bytes: self.inner.trace.bytes(),
+            index_files: sum(|r| r.files),
+            index_chunks: sum(|r| r.chunks),
+            index_pending: sum(|r| r.pending),
+            ..DaemonStats::default()
+        })
+    }
+
+    /// Whether nothing runs and nothing is being indexed: a daemon on demand may leave.
+    pub fn is_idle(&self) -> bool {
+        let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
+        self.inner.runs.count() == 0 && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
+    }
+
+    /// Runs at work.
+    pub fn running(&self) -> u64 {
+        self.inner.runs.count()
+    }
+
+    /// Asks the host to stop: see [`Engine::stop_asked`].
+    pub fn ask_to_stop(&self) {
+        self.inner.stop.cancel();
+    }
+
+    /// Cancelled when a client asked the daemon to stop. The host then calls [`Engine::close`].
+    pub fn stop_asked(&self) -> &CancellationToken {
+        &self.inner.stop
+    }
+
+    /// The root a session works in.
+    pub(crate) fn root_of(&self, root: Option<&str>) -> Result<Option<Root>, Failure> {
+        root.map(|r| self.inner.roots.find(r)).transpose()
+    }
+
+    /// Refuses new work while closing.
+    pub(crate) fn need_open(&self) -> Result<(), Failure> {
+        if self.inner.shutdown.is_cancelled() {
+            return Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping"));
+        }
+        Ok(())
+    }
+
+    /// A session's record of failing work that nobody waits for.
+    pub(crate) fn log_lost(session: &SessionId, cause: &Failure) {
+        tracing::error!(%session, %cause, "a record could not be written");
+    }
+}

@@ -1,0 +1,113 @@
+//! The engine's own tools: they change what is indexed, so they stay beside its life cycle.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_protocol::{
+    command::{IndexAddRoot, IndexBuild},
+    error::{Failure, Reason},
+    git::CloneParams,
+};
+use cairn_search::{CancelFlag, Indexes, Until};
+use cairn_workspace::Roots;
+use serde_json::Value;
+
+use crate::{clone, roots::blocking};
+
+/// Longest an index build is waited for.
+const BUILD_WAIT: Duration = Duration::from_secs(600);
+
+/// Adds `index_add_root`, `index_build` and `git_clone`.
+pub fn register(
+    registry: &mut Registry,
+    roots: &Arc<Roots>,
+    indexes: &Arc<Indexes>,
+    workspaces: &std::path::Path,
+) -> Result<(), Failure> {
+    let shared = Shared { roots: Arc::clone(roots), indexes: Arc::clone(indexes), workspaces: workspaces.to_owned() };
+    let shared = Arc::new(shared);
+    registry.add(Arc::new(AddRoot(Arc::clone(&shared))))?;
+    registry.add(Arc::new(Build(Arc::clone(&shared))))?;
+    registry.add(Arc::new(Clone(shared)))
+}
+
+struct Shared {
+    roots: Arc<Roots>,
+    indexes: Arc<Indexes>,
+    workspaces: PathBuf,
+}
+
+struct AddRoot(Arc<Shared>);
+
+#[async_trait::async_trait]
+impl Tool for AddRoot {
+    fn spec(&self) -> ToolSpec {
+        let text = "Indexes a folder inside a declared root or a clone, as a root of its own.";
+        ToolSpec::reading::<IndexAddRoot>("index_add_root", text)
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let params: IndexAddRoot = arguments(value)?;
+        let shared = Arc::clone(&self.0);
+        let inside = permit.root().map(|root| root.path.clone());
+        blocking(move || {
+            let path = std::fs::canonicalize(&params.path)
+                .map_err(|e| Failure::new(Reason::PathNotFound, format!("path '{}': {e}", params.path.escape_default())))?;
+            let clones = std::fs::canonicalize(&shared.workspaces).ok();
+            let allowed = inside.into_iter().chain(clones).any(|base| path.starts_with(base));
+            if !allowed && shared.roots.find(&path.to_string_lossy()).is_err() {
+                let text = format!("path '{}' lies in no declared root", path.display());
+                return Err(Failure::new(Reason::PathOutsideRoots, text));
+            }
+            let root = shared.roots.declare(&path)?;
+            shared.indexes.add_root(root.clone())?;
+            let made = serde_json::json!({"root": root.id, "path": root.path});
+            Output::of("index_receipt", &made, false)
+        })
+        .await
+    }
+}
+
+struct Build(Arc<Shared>);
+
+#[async_trait::async_trait]
+impl Tool for Build {
+    fn spec(&self) -> ToolSpec {
+        let text = "Brings the index of the session's root up to date and waits for it.";
+        ToolSpec { timeout: BUILD_WAIT, ..ToolSpec::reading::<IndexBuild>("index_build", text) }
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let _params: IndexBuild = arguments(value)?;
+        let id = permit.need_root()?.id.clone();
+        let flag = CancelFlag::new();
+        let stop = flag.clone();
+        let (indexes, cancel) = (Arc::clone(&self.0.indexes), permit.cancel().clone());
+        let watch = tokio::spawn(async move {
+            cancel.cancelled().await;
+            stop.cancel();
+        });
+        let status = blocking(move || indexes.build_and_wait(&id, Until::Everything, &flag)).await;
+        watch.abort();
+        Output::of("index_status", &status?, false)
+    }
+}
+
+struct Clone(Arc<Shared>);
+
+#[async_trait::async_trait]
+impl Tool for Clone {
+    fn spec(&self) -> ToolSpec {
+        let text = "Clones a repository into the workspaces folder with the user's own git credentials.";
+        let spec = ToolSpec::reading::<CloneParams>("git_clone", text);
+        ToolSpec { read_only: false, network: true, paths: &["dest"], timeout: Duration::from_secs(900), ..spec }
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        permit.need_network()?;
+        let params: CloneParams = arguments(value)?;
+        let dest = clone::destination(&self.0.workspaces, &params)?;
+        let result = clone::clone(params, dest, permit.cancel().clone(), |_, _| ()).await?;
+        Output::of("clone_result", &result, false)
+    }
+}

@@ -1,0 +1,98 @@
+//! Declaring and removing roots.
+
+use std::path::{Path, PathBuf};
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    index::{AddRootParams, IndexReceipt, RootRef},
+};
+use cairn_workspace::Root;
+
+use crate::Engine;
+
+impl Engine {
+    /// Declares a root, remembers it and starts indexing it. A root that is declared already is the same again.
+    ///
+    /// # Errors
+    /// `path_not_found`, `not_a_directory`, `path_blocked`, `disk_full`.
+    pub async fn add_root(&self, params: AddRootParams) -> Result<IndexReceipt, Failure> {
+        self.need_open()?;
+        if !Path::new(&params.path).is_absolute() {
+            let text = format!("path '{}' is not absolute", params.path.escape_default());
+            return Err(Failure::new(Reason::InvalidParams, text));
+        }
+        let root = self.declare(PathBuf::from(&params.path)).await?;
+        Ok(receipt(&root, params.request_id))
+    }
+
+    /// Declares, remembers and indexes a folder.
+    pub(crate) async fn declare(&self, path: PathBuf) -> Result<Root, Failure> {
+        let engine = self.clone();
+        blocking(move || {
+            let root = engine.inner.roots.declare(&path)?;
+            let known = engine.inner.state.get().roots.contains(&root.path);
+            if !known {
+                engine.inner.state.change(|state| state.roots.push(root.path.clone()))?;
+            }
+            engine.inner.indexes.add_root(root.clone())?;
+            Ok(root)
+        })
+        .await
+    }
+
+    /// Forgets a root and deletes its index.
+    ///
+    /// # Errors
+    /// `root_not_found`.
+    pub async fn remove_root(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
+        self.need_open()?;
+        let engine = self.clone();
+        blocking(move || {
+            let root = engine.inner.roots.find(&params.root)?;
+            engine.inner.state.change(|state| state.roots.retain(|path| *path != root.path))?;
+            engine.inner.roots.remove(&root.id);
+            engine.inner.indexes.remove_root(&root.id)?;
+            Ok(receipt(&root, params.request_id))
+        })
+        .await
+    }
+
+    /// Throws a root's index away and makes it anew.
+    ///
+    /// # Errors
+    /// `root_not_found`.
+    pub async fn rebuild(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
+        self.need_open()?;
+        let engine = self.clone();
+        blocking(move || {
+            let root = engine.inner.roots.find(&params.root)?;
+            engine.inner.indexes.rebuild(&root.id)?;
+            Ok(receipt(&root, params.request_id))
+        })
+        .await
+    }
+
+    /// Declares the roots of the configuration and those remembered. What cannot be is logged, not fatal.
+    pub(crate) async fn declare_remembered(&self, configured: &[PathBuf]) {
+        let remembered = self.inner.state.get().roots;
+        for path in configured.iter().cloned().chain(remembered) {
+            let shown = path.display().to_string();
+            if let Err(error) = self.declare(path).await {
+                tracing::warn!(path = shown, %error, "root is not available");
+            }
+        }
+    }
+}
+
+fn receipt(root: &Root, request_id: Option<String>) -> IndexReceipt {
+    IndexReceipt { root: root.id.clone(), path: root.path.to_string_lossy().into_owned(), request_id }
+}
+
+/// Runs blocking work off the async threads.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("blocking work failed: {error}"))))
+}

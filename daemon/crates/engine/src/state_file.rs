@@ -1,0 +1,87 @@
+//! `state.json`: declared roots and the remotes of clones, written atomically.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use cairn_protocol::error::{Failure, Reason};
+use serde::{Deserialize, Serialize};
+
+/// What is remembered between starts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct State {
+    /// Declared roots, canonical paths.
+    pub roots: Vec<PathBuf>,
+    /// Remote URL (without credentials) of each clone, by its path.
+    pub remotes: BTreeMap<String, String>,
+}
+
+/// The file and its content.
+pub struct StateFile {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+impl StateFile {
+    /// Reads it; an absent file is an empty state.
+    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+        let failed = |what: String| Failure::new(Reason::StorageFailed, format!("{}: {what}", path.display()));
+        let state = match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| failed(format!("not a state file: {e}")))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => State::default(),
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        Ok(Self { path, state: Mutex::new(state) })
+    }
+
+    /// What is remembered.
+    pub fn get(&self) -> State {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes it; on a failed write the old content stays, on disk and here.
+    pub fn change(&self, change: impl FnOnce(&mut State)) -> Result<(), Failure> {
+        let mut held = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = held.clone();
+        change(&mut next);
+        write(&self.path, &next).map_err(|error| {
+            let full = error.kind() == std::io::ErrorKind::StorageFull;
+            let reason = if full { Reason::DiskFull } else { Reason::StorageFailed };
+            Failure::new(reason, format!("{}: {error}", self.path.display()))
+        })?;
+        *held = next;
+        Ok(())
+    }
+}
+
+fn write(path: &Path, state: &State) -> std::io::Result<()> {
+    let temp = path.with_extension("json.tmp");
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).write(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&temp)?;
+    file.write_all(&serde_json::to_vec_pretty(state)?)?;
+    file.sync_all()?;
+    std::fs::rename(&temp, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_changed_is_there_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.json");
+        let file = StateFile::load(path.clone()).unwrap();
+        file.change(|s| s.roots.push("/a".into())).unwrap();
+        assert_eq!(StateFile::load(path.clone()).unwrap().get().roots, [PathBuf::from("/a")]);
+        std::fs::write(&path, "{").unwrap();
+        assert!(StateFile::load(path).is_err());
+    }
+}

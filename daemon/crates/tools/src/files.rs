@@ -1,0 +1,40 @@
+//! `fs_list_dir` and `content_get_span`.
+
+use std::sync::Arc;
+
+use cairn_harness::Tool;
+use cairn_protocol::content::{ListDirParams, SpanParams};
+
+use crate::{
+    Deps,
+    reading::{place, reading},
+};
+
+/// Both tools.
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    let list = reading(
+        deps,
+        "fs_list_dir",
+        "Lists a folder to a depth, ignored files left out.",
+        "dir_listing",
+        |deps, permit, params: ListDirParams, _| {
+            let (root, rel) = place(deps, permit, &params.path, params.root.as_deref())?;
+            let listing = cairn_workspace::list_dir(&root, &rel, params.depth)?;
+            let cut = listing.truncated;
+            Ok((listing, cut))
+        },
+    );
+    let span = reading(
+        deps,
+        "content_get_span",
+        "Reads a range of lines of a file; large ranges are cut and say so.",
+        "span",
+        |deps, permit, params: SpanParams, _| {
+            let (root, rel) = place(deps, permit, &params.path, params.root.as_deref())?;
+            let span = cairn_workspace::read_span(&root, &rel, &params)?;
+            let cut = span.truncated;
+            Ok((span, cut))
+        },
+    );
+    vec![list, span]
+}

@@ -1,0 +1,81 @@
+//! The shape that all reading tools share: arguments in, a bounded answer out, work off the async threads.
+
+use std::sync::Arc;
+
+use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments};
+use cairn_protocol::error::{Failure, Reason};
+use cairn_search::CancelFlag;
+use cairn_workspace::Root;
+use serde_json::Value;
+
+use crate::Deps;
+
+/// What a reading tool does: it gets the rooms, its permit, its arguments and a flag that says when to end, and
+/// answers with its output and whether that was cut.
+pub type Act<P, T> = fn(&Deps, &Permit, P, &CancelFlag) -> Result<(T, bool), Failure>;
+
+/// A tool that only reads.
+pub struct Reading<P, T> {
+    deps: Deps,
+    name: &'static str,
+    description: &'static str,
+    tag: &'static str,
+    act: Act<P, T>,
+}
+
+/// Makes one.
+pub fn reading<P, T>(
+    deps: &Deps,
+    name: &'static str,
+    description: &'static str,
+    tag: &'static str,
+    act: Act<P, T>,
+) -> Arc<dyn Tool>
+where
+    P: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static,
+    T: serde::Serialize + Send + 'static,
+{
+    Arc::new(Reading { deps: deps.clone(), name, description, tag, act })
+}
+
+/// Sets the flag when dropped, which is when the call was cancelled or timed out.
+struct EndOnDrop(CancelFlag);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[async_trait::async_trait]
+impl<P, T> Tool for Reading<P, T>
+where
+    P: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static,
+    T: serde::Serialize + Send + 'static,
+{
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::reading::<P>(self.name, self.description)
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let params: P = arguments(value)?;
+        let flag = CancelFlag::new();
+        let _end = EndOnDrop(flag.clone());
+        let (deps, act, tag) = (self.deps.clone(), self.act, self.tag);
+        let work = move || {
+            let (answer, cut) = act(&deps, &permit, params, &flag)?;
+            Output::of(tag, &answer, cut)
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("tool failed: {error}"))))
+    }
+}
+
+/// The place a path argument names: relative paths lie in the session's root.
+pub fn place(deps: &Deps, permit: &Permit, path: &str, root: Option<&str>) -> Result<(Root, String), Failure> {
+    let base = root.map(str::to_owned).or_else(|| permit.root().map(|r| r.id.to_string()));
+    let (root, rel) = deps.roots.resolve(path, base.as_deref())?;
+    permit.need_path(&rel)?;
+    Ok((root, rel))
+}

@@ -1,0 +1,82 @@
+//! The search tools: by lines, by words, by meaning, by both, by name.
+
+use std::sync::Arc;
+
+use cairn_harness::{Permit, Tool};
+use cairn_protocol::{
+    error::Failure,
+    search::{GrepParams, SearchFilters, SearchParams, SymbolsParams},
+};
+
+use crate::{Deps, reading::reading};
+
+/// Keeps a search inside the session's root, unless it names roots itself, and inside the run's paths.
+fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(), Failure> {
+    let filters = filters.get_or_insert_default();
+    if filters.roots.is_empty()
+        && let Some(root) = permit.root()
+    {
+        filters.roots.push(root.id.to_string());
+    }
+    permit.need_path(filters.path_prefix.as_deref().unwrap_or("."))
+}
+
+/// Every search tool.
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    let grep = reading(
+        deps,
+        "search_grep",
+        "Finds lines by text or regular expression, in all text files of the root.",
+        "grep_answer",
+        |deps, permit, mut params: GrepParams, flag| {
+            let prefix = params.path_prefix.clone();
+            let filters = params.filters.get_or_insert_default();
+            filters.path_prefix = filters.path_prefix.take().or(prefix);
+            scope(permit, &mut params.filters)?;
+            let answer = deps.indexes.grep(&params, flag)?;
+            let cut = answer.truncated;
+            Ok((answer, cut))
+        },
+    );
+    let lexical = reading(
+        deps,
+        "search_lexical",
+        "Finds passages by their words (BM25, identifiers split).",
+        "search_answer",
+        |deps, permit, mut params: SearchParams, flag| {
+            scope(permit, &mut params.filters)?;
+            Ok((deps.indexes.lexical(&params, flag, None)?, false))
+        },
+    );
+    let semantic = reading(
+        deps,
+        "search_semantic",
+        "Finds passages by meaning.",
+        "search_answer",
+        |deps, permit, mut params: SearchParams, flag| {
+            scope(permit, &mut params.filters)?;
+            Ok((deps.indexes.semantic(&params, flag, None)?, false))
+        },
+    );
+    let hybrid = reading(
+        deps,
+        "search_hybrid",
+        "Finds passages by words and meaning together: the best first choice for a question about code.",
+        "search_answer",
+        |deps, permit, mut params: SearchParams, flag| {
+            scope(permit, &mut params.filters)?;
+            Ok((deps.indexes.hybrid(&params, flag, None)?, false))
+        },
+    );
+    let symbols = reading(
+        deps,
+        "search_symbols",
+        "Finds definitions by name, or gives the outline of a file.",
+        "symbols_answer",
+        |deps, permit, mut params: SymbolsParams, _| {
+            scope(permit, &mut params.filters)?;
+            Ok((deps.indexes.symbols(&params)?, false))
+        },
+    );
+    vec![grep, lexical, semantic, hybrid, symbols]
+}

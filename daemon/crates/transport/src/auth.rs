@@ -1,0 +1,143 @@
+//! Who may connect: the token, and the `Host` and `Origin` that keep web pages out.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, StatusCode, header};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    rpc::BEARER_SUBPROTOCOL,
+};
+use subtle::ConstantTimeEq;
+
+/// What is checked before a connection is taken.
+#[derive(Clone)]
+pub struct Guard {
+    /// The secret.
+    pub token: String,
+    /// Origins of browsers that may connect, besides none at all (`https://example.org`).
+    pub allowed_origins: Vec<String>,
+    /// Names or addresses in `Host` that are taken, besides the loopback ones.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// The subprotocol that is chosen where it is offered.
+pub const SUBPROTOCOL: &str = "cairn.v1";
+
+impl Guard {
+    /// `Host` and `Origin`: a page in a browser can send neither of its own choice.
+    ///
+    /// # Errors
+    /// `host_denied`, `origin_denied`.
+    pub fn check_source(&self, headers: &HeaderMap) -> Result<(), Failure> {
+        let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
+        if !self.host_allowed(host) {
+            let text = format!("host '{}' is not allowed", host.escape_default());
+            return Err(Failure::new(Reason::HostDenied, text));
+        }
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+        let origin = origin.to_str().unwrap_or_default();
+        if self.allowed_origins.iter().any(|o| o.eq_ignore_ascii_case(origin)) {
+            return Ok(());
+        }
+        Err(Failure::new(Reason::OriginDenied, format!("origin '{}' is not allowed", origin.escape_default())))
+    }
+
+    fn host_allowed(&self, host: &str) -> bool {
+        let name = match host.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        let loopback = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        loopback || self.allowed_hosts.iter().any(|h| h.eq_ignore_ascii_case(name))
+    }
+
+    /// The token, from `Authorization` or the bearer subprotocol. The answer is the subprotocol to choose.
+    ///
+    /// # Errors
+    /// `unauthorized`.
+    pub fn check_token(&self, headers: &HeaderMap) -> Result<Option<String>, Failure> {
+        let offered: Vec<&str> = headers
+            .get_all(header::SEC_WEBSOCKET_PROTOCOL)
+            .iter()
+            .filter_map(|h| h.to_str().ok())
+            .flat_map(|h| h.split(','))
+            .map(str::trim)
+            .collect();
+        let bearer = headers.get(header::AUTHORIZATION).and_then(|h| h.to_str().ok()).and_then(|h| {
+            let (scheme, token) = h.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+        });
+        let in_protocol = offered.iter().find_map(|p| p.strip_prefix(BEARER_SUBPROTOCOL));
+        let given = bearer.or(in_protocol).unwrap_or_default();
+        if given.is_empty() || !bool::from(given.as_bytes().ct_eq(self.token.as_bytes())) {
+            let what = if given.is_empty() { "no token was sent" } else { "the token is wrong" };
+            return Err(Failure::new(Reason::Unauthorized, what));
+        }
+        let chosen = offered.iter().find(|p| **p == SUBPROTOCOL).or_else(|| {
+            offered.iter().find(|p| bearer.is_none() && p.starts_with(BEARER_SUBPROTOCOL))
+        });
+        Ok(chosen.map(|p| (*p).to_owned()))
+    }
+}
+
+/// The HTTP status of a refusal.
+pub fn status_of(failure: &Failure) -> StatusCode {
+    match failure.reason {
+        Reason::Unauthorized => StatusCode::UNAUTHORIZED,
+        Reason::OriginDenied | Reason::HostDenied => StatusCode::FORBIDDEN,
+        Reason::Overloaded | Reason::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard() -> Guard {
+        Guard {
+            token: "secret".into(),
+            allowed_origins: vec!["https://good.example".into()],
+            allowed_hosts: vec!["10.9.0.1".into()],
+        }
+    }
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        let pairs = list.iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap()));
+        pairs.collect::<Vec<(axum::http::HeaderName, axum::http::HeaderValue)>>().into_iter().collect()
+    }
+
+    #[test]
+    fn sources() {
+        for (host, origin, want) in [
+            ("127.0.0.1:7433", None, None),
+            ("localhost", None, None),
+            ("[::1]:7433", None, None),
+            ("10.9.0.1:7433", None, None),
+            ("evil.example", None, Some(Reason::HostDenied)),
+            ("127.0.0.1.evil.example", None, Some(Reason::HostDenied)),
+            ("", None, Some(Reason::HostDenied)),
+            ("localhost", Some("https://evil.example"), Some(Reason::OriginDenied)),
+            ("localhost", Some("null"), Some(Reason::OriginDenied)),
+            ("localhost", Some("https://good.example"), None),
+        ] {
+            let mut list = vec![("host", host)];
+            list.extend(origin.map(|o| ("origin", o)));
+            let got = guard().check_source(&headers(&list)).err().map(|f| f.reason);
+            assert_eq!(got, want, "{host} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn tokens() {
+        let check = |list: &[(&'static str, &str)]| guard().check_token(&headers(list)).map_err(|f| f.reason);
+        assert_eq!(check(&[("authorization", "Bearer secret")]), Ok(None));
+        assert_eq!(check(&[("authorization", "bearer secret")]), Ok(None));
+        assert_eq!(check(&[]), Err(Reason::Unauthorized));
+        assert_eq!(check(&[("authorization", "Bearer secrets")]), Err(Reason::Unauthorized));
+        assert_eq!(check(&[("authorization", "Bearer ")]), Err(Reason::Unauthorized));
+        assert_eq!(check(&[("sec-websocket-protocol", "bearer.secret")]), Ok(Some("bearer.secret".into())));
+        assert_eq!(check(&[("sec-websocket-protocol", "cairn.v1, bearer.secret")]), Ok(Some("cairn.v1".into())));
+        assert_eq!(check(&[("sec-websocket-protocol", "bearer.wrong")]), Err(Reason::Unauthorized));
+    }
+}

@@ -1,0 +1,130 @@
+//! The HTTP side: routes and serving.
+
+use std::{net::TcpListener, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{State, WebSocketUpgrade},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+    serve::ListenerExt,
+};
+use cairn_api::{Api, Connection};
+use cairn_protocol::{error::Failure, rpc};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    auth::{Guard, status_of},
+    ws,
+};
+
+/// How long serving waits, after the shutdown, for clients to be told.
+const DRAIN: std::time::Duration = std::time::Duration::from_millis(300);
+
+/// Why serving failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A listener is of no use.
+    #[error("cannot listen: {0}")]
+    Listen(#[from] std::io::Error),
+}
+
+#[derive(Clone)]
+struct Shared {
+    api: Arc<Api>,
+    guard: Arc<Guard>,
+    shutdown: CancellationToken,
+    sockets: TaskTracker,
+}
+
+/// Serves the API on `listeners` until `shutdown`; then every client gets a close frame.
+///
+/// # Errors
+/// When a listener cannot be used.
+pub async fn serve(
+    listeners: Vec<TcpListener>,
+    api: Arc<Api>,
+    guard: Guard,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let sockets = TaskTracker::new();
+    let shared = Shared { api, guard: Arc::new(guard), shutdown: shutdown.clone(), sockets: sockets.clone() };
+    let router = Router::new()
+        .route(rpc::PATH, get(upgrade))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(shared);
+    let mut servers = tokio::task::JoinSet::new();
+    for listener in listeners {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "no delay could not be set");
+            }
+        });
+        let (router, shutdown) = (router.clone(), shutdown.clone());
+        servers.spawn(async move {
+            tokio::select! {
+                ended = axum::serve(listener, router) => ended,
+                () = shutdown.cancelled() => Ok(()),
+            }
+        });
+    }
+    while let Some(ended) = servers.join_next().await {
+        if let Ok(Err(error)) = ended {
+            tracing::error!(%error, "a listener failed");
+        }
+    }
+    sockets.close();
+    if tokio::time::timeout(DRAIN, sockets.wait()).await.is_err() {
+        tracing::debug!("some clients did not close in time");
+    }
+    Ok(())
+}
+
+fn refusal(failure: &Failure) -> Response {
+    let body = serde_json::json!({"error": failure.message, "data": failure.data()}).to_string();
+    let mut response = (status_of(failure), [(header::CONTENT_TYPE, "application/json")], body).into_response();
+    if status_of(failure) == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+    let chosen = match shared.guard.check_source(&headers).and_then(|()| shared.guard.check_token(&headers)) {
+        Ok(chosen) => chosen,
+        Err(failure) => return refusal(&failure),
+    };
+    let (connection, outgoing) = match Connection::open(&shared.api) {
+        Ok(opened) => opened,
+        Err(failure) => return refusal(&failure),
+    };
+    let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
+    let mut upgrade = ws::configure(upgrade, limit);
+    if let Some(chosen) = chosen {
+        upgrade = upgrade.protocols([chosen]);
+    }
+    let (sockets, shutdown) = (shared.sockets.clone(), shared.shutdown.clone());
+    let closed = ws::CloseOnDrop(connection);
+    upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, closed, outgoing, shutdown)))
+}
+
+async fn ready(State(shared): State<Shared>) -> Response {
+    if shared.shutdown.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
+    }
+    "ok\n".into_response()
+}
+
+async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if let Err(failure) = shared.guard.check_source(&headers).and_then(|()| shared.guard.check_token(&headers)) {
+        return refusal(&failure);
+    }
+    match shared.api.metrics().await {
+        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
+        Err(failure) => refusal(&failure),
+    }
+}

@@ -1,0 +1,158 @@
+//! One WebSocket: text in, text out, nothing kept that has no bound.
+
+use std::time::Duration;
+
+use axum::extract::{
+    WebSocketUpgrade,
+    ws::{CloseFrame, Message, WebSocket, close_code},
+};
+use cairn_api::{Connection, Outgoing};
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Read buffer of a connection. The default of 128 KiB is what an idle client would cost.
+const READ_BUFFER: usize = 4 * 1024;
+/// Bytes gathered before they are written without being asked to.
+const WRITE_BUFFER: usize = 16 * 1024;
+/// Most bytes that wait in a connection's writer: more than the largest answer.
+const MAX_WRITE_BUFFER: usize = 64 * 1024 * 1024;
+/// A client that is silent is asked whether it lives.
+const PING_EVERY: Duration = Duration::from_secs(45);
+/// A client that takes nothing for so long is dropped; it can come back and resume.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Sets the buffers and the message limit.
+pub fn configure<F>(upgrade: WebSocketUpgrade<F>, max_message: usize) -> WebSocketUpgrade<F> {
+    upgrade
+        .read_buffer_size(READ_BUFFER)
+        .write_buffer_size(WRITE_BUFFER)
+        .max_write_buffer_size(MAX_WRITE_BUFFER)
+        .max_message_size(max_message)
+        .max_frame_size(max_message)
+}
+
+/// Ends the connection's work when its socket is gone, however that came.
+pub struct CloseOnDrop(pub Connection);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Runs a connection until either side ends it.
+pub async fn run(
+    socket: WebSocket,
+    connection: CloseOnDrop,
+    outgoing: mpsc::Receiver<Outgoing>,
+    shutdown: CancellationToken,
+) {
+    let (sink, stream) = socket.split();
+    let (close, closing) = oneshot::channel();
+    let mut writer = tokio::spawn(write(sink, outgoing, closing));
+    let frame = tokio::select! {
+        frame = read(stream, &connection.0) => frame,
+        () = shutdown.cancelled() => Some(frame(close_code::AWAY, "the daemon is stopping")),
+        _ended = &mut writer => return,
+    };
+    drop(connection);
+    // The writer may have ended by itself; then nobody is left to be told.
+    let _ended = close.send(frame);
+    let _ended = tokio::time::timeout(Duration::from_secs(2), writer).await;
+}
+
+fn frame(code: u16, reason: &'static str) -> CloseFrame {
+    CloseFrame { code, reason: reason.into() }
+}
+
+/// Reads until the end; the answer is the close frame to send, if one is due.
+async fn read(mut stream: SplitStream<WebSocket>, connection: &Connection) -> Option<CloseFrame> {
+    while let Some(message) = stream.next().await {
+        match message {
+            Ok(Message::Text(text)) => connection.message(text.as_str()).await,
+            Ok(Message::Binary(_)) => return Some(frame(close_code::UNSUPPORTED, "messages are text")),
+            Ok(Message::Close(_)) => return None,
+            Ok(Message::Ping(_) | Message::Pong(_)) => {}
+            Err(error) => return close_for(&error),
+        }
+    }
+    None
+}
+
+/// The close frame that a broken stream calls for (RFC 6455, section 7.4.1).
+fn close_for(error: &axum::Error) -> Option<CloseFrame> {
+    let text = error.to_string();
+    if text.contains("too long") || text.contains("too big") {
+        return Some(frame(close_code::SIZE, "the message is over limits.maxMessageBytes"));
+    }
+    if text.to_ascii_lowercase().contains("utf-8") {
+        return Some(frame(close_code::INVALID, "text must be utf-8"));
+    }
+    if text.contains("reset") || text.contains("closed") || text.contains("IO error") {
+        return None;
+    }
+    Some(frame(close_code::PROTOCOL, "not a websocket frame"))
+}
+
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut outgoing: mpsc::Receiver<Outgoing>,
+    mut closing: oneshot::Receiver<Option<CloseFrame>>,
+) {
+    let mut ping = tokio::time::interval_at(tokio::time::Instant::now() + PING_EVERY, PING_EVERY);
+    loop {
+        let sent = tokio::select! {
+            biased;
+            next = outgoing.recv() => match next {
+                Some(first) => bounded(send_all(&mut sink, first, &mut outgoing)).await,
+                None => return,
+            },
+            frame = &mut closing => {
+                if let Ok(Some(frame)) = frame {
+                    let _gone = bounded(sink.send(Message::Close(Some(frame)))).await;
+                }
+                let _gone = bounded(sink.close()).await;
+                return;
+            }
+            _ = ping.tick() => bounded(sink.send(Message::Ping(Vec::new().into()))).await,
+        };
+        if sent.is_none() {
+            return;
+        }
+    }
+}
+
+/// `None` when the client is gone or takes nothing any more.
+async fn bounded<E>(write: impl Future<Output = Result<(), E>>) -> Option<()> {
+    tokio::time::timeout(WRITE_TIMEOUT, write).await.ok()?.ok()
+}
+
+/// Feeds what waits, then flushes once.
+async fn send_all(
+    sink: &mut SplitSink<WebSocket, Message>,
+    first: Outgoing,
+    outgoing: &mut mpsc::Receiver<Outgoing>,
+) -> Result<(), axum::Error> {
+    let mut next = Some(first);
+    let mut room = crate::ws::BURST;
+    while let Some(item) = next {
+        match item {
+            Outgoing::One(text) => sink.feed(Message::Text(text.into())).await?,
+            Outgoing::Many(texts) => {
+                for text in texts {
+                    sink.feed(Message::Text(text.into())).await?;
+                }
+            }
+        }
+        room -= 1;
+        next = if room > 0 { outgoing.try_recv().ok() } else { None };
+    }
+    sink.flush().await
+}
+
+/// Items fed before a flush at most.
+const BURST: usize = 64;

@@ -1,0 +1,104 @@
+//! Recent commits and what they changed.
+
+use std::time::{Duration, Instant};
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    git::GitCommit,
+};
+use git2::{Commit, DiffOptions, Repository, Sort};
+
+use super::{git_failed, open};
+use crate::root::Root;
+
+/// Longest time for one log; the commits read by then are given.
+pub const LOG_LIMIT: Duration = Duration::from_secs(3);
+
+const MAX_COMMITS: usize = 2_000;
+const MAX_PATHS: usize = 200;
+const MAX_TEXT: usize = 300;
+
+/// The newest `n` commits (at most 2,000) of the repository at the root, newest first, with the paths each changed
+/// against its parent; fewer when [`LOG_LIMIT`] is over first. Empty for a folder without git and for a repository
+/// without commits. Blocks up to [`LOG_LIMIT`].
+///
+/// # Errors
+/// `GitFailed` for a repository that cannot be read.
+pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
+    let Some(found) = open::find(root, ".")? else { return Ok(vec![]) };
+    let deadline = Instant::now() + LOG_LIMIT;
+    let rx = open::on_thread(move |tx| {
+        let result = (|| match open::open(&found)? {
+            Some(repo) => {
+                read(&repo, n.min(MAX_COMMITS), deadline, &mut |commit| tx.send(Ok(commit)).is_ok())
+            }
+            None => Ok(()),
+        })();
+        if let Err(e) = result {
+            let _ = tx.send(Err(e));
+        }
+    })?;
+    let mut commits = Vec::new();
+    loop {
+        match rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(Ok(commit)) => commits.push(commit),
+            // A shallow or damaged history ends where it ends.
+            Ok(Err(e)) if commits.is_empty() => return Err(git_failed("git log", &e)),
+            Ok(Err(_)) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(commits),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) if commits.is_empty() => {
+                return Err(Failure::new(
+                    Reason::GitFailed,
+                    format!("git log: no answer within {LOG_LIMIT:?}"),
+                ));
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => return Ok(commits),
+        }
+    }
+}
+
+fn read(
+    repo: &Repository,
+    n: usize,
+    deadline: Instant,
+    give: &mut dyn FnMut(GitCommit) -> bool,
+) -> Result<(), git2::Error> {
+    if repo.head().is_err() {
+        return Ok(());
+    }
+    let mut walk = repo.revwalk()?;
+    walk.set_sorting(Sort::TIME)?;
+    walk.push_head()?;
+    for id in walk.take(n) {
+        let commit = repo.find_commit(id?)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().take(MAX_TEXT).collect();
+        let one = GitCommit {
+            id: commit.id().to_string(),
+            subject: text(commit.summary_bytes().unwrap_or_default()),
+            author: text(commit.author().name_bytes()),
+            time: commit.time().seconds(),
+            paths: changed_paths(repo, &commit).unwrap_or_default(),
+        };
+        if !give(one) || Instant::now() >= deadline {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn changed_paths(repo: &Repository, commit: &Commit<'_>) -> Result<Vec<String>, git2::Error> {
+    if commit.parent_count() > 1 {
+        return Ok(vec![]);
+    }
+    // The parent of a shallow clone's last commit is not there: nothing can be said of what that commit changed.
+    let parent = match commit.parent_count() {
+        0 => None,
+        _ => Some(commit.parent(0)?.tree()?),
+    };
+    let mut options = DiffOptions::new();
+    options.ignore_submodules(true).skip_binary_check(true);
+    let diff = repo.diff_tree_to_tree(parent.as_ref(), Some(&commit.tree()?), Some(&mut options))?;
+    let paths = diff
+        .deltas()
+        .filter_map(|d| d.new_file().path_bytes().or(d.old_file().path_bytes()).map(<[u8]>::to_vec));
+    Ok(paths.take(MAX_PATHS).map(|p| String::from_utf8_lossy(&p).into_owned()).collect())
+}

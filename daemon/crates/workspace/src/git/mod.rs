@@ -1,0 +1,26 @@
+//! Git: state and history read with libgit2, which runs no program whatever a repository's configuration says, and
+//! clones made by the user's own `git`, which alone knows their credentials, keys and proxies.
+
+mod clone;
+mod log;
+mod open;
+mod progress;
+mod status;
+mod url;
+
+pub use clone::{CLONE_LIMIT, CloneRequest, git_clone, remove_partials};
+pub use log::{LOG_LIMIT, git_log};
+pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};
+pub use url::{MAX_URL_BYTES, check_url, folder_name, without_credentials};
+
+use cairn_protocol::error::{Failure, Reason};
+
+fn git_failed(what: &str, error: &git2::Error) -> Failure {
+    let text = match error.code() {
+        git2::ErrorCode::Owner => {
+            "it belongs to another user; name it in git's safe.directory to trust it".to_owned()
+        }
+        _ => error.message().chars().take(300).collect(),
+    };
+    Failure::new(Reason::GitFailed, format!("{what}: {text}"))
+}

@@ -1,0 +1,105 @@
+//! Branch, head, remote and changed files.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    git::{GitChange, GitStatus},
+};
+use git2::{Repository, Status, StatusOptions};
+
+use super::{git_failed, open, without_credentials};
+use crate::root::{Root, shown};
+
+/// Most changes of one status.
+pub const MAX_CHANGES: usize = 1_000;
+/// Longest time for one status; what is known by then is given, marked as truncated.
+pub const STATUS_LIMIT: Duration = Duration::from_secs(5);
+
+/// The state of the repository that holds the folder at `rel`; [`GitStatus::is_repository`] is false when there is none
+/// between it and the root, or one that leads out of the declared roots (a warning is logged then). Untracked folders
+/// are named, not gone into; submodules are left out. Blocks up to [`STATUS_LIMIT`].
+///
+/// # Errors
+/// `GitFailed` for a repository that cannot be read, and those of [`crate::list_dir`] for `rel`.
+pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
+    let Some(found) = open::find(root, rel)? else { return Ok(GitStatus::default()) };
+    let what = format!("git status of '{}'", shown(rel));
+    let blocked: Vec<PathBuf> = root.blocked_below().to_vec();
+    let deadline = Instant::now() + STATUS_LIMIT;
+    // First what is cheap, then the whole: the first is the answer when the second does not come in time.
+    let rx = open::on_thread(move |tx| {
+        let result = match open::open(&found) {
+            Ok(Some(repo)) => {
+                let facts = facts(&repo);
+                let _ = tx.send(Ok(GitStatus { truncated: true, ..facts.clone() }));
+                let closed = |path: &str| blocked.iter().any(|b| found.top.join(path).starts_with(b));
+                changes(&repo, &closed).map(|(changes, truncated)| GitStatus { changes, truncated, ..facts })
+            }
+            Ok(None) => Ok(GitStatus::default()),
+            Err(e) => Err(e),
+        };
+        let _ = tx.send(result);
+    })?;
+    let mut last = None;
+    while let Ok(part) = rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        last = Some(part.map_err(|e| git_failed(&what, &e))?);
+    }
+    last.ok_or_else(|| Failure::new(Reason::GitFailed, format!("{what}: no answer within {STATUS_LIMIT:?}")))
+}
+
+fn facts(repo: &Repository) -> GitStatus {
+    let head = repo.head().ok();
+    let branch = match &head {
+        Some(head) if head.is_branch() => head.shorthand().ok().map(str::to_owned),
+        Some(_) => None,
+        // No commit yet: the branch that the first one will be on.
+        None => repo.find_reference("HEAD").ok().and_then(|r| {
+            let target = r.symbolic_target().ok().flatten()?.to_owned();
+            target.strip_prefix("refs/heads/").map(str::to_owned)
+        }),
+    };
+    let commit = head.and_then(|h| h.peel_to_commit().ok()).map(|c| c.id().to_string());
+    let remote = repo.find_remote("origin").ok().and_then(|r| r.url().ok().map(without_credentials));
+    GitStatus { is_repository: true, branch, head: commit, remote, changes: vec![], truncated: false }
+}
+
+fn changes(repo: &Repository, closed: &dyn Fn(&str) -> bool) -> Result<(Vec<GitChange>, bool), git2::Error> {
+    let mut options = StatusOptions::new();
+    options
+        .include_untracked(true)
+        .recurse_untracked_dirs(false)
+        .include_ignored(false)
+        .exclude_submodules(true)
+        .renames_head_to_index(true)
+        .update_index(false);
+    let mut changes = Vec::new();
+    for entry in repo.statuses(Some(&mut options))?.iter() {
+        let path = String::from_utf8_lossy(entry.path_bytes()).into_owned();
+        let Some(status) = word(entry.status()).filter(|_| !closed(&path)) else { continue };
+        if changes.len() == MAX_CHANGES {
+            return Ok((changes, true));
+        }
+        changes.push(GitChange { path, status: status.into() });
+    }
+    Ok((changes, false))
+}
+
+/// The one word for a set of flags: what matters most to a reader comes first.
+fn word(status: Status) -> Option<&'static str> {
+    [
+        (Status::CONFLICTED, "conflicted"),
+        (Status::WT_NEW, "untracked"),
+        (Status::INDEX_NEW, "added"),
+        (Status::INDEX_DELETED | Status::WT_DELETED, "deleted"),
+        (Status::INDEX_RENAMED | Status::WT_RENAMED, "renamed"),
+        (Status::INDEX_TYPECHANGE | Status::WT_TYPECHANGE, "type_changed"),
+        (Status::INDEX_MODIFIED | Status::WT_MODIFIED, "modified"),
+    ]
+    .into_iter()
+    .find(|(flags, _)| status.intersects(*flags))
+    .map(|(_, word)| word)
+}

@@ -1,0 +1,62 @@
+//! Line counts by language, as the tokei library makes them.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use ignore::WalkState;
+use tokei::{Config, LanguageType};
+
+use crate::{
+    guard::{IGNORE_FILES, rules_are_readable},
+    root::Root,
+    walk::{exclusions, pass_traps},
+};
+
+/// Largest file that is counted: tokei reads a file whole.
+pub const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
+
+const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".tokeignore"];
+
+/// Lines (blanks + code + comments) by language, named as tokei names them: what the tokei library counts in its default
+/// walk of the root. Its own walk follows wherever ignore files lead, so this one walks by the same rules and
+/// leaves out blocked paths, folders whose ignore files would never end, and files over [`MAX_COUNTED_BYTES`].
+/// `exclude` adds globs to leave out, as in a `.gitignore` at the root; none for tokei's default.
+///
+/// Reads every source file with as many threads as there are processors (at most 12) and cannot be cancelled: call
+/// it where blocking is allowed.
+pub fn count_languages(root: &Root, exclude: &[String]) -> BTreeMap<String, u64> {
+    let counts: Mutex<BTreeMap<LanguageType, u64>> = Mutex::default();
+    if rules_are_readable(&root.path, &NAMES) {
+        let mut walk = ignore::WalkBuilder::new(&root.path);
+        walk.add_custom_ignore_filename(".tokeignore").threads(0).overrides(exclusions(root, exclude));
+        pass_traps(&mut walk, root, &NAMES, |_| {});
+        let config = Config::default();
+        walk.build_parallel().run(|| {
+            Box::new(|entry| {
+                let Ok(entry) = entry else { return WalkState::Continue };
+                let small = || entry.metadata().is_ok_and(|m| m.len() <= MAX_COUNTED_BYTES);
+                if entry.file_type().is_some_and(|t| t.is_file()) && small() {
+                    if let Some((language, lines)) = count(entry.path(), &config) {
+                        *counts
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .entry(language)
+                            .or_default() += lines;
+                    }
+                }
+                WalkState::Continue
+            })
+        });
+    }
+    let counts = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    counts.into_iter().map(|(language, lines)| (language.to_string(), lines)).collect()
+}
+
+fn count(path: &Path, config: &Config) -> Option<(LanguageType, u64)> {
+    let language = LanguageType::from_path(path, config)?;
+    let lines = language.parse(path.to_path_buf(), config).map_or(0, |report| report.stats.lines() as u64);
+    Some((language, lines))
+}

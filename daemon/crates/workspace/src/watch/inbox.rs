@@ -1,0 +1,142 @@
+//! Where the notifier's thread leaves events: a bounded set of paths and a few flags.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::{
+        Condvar, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use notify::{
+    Event, EventKind,
+    event::{AccessKind, AccessMode, ModifyKind, RenameMode},
+};
+
+use super::MAX_PENDING;
+
+/// Events that were not looked at yet.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Paths that were made or changed.
+    pub(super) changed: HashSet<PathBuf>,
+    /// Paths that were deleted or moved away (and may be there again).
+    pub(super) gone: HashSet<PathBuf>,
+    /// Events were lost: nothing is known but that something changed.
+    pub(super) lost: bool,
+}
+
+impl Batch {
+    fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.gone.is_empty() && !self.lost
+    }
+}
+
+pub(super) struct Inbox {
+    git: PathBuf,
+    batch: Mutex<Batch>,
+    wake: Condvar,
+    stopped: AtomicBool,
+    polling: AtomicBool,
+}
+
+impl Inbox {
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            git: root.join(".git"),
+            batch: Mutex::default(),
+            wake: Condvar::new(),
+            stopped: AtomicBool::new(false),
+            polling: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes an event in. Runs on the notifier's thread: it must be quick and never wait.
+    pub(super) fn put(&self, event: notify::Result<Event>) {
+        let event = match event {
+            Ok(event) if event.need_rescan() => return self.lose(),
+            Ok(event) => event,
+            Err(e) => {
+                if matches!(e.kind, notify::ErrorKind::MaxFilesWatch) {
+                    self.set_polling();
+                }
+                return self.lose();
+            }
+        };
+        let gone = match event.kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
+            // Both halves of a rename come on their own as well.
+            EventKind::Access(_) | EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => return,
+            EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => true,
+            _ => false,
+        };
+        let mut paths = event.paths.into_iter().filter(|p| self.matters(p)).peekable();
+        if paths.peek().is_none() {
+            return;
+        }
+        let mut batch = self.lock();
+        let set = if gone { &mut batch.gone } else { &mut batch.changed };
+        set.extend(paths);
+        if batch.changed.len() + batch.gone.len() > MAX_PENDING {
+            *batch = Batch { lost: true, ..Batch::default() };
+        }
+        drop(batch);
+        self.wake.notify_one();
+    }
+
+    /// Of git's own folder only the branch and the exclude file matter.
+    fn matters(&self, path: &Path) -> bool {
+        match path.strip_prefix(&self.git) {
+            Ok(inner) => inner.as_os_str().is_empty() || is_git_signal(inner),
+            Err(_) => true,
+        }
+    }
+
+    pub(super) fn lose(&self) {
+        self.lock().lost = true;
+        self.wake.notify_one();
+    }
+
+    /// What came in, after waiting for it until `deadline` at most; `None` when it is time to end.
+    pub(super) fn take(&self, deadline: Instant) -> Option<Batch> {
+        let mut batch = self.lock();
+        while batch.is_empty() && !self.is_stopped() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO {
+                break;
+            }
+            batch = self.wake.wait_timeout(batch, left).unwrap_or_else(|e| e.into_inner()).0;
+        }
+        (!self.is_stopped()).then(|| std::mem::take(&mut *batch))
+    }
+
+    pub(super) fn stop(&self) {
+        let held = self.lock();
+        self.stopped.store(true, Ordering::Relaxed);
+        drop(held);
+        self.wake.notify_all();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_polling(&self) {
+        self.polling.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_polling(&self) -> bool {
+        self.polling.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Whether a path inside `.git` says that another branch was checked out or that the exclude rules changed.
+pub(super) fn is_git_signal(inner: &Path) -> bool {
+    inner == Path::new("HEAD") || inner == Path::new("info/exclude")
+}

@@ -1,0 +1,136 @@
+//! Which folders are watched: those that a walk goes into, and of `.git` its top.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+
+use super::inbox::Inbox;
+use crate::{
+    root::Root,
+    walk::{Ignore, WalkOptions, rel_of},
+};
+
+/// The watches of a root.
+pub(super) struct Tree {
+    root: Root,
+    opts: WalkOptions,
+    inbox: Arc<Inbox>,
+    rules: Ignore,
+    /// `None` when the system gives no notifier; then the root is polled.
+    watcher: Option<RecommendedWatcher>,
+    /// Watched folders, relative to the root, `""` for the root.
+    watched: BTreeSet<String>,
+}
+
+impl Tree {
+    pub(super) fn new(root: &Root, opts: &WalkOptions, inbox: Arc<Inbox>) -> Self {
+        let events = inbox.clone();
+        let watcher = notify::recommended_watcher(move |event| events.put(event)).ok();
+        if watcher.is_none() {
+            inbox.set_polling();
+        }
+        let rules = Ignore::build(root, opts);
+        Self { root: root.clone(), opts: opts.clone(), inbox, rules, watcher, watched: BTreeSet::new() }
+    }
+
+    /// The rules as they are now; watches folders that were ignored until now.
+    pub(super) fn reload(&mut self) {
+        self.rules = Ignore::build(&self.root, &self.opts);
+        self.watch_all();
+    }
+
+    /// Forgets what is watched and watches everything again: after lost events nothing is sure.
+    pub(super) fn restart(&mut self) {
+        self.watched.clear();
+        self.reload();
+    }
+
+    /// Watches every folder of the root.
+    pub(super) fn watch_all(&mut self) {
+        self.watch_git();
+        self.watch_below("", &mut |_| {});
+    }
+
+    /// Watches git's own folder, without what is in it.
+    pub(super) fn watch_git(&mut self) {
+        for part in [".git", ".git/info"] {
+            let is_dir = std::fs::symlink_metadata(self.root.path.join(part)).is_ok_and(|m| m.is_dir());
+            if is_dir {
+                self.watch_one(part);
+            }
+        }
+    }
+
+    /// Watches a folder and those below it, and gives every file in them to `found`: each folder is watched first
+    /// and listed then, so that a file is either listed or reported.
+    pub(super) fn watch_below(&mut self, rel: &str, found: &mut dyn FnMut(String)) {
+        let mut todo = vec![rel.to_owned()];
+        while let Some(dir) = todo.pop() {
+            if self.inbox.is_stopped() {
+                return;
+            }
+            self.watch_one(&dir);
+            let Ok(entries) = std::fs::read_dir(self.root.path.join(&dir)) else { continue };
+            for entry in entries.flatten() {
+                let (Ok(kind), Some(path)) = (entry.file_type(), rel_of(&self.root.path, &entry.path()))
+                else {
+                    continue;
+                };
+                match kind.is_dir() {
+                    true if self.rules.is_walked(&path, true) => todo.push(path),
+                    true => {}
+                    false => found(path),
+                }
+            }
+        }
+    }
+
+    fn watch_one(&mut self, rel: &str) {
+        let Some(watcher) = &mut self.watcher else { return };
+        // The notifier of macOS watches trees; one watch at the top is all it takes.
+        let mode = match cfg!(target_os = "macos") {
+            true if rel.is_empty() => RecursiveMode::Recursive,
+            true => return,
+            false => RecursiveMode::NonRecursive,
+        };
+        if self.inbox.is_polling() || self.watched.contains(rel) {
+            return;
+        }
+        match watcher.watch(&self.root.path.join(rel), mode) {
+            Ok(()) => {
+                self.watched.insert(rel.to_owned());
+            }
+            Err(e) if matches!(e.kind, notify::ErrorKind::MaxFilesWatch) => {
+                tracing::warn!(root = %self.root.path.display(), "no watches left: changes are found by sweeps");
+                self.inbox.set_polling();
+            }
+            // Gone again, or not ours to read: its parent's events tell of the one, the walk of the other.
+            Err(e) => tracing::debug!(folder = rel, error = %e, "cannot watch a folder"),
+        }
+    }
+
+    /// Forgets the watches of a folder that is gone; the notifier dropped them itself.
+    pub(super) fn forget(&mut self, rel: &str) {
+        if self.watched.remove(rel) {
+            let below = format!("{rel}/");
+            let inner: Vec<String> =
+                self.watched.range(below.clone()..).take_while(|w| w.starts_with(&below)).cloned().collect();
+            for dir in inner {
+                self.watched.remove(&dir);
+            }
+        }
+    }
+
+    pub(super) fn is_watched(&self, rel: &str) -> bool {
+        self.watched.contains(rel)
+    }
+
+    /// Whether a walk could yield this file, or go into this folder.
+    pub(super) fn is_walked(&self, rel: &str, is_dir: bool) -> bool {
+        self.rules.is_walked(rel, is_dir)
+    }
+
+    pub(super) fn rel(&self, path: &Path) -> Option<String> {
+        rel_of(&self.root.path, path)
+    }
+}

@@ -1,0 +1,251 @@
+//! Making changes of events: what a path is now decides, not what the event called it.
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Sender, TrySendError};
+
+use super::{
+    Change, LATEST, MAX_PENDING, POLL, QUIET, SWEEP,
+    inbox::{Batch, Inbox, is_git_signal},
+    tree::Tree,
+};
+use crate::guard::IGNORE_FILES;
+
+/// How long to wait before a full channel is tried again.
+const RETRY: Duration = Duration::from_millis(50);
+/// Least time between two rescans for lost events, so that the rescans' own reads cannot keep them going.
+const BETWEEN_LOSSES: Duration = Duration::from_secs(1);
+
+pub(super) struct Worker {
+    tree: Tree,
+    inbox: Arc<Inbox>,
+    tx: Sender<Change>,
+    pending: Pending,
+    /// Ignore rules changed; they are read again once, just before the rescan is sent.
+    reload: bool,
+    /// Events were lost; to be made good once `next_loss` is reached.
+    lost: bool,
+    next_loss: Instant,
+    next_sweep: Instant,
+}
+
+/// What is to be sent.
+struct Pending {
+    paths: BTreeSet<String>,
+    rescan: bool,
+    first: Instant,
+    last: Instant,
+    /// The channel was full at this time.
+    refused: Option<Instant>,
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.paths.is_empty() && !self.rescan
+    }
+
+    fn touch(&mut self, now: Instant) {
+        if self.is_empty() {
+            self.first = now;
+        }
+        self.last = now;
+    }
+
+    fn add(&mut self, rel: String, now: Instant) {
+        self.touch(now);
+        if !self.rescan {
+            self.paths.insert(rel);
+        }
+        if self.paths.len() > MAX_PENDING {
+            self.rescan(now);
+        }
+    }
+
+    fn rescan(&mut self, now: Instant) {
+        self.touch(now);
+        self.rescan = true;
+        self.paths.clear();
+    }
+
+    /// When to send it.
+    fn due(&self) -> Instant {
+        let due = (self.last + QUIET).min(self.first + LATEST);
+        self.refused.map_or(due, |at| due.max(at + RETRY))
+    }
+}
+
+impl Worker {
+    pub(super) fn new(tree: Tree, inbox: Arc<Inbox>, tx: Sender<Change>) -> Self {
+        let now = Instant::now();
+        let pending = Pending { paths: BTreeSet::new(), rescan: false, first: now, last: now, refused: None };
+        Self { tree, inbox, tx, pending, reload: false, lost: false, next_loss: now, next_sweep: now + SWEEP }
+    }
+
+    /// Works until the inbox is stopped or nobody listens.
+    pub(super) fn run(mut self) {
+        loop {
+            let sweep = if self.inbox.is_polling() {
+                self.next_sweep.min(Instant::now() + POLL)
+            } else {
+                self.next_sweep
+            };
+            self.next_sweep = sweep;
+            let mut deadline = sweep;
+            if !self.pending.is_empty() {
+                deadline = deadline.min(self.pending.due());
+            }
+            if self.lost {
+                deadline = deadline.min(self.next_loss);
+            }
+            let Some(batch) = self.inbox.take(deadline) else { return };
+            self.take_in(batch);
+            let now = Instant::now();
+            if self.lost && now >= self.next_loss {
+                self.lost = false;
+                self.tree.restart();
+                self.next_loss = Instant::now() + BETWEEN_LOSSES;
+                self.pending.rescan(now);
+            }
+            if now >= self.next_sweep {
+                self.next_sweep = now + SWEEP;
+                self.pending.rescan(now);
+            }
+            if self.pending.is_empty() || now < self.pending.due() {
+                continue;
+            }
+            if std::mem::take(&mut self.reload) {
+                self.tree.reload();
+                self.pending.rescan(now);
+            }
+            if !self.send() {
+                return;
+            }
+        }
+    }
+
+    /// Sends what is pending; false when nobody listens any more.
+    fn send(&mut self) -> bool {
+        let change = match self.pending.rescan {
+            true => Change::Rescan,
+            false => Change::Paths(std::mem::take(&mut self.pending.paths)),
+        };
+        match self.tx.try_send(change) {
+            Ok(()) => {
+                self.pending.rescan = false;
+                self.pending.refused = None;
+                true
+            }
+            Err(TrySendError::Full(change)) => {
+                if let Change::Paths(paths) = change {
+                    self.pending.paths = paths;
+                }
+                self.pending.refused = Some(Instant::now());
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => false,
+        }
+    }
+
+    fn take_in(&mut self, batch: Batch) {
+        self.lost |= batch.lost;
+        let now = Instant::now();
+        for path in &batch.gone {
+            let Some(rel) = self.tree.rel(path) else { continue };
+            self.tree.forget(&rel);
+            self.note_rule(&rel, now);
+            // What is there again may hold less than before: no path tells what is missing.
+            if !batch.changed.contains(path) || is_dir(path) {
+                self.look_at_gone(path, rel, now);
+            }
+        }
+        for path in &batch.changed {
+            if self.inbox.is_stopped() {
+                return;
+            }
+            let Some(rel) = self.tree.rel(path) else { continue };
+            self.note_rule(&rel, now);
+            self.look_at(path, rel, now);
+        }
+    }
+
+    /// Notes a change of which files are walked.
+    fn note_rule(&mut self, rel: &str, now: Instant) -> bool {
+        let is_rule = is_rule(rel);
+        if is_rule {
+            self.reload = true;
+            self.pending.rescan(now);
+        }
+        is_rule
+    }
+
+    fn look_at_gone(&mut self, path: &Path, rel: String, now: Instant) {
+        match std::fs::symlink_metadata(path) {
+            Ok(meta) if meta.is_dir() => {
+                if self.tree.is_walked(&rel, true) {
+                    self.pending.rescan(now);
+                    self.look_at(path, rel, now);
+                }
+            }
+            Ok(_) => self.look_at(path, rel, now),
+            // The watch of the root itself: its folder is gone.
+            Err(_) if rel.is_empty() => self.pending.rescan(now),
+            Err(_) => self.report_gone(rel, now),
+        }
+    }
+
+    fn look_at(&mut self, path: &Path, rel: String, now: Instant) {
+        let meta = match std::fs::symlink_metadata(path) {
+            Ok(meta) => meta,
+            Err(_) => return self.report_gone(rel, now),
+        };
+        if rel == ".git" {
+            return self.tree.watch_git();
+        }
+        if !meta.is_dir() {
+            if self.tree.is_walked(&rel, false) {
+                self.pending.add(rel, now);
+            }
+            return;
+        }
+        if self.tree.is_watched(&rel) || !self.tree.is_walked(&rel, true) {
+            return;
+        }
+        let mut found = Vec::new();
+        self.tree.watch_below(&rel, &mut |file| {
+            // Past the bound it becomes a rescan and the names are not needed.
+            if found.len() <= MAX_PENDING {
+                found.push(file);
+            }
+        });
+        for file in found {
+            if !self.note_rule(&file, now) && self.tree.is_walked(&file, false) {
+                self.pending.add(file, now);
+            }
+        }
+    }
+
+    /// A path that is no more: what it was is not known, so it is told when either would have been walked.
+    fn report_gone(&mut self, rel: String, now: Instant) {
+        if !rel.is_empty() && (self.tree.is_walked(&rel, false) || self.tree.is_walked(&rel, true)) {
+            self.pending.add(rel, now);
+        }
+    }
+}
+
+fn is_dir(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir())
+}
+
+/// Whether a change of this path changes which files are walked.
+fn is_rule(rel: &str) -> bool {
+    let name = rel.rsplit('/').next().unwrap_or(rel);
+    match rel.strip_prefix(".git/") {
+        Some(inner) => is_git_signal(Path::new(inner)),
+        None => rel == ".git" || IGNORE_FILES.contains(&name),
+    }
+}

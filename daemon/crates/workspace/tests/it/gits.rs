@@ -1,0 +1,294 @@
+//! Git: status and log of good and hostile repositories, clones that work, fail and are cut off.
+
+use std::{
+    io::{Read as _, Write as _},
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::error::Reason;
+use cairn_workspace::{
+    Roots,
+    git::{CLONE_LIMIT, CloneRequest, git_clone, git_log, git_status, remove_partials},
+};
+
+use crate::{put, root};
+
+fn git(dir: &Path, args: &[&str]) -> String {
+    let out = Command::new("git")
+        .args(["-c", "user.name=A", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"])
+        .args(args)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap().trim().to_owned()
+}
+
+fn repository(dir: &Path) {
+    put(dir, "a.rs", "fn a() {}\n");
+    put(dir, "b.rs", "fn b() {}\n");
+    git(dir, &["init", "-q"]);
+    git(dir, &["add", "."]);
+    git(dir, &["commit", "-qm", "first\n\nbody"]);
+    put(dir, "a.rs", "fn a() { 1 }\n");
+    git(dir, &["commit", "-qam", "second"]);
+}
+
+fn pipe(path: &Path) {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+}
+
+#[test]
+fn status_and_log() {
+    let (dir, root) = root();
+    assert!(!git_status(&root, ".").unwrap().is_repository);
+    assert!(git_log(&root, 10).unwrap().is_empty());
+    git(dir.path(), &["init", "-q"]);
+    let unborn = git_status(&root, ".").unwrap();
+    assert_eq!((unborn.branch.as_deref(), unborn.head), (Some("main"), None));
+    assert!(git_log(&root, 10).unwrap().is_empty());
+    repository(dir.path());
+    git(dir.path(), &["remote", "add", "origin", "https://me:secret@example.org/r.git"]);
+    put(dir.path(), "a.rs", "changed\n");
+    put(dir.path(), "new/deep/x", "");
+    std::fs::remove_file(dir.path().join("b.rs")).unwrap();
+    let status = git_status(&root, "new").unwrap();
+    assert_eq!(status.head.unwrap(), git(dir.path(), &["rev-parse", "HEAD"]));
+    assert_eq!(status.remote.unwrap(), "https://example.org/r.git");
+    let changes: Vec<_> = status.changes.iter().map(|c| (c.path.as_str(), c.status.as_str())).collect();
+    assert_eq!(changes, [("a.rs", "modified"), ("b.rs", "deleted"), ("new/", "untracked")]);
+    assert!(!status.truncated);
+    let log = git_log(&root, 10).unwrap();
+    let got: Vec<_> = log.iter().map(|c| (c.subject.as_str(), c.paths.len(), c.author.as_str())).collect();
+    assert_eq!(got, [("second", 1, "A"), ("first", 2, "A")]);
+    assert_eq!(git_log(&root, 1).unwrap().len(), 1);
+    for n in 0..1005 {
+        put(dir.path(), &format!("u{n}"), "");
+    }
+    let many = git_status(&root, ".").unwrap();
+    assert_eq!((many.changes.len(), many.truncated), (1000, true));
+}
+
+#[test]
+fn no_program_of_a_hostile_repository_runs() {
+    let (dir, root) = root();
+    repository(dir.path());
+    let marker = dir.path().join(".git/marker");
+    let script = dir.path().join(".git/evil");
+    put(dir.path(), ".git/evil", &format!("#!/bin/sh\ntouch {}\ncat\n", marker.display()));
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let evil = script.to_str().unwrap();
+    for (key, value) in [
+        ("core.fsmonitor", evil),
+        ("filter.x.clean", evil),
+        ("filter.x.smudge", evil),
+        ("filter.x.process", evil),
+        ("diff.external", evil),
+        ("core.pager", evil),
+        ("core.hooksPath", dir.path().join(".git").to_str().unwrap()),
+        ("core.sshCommand", evil),
+        ("gpg.program", evil),
+        ("log.showSignature", "true"),
+    ] {
+        git(dir.path(), &["config", key, value]);
+    }
+    put(dir.path(), ".gitattributes", "* filter=x diff=x\n");
+    put(dir.path(), "a.rs", "fn a() { 2 }\n");
+    let status = git_status(&root, ".").unwrap();
+    assert!(status.changes.iter().any(|c| c.path == "a.rs"));
+    assert_eq!(git_log(&root, 10).unwrap().len(), 2);
+    assert!(!marker.exists());
+    // Control: git itself runs them.
+    let _ = Command::new("git").arg("status").current_dir(dir.path()).output().unwrap();
+    assert!(marker.exists());
+}
+
+#[test]
+fn repositories_that_lead_elsewhere_or_wait_are_none() {
+    let outer = tempfile::tempdir().unwrap();
+    let base = outer.path().canonicalize().unwrap();
+    std::fs::create_dir(base.join("secret")).unwrap();
+    repository(&base.join("secret"));
+    let secret = base.join("secret/.git");
+    let cases: [(&str, &dyn Fn(&Path)); 7] = [
+        ("a .git file", &|dir| put(dir, ".git", &format!("gitdir: {}\n", secret.display()))),
+        ("a .git link", &|dir| symlink(&secret, dir.join(".git")).unwrap()),
+        ("a work tree", &|dir| {
+            repository(dir);
+            git(dir, &["config", "core.worktree", base.join("secret").to_str().unwrap()]);
+        }),
+        ("a commondir", &|dir| {
+            repository(dir);
+            put(dir, ".git/commondir", secret.to_str().unwrap());
+        }),
+        ("alternates", &|dir| {
+            repository(dir);
+            put(dir, ".git/objects/info/alternates", secret.join("objects").to_str().unwrap());
+        }),
+        ("a linked object store", &|dir| {
+            repository(dir);
+            std::fs::remove_dir_all(dir.join(".git/objects")).unwrap();
+            symlink(secret.join("objects"), dir.join(".git/objects")).unwrap();
+        }),
+        ("a pipe", &|dir| {
+            repository(dir);
+            std::fs::remove_file(dir.join(".git/HEAD")).unwrap();
+            pipe(&dir.join(".git/HEAD"));
+        }),
+    ];
+    for (what, make) in cases {
+        let dir = base.join("inside");
+        std::fs::create_dir(&dir).unwrap();
+        make(&dir);
+        let start = Instant::now();
+        let alone = Roots::new(vec![]).declare(&dir).unwrap();
+        assert!(!git_status(&alone, ".").unwrap().is_repository, "{what}");
+        assert!(git_log(&alone, 5).unwrap().is_empty(), "{what}");
+        assert!(start.elapsed() < Duration::from_secs(2), "{what}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+    // Control: a worktree is one as soon as its repository is declared too.
+    git(&base.join("secret"), &["worktree", "add", "-q", "../tree"]);
+    let roots = Roots::new(vec![]);
+    let tree = roots.declare(&base.join("tree")).unwrap();
+    assert!(!git_status(&tree, ".").unwrap().is_repository);
+    roots.declare(&base.join("secret")).unwrap();
+    assert_eq!(git_status(&tree, ".").unwrap().branch.as_deref(), Some("tree"));
+    // A repository above the root is not looked for.
+    std::fs::create_dir(base.join("secret/sub")).unwrap();
+    let sub = Roots::new(vec![]).declare(&base.join("secret/sub")).unwrap();
+    assert!(!git_status(&sub, ".").unwrap().is_repository);
+}
+
+#[test]
+fn pipes_in_the_tree_do_not_hang_status() {
+    let (dir, root) = root();
+    repository(dir.path());
+    std::fs::remove_file(dir.path().join("a.rs")).unwrap();
+    pipe(&dir.path().join("a.rs"));
+    pipe(&dir.path().join("untracked"));
+    let start = Instant::now();
+    let status = git_status(&root, ".").unwrap();
+    assert!(status.changes.iter().any(|c| c.path == "a.rs"));
+    assert!(start.elapsed() < Duration::from_secs(2));
+    // Rules that are a pipe cost the time limit, and what is known is told.
+    pipe(&dir.path().join(".gitignore"));
+    let status = git_status(&root, ".").unwrap();
+    assert!(status.is_repository && status.head.is_some());
+    assert!(start.elapsed() < Duration::from_secs(9));
+}
+
+fn request(url: &str, dest: &Path) -> CloneRequest {
+    CloneRequest { url: url.into(), branch: None, dest: dest.to_path_buf(), limit: CLONE_LIMIT }
+}
+
+fn left(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn clones_reuses_and_refuses() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    std::fs::create_dir(base.join("origin")).unwrap();
+    repository(&base.join("origin"));
+    git(&base.join("origin"), &["branch", "other"]);
+    let url = format!("file://{}", base.join("origin").display());
+    let dest = base.join("ws/clone");
+    let mut stages = vec![];
+    let done = git_clone(&request(&url, &dest), &mut |s, p| stages.push((s, p)), &|| false).unwrap();
+    assert_eq!(done.head, git(&base.join("origin"), &["rev-parse", "HEAD"]));
+    assert_eq!((done.branch.as_deref(), done.reused), (Some("main"), false));
+    assert!(stages.contains(&("receiving", 100.0)), "{stages:?}");
+    assert!(dest.join("a.rs").exists());
+    let again = git_clone(&request(&url, &dest), &mut |_, _| {}, &|| false).unwrap();
+    assert!(again.reused && again.head == done.head);
+    let reason = |r: CloneRequest| git_clone(&r, &mut |_, _| {}, &|| false).unwrap_err().reason;
+    assert_eq!(
+        reason(CloneRequest { branch: Some("other".into()), ..request(&url, &dest) }),
+        Reason::DestinationExists
+    );
+    assert_eq!(reason(request("https://example.org/else", &dest)), Reason::DestinationExists);
+    put(&base, "ws/mine/file", "");
+    assert_eq!(reason(request(&url, &base.join("ws/mine"))), Reason::DestinationExists);
+    let other = CloneRequest { branch: Some("other".into()), ..request(&url, &base.join("ws/other")) };
+    assert_eq!(git_clone(&other, &mut |_, _| {}, &|| false).unwrap().branch.as_deref(), Some("other"));
+    let none = CloneRequest { branch: Some("none".into()), ..request(&url, &base.join("ws/none")) };
+    assert_eq!(reason(none), Reason::CloneFailed);
+    let option =
+        CloneRequest { branch: Some("--upload-pack=x".into()), ..request(&url, &base.join("ws/none")) };
+    assert_eq!(reason(option), Reason::InvalidParams);
+    assert_eq!(reason(request("file:///nowhere/at/all", &base.join("ws/none"))), Reason::CloneFailed);
+    for bad in ["--upload-pack=touch x", "-x", "ext::sh -c touch% x", "/tmp/x"] {
+        assert_eq!(reason(request(bad, &base.join("ws/none"))), Reason::BadUrl, "{bad}");
+    }
+    std::fs::create_dir(base.join("empty")).unwrap();
+    git(&base.join("empty"), &["init", "-q"]);
+    let empty = format!("file://{}", base.join("empty").display());
+    assert_eq!(reason(request(&empty, &base.join("ws/none"))), Reason::CloneFailed);
+    assert_eq!(left(&base.join("ws")), ["clone", "mine", "other"]);
+    std::fs::create_dir_all(base.join("ws/x.partial-00/.git")).unwrap();
+    assert_eq!(remove_partials(&base.join("ws")), 1);
+    assert_eq!(left(&base.join("ws")), ["clone", "mine", "other"]);
+}
+
+/// A server that answers every request with `answer`, or holds it when there is none.
+fn server(answer: Option<&'static str>) -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut held = vec![];
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            match answer {
+                Some(text) => {
+                    let _ = stream.write_all(text.as_bytes());
+                }
+                None => held.push(stream),
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn a_password_is_never_asked_for() {
+    let port = server(Some(
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+    ));
+    let dir = tempfile::tempdir().unwrap();
+    for url in [format!("http://127.0.0.1:{port}/r.git"), format!("http://me:hunter2@127.0.0.1:{port}/r.git")]
+    {
+        let start = Instant::now();
+        let failed = git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| false).unwrap_err();
+        assert_eq!(failed.reason, Reason::AuthenticationRequired, "{failed:?}");
+        assert!(!failed.message.contains("hunter2"), "{failed:?}");
+        assert!(start.elapsed() < Duration::from_secs(2));
+    }
+    assert!(left(dir.path()).is_empty());
+}
+
+#[test]
+fn a_clone_is_cancelled_or_runs_out_of_time() {
+    let port = server(None);
+    let url = format!("http://127.0.0.1:{port}/r.git");
+    let dir = tempfile::tempdir().unwrap();
+    let start = Instant::now();
+    let asked = start + Duration::from_millis(300);
+    let failed = git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| Instant::now() > asked)
+        .unwrap_err();
+    assert_eq!(failed.reason, Reason::Cancelled);
+    let limited = CloneRequest { limit: Duration::from_millis(300), ..request(&url, &dir.path().join("c")) };
+    assert_eq!(git_clone(&limited, &mut |_, _| {}, &|| false).unwrap_err().reason, Reason::CloneFailed);
+    assert!(start.elapsed() < Duration::from_secs(4));
+    assert!(left(dir.path()).is_empty());
+}

@@ -1,0 +1,25 @@
+//! The workspace crate on real files.
+
+mod gits;
+mod paths;
+mod spans;
+mod walks;
+mod watches;
+
+use std::path::Path;
+
+use cairn_workspace::{Root, Roots};
+
+/// A declared root in a fresh folder.
+fn root() -> (tempfile::TempDir, Root) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Roots::new(vec![]).declare(dir.path()).unwrap();
+    (dir, root)
+}
+
+/// Writes a file and the folders above it.
+fn put(dir: &Path, rel: &str, text: &str) {
+    let path = dir.join(rel);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}

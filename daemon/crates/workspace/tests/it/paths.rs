@@ -1,0 +1,204 @@
+//! Escapes and blocked paths: every denial has a control that shows what it denies.
+
+use std::{
+    io::Read as _,
+    os::unix::fs::symlink,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::{content::EntryKind, error::Reason};
+use cairn_workspace::{Roots, list_dir};
+
+use crate::{put, root};
+
+fn read(mut file: std::fs::File) -> String {
+    let mut text = String::new();
+    file.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn escapes_are_denied_and_inner_links_followed() {
+    let outer = tempfile::tempdir().unwrap();
+    put(outer.path(), "secret", "secret");
+    put(outer.path(), "in/a.txt", "inner");
+    let inside = outer.path().join("in");
+    symlink("../secret", inside.join("up")).unwrap();
+    symlink(outer.path().join("secret"), inside.join("absolute")).unwrap();
+    symlink("..", inside.join("parent")).unwrap();
+    symlink("a.txt", inside.join("good")).unwrap();
+    symlink("loop", inside.join("loop")).unwrap();
+    let root = Roots::new(vec![]).declare(&inside).unwrap();
+    for rel in ["up", "absolute", "../secret", "parent/secret", "/etc/passwd"] {
+        assert_eq!(root.open_file(rel).unwrap_err().reason, Reason::PathOutsideRoots, "{rel}");
+        // Control: a plain open goes out.
+        assert!(std::fs::read(inside.join(rel)).is_ok(), "{rel}");
+    }
+    assert_eq!(read(root.open_file("good").unwrap()), "inner");
+    assert_eq!(root.open_file("loop").unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(root.open_file("none").unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(root.open_file("a.txt/x").unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(root.open_file(".").unwrap_err().reason, Reason::NotAFile);
+    assert_eq!(root.open_file("a\0b").unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(root.stat("up").unwrap().kind, EntryKind::Symlink);
+    assert_eq!(root.stat("parent/secret").unwrap_err().reason, Reason::PathOutsideRoots);
+    assert_eq!(list_dir(&root, "parent", 1).unwrap_err().reason, Reason::PathOutsideRoots);
+    assert_eq!(list_dir(&root, "a.txt", 1).unwrap_err().reason, Reason::NotADirectory);
+}
+
+#[test]
+fn pipes_sockets_and_devices_are_refused_at_once() {
+    let (dir, root) = root();
+    let pipe = dir.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+    let start = Instant::now();
+    for rel in ["pipe", "socket"] {
+        assert_eq!(root.open_file(rel).unwrap_err().reason, Reason::NotAFile, "{rel}");
+        assert_eq!(root.stat(rel).unwrap().kind, EntryKind::Other);
+    }
+    assert!(start.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn a_link_swapped_during_the_call_never_escapes() {
+    let outer = tempfile::tempdir().unwrap();
+    put(outer.path(), "out/f", "secret");
+    put(outer.path(), "in/real/f", "inner");
+    let inside = outer.path().join("in");
+    let root = Roots::new(vec![]).declare(&inside).unwrap();
+    let stop = AtomicBool::new(false);
+    let (mut escaped, mut good) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let at = inside.join("d");
+            while !stop.load(Ordering::Relaxed) {
+                for target in ["real", "../out"] {
+                    let fresh = inside.join("fresh");
+                    let _ = symlink(target, &fresh);
+                    let _ = std::fs::rename(&fresh, &at);
+                }
+            }
+        });
+        // Control: canonicalise, compare, open (what is checked is not what is opened).
+        let start = Instant::now();
+        while escaped == 0 && start.elapsed() < Duration::from_secs(20) {
+            let path = inside.join("d/f");
+            if path.canonicalize().is_ok_and(|p| p.starts_with(&root.path))
+                && std::fs::read_to_string(&path).is_ok_and(|t| t == "secret")
+            {
+                escaped += 1;
+            }
+        }
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(700) {
+            match root.open_file("d/f") {
+                Ok(file) => {
+                    assert_eq!(read(file), "inner");
+                    good += 1;
+                }
+                Err(e) => assert!(
+                    matches!(
+                        e.reason,
+                        Reason::PathOutsideRoots | Reason::PathNotFound | Reason::PathUnreadable
+                    ),
+                    "{e:?}"
+                ),
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(escaped > 0, "the control found no race to lose");
+    assert!(good > 0, "nothing was ever read");
+}
+
+#[test]
+fn blocked_paths_win_by_component() {
+    let home = tempfile::tempdir().unwrap();
+    let base = home.path().canonicalize().unwrap();
+    for rel in [".ssh/id", ".ssh/deep/k", ".sshx/id", "work/a"] {
+        put(&base, rel, rel);
+    }
+    symlink(".ssh/id", base.join("link")).unwrap();
+    symlink(".ssh", base.join("dirlink")).unwrap();
+    let roots = Roots::new(vec![base.join(".ssh"), base.join("later")]);
+    for inside in [".ssh", ".ssh/deep", "dirlink"] {
+        assert_eq!(roots.declare(&base.join(inside)).unwrap_err().reason, Reason::PathBlocked, "{inside}");
+    }
+    let root = roots.declare(&base).unwrap();
+    for rel in [".ssh/id", "link", "dirlink/id", "work/../.ssh/id"] {
+        assert_eq!(root.open_file(rel).unwrap_err().reason, Reason::PathBlocked, "{rel}");
+        assert_eq!(roots.resolve(rel, None).is_err() || rel.contains("link"), true, "{rel}");
+        // Control: without the block they open.
+        assert!(Roots::new(vec![]).declare(&base).unwrap().open_file(rel).is_ok(), "{rel}");
+    }
+    assert!(root.open_file(".sshx/id").is_ok());
+    assert_eq!(root.stat(".ssh/id").unwrap_err().reason, Reason::PathBlocked);
+    assert_eq!(root.stat("dirlink/id").unwrap_err().reason, Reason::PathBlocked);
+    assert_eq!(list_dir(&root, ".ssh", 1).unwrap_err().reason, Reason::PathBlocked);
+    assert_eq!(list_dir(&root, "dirlink", 1).unwrap_err().reason, Reason::PathBlocked);
+    let listed: Vec<_> = list_dir(&root, ".", 3).unwrap().entries.into_iter().map(|e| e.path).collect();
+    assert_eq!(listed, [".sshx", ".sshx/id", "dirlink", "link", "work", "work/a"]);
+    assert_eq!(
+        roots.resolve(base.join(".ssh/id").to_str().unwrap(), None).unwrap_err().reason,
+        Reason::PathBlocked
+    );
+}
+
+#[test]
+fn roots_are_declared_and_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    put(&base, "a/x/f", "");
+    put(&base, "ab/f", "");
+    symlink("a", base.join("s")).unwrap();
+    let roots = Roots::new(vec![]);
+    let reason = |r: Result<(cairn_workspace::Root, String), cairn_protocol::error::Failure>| {
+        r.map(|_| ()).unwrap_err().reason
+    };
+    assert_eq!(reason(roots.resolve("f", None)), Reason::NoRoots);
+    assert_eq!(roots.declare(Path::new("a")).unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(roots.declare(&base.join("none")).unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(roots.declare(&base.join("ab/f")).unwrap_err().reason, Reason::NotADirectory);
+    let a = roots.declare(&base.join("s/../a/.")).unwrap();
+    assert_eq!(roots.declare(&base.join("s")).unwrap().id, a.id);
+    assert!(a.id.0.starts_with("root_") && a.id.0.len() == 21);
+    assert_eq!(roots.resolve("x/./f", None).unwrap().1, "x/f");
+    assert_eq!(reason(roots.resolve("x/../../f", None)), Reason::PathOutsideRoots);
+    let x = roots.declare(&base.join("a/x")).unwrap();
+    assert_eq!(reason(roots.resolve("f", None)), Reason::RootAmbiguous);
+    assert_eq!(reason(roots.resolve("f", Some("root_0000000000000000"))), Reason::RootNotFound);
+    assert_eq!(roots.resolve("f", Some(&x.id.0)).unwrap().0.id, x.id);
+    for (path, root, rel) in
+        [("a/x/f", &x, "f"), ("a/x", &x, "."), ("s/x/f", &x, "f"), ("a/y/new", &a, "y/new"), ("s", &a, ".")]
+    {
+        let (found, got) = roots.resolve(base.join(path).to_str().unwrap(), None).unwrap();
+        assert_eq!((&found.id, got.as_str()), (&root.id, rel), "{path}");
+    }
+    for path in ["ab/f", "a/../ab/f", ""] {
+        assert_eq!(
+            reason(roots.resolve(base.join(path).to_str().unwrap(), None)),
+            Reason::PathOutsideRoots,
+            "{path}"
+        );
+    }
+    for bad in ["", "a\0", &"x/".repeat(3000)] {
+        assert_eq!(reason(roots.resolve(bad, None)), Reason::InvalidParams);
+    }
+    assert!(roots.remove(&x.id).is_some());
+    assert_eq!(roots.list().len(), 1);
+}
+
+#[test]
+fn a_root_made_again_is_the_root_again() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "r/f", "old");
+    let root = Roots::new(vec![]).declare(&dir.path().join("r")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("r")).unwrap();
+    assert_eq!(root.open_file("f").unwrap_err().reason, Reason::PathNotFound);
+    put(dir.path(), "r/f", "new");
+    assert_eq!(read(root.open_file("f").unwrap()), "new");
+}

@@ -1,0 +1,168 @@
+//! Walking, asking for one path, listing, counting.
+
+use std::{collections::BTreeSet, os::unix::ffi::OsStrExt as _, sync::Mutex};
+
+use cairn_workspace::{Ignore, Root, Roots, WalkOptions, count_languages, list_dir, walk};
+
+use crate::{put, root};
+
+fn files(root: &Root, opts: &WalkOptions) -> BTreeSet<String> {
+    let found = Mutex::new(BTreeSet::new());
+    let report = walk(root, opts, &|w| {
+        assert!(found.lock().unwrap().insert(w.rel));
+    });
+    let found = found.into_inner().unwrap();
+    assert_eq!(report.files, found.len() as u64);
+    found
+}
+
+fn fixture(dir: &std::path::Path) {
+    std::fs::create_dir_all(dir.join(".git/info")).unwrap();
+    put(dir, ".git/info/exclude", "excluded.txt\n");
+    put(dir, ".git/config", "");
+    put(dir, ".gitignore", "target/\n*.log\n!keep.log\n/only-top\n");
+    put(dir, ".ignore", "by-ignore\n");
+    put(dir, ".rgignore", "by-rg\n");
+    put(dir, "sub/.gitignore", "local\n!again.log\n");
+    for rel in [
+        "a.rs",
+        "a.log",
+        "keep.log",
+        "excluded.txt",
+        "by-ignore",
+        "by-rg",
+        "only-top",
+        "target/x.rs",
+        ".hidden",
+        ".dir/f",
+        "sub/local",
+        "sub/other",
+        "sub/again.log",
+        "sub/only-top",
+        "sub/deep/local",
+        "vendor/v.js",
+        "ü/ö.txt",
+    ] {
+        put(dir, rel, "x\n");
+    }
+    std::os::unix::fs::symlink("a.rs", dir.join("link.rs")).unwrap();
+}
+
+#[test]
+fn walks_as_ripgrep_does() {
+    let (dir, root) = root();
+    fixture(dir.path());
+    let want = ["a.rs", "keep.log", "sub/again.log", "sub/only-top", "sub/other", "vendor/v.js", "ü/ö.txt"];
+    let got = files(&root, &WalkOptions::default());
+    assert_eq!(got.iter().map(String::as_str).collect::<Vec<_>>(), want);
+    if let Ok(out) = std::process::Command::new("rg").arg("--files").current_dir(dir.path()).output() {
+        let rg: BTreeSet<String> =
+            String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect();
+        assert_eq!(got, rg);
+    }
+    let opts = WalkOptions { exclude: vec!["vendor/".into(), "*.log".into()], threads: 1 };
+    assert_eq!(
+        files(&root, &opts).into_iter().collect::<Vec<_>>(),
+        ["a.rs", "sub/only-top", "sub/other", "ü/ö.txt"]
+    );
+    assert!(opts.check().is_ok());
+    assert!(WalkOptions { exclude: vec!["a[".into()], threads: 1 }.check().is_err());
+}
+
+#[test]
+fn single_paths_are_judged_as_walked() {
+    let (dir, root) = root();
+    fixture(dir.path());
+    let opts = WalkOptions { exclude: vec!["vendor/".into()], threads: 2 };
+    let walked = files(&root, &opts);
+    let rules = Ignore::build(&root, &opts);
+    let mut todo = vec![dir.path().to_path_buf()];
+    let mut seen = 0;
+    while let Some(at) = todo.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let entry = entry.unwrap();
+            let rel = entry.path().strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned();
+            match entry.file_type().unwrap() {
+                t if t.is_dir() => todo.push(entry.path()),
+                t if t.is_file() => {
+                    seen += 1;
+                    assert_eq!(rules.is_walked(&rel, false), walked.contains(&rel), "{rel}");
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(seen > 20);
+    for (dir, want) in
+        [("target", false), ("sub", true), ("vendor", false), (".git", false), ("sub/deep", true)]
+    {
+        assert_eq!(rules.is_walked(dir, true), want, "{dir}");
+    }
+}
+
+#[test]
+fn blocked_parts_bad_names_and_traps_are_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    for rel in ["a.rs", "closed/b.rs", "trap/c.rs", "pipe/d.rs"] {
+        put(&base, rel, "fn x() {}\n");
+    }
+    std::fs::write(base.join(std::ffi::OsStr::from_bytes(b"bad\xff.rs")), "").unwrap();
+    std::os::unix::fs::symlink("/dev/zero", base.join("trap/.gitignore")).unwrap();
+    let pipe = base.join("pipe/.ignore");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let root = Roots::new(vec![base.join("closed")]).declare(&base).unwrap();
+    let found = Mutex::new(vec![]);
+    let report = walk(&root, &WalkOptions::default(), &|w| found.lock().unwrap().push(w.rel));
+    assert_eq!(*found.lock().unwrap(), ["a.rs"]);
+    assert_eq!((report.invalid_names, report.unreadable_count), (1, 2));
+    let rules = Ignore::build(&root, &WalkOptions::default());
+    for rel in ["closed/b.rs", "trap/c.rs", "pipe/d.rs"] {
+        assert!(!rules.is_walked(rel, false), "{rel}");
+    }
+    assert_eq!(count_languages(&root, &[]).into_iter().collect::<Vec<_>>(), [("Rust".to_owned(), 1)]);
+    let listed: Vec<_> = list_dir(&root, ".", 2).unwrap().entries.into_iter().map(|e| e.path).collect();
+    assert_eq!(listed, ["a.rs", "pipe", "trap"]);
+}
+
+#[test]
+fn lines_are_those_of_the_library() {
+    let (dir, root) = root();
+    fixture(dir.path());
+    put(dir.path(), "r.rs", "//! Doc\n//! ```\n//! let x = 1;\n//! ```\nfn a() {}\n\n/* c */\n");
+    put(dir.path(), "p.html", "<html>\n<script>\nlet x = 1;\n\n</script>\n</html>\n");
+    put(dir.path(), "script", "#!/usr/bin/env python3\nprint(1)\n");
+    put(dir.path(), "empty.go", "");
+    put(dir.path(), ".tokeignore", "no.py\n");
+    put(dir.path(), "no.py", "x = 1\n");
+    let mut languages = tokei::Languages::new();
+    languages.get_statistics(&[&root.path], &[], &tokei::Config::default());
+    let want: Vec<_> = languages.iter().map(|(l, c)| (l.to_string(), c.lines() as u64)).collect();
+    let got = count_languages(&root, &[]);
+    assert_eq!(got, want.into_iter().collect());
+    assert!(got["Rust"] > 3 && got["Python"] == 2, "{got:?}");
+}
+
+#[test]
+fn lists_level_by_level() {
+    let (dir, root) = root();
+    fixture(dir.path());
+    let paths = |rel, depth| -> Vec<String> {
+        list_dir(&root, rel, depth).unwrap().entries.into_iter().map(|e| e.path).collect()
+    };
+    let top = paths(".", 1);
+    assert!(
+        top.contains(&".hidden".into()) && top.contains(&"link.rs".into()) && top.contains(&"sub".into())
+    );
+    assert!(!top.contains(&"target".into()) && !top.contains(&".git".into()));
+    assert_eq!(paths("sub", 2), ["sub/.gitignore", "sub/again.log", "sub/deep", "sub/only-top", "sub/other"]);
+    // An ignored folder is listed when it is named.
+    assert_eq!(paths("target", 1), ["target/x.rs"]);
+    assert!(list_dir(&root, ".", 17).is_err() && list_dir(&root, ".", 0).is_err());
+    for n in 0..5100 {
+        put(dir.path(), &format!("many/{n}"), "");
+    }
+    let many = list_dir(&root, "many", 1).unwrap();
+    assert_eq!((many.entries.len(), many.truncated), (5000, true));
+}
