@@ -82,10 +82,21 @@ pub fn unfit(path: &str, text: &[u8]) -> Option<&'static str> {
 
 fn by_name(path: &str) -> bool {
     const LOCKS: [&str; 12] = [
-        "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "Cargo.lock", "go.sum",
-        "poetry.lock", "Pipfile.lock", "composer.lock", "Gemfile.lock", "uv.lock", "bun.lock",
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "Cargo.lock",
+        "go.sum",
+        "poetry.lock",
+        "Pipfile.lock",
+        "composer.lock",
+        "Gemfile.lock",
+        "uv.lock",
+        "bun.lock",
     ];
-    const ENDINGS: [&str; 7] = [".min.js", ".min.css", ".js.map", ".css.map", ".pb.go", "_pb2.py", ".bundle.js"];
+    const ENDINGS: [&str; 7] =
+        [".min.js", ".min.css", ".js.map", ".css.map", ".pb.go", "_pb2.py", ".bundle.js"];
     let name = path.rsplit('/').next().unwrap_or(path);
     LOCKS.contains(&name) || ENDINGS.iter().any(|e| name.ends_with(e))
 }
@@ -120,9 +131,29 @@ pub fn defined_words(text: &[u8], out: &mut String) {
 
 fn defined_name(line: &[u8]) -> Option<&[u8]> {
     const KEYS: [&[u8]; 23] = [
-        b"fn", b"def", b"class", b"func", b"function", b"struct", b"enum", b"trait", b"interface", b"type", b"mod",
-        b"module", b"impl", b"macro_rules", b"protocol", b"record", b"union", b"namespace", b"package", b"object",
-        b"sub", b"defmodule", b"define",
+        b"fn",
+        b"def",
+        b"class",
+        b"func",
+        b"function",
+        b"struct",
+        b"enum",
+        b"trait",
+        b"interface",
+        b"type",
+        b"mod",
+        b"module",
+        b"impl",
+        b"macro_rules",
+        b"protocol",
+        b"record",
+        b"union",
+        b"namespace",
+        b"package",
+        b"object",
+        b"sub",
+        b"defmodule",
+        b"define",
     ];
     let body = line.trim_ascii_start();
     let first = *body.first()?;
@@ -133,7 +164,9 @@ fn defined_name(line: &[u8]) -> Option<&[u8]> {
     let mut last: Option<&[u8]> = None;
     for _ in 0..6 {
         let start = at + body[at..].iter().position(|b| is_name(*b))?;
-        if body[at..start].iter().any(|b| b"({=.,;\"'".contains(b)) && !(last == Some(b"func") && body[at..start].contains(&b'(')) {
+        if body[at..start].iter().any(|b| b"({=.,;\"'".contains(b))
+            && !(last == Some(b"func") && body[at..start].contains(&b'('))
+        {
             return call_shape(line, body);
         }
         let end = start + body[start..].iter().position(|b| !is_name(*b)).unwrap_or(body.len() - start);

@@ -33,7 +33,9 @@ pub fn open(folder: &Path) -> Result<Connection, StoreError> {
     std::fs::create_dir_all(folder).map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
     match open_once(folder) {
         Ok(Some(conn)) => return Ok(conn),
-        Err(StoreError::Corrupt(why)) => tracing::warn!(folder = %folder.display(), why, "index is damaged, building it anew"),
+        Err(StoreError::Corrupt(why)) => {
+            tracing::warn!(folder = %folder.display(), why, "index is damaged, building it anew")
+        }
         Ok(None) => tracing::info!(folder = %folder.display(), "index has another format, building it anew"),
         Err(error) => return Err(error),
     }
@@ -215,6 +217,10 @@ mod tests {
     fn a_damaged_text_is_empty() {
         let packed = lz4_flex::compress_prepend_size(b"hello hello hello");
         assert_eq!(unpack(&packed), b"hello hello hello");
-        assert!(unpack(&packed[..6]).is_empty() && unpack(b"\xff\xff\xff\xff").is_empty() && unpack(b"").is_empty());
+        assert!(
+            unpack(&packed[..6]).is_empty()
+                && unpack(b"\xff\xff\xff\xff").is_empty()
+                && unpack(b"").is_empty()
+        );
     }
 }

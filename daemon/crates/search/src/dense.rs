@@ -3,7 +3,10 @@
 //! A record is `chunk id i64 | file id u32 | scale f32 | dim × i8`, little-endian; value = int8 × scale. The file is a
 //! cache of `chunk_vec`: a record whose chunk is gone is dead, a live chunk without a record is appended again at
 //! the next opening. Ids of chunks are never used twice, so a record is never wrong.
-#![expect(unsafe_code, reason = "mapping a file; it is only appended to, and replaced by renaming, never cut while mapped")]
+#![expect(
+    unsafe_code,
+    reason = "mapping a file; it is only appended to, and replaced by renaming, never cut while mapped"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -164,7 +167,8 @@ impl Dense {
         let mut floor = f32::MIN_POSITIVE;
         simd::dot_rows(records, stride, SKIP, &packed, |row, dot| {
             let record = &records[row * stride..row * stride + SKIP];
-            let score = dot as f32 * f32::from_le_bytes([record[12], record[13], record[14], record[15]]) * unit;
+            let score =
+                dot as f32 * f32::from_le_bytes([record[12], record[13], record[14], record[15]]) * unit;
             if score <= floor || files.is_some_and(|f| !f.contains(&file_id(record))) {
                 return;
             }
@@ -235,7 +239,9 @@ mod tests {
         }
         dense.append(&records).unwrap();
         let query = unit(&[1.0, 0.2, 0.0, 0.0]);
-        let ids = |d: &Dense, files: Option<&FileSet>| d.nearest(&query, 2, files).iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        let ids = |d: &Dense, files: Option<&FileSet>| {
+            d.nearest(&query, 2, files).iter().map(|(id, _)| *id).collect::<Vec<_>>()
+        };
         assert_eq!(ids(&dense, None), [1, 2]);
         assert_eq!(ids(&dense, Some(&[13].into_iter().collect())), [3]);
         dense.forget([1]);

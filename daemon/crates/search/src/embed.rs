@@ -65,7 +65,10 @@ impl Embedder {
     /// `invalid_params` with what is missing or wrong; `not_supported` for transformer folders.
     pub fn from_folder(folder: &Path) -> Result<Self, Failure> {
         if folder.join("model.safetensors").exists() {
-            let text = format!("embedder {} is a transformer: this build takes static tables only", folder.display());
+            let text = format!(
+                "embedder {} is a transformer: this build takes static tables only",
+                folder.display()
+            );
             return Err(Failure::new(Reason::NotSupported, text));
         }
         let read = |name: &str| {
@@ -85,13 +88,21 @@ impl Embedder {
         vocabulary: std::borrow::Cow<'static, str>,
         name: String,
     ) -> Result<Self, Failure> {
-        let number = |at: usize| table.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
-        let (Some(1), Some(words), Some(buckets), Some(dim)) = (number(8), number(12), number(16), number(20)) else {
+        let number =
+            |at: usize| table.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
+        let (Some(1), Some(words), Some(buckets), Some(dim)) =
+            (number(8), number(12), number(16), number(20))
+        else {
             return Err(bad(&format!("{name}: table.bin has no head of version 1")));
         };
         let (words, buckets, dim) = (words as usize, buckets as usize, dim as usize);
-        let size = words.checked_add(buckets).and_then(|n| n.checked_mul(dim + 2)).and_then(|n| n.checked_add(HEAD));
-        if !table.starts_with(b"CAIRNEMB") || buckets == 0 || !(1..=MAX_DIM).contains(&dim) || size != Some(table.len()) {
+        let size =
+            words.checked_add(buckets).and_then(|n| n.checked_mul(dim + 2)).and_then(|n| n.checked_add(HEAD));
+        if !table.starts_with(b"CAIRNEMB")
+            || buckets == 0
+            || !(1..=MAX_DIM).contains(&dim)
+            || size != Some(table.len())
+        {
             return Err(bad(&format!("{name}: table.bin does not have the size its head tells")));
         }
         if vocabulary.lines().count() != words {
@@ -127,7 +138,11 @@ impl Embedder {
         let rows_at = HEAD + 2 * (self.words + self.buckets);
         for (row, weight) in self.bag(text) {
             let at = rows_at + row as usize * self.dim;
-            simd::add_scaled(&mut sum, &self.table[at..at + self.dim], weight.ln_1p() * self.scale(row as usize));
+            simd::add_scaled(
+                &mut sum,
+                &self.table[at..at + self.dim],
+                weight.ln_1p() * self.scale(row as usize),
+            );
         }
         let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
         if norm > 0.0 {
@@ -250,7 +265,11 @@ mod tests {
         let error = Embedder::from_folder(dir.path()).unwrap_err();
         assert_eq!(error.reason, Reason::InvalidParams);
         std::fs::write(dir.path().join("vocab.txt"), "a\nb\n").unwrap();
-        std::fs::write(dir.path().join("table.bin"), b"CAIRNEMB\x01\0\0\0\xff\xff\xff\xff\x01\0\0\0\x80\x01\0\0").unwrap();
+        std::fs::write(
+            dir.path().join("table.bin"),
+            b"CAIRNEMB\x01\0\0\0\xff\xff\xff\xff\x01\0\0\0\x80\x01\0\0",
+        )
+        .unwrap();
         assert_eq!(Embedder::from_folder(dir.path()).unwrap_err().reason, Reason::InvalidParams);
         std::fs::write(dir.path().join("model.safetensors"), "").unwrap();
         assert_eq!(Embedder::from_folder(dir.path()).unwrap_err().reason, Reason::NotSupported);

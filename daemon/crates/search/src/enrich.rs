@@ -82,7 +82,10 @@ pub fn vector_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>,
     }
     let embedder = &live.opts.embedder;
     let made: Vec<(i64, i64, Vec<f32>)> = live.opts.pool.install(|| {
-        pieces.par_iter().map(|(path, p)| (p.id, p.file, embedder.embed(&[path.as_bytes(), b" ", &p.text]))).collect()
+        pieces
+            .par_iter()
+            .map(|(path, p)| (p.id, p.file, embedder.embed(&[path.as_bytes(), b" ", &p.text])))
+            .collect()
     });
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
     let mut records = Vec::with_capacity(made.len() * (16 + embedder.dim()));
@@ -91,7 +94,9 @@ pub fn vector_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>,
     }
     live.dense.append(&records).map_err(|e| io_failure(live, &e))?;
     write(live, conn, |tx| {
-        let mut add = tx.prepare_cached("INSERT OR REPLACE INTO chunk_vec(chunk_id, dim, vec, created_at) VALUES(?, ?, ?, ?)")?;
+        let mut add = tx.prepare_cached(
+            "INSERT OR REPLACE INTO chunk_vec(chunk_id, dim, vec, created_at) VALUES(?, ?, ?, ?)",
+        )?;
         let mut bytes = Vec::with_capacity(4 * embedder.dim());
         for (id, _, vector) in &made {
             bytes.clear();
@@ -113,7 +118,8 @@ fn clear_due(tx: &Connection, files: &[i64], bit: i64) -> Result<(), StoreError>
 type Pieces = Vec<(std::sync::Arc<str>, Piece)>;
 
 fn vectors_due(conn: &Connection) -> Result<(Vec<i64>, Pieces), StoreError> {
-    let mut waiting = conn.prepare_cached("SELECT id, path FROM file WHERE due <> 0 AND due & 2 LIMIT 512")?;
+    let mut waiting =
+        conn.prepare_cached("SELECT id, path FROM file WHERE due <> 0 AND due & 2 LIMIT 512")?;
     let mut chunks = conn.prepare_cached("SELECT id, text FROM chunk WHERE file_id = ?")?;
     let (mut files, mut pieces) = (Vec::new(), Pieces::new());
     let mut rows = waiting.query([])?;
@@ -163,8 +169,10 @@ pub fn symbol_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>,
 }
 
 fn symbols_due(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, StoreError> {
-    let mut waiting = conn.prepare_cached("SELECT id, path, size_bytes FROM file WHERE due <> 0 AND due & 4 LIMIT 512")?;
-    let mut chunks = conn.prepare_cached("SELECT text FROM chunk WHERE file_id = ? ORDER BY byte_range_start")?;
+    let mut waiting =
+        conn.prepare_cached("SELECT id, path, size_bytes FROM file WHERE due <> 0 AND due & 4 LIMIT 512")?;
+    let mut chunks =
+        conn.prepare_cached("SELECT text FROM chunk WHERE file_id = ? ORDER BY byte_range_start")?;
     let (mut files, mut bytes) = (Vec::new(), 0);
     let mut rows = waiting.query([])?;
     while let Some(row) = rows.next()? {
@@ -193,9 +201,18 @@ fn write_symbols(tx: &Connection, file: i64, found: Option<&Extracted>) -> Resul
         "INSERT INTO symbol(file_id, name, folded, kind, container, start_line, end_line) VALUES(?, ?, ?, ?, ?, ?, ?)",
     )?;
     for s in &found.symbols {
-        add.execute(params![file, s.name, s.name.to_lowercase(), s.kind, s.container, s.start_line, s.end_line])?;
+        add.execute(params![
+            file,
+            s.name,
+            s.name.to_lowercase(),
+            s.kind,
+            s.container,
+            s.start_line,
+            s.end_line
+        ])?;
     }
     let idents: Vec<u8> = found.idents.iter().flat_map(|h| h.to_le_bytes()).collect();
-    tx.prepare_cached("INSERT INTO file_ref(file_id, idents) VALUES(?, ?)")?.execute(params![file, idents])?;
+    tx.prepare_cached("INSERT INTO file_ref(file_id, idents) VALUES(?, ?)")?
+        .execute(params![file, idents])?;
     Ok(())
 }

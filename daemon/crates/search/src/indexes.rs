@@ -70,7 +70,10 @@ impl IndexOptions {
 }
 
 fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Failure> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|n| format!("cairn-enrich-{n}")).build();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|n| format!("cairn-enrich-{n}"))
+        .build();
     pool.map(Arc::new).map_err(|e| Failure::new(Reason::Internal, format!("no threads for the index: {e}")))
 }
 
@@ -130,7 +133,8 @@ impl Indexes {
         // So that searches find an existing index at once; a failure is met again, and told, by the worker.
         drop(db::open(&live.folder));
         let started = worker::start(Arc::clone(&live));
-        let (jobs, thread) = started.map_err(|e| Failure::new(Reason::Internal, format!("no thread for the index: {e}")))?;
+        let (jobs, thread) =
+            started.map_err(|e| Failure::new(Reason::Internal, format!("no thread for the index: {e}")))?;
         roots.insert(root.id, Running { live, jobs, thread: Some(thread) });
         Ok(())
     }
@@ -144,7 +148,8 @@ impl Indexes {
         running.stop();
         match std::fs::remove_dir_all(&running.live.folder) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                let text = format!("index folder of {} was not deleted: {e}", running.live.root.path.display());
+                let text =
+                    format!("index folder of {} was not deleted: {e}", running.live.root.path.display());
                 Err(Failure::new(Reason::StorageFailed, text))
             }
             _ => Ok(true),
@@ -171,7 +176,12 @@ impl Indexes {
     ///
     /// # Errors
     /// `root_not_found`, `cancelled`, `shutting_down`, or why the index failed.
-    pub fn build_and_wait(&self, id: &RootId, until: Until, cancel: &CancelFlag) -> Result<RootStatus, Failure> {
+    pub fn build_and_wait(
+        &self,
+        id: &RootId,
+        until: Until,
+        cancel: &CancelFlag,
+    ) -> Result<RootStatus, Failure> {
         let (live, ticket) = self.ask(id, Job::Scan)?;
         live.wait(cancel, |p| ticket <= if until == Until::Lexical { p.text_done } else { p.all_done })?;
         Ok(live.status())
@@ -241,7 +251,9 @@ impl Indexes {
         if all.is_empty() {
             return Err(Failure::new(Reason::NoRoots, "no root is declared"));
         }
-        let is = |live: &Live, name: &str| *live.root.id.0 == *name || live.root.path.as_os_str() == name.trim_end_matches('/');
+        let is = |live: &Live, name: &str| {
+            *live.root.id.0 == *name || live.root.path.as_os_str() == name.trim_end_matches('/')
+        };
         for name in names {
             if !all.iter().any(|l| is(l, name)) {
                 return Err(not_found(name));

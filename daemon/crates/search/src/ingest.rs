@@ -124,7 +124,10 @@ struct Known {
 
 impl Known {
     fn differs(&self, stat: &FileStat) -> bool {
-        self.unreadable || self.size != stat.size || self.mtime_ns != stat.mtime_ns || self.inode != stat.inode as i64
+        self.unreadable
+            || self.size != stat.size
+            || self.mtime_ns != stat.mtime_ns
+            || self.inode != stat.inode as i64
     }
 }
 
@@ -137,7 +140,13 @@ fn known_files(conn: &Connection) -> Result<FxHashMap<Box<str>, Known>, StoreErr
         let unreadable = row.get_ref(5)?.as_str().is_ok_and(|s| s == "unreadable");
         known.insert(
             path,
-            Known { id: row.get(0)?, size: row.get(2)?, mtime_ns: row.get(3)?, inode: row.get(4)?, unreadable },
+            Known {
+                id: row.get(0)?,
+                size: row.get(2)?,
+                mtime_ns: row.get(3)?,
+                inode: row.get(4)?,
+                unreadable,
+            },
         );
     }
     Ok(known)
@@ -160,9 +169,8 @@ pub fn write<T>(
 
 /// Adds a row for a file whose text is due.
 pub fn insert_file(tx: &Connection, rel: &str, stat: &FileStat) -> Result<(), StoreError> {
-    let mut add = tx.prepare_cached(
-        "INSERT INTO file(path, lang, size_bytes, mtime_ns, inode) VALUES(?, ?, ?, ?, ?)",
-    )?;
+    let mut add =
+        tx.prepare_cached("INSERT INTO file(path, lang, size_bytes, mtime_ns, inode) VALUES(?, ?, ?, ?, ?)")?;
     add.execute(params![rel, language_of(rel), stat.size as i64, stat.mtime_ns, stat.inode as i64])?;
     Ok(())
 }
@@ -296,7 +304,13 @@ fn prepare_some(live: &Live, due: &[Due], next: &AtomicUsize, tx: &crossbeam_cha
     }
 }
 
-fn prepare_due(live: &Live, id: i64, path: &str, known: Option<&[u8; 32]>, buffer: &mut Vec<u8>) -> Option<Prepared> {
+fn prepare_due(
+    live: &Live,
+    id: i64,
+    path: &str,
+    known: Option<&[u8; 32]>,
+    buffer: &mut Vec<u8>,
+) -> Option<Prepared> {
     let mut made = prepare(&live.root, live.opts.max_file_bytes, id, path.to_owned(), buffer)?;
     if made.skipped.is_none() && (known.is_none() || known != made.sha256.as_ref()) {
         cut(&mut made, buffer);
@@ -345,7 +359,12 @@ fn write_all(
 }
 
 /// Writes one file: its row, and its chunks when its text is new.
-fn write_file(tx: &Connection, made: &Prepared, gone: &mut Vec<i64>, delta: &mut Counts) -> Result<(), StoreError> {
+fn write_file(
+    tx: &Connection,
+    made: &Prepared,
+    gone: &mut Vec<i64>,
+    delta: &mut Counts,
+) -> Result<(), StoreError> {
     let old: Option<(Option<[u8; 32]>, Option<String>, i64)> = {
         let mut get = tx.prepare_cached("SELECT sha256, skipped, due FROM file WHERE id = ?")?;
         let mut rows = get.query([made.id])?;
@@ -368,7 +387,18 @@ fn write_file(tx: &Connection, made: &Prepared, gone: &mut Vec<i64>, delta: &mut
          indexed_at = iif(?7, indexed_at, ?8), clock = iif(?7, clock, ?9) WHERE id = ?10",
     )?;
     let (size, inode) = (made.stat.size as i64, made.stat.inode as i64);
-    set.execute(params![size, made.stat.mtime_ns, inode, made.sha256, made.skipped, left, same, now, clock, made.id])?;
+    set.execute(params![
+        size,
+        made.stat.mtime_ns,
+        inode,
+        made.sha256,
+        made.skipped,
+        left,
+        same,
+        now,
+        clock,
+        made.id
+    ])?;
     if same {
         return Ok(());
     }
@@ -402,13 +432,18 @@ fn write_chunks(tx: &Connection, made: &Prepared, now: i64) -> Result<(), StoreE
 }
 
 /// Looks at single paths again: files that came, changed or went, folders that went.
-pub fn apply_paths(live: &Live, conn: &mut Connection, paths: &std::collections::BTreeSet<String>) -> Result<(), Failure> {
+pub fn apply_paths(
+    live: &Live,
+    conn: &mut Connection,
+    paths: &std::collections::BTreeSet<String>,
+) -> Result<(), Failure> {
     let ignore = cairn_workspace::Ignore::build(&live.root, &live.opts.walk_options());
     let mut files_changed = false;
     let gone = write(live, conn, |tx| {
         let mut gone = Vec::new();
         for rel in paths {
-            let stat = live.root.stat(rel).ok().filter(|s| s.kind == cairn_protocol::content::EntryKind::File);
+            let stat =
+                live.root.stat(rel).ok().filter(|s| s.kind == cairn_protocol::content::EntryKind::File);
             let stat = stat.filter(|_| ignore.is_walked(rel, false));
             let known: Option<i64> = {
                 let mut get = tx.prepare_cached("SELECT id FROM file WHERE path = ?")?;
@@ -426,7 +461,8 @@ pub fn apply_paths(live: &Live, conn: &mut Connection, paths: &std::collections:
                 }
                 (None, known) => {
                     let mut ids: Vec<i64> = known.into_iter().collect();
-                    let mut below = tx.prepare_cached("SELECT id FROM file WHERE path > ?1 || '/' AND path < ?1 || '0'")?;
+                    let mut below =
+                        tx.prepare_cached("SELECT id FROM file WHERE path > ?1 || '/' AND path < ?1 || '0'")?;
                     for id in below.query_map([rel], |r| r.get(0))? {
                         ids.push(id?);
                     }

@@ -96,8 +96,9 @@ impl Counts {
         let one = |sql: &str| conn.query_row(sql, [], |r| r.get::<_, u64>(0));
         counts.chunks = one("SELECT count(*) FROM chunk")?;
         counts.symbols = one("SELECT count(*) FROM symbol")?;
-        let waiting =
-            one("SELECT count(*) FROM chunk WHERE file_id IN (SELECT id FROM file WHERE due <> 0 AND due & 2)")?;
+        let waiting = one(
+            "SELECT count(*) FROM chunk WHERE file_id IN (SELECT id FROM file WHERE due <> 0 AND due & 2)",
+        )?;
         counts.vectors = counts.chunks.saturating_sub(waiting);
         Ok(counts)
     }
@@ -140,14 +141,23 @@ impl FileTable {
 
 impl Live {
     /// The shared state of a root's index in `folder`.
-    pub fn new(root: Root, folder: PathBuf, opts: Arc<IndexOptions>, notify: Option<Sender<IndexProgress>>) -> Self {
+    pub fn new(
+        root: Root,
+        folder: PathBuf,
+        opts: Arc<IndexOptions>,
+        notify: Option<Sender<IndexProgress>>,
+    ) -> Self {
         let embedder = &opts.embedder;
         Self {
             readers: Readers::new(&folder),
             dense: Dense::new(&folder, embedder.dim(), *embedder.hash()),
             root,
             folder,
-            progress: Mutex::new(Progress { state: Some(IndexState::Indexing), watch: "off", ..Progress::default() }),
+            progress: Mutex::new(Progress {
+                state: Some(IndexState::Indexing),
+                watch: "off",
+                ..Progress::default()
+            }),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
             files_version: AtomicU64::new(1),
@@ -172,6 +182,15 @@ impl Live {
         let table = Arc::new(FileTable::read(conn)?);
         *lock(&self.files) = Some((version, Arc::clone(&table)));
         Ok(table)
+    }
+
+    /// The files now, by a connection of its own.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn file_table(&self) -> Result<Arc<FileTable>, Failure> {
+        let conn = self.readers.get()?;
+        Ok(self.files(&conn)?)
     }
 
     /// Whether its threads should end.

@@ -1,5 +1,8 @@
 //! The two inner loops of vectors, compiled for several instruction sets and chosen at run time.
-#![expect(unsafe_code, reason = "a function compiled for an instruction set may be called only after the processor was asked for it")]
+#![expect(
+    unsafe_code,
+    reason = "a function compiled for an instruction set may be called only after the processor was asked for it"
+)]
 
 /// Adds `weight * row[i]` to each element of `sum`.
 pub fn add_scaled(sum: &mut [f32], row: &[u8], weight: f32) {
@@ -16,7 +19,9 @@ pub fn add_scaled(sum: &mut [f32], row: &[u8], weight: f32) {
 pub fn dot_rows(rows: &[u8], stride: usize, skip: usize, query: &[i16], each: impl FnMut(usize, i32)) {
     #[cfg(target_arch = "x86_64")]
     {
-        if std::arch::is_x86_feature_detected!("avx512bw") && std::arch::is_x86_feature_detected!("avx512vnni") {
+        if std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512vnni")
+        {
             // SAFETY: the processor has AVX-512 BW and VNNI.
             return unsafe { dot_rows_avx512(rows, stride, skip, query, each) };
         }

@@ -173,16 +173,24 @@ impl Worker {
         if self.todo.scan {
             self.todo = Todo::default();
             self.pass = live.now().asked;
-            live.update(|p| p.state = Some(IndexState::Indexing));
+            // A sweep that finds nothing must not look like work.
+            if live.now().state != Some(IndexState::Ready) {
+                live.update(|p| p.state = Some(IndexState::Indexing));
+            }
             let found = ingest::scan(&live, conn)?;
-            live.update(|p| p.walked_once = true);
+            live.update(|p| {
+                p.walked_once = true;
+                if found != ingest::Scan::default() {
+                    p.state = Some(IndexState::Indexing);
+                }
+            });
             tracing::debug!(root = %live.root.path.display(), ?found, "walked");
             ingest::text_pass(&live, conn)?;
             return self.text_is_done();
         }
         if !self.todo.paths.is_empty() {
             let paths = std::mem::take(&mut self.todo.paths);
-            live.update(|p| p.pending = paths.len() as u64);
+            live.update(|p| (p.state, p.pending) = (Some(IndexState::Indexing), paths.len() as u64));
             if let Err(error) = ingest::apply_paths(&live, conn, &paths) {
                 self.todo.paths = paths;
                 return Err(error);
@@ -248,7 +256,9 @@ impl Worker {
                     self.live.update(|p| p.watch = watch.mode());
                     (self.watch, self.changes) = (Some(watch), rx);
                 }
-                Err(error) => tracing::warn!(root = %self.live.root.path.display(), error = error.message, "not watched"),
+                Err(error) => {
+                    tracing::warn!(root = %self.live.root.path.display(), error = error.message, "not watched")
+                }
             }
         }
         Ok(())

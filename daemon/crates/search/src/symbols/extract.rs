@@ -56,7 +56,14 @@ pub fn ident_hash(name: &[u8]) -> u32 {
 pub fn extract(lang: &str, path: &str, text: &[u8], stop: &AtomicBool) -> Option<Extracted> {
     let grammar = grammar(lang)?;
     let tree = parse(grammar, text, stop)?;
-    let mut walk = Walk { text, grammar, lang, scopes: Vec::new(), found: Extracted::default(), seen: FxHashSet::default() };
+    let mut walk = Walk {
+        text,
+        grammar,
+        lang,
+        scopes: Vec::new(),
+        found: Extracted::default(),
+        seen: FxHashSet::default(),
+    };
     walk.run(&mut tree.walk());
     let mut found = walk.found;
     found.idents = walk.seen.into_iter().collect();
@@ -74,7 +81,11 @@ fn parse(grammar: &Grammar, text: &[u8], stop: &AtomicBool) -> Option<Tree> {
         parser.set_language(&grammar.language).ok()?;
         parser.reset();
         let mut check = |_: &tree_sitter::ParseState| {
-            if stop.load(Ordering::Relaxed) || Instant::now() > until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if stop.load(Ordering::Relaxed) || Instant::now() > until {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let options = ParseOptions::new().progress_callback(&mut check);
         parser.parse_with_options(&mut |at, _| text.get(at..).unwrap_or(&[]), None, Some(options))
@@ -147,7 +158,8 @@ impl Walk<'_> {
                 end_line: last_line(node),
             });
         }
-        let is_type = !matches!(kind, "function" | "method" | "constructor" | "constant" | "variable" | "macro");
+        let is_type =
+            !matches!(kind, "function" | "method" | "constructor" | "constant" | "variable" | "macro");
         self.scopes.push(Scope { end: node.end_byte(), name, is_type });
     }
 
@@ -156,7 +168,9 @@ impl Walk<'_> {
         let around = self.scopes.last();
         let container = around.map(|s| s.name.clone());
         match (self.lang, kind) {
-            ("rust" | "python", "function") if around.is_some_and(|s| s.is_type && !self.in_module(s)) => ("method", container),
+            ("rust" | "python", "function") if around.is_some_and(|s| s.is_type && !self.in_module(s)) => {
+                ("method", container)
+            }
             ("go", "method") => (kind, self.receiver(node).or(container)),
             ("go", "type") => {
                 let inner = node.child_by_field_name("type").map_or("", |t| t.kind());
@@ -185,7 +199,9 @@ impl Walk<'_> {
 
     fn name(&self, node: &Node<'_>, by: NameBy) -> Option<String> {
         let found = match by {
-            NameBy::Field => node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"))?,
+            NameBy::Field => {
+                node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"))?
+            }
             NameBy::Key => node.child_by_field_name("key")?,
             NameBy::Left => {
                 let left = node.child_by_field_name("left")?;
@@ -193,21 +209,28 @@ impl Walk<'_> {
             }
             NameBy::Type => {
                 let mut inner = node.child_by_field_name("type")?;
-                while let Some(deeper) = inner.child_by_field_name("type").or_else(|| inner.child_by_field_name("name")) {
+                while let Some(deeper) =
+                    inner.child_by_field_name("type").or_else(|| inner.child_by_field_name("name"))
+                {
                     inner = deeper;
                 }
                 inner
             }
             NameBy::Declarator => {
                 let mut inner = node.child_by_field_name("declarator")?;
-                while let Some(deeper) = inner.child_by_field_name("declarator").or_else(|| inside_parentheses(&inner)) {
+                while let Some(deeper) =
+                    inner.child_by_field_name("declarator").or_else(|| inside_parentheses(&inner))
+                {
                     inner = deeper;
                 }
                 inner
             }
         };
         let text = self.slice(&found)?.trim_matches(['"', '\'']);
-        let plain = !text.is_empty() && text.len() <= MAX_NAME && !text.contains(char::is_whitespace) && !text.contains(['(', '[', '{']);
+        let plain = !text.is_empty()
+            && text.len() <= MAX_NAME
+            && !text.contains(char::is_whitespace)
+            && !text.contains(['(', '[', '{']);
         plain.then(|| text.to_owned())
     }
 
@@ -218,12 +241,16 @@ impl Walk<'_> {
 
 /// `(*name)` in a C declarator has no field for what is inside.
 fn inside_parentheses<'a>(node: &Node<'a>) -> Option<Node<'a>> {
-    matches!(node.kind(), "parenthesized_declarator" | "attributed_declarator").then(|| node.named_child(0)).flatten()
+    matches!(node.kind(), "parenthesized_declarator" | "attributed_declarator")
+        .then(|| node.named_child(0))
+        .flatten()
 }
 
 fn function_value(node: &Node<'_>) -> bool {
     let value = node.child_by_field_name("value").or_else(|| node.child_by_field_name("right"));
-    value.is_some_and(|v| matches!(v.kind(), "arrow_function" | "function_expression" | "generator_function" | "class"))
+    value.is_some_and(|v| {
+        matches!(v.kind(), "arrow_function" | "function_expression" | "generator_function" | "class")
+    })
 }
 
 /// Some nodes end with the newline behind them; their last line is the one before.

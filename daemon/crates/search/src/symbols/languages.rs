@@ -134,7 +134,11 @@ const JAVA: &[Row] = &[
 ];
 
 const IDENTS: [&str; 6] = [
-    "identifier", "type_identifier", "field_identifier", "property_identifier", "shorthand_property_identifier",
+    "identifier",
+    "type_identifier",
+    "field_identifier",
+    "property_identifier",
+    "shorthand_property_identifier",
     "package_identifier",
 ];
 
