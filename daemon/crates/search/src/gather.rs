@@ -1,5 +1,6 @@
 //! Candidates with everything the ranker and the answer need: text, lines, definitions, word counts, cosine.
 
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use cairn_store::StoreError;
@@ -9,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::db::unpack;
 use crate::dense::dot_blob;
 use crate::lexical::Term;
-use crate::live::FileTable;
+use crate::live::{FileEntry, FileTable};
 use crate::words;
 
 /// A definition that overlaps a candidate.
@@ -33,7 +34,6 @@ pub struct Match {
 pub struct Candidate {
     /// Position of its root in the query's list of roots.
     pub root: usize,
-    pub chunk: i64,
     pub file: u32,
     pub path: Rc<str>,
     pub lang: Option<&'static str>,
@@ -69,28 +69,21 @@ pub fn gather(
         "SELECT file_id, start_line, end_line, fingerprint, tokens, text FROM chunk WHERE id = ?",
     )?;
     let mut vec = conn.prepare_cached("SELECT vec FROM chunk_vec WHERE chunk_id = ?")?;
-    let mut files: FxHashMap<u32, (Rc<str>, Rc<[Span]>, Vec<u16>)> = FxHashMap::default();
+    let mut files: FxHashMap<u32, OfFile> = FxHashMap::default();
     let mut all = Vec::with_capacity(ids.len());
     for id in ids {
         let mut rows = chunk.query([id])?;
         let Some(row) = rows.next()? else { continue };
         let file: u32 = row.get(0)?;
         let Some(entry) = table.get(file) else { continue };
-        if !files.contains_key(&file) {
-            let mut in_path = vec![0; terms.len()];
-            words::each_lexical(entry.path.as_bytes(), |stem, _, _| {
-                if let Some(i) = index.get(&stem) {
-                    in_path[*i as usize] += 1;
-                }
-            });
-            files.insert(file, ((&*entry.path).into(), spans_of(conn, file)?.into(), in_path));
-        }
-        let Some((path, spans, in_path)) = files.get(&file) else { continue };
+        let of_file = match files.entry(file) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(slot) => slot.insert(of_file(conn, entry, &index)?),
+        };
         let mut made = Candidate {
             root,
-            chunk: *id,
             file,
-            path: Rc::clone(path),
+            path: Rc::clone(&of_file.path),
             lang: entry.lang,
             start_line: row.get(1)?,
             end_line: row.get(2)?,
@@ -99,10 +92,11 @@ pub fn gather(
             text: unpack(row.get_ref(5)?.as_blob().unwrap_or(&[])),
             spans: Vec::new(),
             matches: Vec::new(),
-            counts: in_path.iter().map(|n| [0, 0, *n]).collect(),
+            counts: of_file.in_path.iter().map(|n| [0, 0, *n]).collect(),
             cosine: None,
         };
-        made.spans = spans
+        made.spans = of_file
+            .spans
             .iter()
             .filter(|s| s.start_line <= made.end_line && s.end_line >= made.start_line)
             .cloned()
@@ -116,6 +110,28 @@ pub fn gather(
         all.push(made);
     }
     Ok(all)
+}
+
+/// What all candidates of one file share.
+struct OfFile {
+    path: Rc<str>,
+    spans: Vec<Span>,
+    /// How often each term is in the path.
+    in_path: Vec<u16>,
+}
+
+fn of_file(
+    conn: &Connection,
+    entry: &FileEntry,
+    index: &FxHashMap<words::Stem, u16>,
+) -> Result<OfFile, StoreError> {
+    let mut in_path = vec![0; index.len()];
+    words::each_lexical(entry.path.as_bytes(), |stem, _, _| {
+        if let Some(i) = index.get(&stem) {
+            in_path[*i as usize] += 1;
+        }
+    });
+    Ok(OfFile { path: (&*entry.path).into(), spans: spans_of(conn, entry.id)?, in_path })
 }
 
 /// The definitions of a file.

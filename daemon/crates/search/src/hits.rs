@@ -1,6 +1,7 @@
 //! Ranked candidates to answers: what is gone is left out, the range is trimmed to the definition that answers, and
 //! text, highlights and freshness are filled in.
 
+use std::collections::hash_map::Entry;
 use std::io::Read;
 
 use cairn_protocol::content::EntryKind;
@@ -59,10 +60,11 @@ pub fn of_candidates(
         cancel.check()?;
         let c = &candidates[*i];
         let live = &query.roots[c.root];
-        if !files.contains_key(&(c.root, c.file)) {
-            files.insert((c.root, c.file), fresh(live, c)?);
-        }
-        let Some(Some(state)) = files.get(&(c.root, c.file)) else { continue };
+        let state = match files.entry((c.root, c.file)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(slot) => slot.insert(fresh(live, c)?),
+        };
+        let Some(state) = state else { continue };
         // The same text twice says nothing new.
         if c.text.len() > 80 && !texts.insert((c.fingerprint, c.tokens)) {
             continue;
@@ -134,7 +136,7 @@ fn answer_range<'a>(query: &Query<'_>, c: &'a Candidate) -> (Option<&'a Span>, (
         let mut seen = vec![0f32; weights.len()];
         for m in c.matches.iter().filter(|m| (from..=to).contains(&m.line)) {
             let seen = &mut seen[m.term as usize];
-            *seen = (*seen + 0.25).max(1.0).min(2.0);
+            *seen = (*seen + 0.25).clamp(1.0, 2.0);
         }
         seen.iter().zip(&weights).map(|(s, w)| s * w).sum::<f32>()
     };

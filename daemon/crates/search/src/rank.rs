@@ -292,7 +292,7 @@ fn prior(path: &str, asked: &Asked, w: &Weights) -> f32 {
 }
 
 /// Orders anew so that further results of one file count less.
-pub fn diversify(scored: &mut Vec<Scored>, candidates: &[Candidate]) {
+pub fn diversify(scored: &mut [Scored], candidates: &[Candidate]) {
     let mut seen: FxHashMap<(usize, u32), i32> = FxHashMap::default();
     for (i, score) in scored.iter_mut() {
         let n = seen.entry((candidates[*i].root, candidates[*i].file)).or_default();
@@ -303,7 +303,7 @@ pub fn diversify(scored: &mut Vec<Scored>, candidates: &[Candidate]) {
 }
 
 /// Maximal marginal relevance over the first `depth`: likeness is the share of words in common.
-pub fn mmr(scored: &mut Vec<Scored>, candidates: &[Candidate], lambda: f32, depth: usize) {
+pub fn mmr(scored: &mut [Scored], candidates: &[Candidate], lambda: f32, depth: usize) {
     let depth = depth.min(scored.len());
     let top = scored.first().map_or(1.0, |s| s.1).max(f32::MIN_POSITIVE);
     let bags: Vec<rustc_hash::FxHashSet<crate::words::Stem>> = scored[..depth]

@@ -174,17 +174,6 @@ pub fn lexical_into(text: &[u8], out: &mut String) -> u32 {
     sink.1
 }
 
-/// A stemmed word of a text and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
-    /// The stem.
-    pub stem: Stem,
-    /// First byte in the text.
-    pub start: usize,
-    /// Byte after the last.
-    pub end: usize,
-}
-
 /// Calls `each` with the stem and byte range of every lexical word of `text`.
 pub fn each_lexical(text: &[u8], each: impl FnMut(Stem, usize, usize)) {
     struct Each<F>(F);
@@ -258,9 +247,8 @@ pub fn stemmed(word: &[u8]) -> Stem {
 }
 
 fn plural(stem: &mut Stem) {
-    if stem.ends(b"ies") && stem.len > 4 {
-        stem.len -= 2;
-    } else if stem.ends(b"sses") || stem.ends(b"xes") || stem.ends(b"ches") || stem.ends(b"shes") {
+    let ies = stem.ends(b"ies") && stem.len > 4;
+    if ies || ["sses", "xes", "ches", "shes"].iter().any(|e| stem.ends(e.as_bytes())) {
         stem.len -= 2;
     } else if stem.ends(b"s") && !stem.ends(b"ss") && !stem.ends(b"us") && !stem.ends(b"is") {
         stem.len -= 1;

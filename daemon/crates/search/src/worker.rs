@@ -225,10 +225,11 @@ impl Worker {
             return Ok(false);
         }
         let (rows, dead) = self.live.dense.size();
-        if dead > 1000 && dead * 3 > rows {
-            if let Err(error) = self.live.dense.compact() {
-                tracing::warn!(root = %self.live.root.path.display(), %error, "vectors were not compacted");
-            }
+        if dead > 1000
+            && dead * 3 > rows
+            && let Err(error) = self.live.dense.compact()
+        {
+            tracing::warn!(root = %self.live.root.path.display(), %error, "vectors were not compacted");
         }
         let counts = read_counts(conn)?;
         let pass = self.pass;
