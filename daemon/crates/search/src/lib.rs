@@ -1,1 +1,32 @@
-//! To be written.
+//! Chunk, embed, index, query, fuse, rank, grep, symbols: everything that finds.
+//!
+//! [`Indexes`] owns one index folder for each root and all threads that keep them fresh; queries are blocking
+//! functions on it.
+
+mod chunk;
+mod db;
+mod dense;
+mod embed;
+mod enrich;
+mod filters;
+mod gather;
+mod grep;
+mod hits;
+mod indexes;
+mod ingest;
+mod lexical;
+mod live;
+mod overview;
+mod rank;
+mod search;
+mod simd;
+mod symbols;
+mod sync;
+mod words;
+mod worker;
+
+pub use embed::Embedder;
+pub use indexes::{IndexOptions, Indexes, Until};
+pub use overview::{FileStats, Folder};
+pub use search::OnPartial;
+pub use sync::CancelFlag;

@@ -1,0 +1,218 @@
+//! What comes after the text: vectors of chunks, symbols and references of files, in small batches.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cairn_protocol::error::{Failure, Reason};
+use cairn_store::StoreError;
+use cairn_store::rusqlite::{Connection, params};
+use cairn_workspace::language_of;
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+
+use crate::db::{due, meta, set_meta, unpack};
+use crate::ingest::write;
+use crate::live::Live;
+use crate::symbols::extract::{self, Extracted};
+
+/// Chunks of one batch of vectors, and files of one batch of symbols.
+const VECTOR_BATCH: usize = 2048;
+const SYMBOL_BATCH: usize = 64;
+/// Text of one batch of symbols, in bytes.
+const SYMBOL_BYTES: i64 = 4 * 1024 * 1024;
+
+struct Piece {
+    id: i64,
+    file: i64,
+    text: Vec<u8>,
+}
+
+/// Makes the matrix and the database agree: vectors of another model are dropped, missing records appended.
+pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
+    let model = i64::from_le_bytes(*live.opts.embedder.hash().first_chunk().unwrap_or(&[0; 8]));
+    let have = meta(conn, "model")?;
+    if have != Some(model) {
+        write(live, conn, |tx| {
+            if have.is_some() {
+                tx.execute("DELETE FROM chunk_vec", [])?;
+                tx.execute("UPDATE file SET due = due | 2 WHERE skipped IS NULL", [])?;
+            }
+            set_meta(tx, "model", model)
+        })?;
+    }
+    let held = live.dense.open().map_err(|e| io_failure(live, &e))?;
+    let mut sql = conn.prepare(
+        "SELECT c.id, c.file_id FROM chunk c INDEXED BY chunk_file JOIN file f ON f.id = c.file_id WHERE f.due & 2 = 0",
+    ).map_err(StoreError::from)?;
+    let current: Vec<(i64, u32)> = sql
+        .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))
+        .and_then(Iterator::collect)
+        .map_err(StoreError::from)?;
+    let alive: FxHashSet<i64> = current.iter().map(|(id, _)| *id).collect();
+    let held_set: FxHashSet<i64> = held.iter().copied().collect();
+    live.dense.forget(held.into_iter().filter(|id| !alive.contains(id)));
+    let mut get = conn.prepare("SELECT vec FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
+    let mut records = Vec::new();
+    for (id, file) in current.into_iter().filter(|(id, _)| !held_set.contains(id)) {
+        let blob: Vec<u8> = get.query_row([id], |r| r.get(0)).map_err(StoreError::from)?;
+        let vector: Vec<f32> = blob.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        if vector.len() == live.opts.embedder.dim() {
+            live.dense.record(id, file, &vector, &mut records);
+        }
+        if records.len() > 1 << 20 {
+            live.dense.append(&records).map_err(|e| io_failure(live, &e))?;
+            records.clear();
+        }
+    }
+    live.dense.append(&records).map_err(|e| io_failure(live, &e))
+}
+
+fn io_failure(live: &Live, error: &std::io::Error) -> Failure {
+    let reason = match error.kind() {
+        std::io::ErrorKind::StorageFull => Reason::DiskFull,
+        _ => Reason::StorageFailed,
+    };
+    Failure::new(reason, format!("vectors of {}: {error}", live.root.path.display()))
+}
+
+/// Embeds the chunks of some files. Returns how many chunks, or nothing when no file is waiting.
+pub fn vector_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>, Failure> {
+    let (files, pieces) = vectors_due(conn)?;
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let embedder = &live.opts.embedder;
+    let made: Vec<(i64, i64, Vec<f32>)> = live.opts.pool.install(|| {
+        pieces
+            .par_iter()
+            .map(|(path, p)| (p.id, p.file, embedder.embed(&[path.as_bytes(), b" ", &p.text])))
+            .collect()
+    });
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
+    let mut records = Vec::with_capacity(made.len() * (16 + embedder.dim()));
+    for (id, file, vector) in &made {
+        live.dense.record(*id, *file as u32, vector, &mut records);
+    }
+    live.dense.append(&records).map_err(|e| io_failure(live, &e))?;
+    write(live, conn, |tx| {
+        let mut add = tx.prepare_cached(
+            "INSERT OR REPLACE INTO chunk_vec(chunk_id, dim, vec, created_at) VALUES(?, ?, ?, ?)",
+        )?;
+        let mut bytes = Vec::with_capacity(4 * embedder.dim());
+        for (id, _, vector) in &made {
+            bytes.clear();
+            bytes.extend(vector.iter().flat_map(|x| x.to_le_bytes()));
+            add.execute(params![id, vector.len() as i64, bytes, now])?;
+        }
+        clear_due(tx, &files, due::VECTORS)
+    })?;
+    live.update(|p| p.counts.vectors += made.len() as u64);
+    Ok(Some(made.len()))
+}
+
+fn clear_due(tx: &Connection, files: &[i64], bit: i64) -> Result<(), StoreError> {
+    let mut clear = tx.prepare_cached("UPDATE file SET due = due & ~? WHERE id = ?")?;
+    files.iter().try_for_each(|id| clear.execute([bit, *id]).map(drop))?;
+    Ok(())
+}
+
+type Pieces = Vec<(std::sync::Arc<str>, Piece)>;
+
+fn vectors_due(conn: &Connection) -> Result<(Vec<i64>, Pieces), StoreError> {
+    let mut waiting =
+        conn.prepare_cached("SELECT id, path FROM file WHERE due <> 0 AND due & 2 LIMIT 512")?;
+    let mut chunks = conn.prepare_cached("SELECT id, text FROM chunk WHERE file_id = ?")?;
+    let (mut files, mut pieces) = (Vec::new(), Pieces::new());
+    let mut rows = waiting.query([])?;
+    while let Some(row) = rows.next()? {
+        let file: i64 = row.get(0)?;
+        let path: std::sync::Arc<str> = row.get_ref(1)?.as_str().unwrap_or("").replace('/', " ").into();
+        files.push(file);
+        let mut own = chunks.query([file])?;
+        while let Some(c) = own.next()? {
+            let text = unpack(c.get_ref(1)?.as_blob().unwrap_or(&[]));
+            pieces.push((path.clone(), Piece { id: c.get(0)?, file, text }));
+        }
+        if pieces.len() >= VECTOR_BATCH {
+            break;
+        }
+    }
+    Ok((files, pieces))
+}
+
+/// Parses some files. Returns how many, or nothing when no file is waiting.
+pub fn symbol_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>, Failure> {
+    let files = symbols_due(conn)?;
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let made: Vec<(i64, Option<Extracted>)> = live.opts.pool.install(|| {
+        let parse = |(id, path, text): &(i64, String, Vec<u8>)| {
+            let lang = language_of(path).filter(|_| !live.stopping());
+            (*id, lang.and_then(|lang| extract::extract(lang, path, text, &live.stop)))
+        };
+        files.par_iter().map(parse).collect()
+    });
+    if live.stopping() {
+        return Ok(None);
+    }
+    let ids: Vec<i64> = made.iter().map(|(id, _)| *id).collect();
+    let count = made.iter().filter_map(|(_, e)| e.as_ref()).map(|e| e.symbols.len() as u64).sum::<u64>();
+    write(live, conn, |tx| {
+        made.iter().try_for_each(|(id, found)| write_symbols(tx, *id, found.as_ref()))?;
+        clear_due(tx, &ids, due::SYMBOLS)
+    })?;
+    live.update(|p| {
+        p.counts.symbols += count;
+        p.counts.symbol_files += ids.len() as u64;
+    });
+    Ok(Some(ids.len()))
+}
+
+fn symbols_due(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, StoreError> {
+    let mut waiting =
+        conn.prepare_cached("SELECT id, path, size_bytes FROM file WHERE due <> 0 AND due & 4 LIMIT 512")?;
+    let mut chunks =
+        conn.prepare_cached("SELECT text FROM chunk WHERE file_id = ? ORDER BY byte_range_start")?;
+    let (mut files, mut bytes) = (Vec::new(), 0);
+    let mut rows = waiting.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, path): (i64, String) = (row.get(0)?, row.get(1)?);
+        let mut text = Vec::new();
+        if extract::is_parsed(language_of(&path).unwrap_or("")) {
+            let mut own = chunks.query([id])?;
+            while let Some(c) = own.next()? {
+                text.extend_from_slice(&unpack(c.get_ref(0)?.as_blob().unwrap_or(&[])));
+            }
+        }
+        bytes += text.len() as i64;
+        files.push((id, path, text));
+        if bytes > SYMBOL_BYTES || (bytes > 0 && files.len() >= SYMBOL_BATCH) {
+            break;
+        }
+    }
+    Ok(files)
+}
+
+fn write_symbols(tx: &Connection, file: i64, found: Option<&Extracted>) -> Result<(), StoreError> {
+    tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([file])?;
+    tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([file])?;
+    let Some(found) = found else { return Ok(()) };
+    let mut add = tx.prepare_cached(
+        "INSERT INTO symbol(file_id, name, folded, kind, container, start_line, end_line) VALUES(?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    for s in &found.symbols {
+        add.execute(params![
+            file,
+            s.name,
+            s.name.to_lowercase(),
+            s.kind,
+            s.container,
+            s.start_line,
+            s.end_line
+        ])?;
+    }
+    let idents: Vec<u8> = found.idents.iter().flat_map(|h| h.to_le_bytes()).collect();
+    tx.prepare_cached("INSERT INTO file_ref(file_id, idents) VALUES(?, ?)")?
+        .execute(params![file, idents])?;
+    Ok(())
+}

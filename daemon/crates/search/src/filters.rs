@@ -1,0 +1,224 @@
+//! What a query may ask: checked parameters and compiled filters.
+
+use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::search::{MAX_K, SearchFilters, SearchParams};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::dense::FileSet;
+use crate::live::{FileEntry, FileTable};
+
+/// Longest query or pattern, in bytes.
+pub const MAX_QUERY: usize = 4096;
+const MAX_CONTEXT: u32 = 50;
+const MAX_FILTERS: usize = 200;
+
+/// A failure that names the wrong field.
+pub fn invalid(field: &str, what: impl std::fmt::Display) -> Failure {
+    Failure::new(Reason::InvalidParams, format!("{field}: {what}"))
+        .with_details(serde_json::json!({"field": field}))
+}
+
+/// Checks a search's parameters.
+///
+/// # Errors
+/// `invalid_params` that names the field.
+pub fn check_search(params: &SearchParams) -> Result<(), Failure> {
+    check_text("query", &params.query)?;
+    check_k(params.k, MAX_K)?;
+    if params.context_lines > MAX_CONTEXT {
+        return Err(invalid("contextLines", format_args!("at most {MAX_CONTEXT}")));
+    }
+    if params.mmr.is_some_and(|m| !(0.0..=1.0).contains(&m)) {
+        return Err(invalid("mmr", "0 to 1"));
+    }
+    Ok(())
+}
+
+/// Checks that a query is neither empty nor too long.
+///
+/// # Errors
+/// `invalid_params` that names the field.
+pub fn check_text(field: &str, text: &str) -> Result<(), Failure> {
+    match text.len() {
+        0 => Err(invalid(field, "must not be empty")),
+        n if n > MAX_QUERY => Err(invalid(field, format_args!("{n} bytes, at most {MAX_QUERY}"))),
+        _ if text.trim().is_empty() && field == "query" => Err(invalid(field, "must not be blank")),
+        _ => Ok(()),
+    }
+}
+
+/// Checks a number of results.
+///
+/// # Errors
+/// `invalid_params`.
+pub fn check_k(k: u32, most: u32) -> Result<(), Failure> {
+    if (1..=most).contains(&k) {
+        Ok(())
+    } else {
+        Err(invalid("k", format_args!("{k} is not within 1 to {most}")))
+    }
+}
+
+/// Compiled filters of one query.
+#[derive(Debug, Default)]
+pub struct Filters {
+    languages: Vec<String>,
+    prefix: Option<String>,
+    wanted: Option<GlobSet>,
+    unwanted: Option<GlobSet>,
+    /// Symbol kinds; empty for all.
+    pub kinds: Vec<String>,
+    /// Names of roots; empty for all.
+    pub roots: Vec<String>,
+}
+
+impl Filters {
+    /// Compiles filters, with a further path prefix.
+    ///
+    /// # Errors
+    /// `bad_pattern` for a wrong glob, `invalid_params` for too many or a prefix that leads out.
+    pub fn new(given: Option<&SearchFilters>, prefix: Option<&str>) -> Result<Self, Failure> {
+        let given = given.cloned().unwrap_or_default();
+        let longest =
+            given.languages.len().max(given.globs.len()).max(given.kinds.len()).max(given.roots.len());
+        if longest > MAX_FILTERS {
+            return Err(invalid("filters", format_args!("{longest} entries, at most {MAX_FILTERS}")));
+        }
+        let prefixes = [clean_prefix(given.path_prefix.as_deref())?, clean_prefix(prefix)?];
+        let prefix = match prefixes {
+            // Both must hold: the longer one, when it lies under the other; else nothing can.
+            [Some(a), Some(b)] if under(&a, &b) => Some(a),
+            [Some(a), Some(b)] if under(&b, &a) => Some(b),
+            [Some(_), Some(_)] => Some("\0".into()),
+            [a, b] => a.or(b),
+        };
+        let (no, yes): (Vec<String>, Vec<String>) = given.globs.into_iter().partition(|g| g.starts_with('!'));
+        Ok(Self {
+            languages: given.languages.iter().map(|l| l.to_lowercase()).collect(),
+            prefix,
+            wanted: glob_set(&yes)?,
+            unwanted: glob_set(&no)?,
+            kinds: given.kinds.iter().map(|k| k.to_lowercase()).collect(),
+            roots: given.roots,
+        })
+    }
+
+    /// Whether a file may be in the answer.
+    pub fn admits(&self, file: &FileEntry) -> bool {
+        (self.languages.is_empty() || file.lang.is_some_and(|l| self.languages.iter().any(|w| w == l)))
+            && self.prefix.as_ref().is_none_or(|p| under(&file.path, p))
+            && self.wanted.as_ref().is_none_or(|g| g.is_match(&*file.path))
+            && !self.unwanted.as_ref().is_some_and(|g| g.is_match(&*file.path))
+    }
+
+    /// The files that may be in the answer; `None` when all may.
+    pub fn files(&self, table: &FileTable) -> Option<FileSet> {
+        let open = self.languages.is_empty()
+            && self.prefix.is_none()
+            && self.wanted.is_none()
+            && self.unwanted.is_none();
+        (!open).then(|| table.files.iter().filter(|f| self.admits(f)).map(|f| f.id).collect())
+    }
+}
+
+/// Whether `path` is `prefix` or lies below it, by whole components.
+fn under(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn clean_prefix(prefix: Option<&str>) -> Result<Option<String>, Failure> {
+    let Some(prefix) = prefix else { return Ok(None) };
+    let parts: Vec<&str> = prefix.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
+    if prefix.starts_with('/') || parts.contains(&"..") {
+        return Err(invalid("pathPrefix", "must be relative to the root and stay in it"));
+    }
+    Ok(Some(parts.join("/")).filter(|p| !p.is_empty()))
+}
+
+fn glob_set(globs: &[String]) -> Result<Option<GlobSet>, Failure> {
+    if globs.is_empty() {
+        return Ok(None);
+    }
+    let mut set = GlobSetBuilder::new();
+    let bad = |g: &str, e: &dyn std::fmt::Display| {
+        Failure::new(Reason::BadPattern, format!("filters.globs: '{}': {e}", g.escape_default()))
+    };
+    for glob in globs {
+        let bare = glob.trim_start_matches('!');
+        let mut text = match bare.strip_prefix('/') {
+            Some(anchored) => anchored.to_owned(),
+            None if bare.trim_end_matches('/').contains('/') => bare.to_owned(),
+            None => format!("**/{bare}"),
+        };
+        if text.ends_with('/') {
+            text.push_str("**");
+        }
+        let built = GlobBuilder::new(&text).literal_separator(true).build();
+        set.add(built.map_err(|e| bad(glob, e.kind()))?);
+    }
+    set.build().map(Some).map_err(|e| bad("", e.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str) -> FileEntry {
+        FileEntry { id: 1, path: path.into(), lang: cairn_workspace::language_of(path) }
+    }
+
+    #[test]
+    fn every_filter_must_hold() {
+        let filter = |f: SearchFilters, p: Option<&str>| Filters::new(Some(&f), p).unwrap();
+        let globs = |g: &[&str]| SearchFilters {
+            globs: g.iter().map(|s| (*s).into()).collect(),
+            ..Default::default()
+        };
+        for (filters, path, admitted) in [
+            (filter(globs(&["*.rs"]), None), "a/b.rs", true),
+            (filter(globs(&["/*.rs"]), None), "a/b.rs", false),
+            (filter(globs(&["a/**"]), Some("a/")), "a/c/b.rs", true),
+            (filter(globs(&["!tests/"]), None), "x/tests/b.rs", false),
+            (filter(globs(&["*.rs", "!b*"]), None), "b.rs", false),
+            (filter(SearchFilters::default(), Some("a/b")), "a/bc.rs", false),
+            (filter(SearchFilters::default(), Some("./a/b/")), "a/b/c.rs", true),
+            (
+                filter(SearchFilters { languages: vec!["Rust".into()], ..Default::default() }, None),
+                "a.rs",
+                true,
+            ),
+            (
+                filter(SearchFilters { languages: vec!["go".into()], ..Default::default() }, None),
+                "a.rs",
+                false,
+            ),
+            (
+                filter(SearchFilters { path_prefix: Some("a".into()), ..Default::default() }, Some("b")),
+                "a/x.rs",
+                false,
+            ),
+            (
+                filter(SearchFilters { path_prefix: Some("a".into()), ..Default::default() }, Some("a/b")),
+                "a/b/x.rs",
+                true,
+            ),
+        ] {
+            assert_eq!(filters.admits(&entry(path)), admitted, "{filters:?} {path}");
+        }
+    }
+
+    #[test]
+    fn wrong_parameters_are_named() {
+        let reason = |f: SearchFilters| Filters::new(Some(&f), None).unwrap_err().reason;
+        assert_eq!(
+            reason(SearchFilters { globs: vec!["a[".into()], ..Default::default() }),
+            Reason::BadPattern
+        );
+        assert_eq!(
+            reason(SearchFilters { path_prefix: Some("../x".into()), ..Default::default() }),
+            Reason::InvalidParams
+        );
+        assert!(check_k(0, 200).is_err() && check_k(201, 200).is_err() && check_k(200, 200).is_ok());
+        assert!(check_text("query", "  ").is_err() && check_text("query", &"x".repeat(5000)).is_err());
+    }
+}

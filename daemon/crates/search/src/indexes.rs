@@ -1,0 +1,274 @@
+//! The owner of all indexes: adds, removes, rebuilds and closes them, and waits for them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::id::RootId;
+use cairn_protocol::index::{IndexProgress, IndexState, RootStatus};
+use cairn_workspace::{Root, WalkOptions};
+use crossbeam_channel::Sender;
+use rustc_hash::FxHashMap;
+
+use crate::db;
+use crate::embed::Embedder;
+use crate::live::Live;
+use crate::sync::{CancelFlag, lock};
+use crate::worker::{self, Job};
+
+/// How indexes are made and kept.
+#[derive(Clone)]
+pub struct IndexOptions {
+    /// Globs of paths to leave out.
+    pub exclude: Vec<String>,
+    /// Bytes over which a file's text is not indexed (grep still reads it).
+    pub max_file_bytes: u64,
+    /// Threads that read, embed and parse, and that one grep uses.
+    pub threads: usize,
+    /// The model of the vectors.
+    pub embedder: Arc<Embedder>,
+    /// Whether to notice changes.
+    pub watch: bool,
+    /// Seconds between two sweeps that find what the watch missed; 0 for none.
+    pub sweep_seconds: u64,
+    /// The threads for embedding and parsing, shared by all roots.
+    pub(crate) pool: Arc<rayon::ThreadPool>,
+}
+
+impl IndexOptions {
+    /// The defaults: 1 MiB, two threads at most, watching, a sweep every ten minutes.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn new(embedder: Embedder) -> Result<Self, Failure> {
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(2));
+        Ok(Self {
+            exclude: Vec::new(),
+            max_file_bytes: 1024 * 1024,
+            threads,
+            embedder: Arc::new(embedder),
+            watch: true,
+            sweep_seconds: 600,
+            pool: pool(threads)?,
+        })
+    }
+
+    /// The same with another number of threads, 1 to 64.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn with_threads(mut self, threads: usize) -> Result<Self, Failure> {
+        self.threads = threads.clamp(1, 64);
+        self.pool = pool(self.threads)?;
+        Ok(self)
+    }
+
+    pub(crate) fn walk_options(&self) -> WalkOptions {
+        WalkOptions { exclude: self.exclude.clone(), threads: self.threads }
+    }
+}
+
+fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Failure> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|n| format!("cairn-enrich-{n}"))
+        .build();
+    pool.map(Arc::new).map_err(|e| Failure::new(Reason::Internal, format!("no threads for the index: {e}")))
+}
+
+struct Running {
+    live: Arc<Live>,
+    jobs: Sender<Job>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Ends its thread; waits for it, within about a second.
+    fn stop(&mut self) {
+        self.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let _ = self.jobs.try_send(Job::Wake);
+        self.live.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        self.live.readers.clear();
+    }
+}
+
+/// How far [`Indexes::build_and_wait`] waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The text of all files is searchable.
+    Lexical,
+    /// Vectors and symbols too.
+    Everything,
+}
+
+/// All indexes: one folder and one thread for each root.
+pub struct Indexes {
+    dir: PathBuf,
+    opts: Arc<IndexOptions>,
+    notify: Option<Sender<IndexProgress>>,
+    roots: Mutex<FxHashMap<RootId, Running>>,
+}
+
+impl Indexes {
+    /// Indexes in folders below `dir`. Opens none yet. `notify` receives progress; what it has no room for is lost.
+    pub fn open(dir: PathBuf, opts: IndexOptions, notify: Option<Sender<IndexProgress>>) -> Self {
+        Self { dir, opts: Arc::new(opts), notify, roots: Mutex::default() }
+    }
+
+    /// Opens or begins the index of `root` and returns; work goes on in the background. A root that is there stays.
+    ///
+    /// # Errors
+    /// When the system gives no thread. A database that cannot be used shows in the status.
+    pub fn add_root(&self, root: Root) -> Result<(), Failure> {
+        let mut roots = lock(&self.roots);
+        if roots.contains_key(&root.id) {
+            return Ok(());
+        }
+        let folder = self.dir.join(&*root.id.0);
+        let live = Arc::new(Live::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
+        // So that searches find an existing index at once; a failure is met again, and told, by the worker.
+        drop(db::open(&live.folder));
+        let started = worker::start(Arc::clone(&live));
+        let (jobs, thread) =
+            started.map_err(|e| Failure::new(Reason::Internal, format!("no thread for the index: {e}")))?;
+        roots.insert(root.id, Running { live, jobs, thread: Some(thread) });
+        Ok(())
+    }
+
+    /// Stops the index of a root and deletes its folder. False when there is none.
+    ///
+    /// # Errors
+    /// When the folder cannot be deleted.
+    pub fn remove_root(&self, id: &RootId) -> Result<bool, Failure> {
+        let Some(mut running) = lock(&self.roots).remove(id) else { return Ok(false) };
+        running.stop();
+        match std::fs::remove_dir_all(&running.live.folder) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                let text =
+                    format!("index folder of {} was not deleted: {e}", running.live.root.path.display());
+                Err(Failure::new(Reason::StorageFailed, text))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Throws the index of a root away and makes it anew in the background.
+    ///
+    /// # Errors
+    /// `root_not_found`, `overloaded`.
+    pub fn rebuild(&self, id: &RootId) -> Result<(), Failure> {
+        self.ask(id, Job::Rebuild).map(drop)
+    }
+
+    /// Looks for changes in the background, whatever the watch has seen.
+    ///
+    /// # Errors
+    /// `root_not_found`, `overloaded`.
+    pub fn rescan(&self, id: &RootId) -> Result<(), Failure> {
+        self.ask(id, Job::Scan).map(drop)
+    }
+
+    /// Brings the index of a root up to date and waits for it.
+    ///
+    /// # Errors
+    /// `root_not_found`, `cancelled`, `shutting_down`, or why the index failed.
+    pub fn build_and_wait(
+        &self,
+        id: &RootId,
+        until: Until,
+        cancel: &CancelFlag,
+    ) -> Result<RootStatus, Failure> {
+        let (live, ticket) = self.ask(id, Job::Scan)?;
+        live.wait(cancel, |p| ticket <= if until == Until::Lexical { p.text_done } else { p.all_done })?;
+        Ok(live.status())
+    }
+
+    fn ask(&self, id: &RootId, job: Job) -> Result<(Arc<Live>, u64), Failure> {
+        let roots = lock(&self.roots);
+        let running = roots.get(id).ok_or_else(|| not_found(&id.0))?;
+        let ticket = {
+            let mut progress = lock(&running.live.progress);
+            progress.asked += 1;
+            // Waiting for an answer to this request must not end with the failure of an earlier one.
+            if progress.state == Some(IndexState::Failed) {
+                progress.state = Some(IndexState::Indexing);
+            }
+            progress.asked
+        };
+        // A full queue holds a scan already, and one scan answers all who asked before it.
+        if running.jobs.try_send(job).is_err() && matches!(job, Job::Rebuild) {
+            return Err(Failure::new(Reason::Overloaded, "the index has too many jobs waiting"));
+        }
+        Ok((Arc::clone(&running.live), ticket))
+    }
+
+    /// The state of one root's index, or of all, by path.
+    ///
+    /// # Errors
+    /// `root_not_found`.
+    pub fn status(&self, id: Option<&RootId>) -> Result<Vec<RootStatus>, Failure> {
+        let mut all: Vec<RootStatus> = match id {
+            Some(id) => vec![self.live(id)?.status()],
+            None => self.all().iter().map(|l| l.status()).collect(),
+        };
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(all)
+    }
+
+    /// Stops all threads, within about a second. What is indexed stays.
+    pub fn close(&self) {
+        let all = std::mem::take(&mut *lock(&self.roots));
+        for running in all.values() {
+            running.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            let _ = running.jobs.try_send(Job::Wake);
+        }
+        for mut running in all.into_values() {
+            running.stop();
+        }
+    }
+
+    pub(crate) fn live(&self, id: &RootId) -> Result<Arc<Live>, Failure> {
+        lock(&self.roots).get(id).map(|r| Arc::clone(&r.live)).ok_or_else(|| not_found(&id.0))
+    }
+
+    /// All roots, by path.
+    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
+        let mut all: Vec<_> = lock(&self.roots).values().map(|r| Arc::clone(&r.live)).collect();
+        all.sort_by(|a, b| a.root.path.cmp(&b.root.path));
+        all
+    }
+
+    /// The roots named by id or absolute path; all when none is named.
+    ///
+    /// # Errors
+    /// `root_not_found`, `no_roots`.
+    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Arc<Live>>, Failure> {
+        let all = self.all();
+        if all.is_empty() {
+            return Err(Failure::new(Reason::NoRoots, "no root is declared"));
+        }
+        let is = |live: &Live, name: &str| {
+            *live.root.id.0 == *name || live.root.path.as_os_str() == name.trim_end_matches('/')
+        };
+        for name in names {
+            if !all.iter().any(|l| is(l, name)) {
+                return Err(not_found(name));
+            }
+        }
+        Ok(all.into_iter().filter(|l| names.is_empty() || names.iter().any(|n| is(l, n))).collect())
+    }
+}
+
+impl Drop for Indexes {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn not_found(name: &str) -> Failure {
+    Failure::new(Reason::RootNotFound, format!("root '{}' is not declared", name.escape_default()))
+}

@@ -1,0 +1,79 @@
+//! What an index knows about a root as a whole: its folders and its files.
+
+use std::collections::BTreeMap;
+
+use cairn_protocol::error::Failure;
+use cairn_protocol::id::RootId;
+
+use crate::indexes::Indexes;
+
+/// A top-level folder and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    /// Its name; `.` for files at the root.
+    pub path: String,
+    /// Files in it, at any depth.
+    pub files: u64,
+    /// The language of most of its files, when known.
+    pub language: Option<&'static str>,
+}
+
+/// Sums over the files of a root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileStats {
+    /// Files of the walk.
+    pub files: u64,
+    /// Files by language, files left out of the index included.
+    pub languages: BTreeMap<&'static str, u64>,
+}
+
+impl Indexes {
+    /// The top-level folders of a root, by path.
+    ///
+    /// # Errors
+    /// `root_not_found`, or a storage failure.
+    pub fn folders(&self, root: &RootId) -> Result<Vec<Folder>, Failure> {
+        let live = self.live(root)?;
+        let table = live.file_table()?;
+        let mut folders: BTreeMap<&str, (u64, BTreeMap<&'static str, u64>)> = BTreeMap::new();
+        for file in &table.files {
+            let top = file.path.split_once('/').map_or(".", |(top, _)| top);
+            let (files, languages) = folders.entry(top).or_default();
+            *files += 1;
+            if let Some(lang) = file.lang {
+                *languages.entry(lang).or_default() += 1;
+            }
+        }
+        let main = |languages: BTreeMap<&'static str, u64>| {
+            languages.into_iter().max_by_key(|(l, n)| (*n, std::cmp::Reverse(*l))).map(|(l, _)| l)
+        };
+        Ok(folders
+            .into_iter()
+            .map(|(path, (files, l))| Folder { path: path.into(), files, language: main(l) })
+            .collect())
+    }
+
+    /// Numbers of files of a root.
+    ///
+    /// # Errors
+    /// `root_not_found`, or a storage failure.
+    pub fn file_stats(&self, root: &RootId) -> Result<FileStats, Failure> {
+        let live = self.live(root)?;
+        let table = live.file_table()?;
+        let mut stats = FileStats { files: table.files.len() as u64, ..FileStats::default() };
+        for lang in table.files.iter().filter_map(|f| f.lang) {
+            *stats.languages.entry(lang).or_default() += 1;
+        }
+        Ok(stats)
+    }
+
+    /// Paths of a root's files, sorted: those of the walk, whether their text is indexed or not.
+    ///
+    /// # Errors
+    /// `root_not_found`, or a storage failure.
+    pub fn paths(&self, root: &RootId) -> Result<Vec<String>, Failure> {
+        let live = self.live(root)?;
+        let table = live.file_table()?;
+        Ok(table.files.iter().map(|f| f.path.to_string()).collect())
+    }
+}

@@ -1,0 +1,173 @@
+//! Which files the rest of the code refers to most: PageRank over references from files to the files that define what
+//! they name.
+//!
+//! A file refers to a definition when one of its identifiers has that name. A name defined in many files, or used in
+//! nearly all, says little; its weight is split and damped.
+
+use cairn_protocol::error::Failure;
+use cairn_protocol::explore::TopFile;
+use cairn_protocol::id::RootId;
+use cairn_store::StoreError;
+use cairn_store::rusqlite::Connection;
+use rustc_hash::FxHashMap;
+
+use super::extract::ident_hash;
+use crate::indexes::Indexes;
+
+/// Names defined in more files than this are no references.
+const MAX_HOMES: usize = 6;
+/// Letters a name needs.
+const MIN_NAME: usize = 4;
+const DAMPING: f64 = 0.85;
+const ROUNDS: usize = 25;
+/// Names told for each file.
+const NAMES: usize = 5;
+
+/// What is known of one defined name.
+struct Name {
+    text: String,
+    homes: Vec<u32>,
+    users: Vec<u32>,
+}
+
+impl Indexes {
+    /// The `k` files of a root that the rest of its code refers to most, best first.
+    ///
+    /// # Errors
+    /// `root_not_found`, or a storage failure.
+    pub fn rank_files(&self, root: &RootId, k: usize) -> Result<Vec<TopFile>, Failure> {
+        let live = self.live(root)?;
+        let conn = live.readers.get()?;
+        let table = live.files(&conn)?;
+        let place: FxHashMap<u32, u32> = table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
+        let mut names = defined(&conn, &place)?;
+        add_users(&conn, &place, &mut names)?;
+        let aside: Vec<bool> = table.files.iter().map(|f| crate::rank::is_aside(&f.path)).collect();
+        let scores = page_rank(table.files.len(), &names, &aside);
+        let mut best: Vec<(usize, f64)> =
+            scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !aside[*i]).collect();
+        best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        best.truncate(k.min(500));
+        let chosen: FxHashMap<u32, usize> =
+            best.iter().enumerate().map(|(n, (i, _))| (*i as u32, n)).collect();
+        let mut told: Vec<TopFile> = best
+            .iter()
+            .map(|(i, score)| TopFile {
+                path: table.files[*i].path.to_string(),
+                score: *score,
+                referring_files: 0,
+                symbols: Vec::new(),
+            })
+            .collect();
+        describe(&names, &chosen, &mut told);
+        told.retain(|f| live.root.stat(&f.path).is_ok());
+        Ok(told)
+    }
+}
+
+fn defined(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashMap<u32, Name>, StoreError> {
+    let mut all =
+        conn.prepare_cached("SELECT name, file_id FROM symbol WHERE kind <> 'module' ORDER BY file_id")?;
+    let mut rows = all.query([])?;
+    let mut names: FxHashMap<u32, Name> = FxHashMap::default();
+    while let Some(row) = rows.next()? {
+        let text = row.get_ref(0)?.as_str().unwrap_or("");
+        let Some(file) = place.get(&row.get(1)?) else { continue };
+        if text.len() < MIN_NAME {
+            continue;
+        }
+        let name = names.entry(ident_hash(text.as_bytes())).or_insert_with(|| Name {
+            text: text.to_owned(),
+            homes: Vec::new(),
+            users: Vec::new(),
+        });
+        if name.homes.last() != Some(file) && name.homes.len() <= MAX_HOMES {
+            name.homes.push(*file);
+        }
+    }
+    names.retain(|_, n| n.homes.len() <= MAX_HOMES);
+    Ok(names)
+}
+
+fn add_users(
+    conn: &Connection,
+    place: &FxHashMap<u32, u32>,
+    names: &mut FxHashMap<u32, Name>,
+) -> Result<(), StoreError> {
+    let mut all = conn.prepare_cached("SELECT file_id, idents FROM file_ref")?;
+    let mut rows = all.query([])?;
+    while let Some(row) = rows.next()? {
+        let Some(file) = place.get(&row.get(0)?) else { continue };
+        for hash in row.get_ref(1)?.as_blob().unwrap_or(&[]).as_chunks::<4>().0 {
+            if let Some(name) = names.get_mut(&u32::from_le_bytes(*hash))
+                && !name.homes.contains(file)
+            {
+                name.users.push(*file);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Weight of one reference to a name: rarer and less ambiguous is more.
+fn weight(name: &Name, files: usize) -> f64 {
+    let rarity = ((1 + files) as f64 / (1 + name.users.len()) as f64).ln().max(0.05);
+    let long = (name.text.len().min(16) as f64 / 16.0).sqrt();
+    rarity * long / (name.homes.len() * name.homes.len()) as f64
+}
+
+fn page_rank(files: usize, names: &FxHashMap<u32, Name>, aside: &[bool]) -> Vec<f64> {
+    let mut edges: FxHashMap<(u32, u32), f64> = FxHashMap::default();
+    for name in names.values().filter(|n| !n.users.is_empty()) {
+        let each = weight(name, files);
+        for user in &name.users {
+            for home in &name.homes {
+                *edges.entry((*user, *home)).or_default() += each;
+            }
+        }
+    }
+    // The square root keeps one pair with many common names from counting like many pairs.
+    let mut edges: Vec<(u32, u32, f64)> =
+        edges.into_iter().map(|((from, to), w)| (from, to, w.sqrt())).collect();
+    edges.sort_unstable_by_key(|e| (e.0, e.1));
+    let mut out = vec![0f64; files];
+    for (from, _, w) in &edges {
+        out[*from as usize] += w;
+    }
+    if edges.is_empty() {
+        return vec![0.0; files];
+    }
+    let base: Vec<f64> = aside.iter().map(|a| if *a { 0.2 } else { 1.0 }).collect();
+    let sum: f64 = base.iter().sum();
+    let base: Vec<f64> = base.into_iter().map(|b| b / sum).collect();
+    let mut score = base.clone();
+    for _ in 0..ROUNDS {
+        let mut next = vec![0f64; files];
+        for (from, to, w) in &edges {
+            next[*to as usize] += DAMPING * score[*from as usize] * w / out[*from as usize];
+        }
+        let left = 1.0 - next.iter().sum::<f64>();
+        next.iter_mut().zip(&base).for_each(|(n, b)| *n += left * b);
+        score = next;
+    }
+    score
+}
+
+/// Fills in who refers to the chosen files, and by which names most.
+fn describe(names: &FxHashMap<u32, Name>, chosen: &FxHashMap<u32, usize>, told: &mut [TopFile]) {
+    let mut users: Vec<rustc_hash::FxHashSet<u32>> = vec![Default::default(); told.len()];
+    let mut most: Vec<Vec<(usize, &str)>> = vec![Vec::new(); told.len()];
+    for name in names.values().filter(|n| !n.users.is_empty()) {
+        for home in &name.homes {
+            if let Some(n) = chosen.get(home) {
+                users[*n].extend(&name.users);
+                most[*n].push((name.users.len(), &name.text));
+            }
+        }
+    }
+    for ((file, users), mut names) in told.iter_mut().zip(users).zip(most) {
+        names.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        file.referring_files = users.len() as u32;
+        file.symbols = names.into_iter().take(NAMES).map(|(_, n)| n.to_owned()).collect();
+    }
+}

@@ -1,0 +1,385 @@
+//! Text to words: one byte loop with two outputs, the words of lexical search and those of the embedding table.
+//!
+//! Embedding words are the matches of `[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+` in ASCII text, lower-cased (the model
+//! card's definition). Lexical words are the same parts of at least two bytes, stemmed, and beside them each run
+//! that mixes letters and digits (`utf8`, `h2`), and words of other scripts whole.
+
+use std::fmt::Write as _;
+
+/// Longest word passed on, in bytes; longer ones are cut. No word of a table is longer.
+pub const MAX_WORD: usize = 64;
+/// Longest mixed run of letters and digits that is a word of its own.
+const MAX_MIXED: usize = 16;
+
+const SEPARATOR: u8 = 0;
+const LOWER: u8 = 1;
+const UPPER: u8 = 2;
+const DIGIT: u8 = 3;
+const WIDE: u8 = 4;
+
+const CLASS: [u8; 256] = {
+    let mut table = [SEPARATOR; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'0'..=b'9' => DIGIT,
+            128.. => WIDE,
+            _ => SEPARATOR,
+        };
+        byte += 1;
+    }
+    table
+};
+
+/// Receives words, lower-cased and cut to [`MAX_WORD`] bytes, with their byte range in the text.
+pub trait Sink {
+    /// A word of lexical search, not yet stemmed.
+    fn lexical(&mut self, word: &[u8], start: usize, end: usize);
+    /// A word for the embedding table.
+    fn embed(&mut self, word: &[u8]);
+}
+
+/// Splits `text` into words. Invalid UTF-8 separates words.
+pub fn scan(text: &[u8], sink: &mut impl Sink) {
+    let mut at = 0;
+    while at < text.len() {
+        if CLASS[text[at] as usize] == SEPARATOR {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        let mut seen = 0u8;
+        while at < text.len() {
+            let class = CLASS[text[at] as usize];
+            if class == SEPARATOR {
+                break;
+            }
+            seen |= 1 << class;
+            at += 1;
+        }
+        if seen & (1 << WIDE) == 0 {
+            ascii_run(&text[start..at], start, seen, sink, true);
+        } else {
+            wide_run(&text[start..at], start, sink);
+        }
+    }
+}
+
+/// A run of ASCII letters and digits; `both` says whether its parts are embedding words too.
+fn ascii_run(run: &[u8], base: usize, seen: u8, sink: &mut impl Sink, both: bool) {
+    let mut buffer = [0u8; MAX_WORD];
+    parts(run, |start, end| {
+        let word = lower(&run[start..end], &mut buffer);
+        if word.len() > 1 {
+            sink.lexical(word, base + start, base + end);
+        }
+        if both {
+            sink.embed(word);
+        }
+    });
+    let mixed = seen & (1 << DIGIT) != 0 && seen & ((1 << LOWER) | (1 << UPPER)) != 0;
+    if mixed && run.len() <= MAX_MIXED {
+        sink.lexical(lower(run, &mut buffer), base, base + run.len());
+    }
+}
+
+/// A run with bytes outside ASCII: its ASCII pieces for the table, words by Unicode for lexical search.
+fn wide_run(run: &[u8], base: usize, sink: &mut impl Sink) {
+    let mut buffer = [0u8; MAX_WORD];
+    for piece in run.split(|b| !b.is_ascii()) {
+        parts(piece, |start, end| sink.embed(lower(&piece[start..end], &mut buffer)));
+    }
+    let mut offset = base;
+    for piece in run.utf8_chunks() {
+        let text = piece.valid();
+        let mut rest = text.char_indices().peekable();
+        while let Some((start, first)) = rest.next() {
+            if !first.is_alphanumeric() {
+                continue;
+            }
+            let mut end = start + first.len_utf8();
+            while let Some((_, c)) = rest.next_if(|(_, c)| c.is_alphanumeric()) {
+                end += c.len_utf8();
+            }
+            unicode_word(&text[start..end], offset + start, sink);
+        }
+        offset += text.len() + piece.invalid().len();
+    }
+}
+
+fn unicode_word(word: &str, base: usize, sink: &mut impl Sink) {
+    if word.is_ascii() {
+        let seen = word.bytes().fold(0, |seen, b| seen | 1 << CLASS[b as usize]);
+        return ascii_run(word.as_bytes(), base, seen, sink, false);
+    }
+    let mut small = word.to_lowercase();
+    let mut cut = small.len().min(MAX_WORD);
+    while !small.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    small.truncate(cut);
+    sink.lexical(small.as_bytes(), base, base + word.len());
+}
+
+/// The parts of an identifier: an upper-case run keeps its last letter for the lower-case letters behind it.
+fn parts(run: &[u8], mut part: impl FnMut(usize, usize)) {
+    let class = |i: usize| run.get(i).map_or(SEPARATOR, |b| CLASS[*b as usize]);
+    let mut at = 0;
+    while at < run.len() {
+        let start = at;
+        let first = class(at);
+        while class(at) == first {
+            at += 1;
+        }
+        if first == UPPER && class(at) == LOWER {
+            let head = at - 1;
+            if head > start {
+                part(start, head);
+            }
+            while class(at) == LOWER {
+                at += 1;
+            }
+            part(head, at);
+        } else {
+            part(start, at);
+        }
+    }
+}
+
+fn lower<'a>(word: &[u8], buffer: &'a mut [u8; MAX_WORD]) -> &'a [u8] {
+    let len = word.len().min(MAX_WORD);
+    for (to, from) in buffer.iter_mut().zip(word) {
+        *to = from.to_ascii_lowercase();
+    }
+    &buffer[..len]
+}
+
+/// Stemmed lexical words of `text`, separated by spaces, appended to `out`. Returns how many.
+pub fn lexical_into(text: &[u8], out: &mut String) -> u32 {
+    struct Into<'a>(&'a mut String, u32);
+    impl Sink for Into<'_> {
+        fn lexical(&mut self, word: &[u8], _: usize, _: usize) {
+            if !self.0.is_empty() {
+                self.0.push(' ');
+            }
+            self.0.push_str(&stemmed(word));
+            self.1 += 1;
+        }
+        fn embed(&mut self, _: &[u8]) {}
+    }
+    let mut sink = Into(out, 0);
+    scan(text, &mut sink);
+    sink.1
+}
+
+/// Calls `each` with the stem and byte range of every lexical word of `text`.
+pub fn each_lexical(text: &[u8], each: impl FnMut(Stem, usize, usize)) {
+    struct Each<F>(F);
+    impl<F: FnMut(Stem, usize, usize)> Sink for Each<F> {
+        fn lexical(&mut self, word: &[u8], start: usize, end: usize) {
+            (self.0)(stemmed(word), start, end);
+        }
+        fn embed(&mut self, _: &[u8]) {}
+    }
+    scan(text, &mut Each(each));
+}
+
+/// Distinct stems of a query, in order.
+pub fn query_stems(query: &str) -> Vec<Stem> {
+    let mut stems: Vec<Stem> = Vec::new();
+    each_lexical(query.as_bytes(), |stem, _, _| {
+        if !stems.contains(&stem) {
+            stems.push(stem);
+        }
+    });
+    stems
+}
+
+/// A stem, kept in place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stem {
+    bytes: [u8; MAX_WORD],
+    len: u8,
+}
+
+impl std::ops::Deref for Stem {
+    type Target = str;
+    fn deref(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or("")
+    }
+}
+
+impl std::fmt::Debug for Stem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_char('"')?;
+        f.write_str(self)?;
+        f.write_char('"')
+    }
+}
+
+/// The stem of a lower-case word: plural, `-ed`, `-ing`, a final `e` and a few endings of nouns are taken off, so
+/// that `parse`, `parses`, `parsing` and `parsed` meet. Words with anything but ASCII letters stay as they are.
+pub fn stemmed(word: &[u8]) -> Stem {
+    let mut stem = Stem { bytes: [0; MAX_WORD], len: word.len().min(MAX_WORD) as u8 };
+    stem.bytes[..stem.len as usize].copy_from_slice(&word[..stem.len as usize]);
+    if word.len() < 4 || !word[word.len() - 1].is_ascii_lowercase() || !word.is_ascii() {
+        return stem;
+    }
+    plural(&mut stem);
+    for (ending, with) in [("ization", "ize"), ("izer", "ize"), ("ation", "ate"), ("ator", "ate")] {
+        if stem.cut(ending, 3) {
+            stem.push(with);
+            break;
+        }
+    }
+    if !stem.cut_if_vowel("ing") {
+        stem.cut_if_vowel("ed");
+    }
+    if stem.len > 3 && stem.ends(b"e") {
+        stem.len -= 1;
+    }
+    if stem.len > 3 && stem.ends(b"y") {
+        stem.bytes[stem.len as usize - 1] = b'i';
+    }
+    stem
+}
+
+fn plural(stem: &mut Stem) {
+    let ies = stem.ends(b"ies") && stem.len > 4;
+    if ies || ["sses", "xes", "ches", "shes"].iter().any(|e| stem.ends(e.as_bytes())) {
+        stem.len -= 2;
+    } else if stem.ends(b"s") && !stem.ends(b"ss") && !stem.ends(b"us") && !stem.ends(b"is") {
+        stem.len -= 1;
+    }
+}
+
+impl Stem {
+    fn ends(&self, ending: &[u8]) -> bool {
+        self.bytes[..self.len as usize].ends_with(ending)
+    }
+
+    fn cut(&mut self, ending: &str, keep: usize) -> bool {
+        let fits = self.len as usize >= ending.len() + keep && self.ends(ending.as_bytes());
+        if fits {
+            self.len -= ending.len() as u8;
+        }
+        fits
+    }
+
+    fn push(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.bytes[self.len as usize] = byte;
+            self.len += 1;
+        }
+    }
+
+    /// Takes `ending` off where a vowel stands before it; a doubled consonant left behind becomes one.
+    fn cut_if_vowel(&mut self, ending: &str) -> bool {
+        let Some(rest) = (self.len as usize).checked_sub(ending.len()) else { return false };
+        let vowel = self.bytes[..rest].iter().any(|b| b"aeiouy".contains(b));
+        if !vowel || rest < 3 || !self.cut(ending, 3) {
+            return false;
+        }
+        let (last, before) = (self.bytes[rest - 1], self.bytes[rest - 2]);
+        if last == before && !b"aeioulsz".contains(&last) {
+            self.len -= 1;
+        }
+        true
+    }
+}
+
+/// Stems of words so common in English that they say nothing beside others; sorted.
+const STOP: [&str; 67] = [
+    "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "do",
+    "doe", "each", "for", "from", "ha", "has", "hav", "have", "how", "if", "in", "into", "is", "it", "its",
+    "no", "not", "of", "on", "one", "or", "other", "out", "should", "so", "som", "some", "such", "that",
+    "the", "thei", "their", "them", "then", "ther", "there", "thes", "they", "this", "to", "was", "we",
+    "what", "when", "wher", "where", "which", "will", "with", "would", "you", "your",
+];
+
+/// Whether a stem is one of the commonest English words.
+pub fn is_stop(stem: &str) -> bool {
+    STOP.binary_search(&stem).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(text: &str) -> (Vec<String>, Vec<String>) {
+        struct Two(Vec<String>, Vec<String>);
+        impl Sink for Two {
+            fn lexical(&mut self, word: &[u8], _: usize, _: usize) {
+                self.0.push(String::from_utf8(word.to_vec()).unwrap());
+            }
+            fn embed(&mut self, word: &[u8]) {
+                self.1.push(String::from_utf8(word.to_vec()).unwrap());
+            }
+        }
+        let mut two = Two(vec![], vec![]);
+        scan(text.as_bytes(), &mut two);
+        (two.0, two.1)
+    }
+
+    #[test]
+    fn embedding_words_follow_the_table() {
+        for (text, words) in [
+            ("ABCd", "ab cd"),
+            ("FOObar", "fo obar"),
+            ("ABß", "ab"),
+            ("a1B2", "a 1 b 2"),
+            ("HTTPServer2_main", "http server 2 main"),
+            ("naïveCase x", "na ve case x"),
+            ("", ""),
+        ] {
+            assert_eq!(both(text).1.join(" "), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn lexical_words_have_scripts_and_mixed_runs() {
+        for (text, words) in [
+            ("readFile", "read file"),
+            ("utf8 h2 x", "utf utf8 h2"),
+            ("Größe der naïveCase", "größe der naïvecase"),
+            ("don’t—fooBar", "don foo bar"),
+            ("日本 語", "日本 語"),
+        ] {
+            assert_eq!(both(text).0.join(" "), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn forms_of_a_word_share_a_stem() {
+        for forms in [
+            vec!["parse", "parses", "parsed", "parsing"],
+            vec!["index", "indexes", "indexing", "indexed"],
+            vec!["query", "queries"],
+            vec!["run", "runs", "running"],
+            vec!["tokenize", "tokenizer", "tokenization"],
+            vec!["match", "matches", "matching"],
+        ] {
+            let stems: Vec<_> = forms.iter().map(|f| stemmed(f.as_bytes()).to_string()).collect();
+            assert!(stems.iter().all(|s| *s == stems[0]), "{stems:?}");
+        }
+        assert_eq!(&*stemmed(b"class"), "class");
+        assert_eq!(&*stemmed(b"bus"), "bus");
+    }
+
+    #[test]
+    fn stop_words_are_sorted() {
+        assert!(STOP.is_sorted());
+        assert!(is_stop("the") && !is_stop("parse"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_split_and_ranges_lie_in_the_text(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+            each_lexical(&bytes, |stem, start, end| {
+                assert!(start < end && end <= bytes.len() && !stem.is_empty());
+            });
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The whole room on real files: index, search, grep, symbols, change, close, open again.
+
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use cairn_protocol::error::Reason;
+use cairn_protocol::id::RootId;
+use cairn_protocol::index::IndexState;
+use cairn_protocol::search::{Corpus, GrepParams, SearchFilters, SearchParams, SymbolsParams};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::Roots;
+
+struct World {
+    dir: tempfile::TempDir,
+    roots: Roots,
+    indexes: Indexes,
+    id: RootId,
+}
+
+fn options() -> IndexOptions {
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    opts.watch = false;
+    opts.sweep_seconds = 0;
+    opts
+}
+
+fn world(files: &[(&str, &str)]) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("root");
+    fs::create_dir(&top).unwrap();
+    for (path, text) in files {
+        put(&top, path, text);
+    }
+    let roots = Roots::new(Vec::new());
+    let root = roots.declare(&top).unwrap();
+    let id = root.id.clone();
+    let indexes = Indexes::open(dir.path().join("index"), options(), None);
+    indexes.add_root(root).unwrap();
+    World { dir, roots, indexes, id }
+}
+
+fn put(top: &Path, path: &str, text: &str) {
+    let full = top.join(path);
+    fs::create_dir_all(full.parent().unwrap()).unwrap();
+    fs::write(full, text).unwrap();
+}
+
+impl World {
+    fn top(&self) -> std::path::PathBuf {
+        self.dir.path().join("root")
+    }
+
+    fn build(&self) -> cairn_protocol::index::RootStatus {
+        self.indexes.build_and_wait(&self.id, Until::Everything, &CancelFlag::new()).unwrap()
+    }
+
+    fn reopen(&mut self) {
+        self.indexes.close();
+        self.indexes = Indexes::open(self.dir.path().join("index"), options(), None);
+        self.indexes.add_root(self.roots.get(&self.id).unwrap()).unwrap();
+    }
+
+    fn hybrid(&self, query: &str) -> Vec<String> {
+        let answer = self.indexes.hybrid(&params(query), &CancelFlag::new(), &|_| {}).unwrap();
+        answer.items.into_iter().map(|i| i.path).collect()
+    }
+
+    fn lexical(&self, query: &str) -> Vec<String> {
+        let answer = self.indexes.lexical(&params(query), &CancelFlag::new(), &|_| {}).unwrap();
+        answer.items.into_iter().map(|i| i.path).collect()
+    }
+
+    /// Every row of the index that does not depend on when it was made, by path.
+    fn rows(&self) -> BTreeMap<String, String> {
+        let db = self.dir.path().join("index").join(&*self.id.0).join("index.db");
+        let conn = cairn_store::open_read_only(&db).unwrap();
+        let mut get = conn
+            .prepare(
+                "SELECT f.path, f.lang, f.size_bytes, hex(f.sha256), f.skipped, f.due,
+                 (SELECT group_concat(start_line || '-' || end_line || ':' || fingerprint || ':' || tokens, ' ')
+                    FROM (SELECT * FROM chunk WHERE file_id = f.id ORDER BY byte_range_start)),
+                 (SELECT group_concat(hex(vec), ' ') FROM (SELECT vec FROM chunk_vec JOIN chunk ON id = chunk_id WHERE file_id = f.id ORDER BY byte_range_start)),
+                 (SELECT group_concat(kind || ' ' || name || ' ' || start_line || ' ' || end_line, ';') FROM (SELECT * FROM symbol WHERE file_id = f.id ORDER BY id)),
+                 (SELECT hex(idents) FROM file_ref WHERE file_id = f.id)
+                 FROM file f",
+            )
+            .unwrap();
+        let rows = get
+            .query_map([], |r| {
+                let text =
+                    (1..10).map(|i| format!("{:?}", r.get_ref(i).unwrap())).collect::<Vec<_>>().join("|");
+                Ok((r.get(0)?, text))
+            })
+            .unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// Rows as a fresh index of the same folder has them.
+    fn fresh_rows(&self) -> BTreeMap<String, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let indexes = Indexes::open(dir.path().join("index"), options(), None);
+        indexes.add_root(self.roots.get(&self.id).unwrap()).unwrap();
+        let other = World { dir, roots: Roots::new(Vec::new()), indexes, id: self.id.clone() };
+        other.build();
+        other.rows()
+    }
+}
+
+fn params(query: &str) -> SearchParams {
+    serde_json::from_value(serde_json::json!({"query": query, "k": 10, "includeText": true})).unwrap()
+}
+
+fn grep(pattern: &str) -> GrepParams {
+    serde_json::from_value(serde_json::json!({"pattern": pattern})).unwrap()
+}
+
+const CODE: &[(&str, &str)] = &[
+    (
+        "src/server.rs",
+        "use std::net::TcpListener;\n\n/// Accepts connections and hands each to a worker.\npub fn accept_connections(listener: TcpListener) {\n    for stream in listener.incoming() {\n        handle(stream);\n    }\n}\n",
+    ),
+    (
+        "src/parse.rs",
+        "/// Reads the header of a message.\npub fn parse_header(text: &str) -> Header {\n    let mut lines = text.lines();\n    Header::from(lines.next())\n}\n\npub struct Header;\n",
+    ),
+    (
+        "src/store.py",
+        "class KeyValueStore:\n    \"\"\"Keeps values on disk.\"\"\"\n    def write_value(self, key, value):\n        self.file.write(key + value)\n",
+    ),
+    ("tests/parse_test.rs", "#[test]\nfn header_is_parsed() {\n    parse_header(\"a: b\");\n}\n"),
+    ("docs/guide.md", "# Guide\n\nThe server accepts connections; parse_header reads a header.\n"),
+    (".ignore", "/target\n*.log\n"),
+    ("target/out.rs", "pub fn parse_header() {}\n"),
+    ("noise.log", "parse_header\n"),
+    ("logo.bin", "a\0parse_header\n"),
+    ("package-lock.json", "{\"parse_header\": 1}\n"),
+];
+
+#[test]
+fn a_root_is_indexed_and_searched() {
+    let mut world = world(CODE);
+    let status = world.build();
+    assert_eq!((status.state, status.complete, status.files), (IndexState::Ready, true, 5));
+    assert_eq!(status.skipped.get("binary"), Some(&1));
+    assert_eq!(status.skipped.get("generated"), Some(&1));
+    assert_eq!(status.vectors, status.chunks);
+    assert_eq!(world.lexical("parse header")[0], "src/parse.rs");
+    assert_eq!(world.hybrid("parse_header")[0], "src/parse.rs");
+    assert_eq!(world.hybrid("accept incoming network connections")[0], "src/server.rs");
+    assert_eq!(world.hybrid("save values to disk")[0], "src/store.py");
+    let answer = world.indexes.semantic(&params("listen on a socket"), &CancelFlag::new(), &|_| {}).unwrap();
+    assert_eq!(answer.items[0].path, "src/server.rs");
+    let hit = &world.indexes.hybrid(&params("parseHeader"), &CancelFlag::new(), &|_| {}).unwrap();
+    assert!(hit.complete && hit.degraded.is_empty());
+    let item = &hit.items[0];
+    assert_eq!(item.symbol.as_ref().unwrap().name, "parse_header");
+    let text = item.text.as_ref().unwrap();
+    assert!(
+        !item.highlights.is_empty()
+            && item.highlights.iter().all(|[a, b]| text.get(*a as usize..*b as usize).is_some())
+    );
+    assert!(item.content_hash.len() == 64 && !item.changed);
+    world.reopen();
+    assert_eq!(world.lexical("parse header")[0], "src/parse.rs", "an existing index answers at once");
+}
+
+#[test]
+fn a_second_pass_changes_no_row() {
+    let mut world = world(CODE);
+    let first = world.build();
+    let rows = world.rows();
+    let second = world.build();
+    assert_eq!(second.clock, first.clock);
+    world.reopen();
+    assert_eq!(world.build().clock, first.clock);
+    assert_eq!(world.rows(), rows);
+}
+
+#[test]
+fn updates_end_as_a_fresh_index() {
+    let world = world(CODE);
+    world.build();
+    let top = world.top();
+    put(&top, "src/parse.rs", "pub fn parse_trailer() {}\n");
+    put(&top, "src/new/deep.go", "package deep\nfunc Brand() {}\n");
+    fs::remove_file(top.join("src/store.py")).unwrap();
+    fs::rename(top.join("src/server.rs"), top.join("src/listener.rs")).unwrap();
+    put(&top, ".ignore", "docs\n");
+    let status = world.build();
+    assert_eq!(world.rows(), world.fresh_rows());
+    assert!(world.lexical("write_value").is_empty(), "nothing stale");
+    assert!(!world.hybrid("parse_header").contains(&"docs/guide.md".to_owned()), "ignored now");
+    assert_eq!(world.hybrid("parse trailer")[0], "src/parse.rs");
+    assert_eq!(status.vectors, status.chunks);
+}
+
+#[test]
+fn what_is_gone_or_changed_since_is_known() {
+    let world = world(CODE);
+    world.build();
+    fs::remove_file(world.top().join("src/parse.rs")).unwrap();
+    put(&world.top(), "src/server.rs", "fn other() {}\n");
+    assert!(!world.lexical("parse_header").contains(&"src/parse.rs".to_owned()));
+    let answer = world.indexes.lexical(&params("accept connections"), &CancelFlag::new(), &|_| {}).unwrap();
+    let item = answer.items.iter().find(|i| i.path == "src/server.rs").unwrap();
+    assert!(item.changed && item.text.as_ref().unwrap().contains("accept_connections"));
+}
+
+#[test]
+fn filters_and_limits_hold() {
+    let world = world(CODE);
+    world.build();
+    let with = |filters: SearchFilters| {
+        let p = SearchParams { filters: Some(filters), ..params("parse_header") };
+        world
+            .indexes
+            .hybrid(&p, &CancelFlag::new(), &|_| {})
+            .map(|a| a.items.into_iter().map(|i| i.path).collect::<Vec<_>>())
+    };
+    let all = with(SearchFilters { path_prefix: Some("src".into()), ..Default::default() }).unwrap();
+    assert!(!all.is_empty() && all.iter().all(|p| p.starts_with("src/")), "{all:?}");
+    let kinds = with(SearchFilters { kinds: vec!["class".into()], ..Default::default() }).unwrap();
+    assert_eq!(kinds, ["src/store.py"]);
+    let python = with(SearchFilters { languages: vec!["python".into()], ..Default::default() }).unwrap();
+    assert_eq!(python, ["src/store.py"]);
+    assert_eq!(
+        with(SearchFilters { roots: vec!["nowhere".into()], ..Default::default() }).unwrap_err().reason,
+        Reason::RootNotFound
+    );
+    let bad = SearchParams { k: 0, ..params("x") };
+    assert_eq!(
+        world.indexes.lexical(&bad, &CancelFlag::new(), &|_| {}).unwrap_err().reason,
+        Reason::InvalidParams
+    );
+    for odd in ["\"", "AND", "a OR (", "*", "col:x", "😀", "\0", "の"] {
+        world.indexes.hybrid(&params(odd), &CancelFlag::new(), &|_| {}).unwrap();
+    }
+    let cancel = CancelFlag::new();
+    cancel.cancel();
+    assert_eq!(
+        world.indexes.hybrid(&params("parse"), &cancel, &|_| {}).unwrap_err().reason,
+        Reason::Cancelled
+    );
+}
+
+#[test]
+fn partials_come_before_the_answer() {
+    let world = world(CODE);
+    world.build();
+    let seen = std::sync::Mutex::new(Vec::new());
+    let p = SearchParams { request_id: Some("r1".into()), ..params("parse_header") };
+    let answer = world.indexes.hybrid(&p, &CancelFlag::new(), &|p| seen.lock().unwrap().push(p)).unwrap();
+    let seen = seen.into_inner().unwrap();
+    let kinds: Vec<_> = seen.iter().map(|p| (p.corpus, p.done)).collect();
+    assert_eq!(kinds, [(Corpus::Lex, false), (Corpus::Sem, false), (Corpus::Fused, true)]);
+    assert_eq!(seen[2].items, answer.items);
+}
+
+#[test]
+fn grep_pages_counts_and_sees_what_the_index_left_out() {
+    let world = world(CODE);
+    world.build();
+    let run = |p: &GrepParams| world.indexes.grep(p, &CancelFlag::new()).unwrap();
+    let all = run(&grep("parse_header"));
+    let places: Vec<_> = all.items.iter().map(|i| (i.path.as_str(), i.line)).collect();
+    assert_eq!(
+        places,
+        [("docs/guide.md", 3), ("package-lock.json", 1), ("src/parse.rs", 2), ("tests/parse_test.rs", 3)]
+    );
+    assert!(all.complete && !all.truncated && all.total == 4);
+    assert_eq!(all.items[2].ranges, [[7, 19]]);
+    let (mut pages, mut p) = (Vec::new(), GrepParams { k: 1, ..grep("parse_header") });
+    loop {
+        let page = run(&p);
+        pages.extend(page.items);
+        p.cursor = page.next_cursor;
+        if p.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, all.items);
+    let counted = run(&GrepParams { count_only: true, ..grep("e") });
+    assert!(counted.items.is_empty() && counted.counts.iter().map(|c| c.lines).sum::<u64>() == counted.total);
+    let word = run(&GrepParams { flags: vec!["w".into(), "i".into()], context_lines: 1, ..grep("HEADER") });
+    assert_eq!(word.items[0].path, "docs/guide.md");
+    let hit = word.items.iter().find(|i| i.path == "src/parse.rs" && i.line == 4).unwrap();
+    assert_eq!(
+        (hit.before.as_slice(), hit.after.as_slice()),
+        (&["    let mut lines = text.lines();".to_owned()][..], &["}".to_owned()][..])
+    );
+    let bad = GrepParams { is_regex: true, ..grep("(") };
+    assert_eq!(world.indexes.grep(&bad, &CancelFlag::new()).unwrap_err().reason, Reason::BadPattern);
+    let flag = GrepParams { flags: vec!["zz".into()], ..grep("x") };
+    assert_eq!(world.indexes.grep(&flag, &CancelFlag::new()).unwrap_err().reason, Reason::InvalidParams);
+    put(&world.top(), "src/parse.rs", "parse_header again\n");
+    assert!(run(&grep("header again")).items.len() == 1, "read from the disk");
+}
+
+#[test]
+fn symbols_are_found_and_files_ranked() {
+    let world = world(CODE);
+    world.build();
+    let ask = |json: serde_json::Value| {
+        let p: SymbolsParams = serde_json::from_value(json).unwrap();
+        world
+            .indexes
+            .symbols(&p)
+            .map(|a| a.items.into_iter().map(|s| format!("{} {}", s.kind, s.name)).collect::<Vec<_>>())
+    };
+    assert_eq!(ask(serde_json::json!({"query": "parse_header"})).unwrap()[0], "function parse_header");
+    assert_eq!(
+        ask(serde_json::json!({"query": "parse", "match": "prefix"})).unwrap(),
+        ["function parse_header"]
+    );
+    assert_eq!(ask(serde_json::json!({"query": "parse_heder"})).unwrap()[0], "function parse_header");
+    assert_eq!(
+        ask(serde_json::json!({"query": "KeyValueStore.write_value"})).unwrap()[0],
+        "method write_value"
+    );
+    assert_eq!(
+        ask(serde_json::json!({"path": "src/store.py"})).unwrap(),
+        ["class KeyValueStore", "method write_value"]
+    );
+    assert_eq!(ask(serde_json::json!({"path": "src/none.py"})).unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(ask(serde_json::json!({})).unwrap_err().reason, Reason::InvalidParams);
+    let files = world.indexes.rank_files(&world.id, 5).unwrap();
+    assert_eq!(files[0].path, "src/parse.rs");
+    assert_eq!((files[0].referring_files, files[0].symbols[0].as_str()), (1, "parse_header"));
+    let folders = world.indexes.folders(&world.id).unwrap();
+    assert!(folders.iter().any(|f| f.path == "src" && f.files == 3 && f.language == Some("rust")));
+}
+
+#[test]
+fn a_removed_root_leaves_nothing_and_a_rebuilt_one_is_whole() {
+    let world = world(CODE);
+    world.build();
+    let rows = world.rows();
+    world.indexes.rebuild(&world.id).unwrap();
+    world.build();
+    assert_eq!(world.rows(), rows);
+    assert_eq!(world.hybrid("parse_header")[0], "src/parse.rs");
+    assert!(world.indexes.remove_root(&world.id).unwrap());
+    assert!(!world.dir.path().join("index").join(&*world.id.0).exists());
+    assert_eq!(
+        world.indexes.lexical(&params("x"), &CancelFlag::new(), &|_| {}).unwrap_err().reason,
+        Reason::NoRoots
+    );
+    assert_eq!(world.indexes.status(Some(&world.id)).unwrap_err().reason, Reason::RootNotFound);
+}
