@@ -80,3 +80,15 @@ pub fn tell(state: sd_notify::NotifyState<'_>) {
         tracing::debug!(%error, "the service manager was not told");
     }
 }
+
+/// Tells systemd that a reload began (it wants the monotonic clock with it).
+pub fn reloading() {
+    match sd_notify::NotifyState::monotonic_usec_now() {
+        Ok(now) => {
+            if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Reloading, now]) {
+                tracing::debug!(%error, "the service manager was not told");
+            }
+        }
+        Err(error) => tracing::debug!(%error, "no monotonic clock"),
+    }
+}

@@ -57,7 +57,12 @@ impl Engine {
         on_partial: Option<OnPartial>,
     ) -> Result<SearchAnswer, Failure> {
         self.cancellable(move |indexes, flag| {
-            let partial = on_partial.as_deref().map(|f| f as &(dyn Fn(SearchPartial) + Send + Sync));
+            let tell = |partial| {
+                if let Some(tell) = &on_partial {
+                    tell(partial);
+                }
+            };
+            let partial: cairn_search::OnPartial<'_> = &tell;
             match kind {
                 SearchKind::Lexical => indexes.lexical(&params, flag, partial),
                 SearchKind::Semantic => indexes.semantic(&params, flag, partial),
