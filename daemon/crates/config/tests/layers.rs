@@ -270,7 +270,7 @@ fn a_project_may_only_tighten_until_it_is_trusted() {
             None => {
                 assert_eq!(
                     (at(&got.config, key), refused),
-                    (at(&before.config, key), vec![key]),
+                    (at(&before.config, key), vec![*key]),
                     "{project}"
                 );
                 assert_eq!(got.sources.get(*key), before.sources.get(*key));

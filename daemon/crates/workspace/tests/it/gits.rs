@@ -14,7 +14,7 @@ use cairn_workspace::{
     git::{CLONE_LIMIT, CloneRequest, git_clone, git_log, git_status, remove_partials},
 };
 
-use crate::{put, root};
+use crate::{pipe, put, root};
 
 fn git(dir: &Path, args: &[&str]) -> String {
     let out = Command::new("git")
@@ -36,11 +36,6 @@ fn repository(dir: &Path) {
     git(dir, &["commit", "-qm", "first\n\nbody"]);
     put(dir, "a.rs", "fn a() { 1 }\n");
     git(dir, &["commit", "-qam", "second"]);
-}
-
-fn pipe(path: &Path) {
-    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
-        .unwrap();
 }
 
 #[test]
