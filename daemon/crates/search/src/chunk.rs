@@ -33,7 +33,7 @@ pub fn windows(text: &[u8]) -> Vec<Window> {
     };
     while at < text.len() {
         let rest = &text[at..];
-        let end = at + rest.iter().position(|b| *b == b'\n').map_or(rest.len(), |n| n + 1);
+        let end = at + memchr::memchr(b'\n', rest).map_or(rest.len(), |n| n + 1);
         if end - start > MAX_BYTES && at > start {
             push(start, at, first, line - 1);
             (start, first) = (at, line);
@@ -115,14 +115,17 @@ fn by_mark(text: &[u8]) -> bool {
 
 /// Long lines throughout: nobody wrote this by hand.
 fn is_minified(text: &[u8]) -> bool {
-    let lines = 1 + text.iter().filter(|b| **b == b'\n').count();
+    let lines = 1 + memchr::memchr_iter(b'\n', text).count();
     text.len() > 20_000 && text.len() / lines > 400
 }
 
 /// Words of names that lines of `text` seem to define, by keywords and shape, stemmed; for the definitions column.
 /// A parse comes later and knows better; this is there at once and for every language.
 pub fn defined_words(text: &[u8], out: &mut String) {
-    for line in text.split(|b| *b == b'\n') {
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
+        let line = &text[start..end];
+        start = end + 1;
         if let Some(name) = defined_name(line) {
             words::lexical_into(name, out);
         }

@@ -57,10 +57,22 @@ pub fn clear(folder: &Path) -> Result<(), StoreError> {
 }
 
 fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
-    let conn = cairn_store::open(&path_in(folder), MIGRATIONS)?;
+    let path = path_in(folder);
+    if !path.exists() {
+        // Five vectors to a page instead of two; the size is fixed by the first write.
+        let mut options = std::fs::OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&path).map_err(|source| StoreError::Io { path: path.clone(), source })?;
+        let conn = Connection::open(&path)?;
+        conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0")?;
+    }
+    let conn = cairn_store::open(&path, MIGRATIONS)?;
     // The index can be made again: a commit need not reach the disk at once, it must only never tear.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     conn.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    conn.pragma_update(None, "cache_size", -16_384)?;
     conn.set_prepared_statement_cache_capacity(64);
     match meta(&conn, "format")? {
         Some(FORMAT) => Ok(Some(conn)),
@@ -197,6 +209,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(open(dir.path()).unwrap());
         let conn = open(dir.path()).unwrap();
+        assert_eq!(conn.query_row("PRAGMA page_size", [], |r| r.get::<_, i64>(0)).unwrap(), 8192);
         set_meta(&conn, "format", 99).unwrap();
         drop(conn);
         assert_eq!(meta(&open(dir.path()).unwrap(), "format").unwrap(), Some(FORMAT));

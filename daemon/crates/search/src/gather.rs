@@ -157,7 +157,7 @@ fn count(made: &mut Candidate, index: &FxHashMap<words::Stem, u16>) {
     let (text, matches, counts) = (&made.text, &mut made.matches, &mut made.counts);
     words::each_lexical(text, |stem, start, _| {
         if let Some(term) = index.get(&stem) {
-            line += text[counted..start].iter().filter(|b| **b == b'\n').count() as u32;
+            line += memchr::memchr_iter(b'\n', &text[counted..start]).count() as u32;
             counted = start;
             matches.push(Match { term: *term, line });
             counts[*term as usize][0] = counts[*term as usize][0].saturating_add(1);

@@ -41,9 +41,8 @@ struct PreparedChunk {
     window: chunk::Window,
     packed: Vec<u8>,
     fingerprint: i64,
-    tokens: u32,
     defs: String,
-    body: String,
+    words: words::Tallied,
 }
 
 /// What a pass over a walk found to do.
@@ -241,20 +240,17 @@ pub fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut 
 }
 
 /// Cuts the text of a file that is to be indexed.
-fn cut(made: &mut Prepared, text: &[u8]) {
+fn cut(made: &mut Prepared, text: &[u8], tally: &mut words::Tally) {
     words::lexical_into(made.path.as_bytes(), &mut made.path_words);
     for window in chunk::windows(text) {
         let piece = &text[window.start..window.end];
-        let mut body = String::with_capacity(piece.len());
-        let tokens = words::lexical_into(piece, &mut body);
         let mut defs = String::new();
         chunk::defined_words(piece, &mut defs);
         made.chunks.push(PreparedChunk {
             packed: lz4_flex::compress_prepend_size(piece),
             fingerprint: chunk::fingerprint(piece),
-            tokens,
             defs,
-            body,
+            words: tally.count(piece),
             window,
         });
     }
@@ -295,9 +291,9 @@ fn due_files(conn: &Connection) -> Result<Vec<Due>, StoreError> {
 type Handed = Result<Prepared, i64>;
 
 fn prepare_some(live: &Live, due: &[Due], next: &AtomicUsize, tx: &crossbeam_channel::Sender<Handed>) {
-    let mut buffer = Vec::new();
+    let (mut buffer, mut tally) = (Vec::new(), words::Tally::default());
     while let Some((id, path, sha256)) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let made = prepare_due(live, *id, path, sha256.as_ref(), &mut buffer);
+        let made = prepare_due(live, *id, path, sha256.as_ref(), &mut buffer, &mut tally);
         if live.stopping() || tx.send(made.ok_or(*id)).is_err() {
             return;
         }
@@ -310,10 +306,11 @@ fn prepare_due(
     path: &str,
     known: Option<&[u8; 32]>,
     buffer: &mut Vec<u8>,
+    tally: &mut words::Tally,
 ) -> Option<Prepared> {
     let mut made = prepare(&live.root, live.opts.max_file_bytes, id, path.to_owned(), buffer)?;
     if made.skipped.is_none() && (known.is_none() || known != made.sha256.as_ref()) {
-        cut(&mut made, buffer);
+        cut(&mut made, buffer, tally);
     }
     Some(made)
 }
@@ -420,12 +417,24 @@ fn write_chunks(tx: &Connection, made: &Prepared, now: i64) -> Result<(), StoreE
         "INSERT INTO chunk(id, file_id, start_line, end_line, byte_range_start, byte_range_end, text, fingerprint,
          tokens, created_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
-    let mut fts = tx.prepare_cached("INSERT INTO chunk_fts(rowid, path, defs, body) VALUES(?, ?, ?, ?)")?;
+    let mut fts =
+        tx.prepare_cached("INSERT INTO chunk_fts(rowid, path, defs, body, often) VALUES(?, ?, ?, ?, ?)")?;
     for c in &made.chunks {
         let (start, end) = (c.window.start as i64, c.window.end as i64);
         let (first, last) = (c.window.start_line, c.window.end_line);
-        add.execute(params![id, made.id, first, last, start, end, c.packed, c.fingerprint, c.tokens, now])?;
-        fts.execute(params![id, made.path_words, c.defs, c.body])?;
+        add.execute(params![
+            id,
+            made.id,
+            first,
+            last,
+            start,
+            end,
+            c.packed,
+            c.fingerprint,
+            c.words.tokens,
+            now
+        ])?;
+        fts.execute(params![id, made.path_words, c.defs, c.words.once, c.words.often])?;
         id += 1;
     }
     set_meta(tx, "next_chunk", id)

@@ -133,7 +133,7 @@ fn run(
     into: &mut Vec<i64>,
 ) -> Result<bool, StoreError> {
     let mut ranked = conn.prepare_cached(
-        "SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ?1 AND rank MATCH 'bm25(2.0, 3.0, 1.0)' ORDER BY rank LIMIT ?2",
+        "SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ?1 AND rank MATCH 'bm25(2.0, 3.0, 1.0, 0.8)' ORDER BY rank LIMIT ?2",
     )?;
     let mut file_of = conn.prepare_cached("SELECT file_id FROM chunk WHERE id = ?")?;
     let most = if files.is_some() { MAX_FILTERED } else { limit };

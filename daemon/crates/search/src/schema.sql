@@ -32,8 +32,11 @@ CREATE TABLE chunk(
 );
 CREATE INDEX chunk_file ON chunk(file_id);
 
--- Fed with stems, so that its tokenizer has nothing left to decide.
-CREATE VIRTUAL TABLE chunk_fts USING fts5(path, defs, body, content='', contentless_delete=1, tokenize='ascii');
+-- Fed with stems, so that its tokenizer has nothing left to decide: `body` has each word of a window once, `often` the
+-- words it has three times or more. That is all it needs to choose candidates; the ranker counts in the text itself.
+CREATE VIRTUAL TABLE chunk_fts USING fts5(
+    path, defs, body, often, content='', contentless_delete=1, detail=column, tokenize='ascii'
+);
 CREATE VIRTUAL TABLE chunk_words USING fts5vocab(chunk_fts, row);
 
 -- `vec`: Float32, little-endian, length 1 (or all zero).
