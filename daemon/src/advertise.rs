@@ -18,13 +18,20 @@ pub struct Advert {
 ///
 /// # Errors
 /// When a part is no valid DNS name.
-pub fn record(id: &InstanceId, label: Option<&str>, version: &str, at: IpAddr, port: u16) -> mdns_sd::Result<ServiceInfo> {
+pub fn record(
+    id: &InstanceId,
+    label: Option<&str>,
+    version: &str,
+    at: IpAddr,
+    port: u16,
+) -> mdns_sd::Result<ServiceInfo> {
     // The end of a UUIDv7 is random; its beginning is the time.
     let short = &id.as_str()[id.as_str().len() - 8..];
     let host = format!("cairn-{short}");
     let name = label.map_or_else(|| host.clone(), str::to_owned);
-    let texts: HashMap<String, String> =
-        [("version", version), ("id", id.as_str()), ("name", &name)].map(|(k, v)| (k.into(), v.into())).into();
+    let texts: HashMap<String, String> = [("version", version), ("id", id.as_str()), ("name", &name)]
+        .map(|(k, v)| (k.into(), v.into()))
+        .into();
     let host = format!("{host}.local.");
     if at.is_unspecified() {
         return Ok(ServiceInfo::new(SERVICE, &name, &host, (), port, texts)?.enable_addr_auto());

@@ -20,7 +20,11 @@ const PROGRESS: usize = 1024;
 ///
 /// # Errors
 /// What the user must put right: a database of a newer build, a bad rule, an embedder that is none.
-pub async fn engine(root: &DataRoot, config: &Config, workspace_roots: Vec<PathBuf>) -> Result<Engine, Failure> {
+pub async fn engine(
+    root: &DataRoot,
+    config: &Config,
+    workspace_roots: Vec<PathBuf>,
+) -> Result<Engine, Failure> {
     // The clones of dead daemons are of no use to anybody.
     let workspaces = root.workspaces_dir();
     let leftover = workspaces.clone();
@@ -82,7 +86,9 @@ fn rules(config: &Config) -> Result<Rules, Failure> {
     })
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("opening failed: {e}"))))

@@ -59,7 +59,9 @@ impl Instance {
             make_dir(&dir).map_err(io_error(&dir))?;
         }
         let lock_path = root.lock();
-        let lock = private(OpenOptions::new().create(true).append(true)).open(&lock_path).map_err(io_error(&lock_path))?;
+        let lock = private(OpenOptions::new().create(true).append(true))
+            .open(&lock_path)
+            .map_err(io_error(&lock_path))?;
         wait_for(&lock, &lock_path)?;
         let token = token(&root.token()).map_err(io_error(&root.token()))?;
         let started_at = Timestamp::now();
@@ -98,7 +100,9 @@ fn wait_for(lock: &File, path: &Path) -> Result<(), InstanceError> {
     loop {
         match lock.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if std::time::Instant::now() < until => std::thread::sleep(LOCK_TICK),
+            Err(TryLockError::WouldBlock) if std::time::Instant::now() < until => {
+                std::thread::sleep(LOCK_TICK)
+            }
             Err(TryLockError::WouldBlock) => {
                 let root = path.parent().unwrap_or(path).display().to_string();
                 return Err(InstanceError::Running(root));

@@ -75,7 +75,12 @@ pub enum ServeError {
 ///
 /// # Errors
 /// What kept it from starting.
-pub async fn serve(env: &Env, root: DataRoot, options: Options, levels: Levels) -> Result<lifecycle::End, ServeError> {
+pub async fn serve(
+    env: &Env,
+    root: DataRoot,
+    options: Options,
+    levels: Levels,
+) -> Result<lifecycle::End, ServeError> {
     let loaded = settings::load(env, &options.flags, None)?;
     loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
     let config = &loaded.config;
@@ -118,10 +123,16 @@ pub async fn serve(env: &Env, root: DataRoot, options: Options, levels: Levels) 
     end.map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))
 }
 
-fn sockets(config: &Config, options: &Options) -> Result<(Vec<std::net::TcpListener>, Vec<String>), ServeError> {
+fn sockets(
+    config: &Config,
+    options: &Options,
+) -> Result<(Vec<std::net::TcpListener>, Vec<String>), ServeError> {
     let bad = |what: String| ServeError::Run(format!("listen.address: {what}"));
-    let address: IpAddr =
-        config.listen.address.parse().map_err(|_| bad(format!("'{}' is not an address", config.listen.address)))?;
+    let address: IpAddr = config
+        .listen
+        .address
+        .parse()
+        .map_err(|_| bad(format!("'{}' is not an address", config.listen.address)))?;
     if !address.is_loopback() && options.insecure_lan.is_none() {
         let text = "remote control needs TLS, which this version does not have; for tests in a closed network use --insecure-lan";
         return Err(bad(format!("{address} can be reached from the network: {text}")));
@@ -156,9 +167,15 @@ fn idle_exit(config: &Config, options: &Options) -> Option<Duration> {
 }
 
 /// Announces the daemon where the network can reach it and the user does not mind.
-fn announce(config: &Config, options: &Options, instance: &Instance, addresses: &[String]) -> Option<advertise::Advert> {
+fn announce(
+    config: &Config,
+    options: &Options,
+    instance: &Instance,
+    addresses: &[String],
+) -> Option<advertise::Advert> {
     let lan = options.insecure_lan.filter(|_| config.discovery == Discovery::Auto)?;
-    let reached = addresses.iter().filter_map(|a| a.parse::<std::net::SocketAddr>().ok()).find(|a| a.ip() == lan)?;
+    let reached =
+        addresses.iter().filter_map(|a| a.parse::<std::net::SocketAddr>().ok()).find(|a| a.ip() == lan)?;
     let made = advertise::record(&instance.id, options.label.as_deref(), VERSION, lan, reached.port());
     match made.and_then(advertise::advertise) {
         Ok(advert) => Some(advert),
@@ -188,7 +205,9 @@ fn reload(env: &Env, options: &Options, engine: &cairn_engine::Engine, levels: &
                     }
                 }
             });
-            tracing::info!("configuration read again: new roots are declared; other keys take effect at the next start");
+            tracing::info!(
+                "configuration read again: new roots are declared; other keys take effect at the next start"
+            );
         }
         Err(errors) => tracing::error!("the configuration stays as it was: {errors}"),
     }

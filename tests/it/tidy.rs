@@ -51,8 +51,23 @@ const MACOS_FILES: &[&str] = &[];
 
 /// Licences that a dependency may have; one of the alternatives it offers is enough.
 const LICENCES: &[&str] = &[
-    "MIT", "MIT-0", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unlicense", "CC0-1.0",
-    "0BSD", "Unicode-3.0", "Unicode-DFS-2016", "BSL-1.0", "MPL-2.0", "CDLA-Permissive-2.0",
+    "MIT",
+    "MIT-0",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-1-Clause",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unlicense",
+    "CC0-1.0",
+    "0BSD",
+    "Unicode-3.0",
+    "Unicode-DFS-2016",
+    "BSL-1.0",
+    "MPL-2.0",
+    "CDLA-Permissive-2.0",
 ];
 
 /// Lines of a file: aimed at, and where it fails.
@@ -126,7 +141,14 @@ fn folders_are_named_like_their_crates() {
 
 #[test]
 fn only_the_edges_name_rpc() {
-    let edges = ["protocol/", "daemon/crates/api/", "daemon/crates/transport/", "client-sdk/src/", "tests/", "bench/"];
+    let edges = [
+        "protocol/",
+        "daemon/crates/api/",
+        "daemon/crates/transport/",
+        "client-sdk/src/",
+        "tests/",
+        "bench/",
+    ];
     for (path, text) in sources() {
         let names = text.contains("protocol::rpc") || text.contains("rpc::EVENT");
         assert!(!names || edges.iter().any(|e| path.starts_with(e)), "{path} names protocol::rpc");
@@ -148,7 +170,10 @@ fn files_say_what_they_are_for_and_stay_small() {
         if ["utils", "util", "helpers", "helper", "common", "manager", "misc"].contains(&stem.as_str()) {
             wrong.push(format!("{path}: the name says nothing"));
         }
-        if text.contains("target_os = \"macos\"") && text.contains("#[cfg(") && !text.contains("cfg!(target_os") {
+        if text.contains("target_os = \"macos\"")
+            && text.contains("#[cfg(")
+            && !text.contains("cfg!(target_os")
+        {
             let listed = MACOS_FILES.contains(&path.as_str()) || path.ends_with("tidy.rs");
             if !listed {
                 wrong.push(format!("{path}: asks for macOS at compile time"));
@@ -185,7 +210,9 @@ fn dependencies_are_permissive() {
         let licence = package.license.clone().unwrap_or_default();
         // An expression is fine when one of its alternatives is, with all of its parts.
         let alternatives = licence.replace('/', " OR ").replace(['(', ')'], "");
-        let fine = alternatives.split(" OR ").any(|one| one.split(" AND ").all(|part| allowed.contains(part.trim())));
+        let fine = alternatives
+            .split(" OR ")
+            .any(|one| one.split(" AND ").all(|part| allowed.contains(part.trim())));
         if !fine {
             wrong.push(format!("{} {}: '{licence}'", package.name, package.version));
         }

@@ -93,7 +93,9 @@ impl Work {
         let done = self.cx.ops().0 as f64;
         let all = done + (self.queue.len() + self.running.len()) as f64;
         let percent = (100.0 * done / all.max(1.0)).floor();
-        self.cx.emit(AgentEvt::Progress { op: "explore".into(), percent, message: Some(self.stage().into()) }).await
+        self.cx
+            .emit(AgentEvt::Progress { op: "explore".into(), percent, message: Some(self.stage().into()) })
+            .await
     }
 
     fn stage(&self) -> &'static str {
@@ -119,7 +121,9 @@ impl Work {
         let ended = ended.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
         match &ended.1 {
             // These end the whole run; any other failure is a fact about one operation.
-            Err(failure) if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) => {
+            Err(failure)
+                if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) =>
+            {
                 Err(failure.clone())
             }
             _ => Ok(Some(ended)),

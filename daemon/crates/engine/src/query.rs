@@ -6,7 +6,9 @@ use cairn_protocol::{
     content::{DirListing, ListDirParams, Span, SpanParams},
     error::Failure,
     git::{GitStatus, GitStatusParams},
-    search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams},
+    search::{
+        GrepAnswer, GrepParams, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams,
+    },
 };
 use cairn_search::{CancelFlag, Indexes};
 

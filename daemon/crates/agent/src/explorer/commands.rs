@@ -9,8 +9,36 @@ const MAX: usize = 6;
 
 /// Tools whose lines in a workflow tell how the project is built and tested.
 const TOOLS: &[&str] = &[
-    "cargo", "npm", "pnpm", "yarn", "bun", "pytest", "tox", "nox", "python", "uv", "poetry", "hatch", "go", "make", "cmake", "ctest",
-    "meson", "ninja", "mvn", "./mvnw", "gradle", "./gradlew", "bundle", "rake", "composer", "swift", "dotnet", "mix", "bazel", "just",
+    "cargo",
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "pytest",
+    "tox",
+    "nox",
+    "python",
+    "uv",
+    "poetry",
+    "hatch",
+    "go",
+    "make",
+    "cmake",
+    "ctest",
+    "meson",
+    "ninja",
+    "mvn",
+    "./mvnw",
+    "gradle",
+    "./gradlew",
+    "bundle",
+    "rake",
+    "composer",
+    "swift",
+    "dotnet",
+    "mix",
+    "bazel",
+    "just",
 ];
 
 /// Commands of a project.
@@ -63,7 +91,10 @@ fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[E
     for entry in entrypoints.iter().filter(|e| ["manifest", "main"].contains(&e.kind.as_str())) {
         let dir = paths::folder(&entry.path);
         if entry.path.ends_with(".go") {
-            add(&mut commands.run, vec![if dir.is_empty() { "go run .".into() } else { format!("go run ./{dir}") }]);
+            add(
+                &mut commands.run,
+                vec![if dir.is_empty() { "go run .".into() } else { format!("go run ./{dir}") }],
+            );
         } else if cargo && entry.path.ends_with("src/main.rs") && commands.run.is_empty() {
             let package = entry.reason.strip_prefix("binary of package ").and_then(|r| r.split(' ').next());
             let single = dir == "src";
@@ -85,7 +116,8 @@ fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[E
 fn localised(facts: &Facts, command: &str) -> String {
     let has = |name: &str| facts.exists(name);
     if let Some(rest) = command.strip_prefix("npm ") {
-        let manager = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
+        let manager =
+            [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
         let manager = manager.iter().find(|(lock, _)| has(lock)).map_or("npm", |(_, m)| m);
         return format!("{manager} {rest}");
     }
@@ -128,7 +160,11 @@ fn run_lines(text: &str) -> Vec<String> {
         let key = trimmed.trim_start_matches("- ");
         if let Some(rest) = key.strip_prefix("run:") {
             let rest = rest.trim();
-            if rest.starts_with(['|', '>']) { block = Some(indent) } else { note(rest.trim_matches(['"', '\'']), &mut found) }
+            if rest.starts_with(['|', '>']) {
+                block = Some(indent)
+            } else {
+                note(rest.trim_matches(['"', '\'']), &mut found)
+            }
         }
     }
     found.truncate(MAX);
@@ -145,7 +181,8 @@ fn note(line: &str, found: &mut Vec<String>) {
 }
 
 fn tests(line: &str) -> bool {
-    line.split_whitespace().any(|w| w.contains("test") || ["check", "tox", "nox", "verify"].contains(&w)) && !line.starts_with("cargo check")
+    line.split_whitespace().any(|w| w.contains("test") || ["check", "tox", "nox", "verify"].contains(&w))
+        && !line.starts_with("cargo check")
 }
 
 fn builds(line: &str) -> bool {

@@ -99,7 +99,9 @@ fn role(folder: &str) -> Option<&'static str> {
         "script" | "scripts" | "tools" | "hack" | "dev" => "developer scripts",
         "vendor" | "third_party" | "deps" | "external" => "vendored code",
         "cmd" | "bin" | "exe" | "apps" => "programs",
-        "src" | "lib" | "crates" | "packages" | "pkg" | "internal" | "source" | "libs" | "modules" => "sources",
+        "src" | "lib" | "crates" | "packages" | "pkg" | "internal" | "source" | "libs" | "modules" => {
+            "sources"
+        }
         "include" => "public headers",
         "ci" | ".github" | ".circleci" => "CI",
         "migrations" | "db" => "database",
@@ -135,7 +137,10 @@ mod tests {
     #[test]
     fn prose_is_found_among_markup() {
         for (text, want) in [
-            ("# X\n\n[![b](u)](v)\n\nA fast tool for things.\nIt does.\n\nMore.", Some("A fast tool for things. It does.")),
+            (
+                "# X\n\n[![b](u)](v)\n\nA fast tool for things.\nIt does.\n\nMore.",
+                Some("A fast tool for things. It does."),
+            ),
             ("Title\n=====\n\nSome words that are prose here.\n", Some("Some words that are prose here.")),
             ("<p>x</p>\n\n```\ncode and more code here\n```\n", None),
             ("", None),

@@ -26,7 +26,10 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
     for manifest in manifests {
         for start in &manifest.starts {
             if let Some(path) = resolve(facts, start) {
-                offer(&mut found, Entrypoint { path, line: None, kind: start.kind.into(), reason: start.reason.clone() });
+                offer(
+                    &mut found,
+                    Entrypoint { path, line: None, kind: start.kind.into(), reason: start.reason.clone() },
+                );
             }
         }
     }
@@ -36,7 +39,10 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
             continue;
         }
         let reason = format!("{}: {}", probe.reason, shortened(hit.text.trim()));
-        offer(&mut found, Entrypoint { path: hit.path.clone(), line: Some(hit.line), kind: probe.kind.into(), reason });
+        offer(
+            &mut found,
+            Entrypoint { path: hit.path.clone(), line: Some(hit.line), kind: probe.kind.into(), reason },
+        );
     }
     for (path, commands) in commands::workflows(facts) {
         let reason = format!("CI runs {}", commands.join(", "));
@@ -105,9 +111,17 @@ mod tests {
     #[test]
     fn manifests_lead_and_tests_do_not_count() {
         let mut facts = Facts::new("x".into());
-        let hit = |probe, path: &str, line| Hit { probe, path: path.into(), line, text: "fn main() {".into() };
-        facts.hits = vec![hit(0, "src/main.rs", 3), hit(0, "examples/a.rs", 1), hit(0, "tools/gen.rs", 9), hit(0, "build.rs", 1)];
-        facts.texts.insert("Cargo.toml".into(), "[package]\nname='x'\n[[bin]]\nname='x'\npath='src/main.rs'".into());
+        let hit =
+            |probe, path: &str, line| Hit { probe, path: path.into(), line, text: "fn main() {".into() };
+        facts.hits = vec![
+            hit(0, "src/main.rs", 3),
+            hit(0, "examples/a.rs", 1),
+            hit(0, "tools/gen.rs", 9),
+            hit(0, "build.rs", 1),
+        ];
+        facts
+            .texts
+            .insert("Cargo.toml".into(), "[package]\nname='x'\n[[bin]]\nname='x'\npath='src/main.rs'".into());
         facts.files.insert("src/main.rs".into());
         let found = find(&facts, &crate::explorer::manifests::read_all(&facts));
         let got: Vec<_> = found.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
@@ -117,7 +131,8 @@ mod tests {
     #[test]
     fn examples_count_where_there_is_nothing_else() {
         let mut facts = Facts::new("x".into());
-        facts.hits = vec![Hit { probe: 0, path: "examples/a.rs".into(), line: 1, text: "fn main() {}".into() }];
+        facts.hits =
+            vec![Hit { probe: 0, path: "examples/a.rs".into(), line: 1, text: "fn main() {}".into() }];
         assert_eq!(find(&facts, &[]).len(), 1);
     }
 }

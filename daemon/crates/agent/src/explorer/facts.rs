@@ -115,7 +115,8 @@ impl Facts {
 
     /// What must be known to have ended, however it ended, so that the plan goes on.
     fn note_end(&mut self, call: &ToolCall) {
-        let text = |name: &str| call.arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |name: &str| call.arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         match call.name.as_str() {
             "fs_list_dir" if text("path") == "." => self.looked = true,
             "index_build" => self.index_waited = true,
@@ -151,7 +152,12 @@ impl Facts {
         let pattern = call.arguments.get("pattern").and_then(Value::as_str).unwrap_or_default();
         match super::planner::probe_of(pattern) {
             Some(probe) => {
-                let hit = |i: cairn_protocol::search::GrepItem| Hit { probe, path: i.path, line: i.line, text: i.text };
+                let hit = |i: cairn_protocol::search::GrepItem| Hit {
+                    probe,
+                    path: i.path,
+                    line: i.line,
+                    text: i.text,
+                };
                 self.hits.extend(answer.items.into_iter().map(hit));
             }
             None => self.files.extend(answer.counts.into_iter().map(|c| c.path)),

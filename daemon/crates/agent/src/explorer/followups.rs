@@ -24,7 +24,10 @@ pub fn find(
     promises(facts, manifests, &mut all);
     let code = code_lines(facts) > 0;
     if entries.iter().all(|e| e.kind == "ci") && code {
-        all.push("no entrypoint was found: is this a library, and which of its files is the public interface?".into());
+        all.push(
+            "no entrypoint was found: is this a library, and which of its files is the public interface?"
+                .into(),
+        );
     }
     let mains = entries.iter().filter(|e| e.kind == "main" || e.kind == "manifest").count();
     if mains > 3 {
@@ -59,7 +62,20 @@ fn expected(name: &str, message: &str) -> bool {
 }
 
 fn code_lines(facts: &Facts) -> u64 {
-    const PROSE: &[&str] = &["Markdown", "Plain Text", "ReStructuredText", "AsciiDoc", "JSON", "YAML", "TOML", "XML", "HTML", "SVG", "Org", "TeX"];
+    const PROSE: &[&str] = &[
+        "Markdown",
+        "Plain Text",
+        "ReStructuredText",
+        "AsciiDoc",
+        "JSON",
+        "YAML",
+        "TOML",
+        "XML",
+        "HTML",
+        "SVG",
+        "Org",
+        "TeX",
+    ];
     facts.languages.iter().filter(|(name, _)| !PROSE.contains(&name.as_str())).map(|(_, lines)| lines).sum()
 }
 
@@ -75,8 +91,13 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
         Some(_) => {}
     }
     let skipped = facts.index.as_ref().map(|s| &s.skipped);
-    for (reason, count) in skipped.into_iter().flatten().filter(|(reason, n)| **n > 0 && ["too_large", "unreadable", "invalid_name"].contains(&reason.as_str())) {
-        all.push(format!("{count} files are not in the index ({}): do they matter?", reason.replace('_', " ")));
+    for (reason, count) in skipped.into_iter().flatten().filter(|(reason, n)| {
+        **n > 0 && ["too_large", "unreadable", "invalid_name"].contains(&reason.as_str())
+    }) {
+        all.push(format!(
+            "{count} files are not in the index ({}): do they matter?",
+            reason.replace('_', " ")
+        ));
     }
     if facts.listing_cut {
         all.push("the listing was cut at its limit: deeper folders were found by the index only".into());
@@ -90,7 +111,12 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
 fn promises(facts: &Facts, manifests: &[Manifest], all: &mut Vec<String>) {
     let broken = manifests.iter().filter(|m| !paths::secondary(&m.path)).flat_map(|m| {
         let open = m.starts.iter().filter(|s| s.promised && entrypoints::resolve(facts, s).is_none());
-        open.map(move |s| format!("{} names {}, but {} is not in the tree: is it generated?", m.path, s.reason, s.candidates[0]))
+        open.map(move |s| {
+            format!(
+                "{} names {}, but {} is not in the tree: is it generated?",
+                m.path, s.reason, s.candidates[0]
+            )
+        })
     });
     all.extend(broken.take(3));
 }

@@ -13,10 +13,38 @@ use super::{facts::Facts, paths};
 
 /// Names of manifests, for a look-up over the whole index.
 pub const GLOBS: &[&str] = &[
-    "Cargo.toml", "package.json", "pyproject.toml", "setup.py", "setup.cfg", "manage.py", "__main__.py", "go.mod", "pom.xml", "build.gradle",
-    "build.gradle.kts", "CMakeLists.txt", "Makefile", "GNUmakefile", "makefile", "meson.build", "configure.ac", "Gemfile",
-    "*.gemspec", "composer.json", "Package.swift", "*.csproj", "Dockerfile", "mix.exs", "deno.json", "tox.ini", "noxfile.py",
-    "main.rs", "lib.rs", "build.rs", "config.ru", "artisan",
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "manage.py",
+    "__main__.py",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "CMakeLists.txt",
+    "Makefile",
+    "GNUmakefile",
+    "makefile",
+    "meson.build",
+    "configure.ac",
+    "Gemfile",
+    "*.gemspec",
+    "composer.json",
+    "Package.swift",
+    "*.csproj",
+    "Dockerfile",
+    "mix.exs",
+    "deno.json",
+    "tox.ini",
+    "noxfile.py",
+    "main.rs",
+    "lib.rs",
+    "build.rs",
+    "config.ru",
+    "artisan",
 ];
 
 /// A place a manifest names as a start.
@@ -119,7 +147,12 @@ pub fn named_files(facts: &Facts) -> Vec<String> {
 pub fn projects(manifests: &[Manifest]) -> Vec<Project> {
     let named = manifests.iter().filter_map(|m| {
         let name = m.name.clone()?;
-        Some(Project { name, manifest: m.path.clone(), kind: m.kind.into(), description: m.description.clone() })
+        Some(Project {
+            name,
+            manifest: m.path.clone(),
+            kind: m.kind.into(),
+            description: m.description.clone(),
+        })
     });
     let mut all: Vec<Project> = named.filter(|p| !paths::secondary(&p.manifest)).take(100).collect();
     all.dedup_by(|a, b| a.name == b.name && a.kind == b.kind);

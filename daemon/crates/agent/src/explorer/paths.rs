@@ -2,11 +2,56 @@
 
 /// Folders whose content is not the product itself.
 const SECONDARY: &[&str] = &[
-    "test", "tests", "testing", "testdata", "test-data", "__tests__", "spec", "specs", "e2e", "fixtures", "fixture", "mocks",
-    "example", "examples", "sample", "samples", "demo", "demos", "playground", "bench", "benches", "benchmark",
-    "benchmarks", "fuzz", "vendor", "vendored", "third_party", "third-party", "thirdparty", "deps", "external", "extern",
-    "node_modules", "docs", "doc", "documentation", "site", "website", "dist", "build", "out", "target", "generated", "template",
-    "templates", "skeleton", "contrib", "archive", "legacy", "hack",
+    "test",
+    "tests",
+    "testing",
+    "testdata",
+    "test-data",
+    "__tests__",
+    "spec",
+    "specs",
+    "e2e",
+    "fixtures",
+    "fixture",
+    "mocks",
+    "example",
+    "examples",
+    "sample",
+    "samples",
+    "demo",
+    "demos",
+    "playground",
+    "bench",
+    "benches",
+    "benchmark",
+    "benchmarks",
+    "fuzz",
+    "vendor",
+    "vendored",
+    "third_party",
+    "third-party",
+    "thirdparty",
+    "deps",
+    "external",
+    "extern",
+    "node_modules",
+    "docs",
+    "doc",
+    "documentation",
+    "site",
+    "website",
+    "dist",
+    "build",
+    "out",
+    "target",
+    "generated",
+    "template",
+    "templates",
+    "skeleton",
+    "contrib",
+    "archive",
+    "legacy",
+    "hack",
 ];
 
 /// Components of a path.
@@ -34,8 +79,9 @@ pub fn secondary(path: &str) -> bool {
     let folders: Vec<&str> = parts(folder(path)).collect();
     let name = file_name(path).to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or("");
-    folders.iter().any(|f| SECONDARY.contains(&f.to_ascii_lowercase().as_str()) || f.ends_with("_test") || f.ends_with("-tests"))
-        || stem.starts_with("test_")
+    folders.iter().any(|f| {
+        SECONDARY.contains(&f.to_ascii_lowercase().as_str()) || f.ends_with("_test") || f.ends_with("-tests")
+    }) || stem.starts_with("test_")
         || stem.ends_with("_test")
         || stem.ends_with("_spec")
         || name.contains(".test.")
@@ -65,10 +111,23 @@ mod tests {
 
     #[test]
     fn secondary_places() {
-        for path in ["tests/it/main.rs", "a/examples/x.rs", "src/foo_test.go", "docs/conf.py", "pkg/x.spec.ts", "test_app.py"] {
+        for path in [
+            "tests/it/main.rs",
+            "a/examples/x.rs",
+            "src/foo_test.go",
+            "docs/conf.py",
+            "pkg/x.spec.ts",
+            "test_app.py",
+        ] {
             assert!(secondary(path), "{path}");
         }
-        for path in ["src/main.rs", "cmd/contest/main.go", "latest/app.py", "src/attestation.rs", "server/testimony.py"] {
+        for path in [
+            "src/main.rs",
+            "cmd/contest/main.go",
+            "latest/app.py",
+            "src/attestation.rs",
+            "server/testimony.py",
+        ] {
             assert!(!secondary(path), "{path}");
         }
     }

@@ -30,17 +30,42 @@ pub struct Probe {
 
 /// Every probe. Patterns are unlike each other, so that an answer is known by its question.
 pub const PROBES: &[Probe] = &[
-    Probe { pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(", globs: &["*.rs"], kind: "main", reason: "fn main" },
-    Probe { pattern: r"^func main\s*\(\s*\)", globs: &["*.go"], kind: "main", reason: "func main of package main" },
+    Probe {
+        pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(",
+        globs: &["*.rs"],
+        kind: "main",
+        reason: "fn main",
+    },
+    Probe {
+        pattern: r"^func main\s*\(\s*\)",
+        globs: &["*.go"],
+        kind: "main",
+        reason: "func main of package main",
+    },
     Probe {
         pattern: r"^\s*(int|void|auto|WMAIN|signed)?\s*w?main\s*\((\s*void\s*|\s*int\b.*|\s*)\)?\s*\{?\s*$",
         globs: &["*.c", "*.cc", "*.cpp", "*.cxx"],
         kind: "main",
         reason: "main function",
     },
-    Probe { pattern: r"\bstatic\s+(final\s+)?void\s+main\s*\(", globs: &["*.java"], kind: "main", reason: "public static void main" },
-    Probe { pattern: r"@SpringBootApplication\b", globs: &["*.java", "*.kt"], kind: "server", reason: "Spring Boot application" },
-    Probe { pattern: r#"^if __name__ == ['"]__main__['"]"#, globs: &["*.py"], kind: "script", reason: "runs when executed (__main__ guard)" },
+    Probe {
+        pattern: r"\bstatic\s+(final\s+)?void\s+main\s*\(",
+        globs: &["*.java"],
+        kind: "main",
+        reason: "public static void main",
+    },
+    Probe {
+        pattern: r"@SpringBootApplication\b",
+        globs: &["*.java", "*.kt"],
+        kind: "server",
+        reason: "Spring Boot application",
+    },
+    Probe {
+        pattern: r#"^if __name__ == ['"]__main__['"]"#,
+        globs: &["*.py"],
+        kind: "script",
+        reason: "runs when executed (__main__ guard)",
+    },
     Probe {
         pattern: r"^\s*\w+\s*(:\s*\w+\s*)?=\s*(Flask|FastAPI|Starlette|Sanic|Bottle|Quart)\(",
         globs: &["*.py"],
@@ -53,9 +78,19 @@ pub const PROBES: &[Probe] = &[
         kind: "server",
         reason: "starts listening",
     },
-    Probe { pattern: r"^\s*(public\s+)?(suspend\s+)?fun main\s*\(", globs: &["*.kt"], kind: "main", reason: "fun main" },
+    Probe {
+        pattern: r"^\s*(public\s+)?(suspend\s+)?fun main\s*\(",
+        globs: &["*.kt"],
+        kind: "main",
+        reason: "fun main",
+    },
     Probe { pattern: r"^@main\b", globs: &["*.swift"], kind: "main", reason: "@main type" },
-    Probe { pattern: r"\bstatic\s+(async\s+)?(void|int|Task(<int>)?)\s+Main\s*\(", globs: &["*.cs"], kind: "main", reason: "static Main" },
+    Probe {
+        pattern: r"\bstatic\s+(async\s+)?(void|int|Task(<int>)?)\s+Main\s*\(",
+        globs: &["*.cs"],
+        kind: "main",
+        reason: "static Main",
+    },
 ];
 
 /// The probe of that pattern.
@@ -91,7 +126,10 @@ fn tool(name: &str, arguments: Value) -> AgentOp {
 
 /// Finds files by name over the whole index: a count of non-empty lines touches only files that match.
 fn look_up(globs: &[String]) -> AgentOp {
-    tool("search_grep", json!({"pattern": ".", "isRegex": true, "countOnly": true, "filters": {"globs": globs}}))
+    tool(
+        "search_grep",
+        json!({"pattern": ".", "isRegex": true, "countOnly": true, "filters": {"globs": globs}}),
+    )
 }
 
 fn read(path: &str) -> AgentOp {
@@ -105,7 +143,8 @@ impl Planner {
             let goal = goal.to_lowercase();
             KNOWN_GOALS.iter().any(|(word, _)| goal.contains(word)) && goal.split_whitespace().count() <= 4
         };
-        let questions = goals.iter().filter(|g| !g.trim().is_empty() && !covered(g)).take(20).cloned().collect();
+        let questions =
+            goals.iter().filter(|g| !g.trim().is_empty() && !covered(g)).take(20).cloned().collect();
         let mut all: Vec<String> = goals.to_vec();
         if all.is_empty() {
             all = ["map structure", "summarize readmes", "identify entrypoints"].map(str::to_owned).into();
@@ -156,9 +195,14 @@ impl Planner {
         }
         ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
         // Files that manifests name are looked up in one go, once all manifests are read.
-        let reading = facts.known_files().filter(|p| worth_reading(p)).take(MAX_READ).any(|p| !facts.texts.contains_key(p));
+        let reading = facts
+            .known_files()
+            .filter(|p| worth_reading(p))
+            .take(MAX_READ)
+            .any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
-            let named: BTreeSet<String> = manifests::named_files(facts).into_iter().filter(|p| !facts.exists(p)).collect();
+            let named: BTreeSet<String> =
+                manifests::named_files(facts).into_iter().filter(|p| !facts.exists(p)).collect();
             let named: Vec<String> = named.into_iter().take(200).collect();
             if !named.is_empty() && facts.lookups.len() < 2 {
                 ops.push(look_up(&named.iter().map(|p| format!("/{p}")).collect::<Vec<_>>()));
@@ -171,7 +215,8 @@ impl Planner {
 fn worth_reading(path: &str) -> bool {
     let name = paths::file_name(path).to_ascii_lowercase();
     let readme = name.starts_with("readme") && paths::depth(path) == 0;
-    let workflow = path.starts_with(".github/workflows/") && (name.ends_with(".yml") || name.ends_with(".yaml"));
+    let workflow =
+        path.starts_with(".github/workflows/") && (name.ends_with(".yml") || name.ends_with(".yaml"));
     readme || workflow || manifests::is_manifest(path)
 }
 
@@ -197,7 +242,9 @@ pub fn call_of(op: &AgentOp) -> ToolCall {
             ("content_get_span", arguments)
         }
         AgentOp::Summarize { paths } => ("summarize", json!({"paths": paths})),
-        AgentOp::Tool { name, arguments } => return ToolCall { name: name.clone(), arguments: arguments.clone() },
+        AgentOp::Tool { name, arguments } => {
+            return ToolCall { name: name.clone(), arguments: arguments.clone() };
+        }
     };
     ToolCall { name: name.into(), arguments }
 }
@@ -208,7 +255,8 @@ mod tests {
 
     #[test]
     fn known_goals_are_covered_and_others_are_asked() {
-        let planner = Planner::new(&["map structure".into(), "how are sessions resumed after a crash".into()]);
+        let planner =
+            Planner::new(&["map structure".into(), "how are sessions resumed after a crash".into()]);
         assert_eq!(planner.questions, ["how are sessions resumed after a crash"]);
         assert_eq!(Planner::new(&[]).goals.len(), 3);
     }

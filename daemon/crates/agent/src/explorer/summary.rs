@@ -15,7 +15,10 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     let top = top_files(facts);
     let asked: Vec<String> = goals.iter().filter(|g| facts.found.contains_key(*g)).cloned().collect();
     let followups = followups::find(facts, &manifests, &entries, &commands, &asked);
-    let finding = |goal: &String| Finding { goal: goal.clone(), places: facts.found.get(goal).cloned().unwrap_or_default() };
+    let finding = |goal: &String| Finding {
+        goal: goal.clone(),
+        places: facts.found.get(goal).cloned().unwrap_or_default(),
+    };
     let index = facts.index.as_ref();
     let stats = ExploreStats {
         files: index.map_or(0, |i| i.files),
@@ -53,10 +56,13 @@ fn top_files(facts: &Facts) -> Vec<TopFile> {
     }
     first.truncate(TOP_FILES);
     if first.is_empty() {
-        let document = |path: &str| TopFile { path: path.into(), score: 0.0, referring_files: 0, symbols: vec![] };
+        let document =
+            |path: &str| TopFile { path: path.into(), score: 0.0, referring_files: 0, symbols: vec![] };
         let ends = [".md", ".rst", ".adoc", ".txt", ".org"];
-        let mut documents: Vec<&str> =
-            facts.known_files().filter(|p| ends.iter().any(|e| p.to_ascii_lowercase().ends_with(e))).collect();
+        let mut documents: Vec<&str> = facts
+            .known_files()
+            .filter(|p| ends.iter().any(|e| p.to_ascii_lowercase().ends_with(e)))
+            .collect();
         documents.sort_by_key(|p| {
             let name = paths::file_name(p).to_ascii_lowercase();
             (paths::depth(p), !name.starts_with("readme"), !name.starts_with("index"), p.to_owned())

@@ -28,21 +28,40 @@ pub fn read(path: &str, content: &str) -> Manifest {
     for bin in table.get("bin").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table) {
         let bin_name = text(bin, "name").unwrap_or_default();
         let given = text(bin, "path").and_then(|p| place(&p));
-        let guesses = [place("src/main.rs").filter(|_| bin_name == name), place(&format!("src/bin/{bin_name}.rs")), place(&format!("src/bin/{bin_name}/main.rs")), place("src/main.rs")];
+        let guesses = [
+            place("src/main.rs").filter(|_| bin_name == name),
+            place(&format!("src/bin/{bin_name}.rs")),
+            place(&format!("src/bin/{bin_name}/main.rs")),
+            place("src/main.rs"),
+        ];
         let candidates: Vec<Option<String>> = if given.is_some() { vec![given] } else { guesses.into() };
         listed.push(bin_name.clone());
         found.start(candidates, "manifest", format!("binary '{bin_name}' of package {name} ([[bin]])"), true);
     }
     if listed.is_empty() {
-        found.start(vec![place("src/main.rs")], "manifest", format!("binary of package {name} (src/main.rs)"), false);
+        found.start(
+            vec![place("src/main.rs")],
+            "manifest",
+            format!("binary of package {name} (src/main.rs)"),
+            false,
+        );
     }
     if package.get("default-run").is_some() || !listed.is_empty() {
         let run = text(package, "default-run").or_else(|| listed.first().cloned()).unwrap_or_default();
-        let run = if root { format!("cargo run --bin {run}") } else { format!("cargo run -p {name} --bin {run}") };
+        let run =
+            if root { format!("cargo run --bin {run}") } else { format!("cargo run -p {name} --bin {run}") };
         found.run.push(run);
     }
-    let lib = table.get("lib").and_then(Value::as_table).and_then(|l| text(l, "path")).unwrap_or("src/lib.rs".into());
-    let library = if table.get("lib").and_then(|l| l.get("proc-macro")).is_some() { "procedural macros" } else { "library" };
+    let lib = table
+        .get("lib")
+        .and_then(Value::as_table)
+        .and_then(|l| text(l, "path"))
+        .unwrap_or("src/lib.rs".into());
+    let library = if table.get("lib").and_then(|l| l.get("proc-macro")).is_some() {
+        "procedural macros"
+    } else {
+        "library"
+    };
     found.start(vec![place(&lib)], "library", format!("{library} of package {name}"), false);
     found
 }

@@ -24,8 +24,10 @@ pub fn cmake(path: &str, content: &str) -> Manifest {
     found.description = first(r#"(?is)project\s*\([^)]*DESCRIPTION\s+"([^"]+)""#);
     if let Ok(pattern) = Regex::new(r"(?is)add_executable\s*\(\s*([\w.+-]+)\s+([^)]*)\)") {
         for hit in pattern.captures_iter(content).take(20) {
-            let sources: Vec<&str> =
-                hit[2].split_whitespace().filter(|w| [".c", ".cc", ".cpp", ".cxx"].iter().any(|e| w.ends_with(e))).collect();
+            let sources: Vec<&str> = hit[2]
+                .split_whitespace()
+                .filter(|w| [".c", ".cc", ".cpp", ".cxx"].iter().any(|e| w.ends_with(e)))
+                .collect();
             let mains = sources.iter().filter(|s| s.contains("main")).chain(&sources);
             let candidates = mains.filter(|s| !s.contains('$')).map(|s| paths::join(dir, s)).collect();
             found.start(candidates, "manifest", format!("program '{}' (add_executable)", &hit[1]), false);
@@ -54,8 +56,12 @@ pub fn make(path: &str, content: &str) -> Manifest {
         .collect();
     let has = |name: &str| targets.contains(&name);
     found.build.push(if has("build") && !has("all") { "make build" } else { "make" }.into());
-    found.test.extend(["test", "check", "tests"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")));
-    found.run.extend(["run", "serve", "start"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")));
+    found.test.extend(
+        ["test", "check", "tests"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
+    );
+    found.run.extend(
+        ["run", "serve", "start"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
+    );
     found
 }
 
@@ -65,10 +71,17 @@ pub fn meson(path: &str, content: &str) -> Manifest {
     let dir = paths::folder(path);
     let programs = Regex::new(r#"executable\(\s*'([\w.+-]+)'\s*,\s*'([\w./+-]+)'"#);
     for hit in programs.iter().flat_map(|p| p.captures_iter(content)).take(20) {
-        found.start(vec![paths::join(dir, &hit[2])], "manifest", format!("program '{}' (executable)", &hit[1]), false);
+        found.start(
+            vec![paths::join(dir, &hit[2])],
+            "manifest",
+            format!("program '{}' (executable)", &hit[1]),
+            false,
+        );
     }
     if dir.is_empty() {
-        let name = Regex::new(r"project\(\s*'([^']+)'").ok().and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
+        let name = Regex::new(r"project\(\s*'([^']+)'")
+            .ok()
+            .and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
         found.name = name;
         found.build.push("meson setup build && ninja -C build".into());
         found.test.push("meson test -C build".into());
@@ -80,7 +93,9 @@ pub fn meson(path: &str, content: &str) -> Manifest {
 pub fn autotools(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "autotools");
     if paths::folder(path).is_empty() {
-        let name = Regex::new(r"AC_INIT\(\s*\[?([^\],)]+)").ok().and_then(|p| p.captures(content).map(|hit| hit[1].trim().to_owned()));
+        let name = Regex::new(r"AC_INIT\(\s*\[?([^\],)]+)")
+            .ok()
+            .and_then(|p| p.captures(content).map(|hit| hit[1].trim().to_owned()));
         found.name = name;
         found.build.push("autoreconf -i && ./configure && make".into());
         found.test.push("make check".into());
@@ -97,7 +112,13 @@ mod tests {
         let m = cmake("src/CMakeLists.txt", "project(x C)\nadd_executable(prog util.c main.c ${MORE})");
         assert_eq!(m.starts[0].candidates[0], "src/main.c");
         let m = make("Makefile", "CC := cc\nall: prog\n\ttrue\ntest: all\nrun:\n.PHONY: x");
-        assert_eq!((m.build, m.test, m.run), (vec!["make".to_owned()], vec!["make test".to_owned()], vec!["make run".to_owned()]));
-        assert_eq!(go_mod("go.mod", "module example.org/x\n\ngo 1.22").name.as_deref(), Some("example.org/x"));
+        assert_eq!(
+            (m.build, m.test, m.run),
+            (vec!["make".to_owned()], vec!["make test".to_owned()], vec!["make run".to_owned()])
+        );
+        assert_eq!(
+            go_mod("go.mod", "module example.org/x\n\ngo 1.22").name.as_deref(),
+            Some("example.org/x")
+        );
     }
 }

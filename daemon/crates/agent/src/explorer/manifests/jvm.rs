@@ -27,7 +27,9 @@ pub fn maven(path: &str, content: &str) -> Manifest {
                         found.description = Some(value.split_whitespace().collect::<Vec<_>>().join(" "));
                     }
                     ["project", "modules", "module"] => modules = true,
-                    [.., "mainClass" | "start-class"] if !value.contains('$') => main_class(&mut found, dir, &value),
+                    [.., "mainClass" | "start-class"] if !value.contains('$') => {
+                        main_class(&mut found, dir, &value)
+                    }
                     _ => {}
                 }
             }
@@ -79,7 +81,14 @@ pub fn gradle(path: &str, content: &str) -> Manifest {
         found.build.push("./gradlew build".into());
         found.test.push("./gradlew test".into());
         if content.contains("application") || content.contains("org.springframework.boot") {
-            found.run.push(if content.contains("org.springframework.boot") { "./gradlew bootRun" } else { "./gradlew run" }.into());
+            found.run.push(
+                if content.contains("org.springframework.boot") {
+                    "./gradlew bootRun"
+                } else {
+                    "./gradlew run"
+                }
+                .into(),
+            );
         }
     }
     found
@@ -91,7 +100,10 @@ mod tests {
 
     #[test]
     fn main_classes() {
-        let m = maven("pom.xml", "<project><artifactId>a</artifactId><description>x\n y</description><build><plugins><plugin><configuration><mainClass>org.x.Main</mainClass></configuration></plugin></plugins></build></project>");
+        let m = maven(
+            "pom.xml",
+            "<project><artifactId>a</artifactId><description>x\n y</description><build><plugins><plugin><configuration><mainClass>org.x.Main</mainClass></configuration></plugin></plugins></build></project>",
+        );
         assert_eq!((m.name.as_deref(), m.description.as_deref()), (Some("a"), Some("x y")));
         assert!(m.starts[0].candidates.contains(&"src/main/java/org/x/Main.java".into()));
         let m = gradle("app/build.gradle.kts", "application { mainClass.set(\"a.B\") }");

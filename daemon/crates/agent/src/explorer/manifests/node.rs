@@ -12,12 +12,17 @@ pub fn read(path: &str, content: &str) -> Manifest {
     let dir = paths::folder(path);
     found.name = text("name");
     found.description = text("description");
-    let name = found.name.clone().unwrap_or_else(|| if dir.is_empty() { "the root".into() } else { dir.into() });
+    let name =
+        found.name.clone().unwrap_or_else(|| if dir.is_empty() { "the root".into() } else { dir.into() });
     bins(&mut found, &json, dir, &name);
     let published = text("main").or_else(|| text("module")).or_else(|| exported(&json["exports"]));
     let promised = published.is_some();
     let main = published.unwrap_or_else(|| "index.js".into());
-    let reason = if promised { format!("main module of package {name}") } else { format!("default module of package {name}") };
+    let reason = if promised {
+        format!("main module of package {name}")
+    } else {
+        format!("default module of package {name}")
+    };
     let kind = if promised { "manifest" } else { "library" };
     found.start(sources(dir, &main), kind, reason, promised && !built(&main));
     scripts(&mut found, &json["scripts"], dir, &name);
@@ -39,7 +44,9 @@ fn bins(found: &mut Manifest, json: &Value, dir: &str, name: &str) {
 fn exported(exports: &Value) -> Option<String> {
     match exports {
         Value::String(file) => Some(file.clone()),
-        Value::Object(map) => ["." , "import", "default", "node", "require"].iter().find_map(|key| exported(map.get(*key)?)),
+        Value::Object(map) => {
+            [".", "import", "default", "node", "require"].iter().find_map(|key| exported(map.get(*key)?))
+        }
         Value::Array(list) => list.iter().find_map(exported),
         _ => None,
     }
@@ -53,7 +60,11 @@ fn built(file: &str) -> bool {
 /// What a published path may be in the sources.
 fn sources(dir: &str, file: &str) -> Vec<Option<String>> {
     let mut all = vec![paths::join(dir, file)];
-    let stem = file.trim_end_matches(".d.ts").trim_end_matches(".js").trim_end_matches(".mjs").trim_end_matches(".cjs");
+    let stem = file
+        .trim_end_matches(".d.ts")
+        .trim_end_matches(".js")
+        .trim_end_matches(".mjs")
+        .trim_end_matches(".cjs");
     for ending in [".js", ".ts", ".mjs", ".tsx", "/index.js", "/index.ts"] {
         all.push(paths::join(dir, &format!("{stem}{ending}")));
     }
@@ -72,7 +83,12 @@ fn scripts(found: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
         let Some(line) = line.as_str() else { continue };
         let runs = ["start", "dev", "serve"].contains(&script.as_str());
         if runs && let Some(file) = started_file(line) {
-            found.start(sources(dir, file), "manifest", format!("script '{script}' of {name}: {line}"), false);
+            found.start(
+                sources(dir, file),
+                "manifest",
+                format!("script '{script}' of {name}: {line}"),
+                false,
+            );
         }
         if !dir.is_empty() {
             continue;
@@ -94,7 +110,10 @@ fn scripts(found: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
 
 /// The file that `node x.js`, `ts-node x.ts`, `nodemon x` and the like start.
 fn started_file(line: &str) -> Option<&str> {
-    let mut words = line.split_whitespace().skip_while(|w| !["node", "ts-node", "nodemon", "tsx", "bun", "deno"].contains(w)).skip(1);
+    let mut words = line
+        .split_whitespace()
+        .skip_while(|w| !["node", "ts-node", "nodemon", "tsx", "bun", "deno"].contains(w))
+        .skip(1);
     words.find(|w| !w.starts_with('-') && w.contains(['.', '/']) && !w.contains('='))
 }
 
@@ -104,7 +123,10 @@ mod tests {
 
     #[test]
     fn mains_bins_and_scripts() {
-        let m = read("package.json", r#"{"name":"x","main":"dist/index.js","bin":{"x":"./bin/x.js"},"scripts":{"start":"node --inspect server.js","test":"mocha"}}"#);
+        let m = read(
+            "package.json",
+            r#"{"name":"x","main":"dist/index.js","bin":{"x":"./bin/x.js"},"scripts":{"start":"node --inspect server.js","test":"mocha"}}"#,
+        );
         assert!(m.starts[0].candidates.contains(&"bin/x.js".into()));
         assert!(m.starts[1].candidates.contains(&"src/index.ts".into()));
         assert!(m.starts[2].candidates.contains(&"server.js".into()));

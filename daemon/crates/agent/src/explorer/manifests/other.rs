@@ -11,7 +11,9 @@ pub fn gemfile(path: &str, content: &str) -> Manifest {
     let dir = paths::folder(path);
     if dir.is_empty() {
         found.build.push("bundle install".into());
-        found.test.push(if content.contains("rspec") { "bundle exec rspec" } else { "bundle exec rake test" }.into());
+        found.test.push(
+            if content.contains("rspec") { "bundle exec rspec" } else { "bundle exec rake test" }.into(),
+        );
         if content.contains("'rails'") || content.contains("\"rails\"") {
             found.run.push("bin/rails server".into());
         }
@@ -25,17 +27,28 @@ pub fn gemspec(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "gem");
     let dir = paths::folder(path);
     let field = |name: &str| {
-        let line = content.lines().map(str::trim).find(|l| l.contains(&format!(".{name} ")) || l.contains(&format!(".{name}=")))?;
+        let line = content
+            .lines()
+            .map(str::trim)
+            .find(|l| l.contains(&format!(".{name} ")) || l.contains(&format!(".{name}=")))?;
         quoted(line.split_once('=')?.1).map(str::to_owned)
     };
     let stem = paths::file_name(path).trim_end_matches(".gemspec").to_owned();
-    let name = field("name").or_else(|| quoted(content.split_once("Specification.new")?.1.lines().next()?).map(str::to_owned)).unwrap_or(stem);
+    let name = field("name")
+        .or_else(|| quoted(content.split_once("Specification.new")?.1.lines().next()?).map(str::to_owned))
+        .unwrap_or(stem);
     found.description = field("summary");
     let file = name.replace('-', "/");
-    let places = vec![paths::join(dir, &format!("lib/{name}.rb")), paths::join(dir, &format!("lib/{file}.rb"))];
+    let places =
+        vec![paths::join(dir, &format!("lib/{name}.rb")), paths::join(dir, &format!("lib/{file}.rb"))];
     found.start(places, "library", format!("require '{name}'"), false);
     for folder in ["exe", "bin"] {
-        found.start(vec![paths::join(dir, &format!("{folder}/{name}"))], "manifest", format!("command '{name}'"), false);
+        found.start(
+            vec![paths::join(dir, &format!("{folder}/{name}"))],
+            "manifest",
+            format!("command '{name}'"),
+            false,
+        );
     }
     found.name = Some(name);
     found
@@ -87,14 +100,18 @@ pub fn swift(path: &str, content: &str) -> Manifest {
 /// Reads `mix.exs`.
 pub fn mix(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "mix");
-    let app = Regex::new(r"app:\s*:(\w+)").ok().and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
+    let app =
+        Regex::new(r"app:\s*:(\w+)").ok().and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
     if paths::folder(path).is_empty() {
         found.build.push("mix deps.get && mix compile".into());
         found.test.push("mix test".into());
     }
     if let Some(app) = &app {
         let dir = paths::folder(path);
-        let places = vec![paths::join(dir, &format!("lib/{app}/application.ex")), paths::join(dir, &format!("lib/{app}.ex"))];
+        let places = vec![
+            paths::join(dir, &format!("lib/{app}/application.ex")),
+            paths::join(dir, &format!("lib/{app}.ex")),
+        ];
         found.start(places, "manifest", format!("application {app}"), false);
     }
     found.name = app;
@@ -118,7 +135,8 @@ pub fn csproj(path: &str, content: &str) -> Manifest {
 /// Reads a `Dockerfile`: what the container starts.
 pub fn docker(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "docker");
-    let starts = content.lines().map(str::trim).filter(|l| l.starts_with("ENTRYPOINT") || l.starts_with("CMD"));
+    let starts =
+        content.lines().map(str::trim).filter(|l| l.starts_with("ENTRYPOINT") || l.starts_with("CMD"));
     if let Some(line) = starts.last() {
         found.start(vec![Some(path.to_owned())], "container", format!("container: {line}"), false);
     }
@@ -131,10 +149,16 @@ mod tests {
 
     #[test]
     fn gems_packages_and_containers() {
-        let m = gemspec("sinatra.gemspec", "Gem::Specification.new 'sinatra', version do |s|\n s.summary = 'Web DSL'\nend");
+        let m = gemspec(
+            "sinatra.gemspec",
+            "Gem::Specification.new 'sinatra', version do |s|\n s.summary = 'Web DSL'\nend",
+        );
         assert_eq!((m.name.as_deref(), m.description.as_deref()), (Some("sinatra"), Some("Web DSL")));
         assert_eq!(m.starts[0].candidates[0], "lib/sinatra.rb");
-        let m = swift("Package.swift", "let package = Package(name: \"x\", targets: [.executableTarget(name: \"tool\")])");
+        let m = swift(
+            "Package.swift",
+            "let package = Package(name: \"x\", targets: [.executableTarget(name: \"tool\")])",
+        );
         assert_eq!(m.starts[0].candidates[0], "Sources/tool/main.swift");
         assert!(docker("Dockerfile", "FROM x\nCMD [\"run\"]").starts[0].reason.contains("CMD"));
     }

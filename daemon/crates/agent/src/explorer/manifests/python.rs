@@ -18,7 +18,8 @@ pub fn pyproject(path: &str, content: &str) -> Manifest {
     let dir = paths::folder(path);
     let text = |path: &[&str]| at(&table, path).and_then(Value::as_str).map(str::to_owned);
     found.name = text(&["project", "name"]).or_else(|| text(&["tool", "poetry", "name"]));
-    found.description = text(&["project", "description"]).or_else(|| text(&["tool", "poetry", "description"]));
+    found.description =
+        text(&["project", "description"]).or_else(|| text(&["tool", "poetry", "description"]));
     for (place, what) in [
         (&["project", "scripts"][..], "command"),
         (&["project", "gui-scripts"], "command"),
@@ -45,9 +46,10 @@ pub fn setup(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "python");
     let dir = paths::folder(path);
     let value = |key: &str| {
-        let line = content.lines().map(str::trim).find(|l| {
-            l.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
-        })?;
+        let line = content
+            .lines()
+            .map(str::trim)
+            .find(|l| l.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('=')))?;
         let value = line.split_once('=')?.1.trim();
         let plain = quoted(value).unwrap_or(value).trim_matches(',');
         (!plain.is_empty() && !plain.contains(['(', '['])).then(|| plain.to_owned())
@@ -84,7 +86,11 @@ fn script(found: &mut Manifest, dir: &str, command: &str, target: &str, what: &s
 /// The package itself: its `__main__.py`, then its `__init__.py`.
 fn package(found: &mut Manifest, dir: &str) {
     let Some(name) = found.name.clone() else { return };
-    let spellings = [name.replace(['-', '.'], "_").to_lowercase(), name.to_lowercase(), name.replace(['-', '.'], "").to_lowercase()];
+    let spellings = [
+        name.replace(['-', '.'], "_").to_lowercase(),
+        name.to_lowercase(),
+        name.replace(['-', '.'], "").to_lowercase(),
+    ];
     let places = |file: &str| -> Vec<Option<String>> {
         let bases = ["src/", "", "lib/"];
         spellings.iter().flat_map(|s| bases.map(|b| paths::join(dir, &format!("{b}{s}/{file}")))).collect()
@@ -102,11 +108,17 @@ mod tests {
 
     #[test]
     fn scripts_lead_to_modules() {
-        let m = pyproject("pyproject.toml", "[project]\nname='Flask'\n[project.scripts]\nflask='flask.cli:main'\n[tool.pytest.ini_options]\nx=1");
+        let m = pyproject(
+            "pyproject.toml",
+            "[project]\nname='Flask'\n[project.scripts]\nflask='flask.cli:main'\n[tool.pytest.ini_options]\nx=1",
+        );
         assert!(m.starts[0].candidates.contains(&"src/flask/cli.py".into()));
         assert!(m.starts[1].candidates.contains(&"src/flask/__main__.py".into()));
         assert_eq!((m.run, m.test), (vec!["flask".to_owned()], vec!["pytest".to_owned()]));
-        let m = setup("setup.py", "setup(\n    name='tool',\n    entry_points={'console_scripts': [\n 'tool = tool.main:run',\n]})");
+        let m = setup(
+            "setup.py",
+            "setup(\n    name='tool',\n    entry_points={'console_scripts': [\n 'tool = tool.main:run',\n]})",
+        );
         assert_eq!(m.name.as_deref(), Some("tool"));
         assert!(m.starts[0].candidates.contains(&"tool/main.py".into()));
     }
