@@ -87,7 +87,13 @@ pub fn secondary(path: &str) -> bool {
         || name.contains(".test.")
         || name.contains(".spec.")
         || stem == "conftest"
-        || (stem.ends_with("test") || stem.ends_with("tests")) && name.ends_with(".java")
+        || ["test", "tests", "benchmark"].iter().any(|e| stem.ends_with(e)) && name.ends_with(".java")
+}
+
+fn secondary_folder(name: &str) -> bool {
+    SECONDARY.contains(&name)
+        || ["test-", "test_", "tests-"].iter().any(|s| name.starts_with(s))
+        || ["-test", "_test", "-tests", "_tests"].iter().any(|s| name.ends_with(s))
 }
 
 /// Joins a folder and a relative path, resolving `.` and `..`; `None` when it leaves the root.
