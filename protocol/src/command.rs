@@ -55,6 +55,9 @@ pub struct IndexBuild {
     /// Threads to use at most; the configured number when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
+    /// Seconds to wait at most, up to 600; then the answer is the state reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
 }
 
 /// A call of a tool by name.

@@ -26,4 +26,5 @@ pub const GIT_PROGRESS: &str = "git.progress";
 /// Notification with early search results.
 pub const SEARCH_PARTIAL: &str = "search.partial";
 /// Every notification the daemon sends.
-pub const NOTIFICATIONS: &[&str] = &[EVENT, SYNCED, LAGGED, GONE, INDEX_PROGRESS, GIT_PROGRESS, SEARCH_PARTIAL];
+pub const NOTIFICATIONS: &[&str] =
+    &[EVENT, SYNCED, LAGGED, GONE, INDEX_PROGRESS, GIT_PROGRESS, SEARCH_PARTIAL];

@@ -61,6 +61,7 @@ pub struct PageParams {
 /// A page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "PageOf{T}")]
 pub struct Page<T> {
     /// The entries.
     pub data: Vec<T>,

@@ -1,1 +1,3 @@
-//! Integration tests.
+//! One binary of integration tests: the house rules, and the daemon as a stranger meets it.
+
+mod tidy;

@@ -1,1 +1,1 @@
-//! To be written.
+//! Nothing but the integration tests in `it/`.

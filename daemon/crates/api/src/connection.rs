@@ -129,7 +129,10 @@ impl Connection {
     async fn batch(&self, all: Vec<&RawValue>) {
         let limit = self.inner.api.limits.max_batch as usize;
         if all.len() > limit {
-            let failure = Failure::new(Reason::TooLarge, format!("a batch of {} calls, {limit} are allowed", all.len()));
+            let failure = Failure::new(
+                Reason::TooLarge,
+                format!("a batch of {} calls, {limit} are allowed", all.len()),
+            );
             return self.reply(message::failure(None, &failure)).await;
         }
         let mut slots: Vec<Result<(Id<'static>, Call), String>> = Vec::new();
@@ -185,7 +188,10 @@ impl Connection {
         let limit = self.inner.api.limits.max_in_flight;
         if self.inner.in_flight.fetch_add(1, Ordering::SeqCst) >= limit {
             self.inner.in_flight.fetch_sub(1, Ordering::SeqCst);
-            return Err(Failure::new(Reason::Overloaded, format!("{limit} calls are at work on this connection")));
+            return Err(Failure::new(
+                Reason::Overloaded,
+                format!("{limit} calls are at work on this connection"),
+            ));
         }
         let in_flight = InFlight(self.clone());
         let then = Arc::new(Mutex::new(Vec::new()));
@@ -237,7 +243,10 @@ impl Connection {
         if request.method.as_deref() != Some(rpc::CANCEL) {
             return;
         }
-        let Some(cancel) = request.params.and_then(|p| serde_json::from_str::<Cancel<'_>>(p.get()).ok()) else { return };
+        let Some(cancel) = request.params.and_then(|p| serde_json::from_str::<Cancel<'_>>(p.get()).ok())
+        else {
+            return;
+        };
         let key = serde_json::to_string(&cancel.id).unwrap_or_default();
         if let Some(task) = locked(&self.inner.calls).remove(&key) {
             task.abort();
@@ -266,7 +275,8 @@ impl Connection {
         for (_, task) in locked(&self.inner.calls).drain() {
             task.abort();
         }
-        let ended: Vec<AbortHandle> = locked(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
+        let ended: Vec<AbortHandle> =
+            locked(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
         self.inner.api.counters.subscriptions.fetch_sub(ended.len() as u64, Ordering::SeqCst);
         ended.iter().for_each(AbortHandle::abort);
         self.inner.interest.end();

@@ -66,12 +66,16 @@ pub fn openrpc() -> Value {
             })
         })
         .collect();
-    let told: Vec<Value> =
-        notifications(&mut schemas).into_iter().map(|(name, schema)| json!({"name": name, "schema": schema})).collect();
+    let told: Vec<Value> = notifications(&mut schemas)
+        .into_iter()
+        .map(|(name, schema)| json!({"name": name, "schema": schema}))
+        .collect();
     let error = schemas.subschema_for::<ErrorData>();
     let errors: Vec<Value> = Reason::ALL
         .iter()
-        .map(|r| json!({"code": r.code(), "reason": r.as_str(), "retryable": r.retryable(), "hint": r.hint()}))
+        .map(
+            |r| json!({"code": r.code(), "reason": r.as_str(), "retryable": r.retryable(), "hint": r.hint()}),
+        )
         .collect();
     json!({
         "openrpc": OPENRPC,

@@ -115,7 +115,10 @@ impl Method {
 fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> Result<P, Failure> {
     let text = params.map_or("{}", RawValue::get);
     if !text.trim_start().starts_with('{') {
-        return Err(Failure::new(Reason::InvalidParams, format!("{method}: params must be an object, by name")));
+        return Err(Failure::new(
+            Reason::InvalidParams,
+            format!("{method}: params must be an object, by name"),
+        ));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {

@@ -6,9 +6,7 @@ use cairn_engine::SearchKind;
 use cairn_protocol::{
     PROTOCOL_VERSIONS,
     content::{ListDirParams, SpanParams},
-    daemon::{
-        DaemonStats, DaemonStatus, InitializeParams, InitializeResult, ServerCapabilities, ServerInfo,
-    },
+    daemon::{DaemonStats, DaemonStatus, InitializeParams, InitializeResult, ServerCapabilities, ServerInfo},
     error::{Failure, Reason},
     explore::{ExploreStartParams, SessionRef},
     git::{CloneParams, GitStatusParams},
@@ -19,7 +17,8 @@ use cairn_protocol::{
     time::Timestamp,
     tool::{ToolCallParams, ToolInfo},
     trace::{
-        AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams, TraceImportParams, TracePage,
+        AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams, TraceImportParams,
+        TracePage,
     },
 };
 
@@ -72,9 +71,11 @@ fn index() -> Vec<Method> {
         )
         .detached(Right::Admin)
         .scope(Scope::Global),
-        Method::new("index.removeRoot", "Forgets a root and deletes its index.", |cx, p: RootRef| async move {
-            cx.api().engine.remove_root(p).await
-        })
+        Method::new(
+            "index.removeRoot",
+            "Forgets a root and deletes its index.",
+            |cx, p: RootRef| async move { cx.api().engine.remove_root(p).await },
+        )
         .detached(Right::Admin)
         .scope(Scope::Global),
         Method::new(
@@ -107,9 +108,11 @@ fn search() -> Vec<Method> {
         Method::new("search.grep", "Lines by text or regular expression.", |cx, p: GrepParams| async move {
             cx.api().engine.grep(p).await
         }),
-        Method::new("search.symbols", "Definitions by name, or the outline of a file.", |cx, p: SymbolsParams| async move {
-            cx.api().engine.symbols(p).await
-        }),
+        Method::new(
+            "search.symbols",
+            "Definitions by name, or the outline of a file.",
+            |cx, p: SymbolsParams| async move { cx.api().engine.symbols(p).await },
+        ),
     ]
 }
 
@@ -126,9 +129,11 @@ async fn find(cx: Caller, kind: SearchKind, params: SearchParams) -> Result<Sear
 
 fn content() -> Vec<Method> {
     vec![
-        Method::new("content.getSpan", "A bounded range of lines of a file.", |cx, p: SpanParams| async move {
-            cx.api().engine.get_span(p).await
-        }),
+        Method::new(
+            "content.getSpan",
+            "A bounded range of lines of a file.",
+            |cx, p: SpanParams| async move { cx.api().engine.get_span(p).await },
+        ),
         Method::new("fs.listDir", "A bounded listing of a folder.", |cx, p: ListDirParams| async move {
             cx.api().engine.list_dir(p).await
         }),
@@ -160,9 +165,11 @@ fn orchestrate() -> Vec<Method> {
         )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
-        Method::new("orchestrate.explore.status", "Where an explore stands.", |cx, p: SessionRef| async move {
-            cx.api().engine.explore_status(&p.session_id).await
-        }),
+        Method::new(
+            "orchestrate.explore.status",
+            "Where an explore stands.",
+            |cx, p: SessionRef| async move { cx.api().engine.explore_status(&p.session_id).await },
+        ),
         Method::new(
             "orchestrate.explore.abort",
             "Ends an explore; `stopped` is its last event.",
@@ -200,9 +207,11 @@ fn session() -> Vec<Method> {
         Method::new("session.get", "One session.", |cx, p: SessionRef| async move {
             cx.api().engine.session(&p.session_id).await
         }),
-        Method::new("session.resume", "Goes on with an interrupted session.", |cx, p: SessionRef| async move {
-            cx.api().engine.resume_session(&p.session_id).await
-        })
+        Method::new(
+            "session.resume",
+            "Goes on with an interrupted session.",
+            |cx, p: SessionRef| async move { cx.api().engine.resume_session(&p.session_id).await },
+        )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
         Method::new("session.delete", "Deletes a session with its log.", |cx, p: SessionRef| async move {
@@ -219,10 +228,14 @@ fn tool() -> Vec<Method> {
         Method::new("tool.list", "The registered tools.", |cx, _: Empty| async move {
             Ok(Page::<ToolInfo> { data: cx.api().engine.tools(), next_cursor: None })
         }),
-        Method::new("tool.call", "Calls a tool and waits for its result.", |cx, p: ToolCallParams| async move {
-            let client = cx.client_name();
-            cx.api().engine.call_tool(p, client).await
-        })
+        Method::new(
+            "tool.call",
+            "Calls a tool and waits for its result.",
+            |cx, p: ToolCallParams| async move {
+                let client = cx.client_name();
+                cx.api().engine.call_tool(p, client).await
+            },
+        )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
     ]
@@ -230,9 +243,11 @@ fn tool() -> Vec<Method> {
 
 fn trace() -> Vec<Method> {
     vec![
-        Method::new("trace.list", "Traces, newest first; a trace id is a session id.", |cx, p: PageParams| async move {
-            cx.api().engine.sessions(p).await
-        }),
+        Method::new(
+            "trace.list",
+            "Traces, newest first; a trace id is a session id.",
+            |cx, p: PageParams| async move { cx.api().engine.sessions(p).await },
+        ),
         Method::new("trace.get", "A page of records.", |cx, p: TraceGetParams| async move {
             cx.api().engine.session(&p.trace_id).await?;
             let limit = p.limit.unwrap_or(100).clamp(1, cairn_engine::record::PAGE);

@@ -33,7 +33,10 @@ impl Api {
         let mut text = String::new();
         for (name, kind, help, value) in rows {
             // Writing to a string does not fail.
-            let _ok = writeln!(text, "# HELP cairn_{name} {help}\n# TYPE cairn_{name} {kind}\ncairn_{name} {value}");
+            let _ok = writeln!(
+                text,
+                "# HELP cairn_{name} {help}\n# TYPE cairn_{name} {kind}\ncairn_{name} {value}"
+            );
         }
         Ok(text)
     }

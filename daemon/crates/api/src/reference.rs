@@ -68,7 +68,11 @@ fn type_section(out: &mut String, name: &str, schema: &Value) {
         let title = tag.or(inner.clone()).unwrap_or_else(|| shape(variant));
         let _ok = writeln!(out, "* {title} {}", one_line(text(variant, "description")));
         if tag_and_reference(variant) {
-            let _ok = writeln!(out, "  with the fields of {}", shape(&serde_json::json!({"$ref": variant["$ref"]})));
+            let _ok = writeln!(
+                out,
+                "  with the fields of {}",
+                shape(&serde_json::json!({"$ref": variant["$ref"]}))
+            );
         }
         fields(out, variant);
     }
@@ -120,7 +124,11 @@ fn shape(schema: &Value) -> String {
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => {
             let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).filter(|k| *k != "null").collect();
-            if kinds == ["array"] { format!("list of {}", shape(&schema["items"])) } else { kinds.join(" or ") }
+            if kinds == ["array"] {
+                format!("list of {}", shape(&schema["items"]))
+            } else {
+                kinds.join(" or ")
+            }
         }
         _ => "any value".to_owned(),
     }

@@ -8,7 +8,8 @@ use cairn_protocol::{
     id::{SessionId, SubscriptionId},
     rpc,
     session::{
-        After, Empty, LaggedNotification, SubscribeParams, SubscribeResult, SyncedNotification, UnsubscribeParams,
+        After, Empty, LaggedNotification, SubscribeParams, SubscribeResult, SyncedNotification,
+        UnsubscribeParams,
     },
 };
 use tokio::sync::oneshot;
@@ -22,7 +23,8 @@ use crate::{
 pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<SubscribeResult, Failure> {
     let connection = caller.connection.clone();
     let limit = caller.api().limits.max_subscriptions as usize;
-    let full = || Failure::new(Reason::Overloaded, format!("{limit} subscriptions are open on this connection"));
+    let full =
+        || Failure::new(Reason::Overloaded, format!("{limit} subscriptions are open on this connection"));
     if locked(&connection.inner.subscriptions).len() >= limit {
         return Err(full());
     }
@@ -43,7 +45,11 @@ pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<Subscr
     caller.after_answer(move || {
         let _ended = start.send(());
     });
-    Ok(SubscribeResult { subscription_id: id, head_seq: session.head_seq, oldest_seq: session.head_seq.min(1) })
+    Ok(SubscribeResult {
+        subscription_id: id,
+        head_seq: session.head_seq,
+        oldest_seq: session.head_seq.min(1),
+    })
 }
 
 /// Stops following.
@@ -52,7 +58,10 @@ pub async fn unsubscribe(caller: Caller, params: UnsubscribeParams) -> Result<Em
     if end(&caller.connection, &id) {
         return Ok(Empty {});
     }
-    Err(Failure::new(Reason::SubscriptionNotFound, format!("there is no subscription {id} on this connection")))
+    Err(Failure::new(
+        Reason::SubscriptionNotFound,
+        format!("there is no subscription {id} on this connection"),
+    ))
 }
 
 fn end(connection: &Connection, id: &SubscriptionId) -> bool {

@@ -26,7 +26,8 @@ pub async fn clone(
     cancel: CancellationToken,
     progress: impl Fn(&str, f64) + Send + 'static,
 ) -> Result<CloneResult, Failure> {
-    let request = CloneRequest { url: params.remote_url, branch: params.branch, dest, limit: git::CLONE_LIMIT };
+    let request =
+        CloneRequest { url: params.remote_url, branch: params.branch, dest, limit: git::CLONE_LIMIT };
     blocking(move || {
         git::git_clone(&request, &mut |stage, percent| progress(stage, percent), &|| cancel.is_cancelled())
     })
@@ -43,14 +44,16 @@ impl Engine {
         self.need_open()?;
         let dest = destination(&self.inner.workspaces, &params)?;
         let request_id = params.request_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-        let receipt = CloneReceipt { request_id: request_id.clone(), path: dest.to_string_lossy().into_owned() };
+        let receipt =
+            CloneReceipt { request_id: request_id.clone(), path: dest.to_string_lossy().into_owned() };
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
             let news = engine.inner.notices.clone();
             let id = request_id.clone();
             let tell = move |stage: &str, percent: f64| {
                 let (request_id, stage) = (id.clone(), stage.to_owned());
-                let progress = GitProgress { request_id, stage, percent, done: false, result: None, error: None };
+                let progress =
+                    GitProgress { request_id, stage, percent, done: false, result: None, error: None };
                 let _listeners = news.send(Notice::Git(progress));
             };
             let remote = params.remote_url.clone();

@@ -23,7 +23,11 @@ impl Engine {
     ///
     /// # Errors
     /// `session_not_found`, `request_conflict`, `overloaded`.
-    pub async fn command(&self, params: CommandParams, client: Option<String>) -> Result<CommandReceipt, Failure> {
+    pub async fn command(
+        &self,
+        params: CommandParams,
+        client: Option<String>,
+    ) -> Result<CommandReceipt, Failure> {
         self.need_open()?;
         let slot = self.command_slot()?;
         let _one_at_a_time = self.inner.starting.lock().await;
@@ -32,14 +36,16 @@ impl Engine {
         if let Some(key) = &params.request_id
             && let Some(receipt) = self.inner.trace.receipt(&scope, key, &digest).await?
         {
-            let unreadable = |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
+            let unreadable =
+                |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
             return serde_json::from_value(receipt).map_err(unreadable);
         }
         let session = self.inner.trace.session(&params.session_id).await?;
         let cx = self.command_context(&session, client)?;
         let id = params.cmd.id.unwrap_or_else(Uuid::now_v7);
         let receipt = CommandReceipt { session_id: session.session_id, command_id: id, seq: 0 };
-        let mut append = Append::new(cx.session(), cx.opening(id, params.cmd.parent_id, params.cmd.payload.clone()));
+        let mut append =
+            Append::new(cx.session(), cx.opening(id, params.cmd.parent_id, params.cmd.payload.clone()));
         if let Some(key) = &params.request_id {
             append = append.receipt(&scope, key, digest, serde_json::json!(receipt));
         }
@@ -57,7 +63,11 @@ impl Engine {
     ///
     /// # Errors
     /// `session_not_found`, `overloaded`, or those of the log. A failure of the tool is a result with `ok: false`.
-    pub async fn call_tool(&self, params: ToolCallParams, client: Option<String>) -> Result<ToolResult, Failure> {
+    pub async fn call_tool(
+        &self,
+        params: ToolCallParams,
+        client: Option<String>,
+    ) -> Result<ToolResult, Failure> {
         self.need_open()?;
         let _slot = self.command_slot()?;
         let session = self.inner.trace.session(&params.session_id).await?;

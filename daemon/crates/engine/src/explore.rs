@@ -50,7 +50,8 @@ impl Engine {
         if let Some(key) = &params.request_id
             && let Some(receipt) = self.inner.trace.receipt(&scope, key, &digest).await?
         {
-            let unreadable = |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
+            let unreadable =
+                |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
             return serde_json::from_value(receipt).map_err(unreadable);
         }
         let root = self.preflight(&params).await?;
@@ -67,7 +68,8 @@ impl Engine {
         let cx = self.run_context(&session, &run, root, &params, client, Recorded::default());
         let details = params.remote_url.clone().or_else(|| params.root.clone());
         let started = cx.record(None, None, AgentEvt::Started { op: OP.into(), details });
-        let ended = [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
+        let ended =
+            [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
         let stored = serde_json::to_string(&params).unwrap_or_default();
         let mut append =
             Append::new(&session, vec![started]).state(RunState::Running).only_if(&ended).run(&run, stored);
@@ -82,14 +84,16 @@ impl Engine {
     /// Goes on with an interrupted explore. What the log holds is not done again.
     pub(crate) async fn resume_explore(&self, session: &SessionId) -> Result<RunReceipt, Failure> {
         let _one_at_a_time = self.inner.starting.lock().await;
-        let lost = || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
+        let lost =
+            || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
         let (run, params) = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
         let params: ExploreStartParams = serde_json::from_str(&params).map_err(|_| lost())?;
         let root = self.preflight(&params).await?;
         let recorded = Recorded::read(&self.inner.trace, session, 0).await?;
         let cx = self.run_context(session, &run, root, &params, None, recorded);
         let resumed = cx.record(None, None, AgentEvt::Resumed { op: OP.into() });
-        let append = Append::new(session, vec![resumed]).state(RunState::Running).only_if(&[RunState::Interrupted]);
+        let append =
+            Append::new(session, vec![resumed]).state(RunState::Running).only_if(&[RunState::Interrupted]);
         let seq = self.inner.trace.append(append).await?.first;
         self.spawn_explore(cx, params);
         Ok(RunReceipt { session_id: session.clone(), run_id: run, seq })
@@ -207,10 +211,14 @@ impl Engine {
             Some(handle) => Some(handle.run.clone()),
             None => self.inner.trace.latest_run(id).await?.map(|(run, _)| run),
         };
-        let count = |pick: fn(&RunHandle) -> &Arc<AtomicU64>| running.as_ref().map_or(0, |h| pick(h).load(Ordering::Relaxed));
+        let count = |pick: fn(&RunHandle) -> &Arc<AtomicU64>| {
+            running.as_ref().map_or(0, |h| pick(h).load(Ordering::Relaxed))
+        };
         let (ops_done, ops_pending) = (count(|h| &h.done), count(|h| &h.pending));
         let saved = self.inner.trace.artifact(id, SUMMARY).await?;
-        let summary = saved.filter(|_| session.state == RunState::Completed).and_then(|s| serde_json::from_str(&s).ok());
+        let summary = saved
+            .filter(|_| session.state == RunState::Completed)
+            .and_then(|s| serde_json::from_str(&s).ok());
         let (session_id, state, head_seq) = (session.session_id, session.state, session.head_seq);
         Ok(ExploreStatus { session_id, run_id, state, head_seq, ops_done, ops_pending, summary })
     }

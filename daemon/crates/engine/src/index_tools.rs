@@ -24,7 +24,8 @@ pub fn register(
     indexes: &Arc<Indexes>,
     workspaces: &std::path::Path,
 ) -> Result<(), Failure> {
-    let shared = Shared { roots: Arc::clone(roots), indexes: Arc::clone(indexes), workspaces: workspaces.to_owned() };
+    let shared =
+        Shared { roots: Arc::clone(roots), indexes: Arc::clone(indexes), workspaces: workspaces.to_owned() };
     let shared = Arc::new(shared);
     registry.add(Arc::new(AddRoot(Arc::clone(&shared))))?;
     registry.add(Arc::new(Build(Arc::clone(&shared))))?;
@@ -51,8 +52,9 @@ impl Tool for AddRoot {
         let shared = Arc::clone(&self.0);
         let inside = permit.root().map(|root| root.path.clone());
         blocking(move || {
-            let path = std::fs::canonicalize(&params.path)
-                .map_err(|e| Failure::new(Reason::PathNotFound, format!("path '{}': {e}", params.path.escape_default())))?;
+            let path = std::fs::canonicalize(&params.path).map_err(|e| {
+                Failure::new(Reason::PathNotFound, format!("path '{}': {e}", params.path.escape_default()))
+            })?;
             let clones = std::fs::canonicalize(&shared.workspaces).ok();
             let allowed = inside.into_iter().chain(clones).any(|base| path.starts_with(base));
             if !allowed && shared.roots.find(&path.to_string_lossy()).is_err() {
@@ -74,20 +76,34 @@ struct Build(Arc<Shared>);
 impl Tool for Build {
     fn spec(&self) -> ToolSpec {
         let text = "Brings the index of the session's root up to date and waits for it.";
-        ToolSpec { timeout: BUILD_WAIT, ..ToolSpec::reading::<IndexBuild>("index_build", text) }
+        ToolSpec {
+            timeout: BUILD_WAIT + Duration::from_secs(5),
+            ..ToolSpec::reading::<IndexBuild>("index_build", text)
+        }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
-        let _params: IndexBuild = arguments(value)?;
+        let params: IndexBuild = arguments(value)?;
+        let wait =
+            params.timeout_seconds.map_or(BUILD_WAIT, |s| Duration::from_secs(s.into()).min(BUILD_WAIT));
         let id = permit.need_root()?.id.clone();
         let flag = CancelFlag::new();
         let stop = flag.clone();
         let (indexes, cancel) = (Arc::clone(&self.0.indexes), permit.cancel().clone());
+        let late = cancel.clone();
         let watch = tokio::spawn(async move {
-            cancel.cancelled().await;
+            let _late = tokio::time::timeout(wait, cancel.cancelled()).await;
             stop.cancel();
         });
-        let status = blocking(move || indexes.build_and_wait(&id, Until::Everything, &flag)).await;
+        let status = blocking(move || match indexes.build_and_wait(&id, Until::Everything, &flag) {
+            // Time is over but nobody gave up: what there is, is the answer.
+            Err(failure) if failure.reason == Reason::Cancelled && !late.is_cancelled() => {
+                let status = indexes.status(Some(&id))?.into_iter().next();
+                status.ok_or(failure)
+            }
+            outcome => outcome,
+        })
+        .await;
         watch.abort();
         Output::of("index_status", &status?, false)
     }
@@ -100,7 +116,13 @@ impl Tool for Clone {
     fn spec(&self) -> ToolSpec {
         let text = "Clones a repository into the workspaces folder with the user's own git credentials.";
         let spec = ToolSpec::reading::<CloneParams>("git_clone", text);
-        ToolSpec { read_only: false, network: true, paths: &["dest"], timeout: Duration::from_secs(900), ..spec }
+        ToolSpec {
+            read_only: false,
+            network: true,
+            paths: &["dest"],
+            timeout: Duration::from_secs(900),
+            ..spec
+        }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

@@ -6,7 +6,9 @@ use cairn_protocol::{
     content::{DirListing, ListDirParams, Span, SpanParams},
     error::Failure,
     git::{GitStatus, GitStatusParams},
-    search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams},
+    search::{
+        GrepAnswer, GrepParams, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams,
+    },
 };
 use cairn_search::{CancelFlag, Indexes};
 
@@ -57,7 +59,12 @@ impl Engine {
         on_partial: Option<OnPartial>,
     ) -> Result<SearchAnswer, Failure> {
         self.cancellable(move |indexes, flag| {
-            let partial = on_partial.as_deref().map(|f| f as &(dyn Fn(SearchPartial) + Send + Sync));
+            let tell = |partial| {
+                if let Some(tell) = &on_partial {
+                    tell(partial);
+                }
+            };
+            let partial: cairn_search::OnPartial<'_> = &tell;
             match kind {
                 SearchKind::Lexical => indexes.lexical(&params, flag, partial),
                 SearchKind::Semantic => indexes.semantic(&params, flag, partial),

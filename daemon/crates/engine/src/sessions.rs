@@ -24,7 +24,10 @@ impl Engine {
         self.need_open()?;
         let title = params.title.clone().unwrap_or_default();
         if title.chars().count() > MAX_TITLE {
-            return Err(Failure::new(Reason::InvalidParams, format!("title has more than {MAX_TITLE} characters")));
+            return Err(Failure::new(
+                Reason::InvalidParams,
+                format!("title has more than {MAX_TITLE} characters"),
+            ));
         }
         let _one_at_a_time = self.inner.starting.lock().await;
         let mut request = None;
@@ -59,7 +62,10 @@ impl Engine {
     ///
     /// # Errors
     /// `session_not_found`, `not_resumable`.
-    pub async fn resume_session(&self, id: &SessionId) -> Result<cairn_protocol::explore::RunReceipt, Failure> {
+    pub async fn resume_session(
+        &self,
+        id: &SessionId,
+    ) -> Result<cairn_protocol::explore::RunReceipt, Failure> {
         self.need_open()?;
         let session = self.inner.trace.session(id).await?;
         if session.state != RunState::Interrupted {

@@ -60,7 +60,8 @@ impl Harness {
         let entry = self.registry.find(&call.name)?;
         entry.check(&call.arguments)?;
         let audit = self.admit(entry, &call).await?;
-        let permit = Permit::grant(call.session.clone(), call.root.clone(), &call.grants, call.cancel.child_token());
+        let permit =
+            Permit::grant(call.session.clone(), call.root.clone(), &call.grants, call.cancel.child_token());
         let started = Instant::now();
         let outcome = run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output));
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -99,8 +100,11 @@ impl Harness {
             return Ok(id);
         }
         let why = if decision.verdict == Verdict::Ask { " and nobody can be asked" } else { "" };
-        let reason =
-            if decision.rule.starts_with("policy.network") { Reason::NetworkDenied } else { Reason::ToolDenied };
+        let reason = if decision.rule.starts_with("policy.network") {
+            Reason::NetworkDenied
+        } else {
+            Reason::ToolDenied
+        };
         Err(Failure::new(reason, format!("tool {} is not allowed by {}{why}", call.name, decision.rule)))
     }
 }

@@ -29,7 +29,12 @@ pub struct Permit {
 
 impl Permit {
     /// Made by the gate, after policy and audit.
-    pub(crate) fn grant(session: SessionId, root: Option<Root>, grants: &Grants, cancel: CancellationToken) -> Self {
+    pub(crate) fn grant(
+        session: SessionId,
+        root: Option<Root>,
+        grants: &Grants,
+        cancel: CancellationToken,
+    ) -> Self {
         Self { session, root, network: grants.network, paths: grants.paths.clone(), cancel }
     }
 

@@ -74,7 +74,8 @@ pub struct Subject<'a> {
 
 /// Whether `path` is `prefix` or lies beneath it, by whole components.
 pub fn beneath(path: &str, prefix: &str) -> bool {
-    let parts = |p: &str| p.split('/').filter(|c| !c.is_empty() && *c != ".").map(str::to_owned).collect::<Vec<_>>();
+    let parts =
+        |p: &str| p.split('/').filter(|c| !c.is_empty() && *c != ".").map(str::to_owned).collect::<Vec<_>>();
     let (path, prefix) = (parts(path), parts(prefix));
     !path.iter().any(|c| c == "..") && path.starts_with(&prefix)
 }
@@ -113,7 +114,10 @@ impl Rules {
 
     fn fall_back(&self, subject: &Subject<'_>) -> Decision {
         if subject.read_only {
-            return Decision { verdict: Verdict::Allow, rule: "default: read-only inside declared roots".into() };
+            return Decision {
+                verdict: Verdict::Allow,
+                rule: "default: read-only inside declared roots".into(),
+            };
         }
         if subject.network && subject.grants.network {
             return Decision { verdict: Verdict::Allow, rule: "default: network granted to this run".into() };
@@ -128,7 +132,8 @@ fn limits(subject: &Subject<'_>) -> Option<Decision> {
     if grants.ops.as_ref().is_some_and(|ops| !ops.iter().any(|op| op == subject.tool)) {
         return deny("policy.ops of the run");
     }
-    let outside = |paths: &Vec<String>| subject.paths.iter().any(|p| !paths.iter().any(|base| beneath(p, base)));
+    let outside =
+        |paths: &Vec<String>| subject.paths.iter().any(|p| !paths.iter().any(|base| beneath(p, base)));
     if grants.paths.as_ref().is_some_and(outside) {
         return deny("policy.paths of the run");
     }
@@ -173,7 +178,8 @@ mod tests {
 
     fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool, want: (Verdict, &str)) {
         let paths: Vec<String> = if path.is_empty() { vec![] } else { vec![path.into()] };
-        let subject = Subject { tool, paths: &paths, read_only, network: tool == "git_clone", grants, memory: &[] };
+        let subject =
+            Subject { tool, paths: &paths, read_only, network: tool == "git_clone", grants, memory: &[] };
         let got = rules.decide(&subject);
         assert_eq!((got.verdict, got.rule.as_str()), want, "{tool} {path}");
     }
@@ -188,7 +194,8 @@ mod tests {
             default: Verdict::Ask,
         };
         let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
-        let tight = Grants { ops: Some(vec!["fs_list_dir".into()]), paths: Some(vec!["src".into()]), network: false };
+        let tight =
+            Grants { ops: Some(vec!["fs_list_dir".into()]), paths: Some(vec!["src".into()]), network: false };
         use Verdict::{Allow, Ask, Deny};
         for (tool, path, grants, read_only, want) in [
             ("content_get_span", "secrets/key", &free, true, (Deny, "finalDeny: *(secrets)")),

@@ -34,7 +34,8 @@ impl Registry {
         if self.tools.contains_key(spec.name) {
             return Err(bad("is registered twice".into()));
         }
-        let schema = jsonschema::validator_for(&spec.input_schema).map_err(|e| bad(format!("schema: {e}")))?;
+        let schema =
+            jsonschema::validator_for(&spec.input_schema).map_err(|e| bad(format!("schema: {e}")))?;
         self.tools.insert(spec.name, Entry { tool, spec, schema });
         Ok(())
     }

@@ -66,7 +66,10 @@ impl Output {
     /// When the value has no JSON form.
     pub fn of(tag: &'static str, value: &impl serde::Serialize, truncated: bool) -> Result<Self, Failure> {
         let value = serde_json::to_value(value).map_err(|error| {
-            Failure::new(cairn_protocol::error::Reason::Internal, format!("{tag} cannot be written as json: {error}"))
+            Failure::new(
+                cairn_protocol::error::Reason::Internal,
+                format!("{tag} cannot be written as json: {error}"),
+            )
         })?;
         Ok(Self { tag, value, truncated, exit_code: None })
     }
@@ -91,6 +94,7 @@ pub trait Tool: Send + Sync {
 /// # Errors
 /// `invalid_params` where the schema was wider than the type.
 pub fn arguments<P: serde::de::DeserializeOwned>(value: Value) -> Result<P, Failure> {
-    serde_json::from_value(value)
-        .map_err(|error| Failure::new(cairn_protocol::error::Reason::InvalidParams, format!("arguments: {error}")))
+    serde_json::from_value(value).map_err(|error| {
+        Failure::new(cairn_protocol::error::Reason::InvalidParams, format!("arguments: {error}"))
+    })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cairn_harness::Tool;
-use cairn_protocol::session::Empty;
+use cairn_protocol::{explore::LayoutEntry, session::Empty};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -50,7 +50,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Top-level folders with their files and main language.",
         "folders",
         |deps, permit, _: Empty, _| {
+            let entry = |f: cairn_search::Folder| LayoutEntry {
+                path: f.path,
+                files: f.files,
+                role: f.language.unwrap_or_default().to_owned(),
+            };
             let folders = deps.indexes.folders(&permit.need_root()?.id)?;
+            let folders: Vec<LayoutEntry> = folders.into_iter().map(entry).collect();
             Ok((serde_json::json!({"folders": folders}), false))
         },
     );

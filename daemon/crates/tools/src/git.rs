@@ -45,7 +45,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "The latest commits of the root's repository with the paths they changed.",
         "git_log",
         |_, permit, params: GitLogParams, _| {
-            let commits = cairn_workspace::git::git_log(permit.need_root()?, params.limit.clamp(1, 1000) as usize)?;
+            let commits =
+                cairn_workspace::git::git_log(permit.need_root()?, params.limit.clamp(1, 1000) as usize)?;
             Ok((serde_json::json!({"commits": commits}), false))
         },
     );

@@ -73,7 +73,12 @@ where
 }
 
 /// The place a path argument names: relative paths lie in the session's root.
-pub fn place(deps: &Deps, permit: &Permit, path: &str, root: Option<&str>) -> Result<(Root, String), Failure> {
+pub fn place(
+    deps: &Deps,
+    permit: &Permit,
+    path: &str,
+    root: Option<&str>,
+) -> Result<(Root, String), Failure> {
     let base = root.map(str::to_owned).or_else(|| permit.root().map(|r| r.id.to_string()));
     let (root, rel) = deps.roots.resolve(path, base.as_deref())?;
     permit.need_path(&rel)?;

@@ -45,7 +45,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "search_answer",
         |deps, permit, mut params: SearchParams, flag| {
             scope(permit, &mut params.filters)?;
-            Ok((deps.indexes.lexical(&params, flag, None)?, false))
+            Ok((deps.indexes.lexical(&params, flag, &|_| ())?, false))
         },
     );
     let semantic = reading(
@@ -55,7 +55,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "search_answer",
         |deps, permit, mut params: SearchParams, flag| {
             scope(permit, &mut params.filters)?;
-            Ok((deps.indexes.semantic(&params, flag, None)?, false))
+            Ok((deps.indexes.semantic(&params, flag, &|_| ())?, false))
         },
     );
     let hybrid = reading(
@@ -65,7 +65,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "search_answer",
         |deps, permit, mut params: SearchParams, flag| {
             scope(permit, &mut params.filters)?;
-            Ok((deps.indexes.hybrid(&params, flag, None)?, false))
+            Ok((deps.indexes.hybrid(&params, flag, &|_| ())?, false))
         },
     );
     let symbols = reading(

@@ -39,7 +39,10 @@ impl Guard {
         if self.allowed_origins.iter().any(|o| o.eq_ignore_ascii_case(origin)) {
             return Ok(());
         }
-        Err(Failure::new(Reason::OriginDenied, format!("origin '{}' is not allowed", origin.escape_default())))
+        Err(Failure::new(
+            Reason::OriginDenied,
+            format!("origin '{}' is not allowed", origin.escape_default()),
+        ))
     }
 
     fn host_allowed(&self, host: &str) -> bool {
@@ -47,7 +50,8 @@ impl Guard {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => host.split(':').next().unwrap_or_default(),
         };
-        let loopback = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let loopback =
+            name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
         loopback || self.allowed_hosts.iter().any(|h| h.eq_ignore_ascii_case(name))
     }
 
@@ -73,9 +77,10 @@ impl Guard {
             let what = if given.is_empty() { "no token was sent" } else { "the token is wrong" };
             return Err(Failure::new(Reason::Unauthorized, what));
         }
-        let chosen = offered.iter().find(|p| **p == SUBPROTOCOL).or_else(|| {
-            offered.iter().find(|p| bearer.is_none() && p.starts_with(BEARER_SUBPROTOCOL))
-        });
+        let chosen = offered
+            .iter()
+            .find(|p| **p == SUBPROTOCOL)
+            .or_else(|| offered.iter().find(|p| bearer.is_none() && p.starts_with(BEARER_SUBPROTOCOL)));
         Ok(chosen.map(|p| (*p).to_owned()))
     }
 }
@@ -137,7 +142,10 @@ mod tests {
         assert_eq!(check(&[("authorization", "Bearer secrets")]), Err(Reason::Unauthorized));
         assert_eq!(check(&[("authorization", "Bearer ")]), Err(Reason::Unauthorized));
         assert_eq!(check(&[("sec-websocket-protocol", "bearer.secret")]), Ok(Some("bearer.secret".into())));
-        assert_eq!(check(&[("sec-websocket-protocol", "cairn.v1, bearer.secret")]), Ok(Some("cairn.v1".into())));
+        assert_eq!(
+            check(&[("sec-websocket-protocol", "cairn.v1, bearer.secret")]),
+            Ok(Some("cairn.v1".into()))
+        );
         assert_eq!(check(&[("sec-websocket-protocol", "bearer.wrong")]), Err(Reason::Unauthorized));
     }
 }

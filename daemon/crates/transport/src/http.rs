@@ -86,7 +86,8 @@ pub async fn serve(
 
 fn refusal(failure: &Failure) -> Response {
     let body = serde_json::json!({"error": failure.message, "data": failure.data()}).to_string();
-    let mut response = (status_of(failure), [(header::CONTENT_TYPE, "application/json")], body).into_response();
+    let mut response =
+        (status_of(failure), [(header::CONTENT_TYPE, "application/json")], body).into_response();
     if status_of(failure) == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }
@@ -120,7 +121,9 @@ async fn ready(State(shared): State<Shared>) -> Response {
 }
 
 async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Err(failure) = shared.guard.check_source(&headers).and_then(|()| shared.guard.check_token(&headers)) {
+    if let Err(failure) =
+        shared.guard.check_source(&headers).and_then(|()| shared.guard.check_token(&headers))
+    {
         return refusal(&failure);
     }
     match shared.api.metrics().await {

@@ -38,14 +38,12 @@ pub fn count_languages(root: &Root, exclude: &[String]) -> BTreeMap<String, u64>
             Box::new(|entry| {
                 let Ok(entry) = entry else { return WalkState::Continue };
                 let small = || entry.metadata().is_ok_and(|m| m.len() <= MAX_COUNTED_BYTES);
-                if entry.file_type().is_some_and(|t| t.is_file()) && small() {
-                    if let Some((language, lines)) = count(entry.path(), &config) {
-                        *counts
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .entry(language)
-                            .or_default() += lines;
-                    }
+                if entry.file_type().is_some_and(|t| t.is_file())
+                    && small()
+                    && let Some((language, lines)) = count(entry.path(), &config)
+                {
+                    *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(language).or_default() +=
+                        lines;
                 }
                 WalkState::Continue
             })

@@ -13,10 +13,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     id::RootId,
 };
-use cap_std::{
-    ambient_authority,
-    fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _},
-};
+use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -249,8 +246,6 @@ fn open_folder(path: &Path) -> io::Result<(Arc<Dir>, Identity)> {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
     let meta = file.metadata()?;
-    // The authority is the declaration of the root; all else goes through this handle.
-    let _ = ambient_authority();
     Ok((Arc::new(Dir::from_std_file(file)), (meta.dev(), meta.ino())))
 }
 

@@ -109,11 +109,24 @@ fn add_users(
     Ok(())
 }
 
-/// Weight of one reference to a name: rarer and less ambiguous is more.
+/// Weight of one reference to a name: rarer, less ambiguous and more telling is more.
 fn weight(name: &Name, files: usize) -> f64 {
     let rarity = ((1 + files) as f64 / (1 + name.users.len()) as f64).ln().max(0.05);
-    let long = (name.text.len().min(16) as f64 / 16.0).sqrt();
-    rarity * long / (name.homes.len() * name.homes.len()) as f64
+    rarity * telling(&name.text) / (name.homes.len() * name.homes.len()) as f64
+}
+
+/// How sure it is that a mention of a name means its definition: `push` or `clone` may be anybody's, `append_record`
+/// or `RecordLog` hardly.
+fn telling(name: &str) -> f64 {
+    let bytes = name.trim_matches('_').as_bytes();
+    let humps = bytes.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
+    let joints = bytes.iter().filter(|b| **b == b'_').count();
+    let long = (bytes.len().min(16) as f64 / 16.0).sqrt();
+    match (humps + joints, bytes.first().is_some_and(u8::is_ascii_uppercase)) {
+        (0, false) => 0.06 * long,
+        (0, true) => 0.4 * long,
+        _ => long,
+    }
 }
 
 fn page_rank(files: usize, names: &FxHashMap<u32, Name>, aside: &[bool]) -> Vec<f64> {
@@ -169,5 +182,20 @@ fn describe(names: &FxHashMap<u32, Name>, chosen: &FxHashMap<u32, usize>, told: 
         names.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         file.referring_files = users.len() as u32;
         file.symbols = names.into_iter().take(NAMES).map(|(_, n)| n.to_owned()).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compound_names_tell_more() {
+        let names = ["RecordLog", "append_record", "Record", "clone", "push"];
+        let weights: Vec<f64> = names.iter().map(|n| telling(n)).collect();
+        assert!(
+            weights[0] > weights[2] && weights[1] > weights[2] && weights[2] > 3.0 * weights[3],
+            "{weights:?}"
+        );
     }
 }

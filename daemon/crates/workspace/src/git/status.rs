@@ -12,7 +12,10 @@ use cairn_protocol::{
 use git2::{Repository, Status, StatusOptions};
 
 use super::{git_failed, open, without_credentials};
-use crate::root::{Root, shown};
+use crate::{
+    guard::{IGNORE_FILES, rules_are_readable},
+    root::{Root, shown},
+};
 
 /// Most changes of one status.
 pub const MAX_CHANGES: usize = 1_000;
@@ -36,6 +39,10 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
             Ok(Some(repo)) => {
                 let facts = facts(&repo);
                 let _ = tx.send(Ok(GitStatus { truncated: true, ..facts.clone() }));
+                // The likeliest trap is seen at once; one further down costs the time limit.
+                if !rules_are_readable(&found.top, &IGNORE_FILES) {
+                    return;
+                }
                 let closed = |path: &str| blocked.iter().any(|b| found.top.join(path).starts_with(b));
                 changes(&repo, &closed).map(|(changes, truncated)| GitStatus { changes, truncated, ..facts })
             }

@@ -121,6 +121,10 @@ impl Tree {
         }
     }
 
+    pub(super) fn root_exists(&self) -> bool {
+        self.root.path.is_dir()
+    }
+
     pub(super) fn is_watched(&self, rel: &str) -> bool {
         self.watched.contains(rel)
     }

@@ -30,6 +30,8 @@ pub(super) struct Worker {
     reload: bool,
     /// Events were lost; to be made good once `next_loss` is reached.
     lost: bool,
+    /// The root's folder was not there when it was last looked at; that was told.
+    gone: bool,
     next_loss: Instant,
     next_sweep: Instant,
 }
@@ -83,7 +85,17 @@ impl Worker {
     pub(super) fn new(tree: Tree, inbox: Arc<Inbox>, tx: Sender<Change>) -> Self {
         let now = Instant::now();
         let pending = Pending { paths: BTreeSet::new(), rescan: false, first: now, last: now, refused: None };
-        Self { tree, inbox, tx, pending, reload: false, lost: false, next_loss: now, next_sweep: now + SWEEP }
+        Self {
+            tree,
+            inbox,
+            tx,
+            pending,
+            reload: false,
+            lost: false,
+            gone: false,
+            next_loss: now,
+            next_sweep: now + SWEEP,
+        }
     }
 
     /// Works until the inbox is stopped or nobody listens.
@@ -106,10 +118,7 @@ impl Worker {
             self.take_in(batch);
             let now = Instant::now();
             if self.lost && now >= self.next_loss {
-                self.lost = false;
-                self.tree.restart();
-                self.next_loss = Instant::now() + BETWEEN_LOSSES;
-                self.pending.rescan(now);
+                self.make_good(now);
             }
             if now >= self.next_sweep {
                 self.next_sweep = now + SWEEP;
@@ -126,6 +135,19 @@ impl Worker {
                 return;
             }
         }
+    }
+
+    /// Watches everything anew and tells of it. A root that is gone is told once, and again when it is back.
+    fn make_good(&mut self, now: Instant) {
+        // Asked first: a root that comes back while its watches are set is looked at once more.
+        let gone = !self.tree.root_exists();
+        self.tree.restart();
+        self.next_loss = Instant::now() + BETWEEN_LOSSES;
+        if !gone || !self.gone {
+            self.pending.rescan(now);
+        }
+        self.lost = gone;
+        self.gone = gone;
     }
 
     /// Sends what is pending; false when nobody listens any more.
@@ -193,7 +215,7 @@ impl Worker {
             }
             Ok(_) => self.look_at(path, rel, now),
             // The watch of the root itself: its folder is gone.
-            Err(_) if rel.is_empty() => self.pending.rescan(now),
+            Err(_) if rel.is_empty() => self.lost = true,
             Err(_) => self.report_gone(rel, now),
         }
     }

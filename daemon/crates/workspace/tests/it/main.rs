@@ -1,5 +1,7 @@
 //! The workspace crate on real files.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic where it stands")]
+
 mod gits;
 mod paths;
 mod spans;
@@ -22,4 +24,9 @@ fn put(dir: &Path, rel: &str, text: &str) {
     let path = dir.join(rel);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
+}
+
+/// Makes a named pipe.
+fn pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, os::unix::ffi::OsStrExt as _, sync::Mutex};
 
 use cairn_workspace::{Ignore, Root, Roots, WalkOptions, count_languages, list_dir, walk};
 
-use crate::{put, root};
+use crate::{pipe, put, root};
 
 fn files(root: &Root, opts: &WalkOptions) -> BTreeSet<String> {
     let found = Mutex::new(BTreeSet::new());
@@ -109,9 +109,7 @@ fn blocked_parts_bad_names_and_traps_are_passed_over() {
     }
     std::fs::write(base.join(std::ffi::OsStr::from_bytes(b"bad\xff.rs")), "").unwrap();
     std::os::unix::fs::symlink("/dev/zero", base.join("trap/.gitignore")).unwrap();
-    let pipe = base.join("pipe/.ignore");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
-        .unwrap();
+    pipe(&base.join("pipe/.ignore"));
     let root = Roots::new(vec![base.join("closed")]).declare(&base).unwrap();
     let found = Mutex::new(vec![]);
     let report = walk(&root, &WalkOptions::default(), &|w| found.lock().unwrap().push(w.rel));

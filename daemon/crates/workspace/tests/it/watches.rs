@@ -121,5 +121,21 @@ fn a_full_channel_loses_nothing_and_drop_ends_at_once() {
     drop(watch);
     assert!(start.elapsed() < Duration::from_secs(1));
     assert!(rx.try_iter().count() <= 1);
-    assert!(matches!(rx.recv(), Err(_)), "the sender is gone with the watch");
+    assert!(rx.recv().is_err(), "the sender is gone with the watch");
+}
+
+#[test]
+fn a_root_that_comes_back_is_watched_again() {
+    let (dir, _) = root();
+    let at = dir.path().join("r");
+    put(&at, "a", "1");
+    let root = cairn_workspace::Roots::new(vec![]).declare(&at).unwrap();
+    let (tx, rx) = bounded(4);
+    let _watch = Watch::start(&root, &WalkOptions::default(), tx).unwrap();
+    std::fs::rename(&at, dir.path().join("away")).unwrap();
+    gather(&rx, |_, rescan| rescan);
+    put(&at, "a", "2");
+    gather(&rx, |_, rescan| rescan);
+    put(&at, "b", "3");
+    named(&rx, "b");
 }

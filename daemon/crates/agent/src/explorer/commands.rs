@@ -1,0 +1,209 @@
+//! How to build, test and run: what manifests say, what CI does.
+
+use cairn_protocol::explore::{Entrypoint, ProjectCommands};
+
+use super::{facts::Facts, manifests::Manifest, paths};
+
+/// Commands of each kind at most.
+const MAX: usize = 6;
+
+/// Tools whose lines in a workflow tell how the project is built and tested.
+const TOOLS: &[&str] = &[
+    "cargo",
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "pytest",
+    "tox",
+    "nox",
+    "python",
+    "uv",
+    "poetry",
+    "hatch",
+    "go",
+    "make",
+    "cmake",
+    "ctest",
+    "meson",
+    "ninja",
+    "mvn",
+    "./mvnw",
+    "gradle",
+    "./gradlew",
+    "bundle",
+    "rake",
+    "composer",
+    "swift",
+    "dotnet",
+    "mix",
+    "bazel",
+    "just",
+];
+
+/// Commands of a project.
+pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -> ProjectCommands {
+    let mut commands = ProjectCommands::default();
+    for manifest in manifests.iter().filter(|m| !paths::secondary(&m.path)) {
+        let fill = |list: &[String]| -> Vec<String> { list.iter().map(|c| localised(facts, c)).collect() };
+        add(&mut commands.build, fill(&manifest.build));
+        add(&mut commands.test, fill(&manifest.test));
+        add(&mut commands.run, fill(&manifest.run));
+    }
+    for line in workflows(facts).into_iter().flat_map(|(_, lines)| lines) {
+        if tests(&line) {
+            add(&mut commands.test, vec![line]);
+        } else if builds(&line) {
+            add(&mut commands.build, vec![line]);
+        }
+    }
+    if manifests.iter().any(|m| m.kind == "python") && commands.test.is_empty() {
+        add(&mut commands.test, python_tests(facts));
+    }
+    runs(&mut commands, manifests, entrypoints);
+    commands
+}
+
+fn add(to: &mut Vec<String>, new: Vec<String>) {
+    for command in new {
+        if to.len() < MAX && !to.contains(&command) {
+            to.push(command);
+        }
+    }
+}
+
+fn python_tests(facts: &Facts) -> Vec<String> {
+    let tests = facts.listed.keys().any(|p| ["tests", "test"].contains(&p.as_str()));
+    if facts.exists("tox.ini") {
+        vec!["tox".into()]
+    } else if facts.exists("noxfile.py") {
+        vec!["nox".into()]
+    } else if tests {
+        vec!["python -m pytest".into()]
+    } else {
+        vec![]
+    }
+}
+
+/// Runs that follow from entrypoints where no manifest says one.
+fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[Entrypoint]) {
+    let cargo = manifests.iter().any(|m| m.kind == "cargo");
+    for entry in entrypoints.iter().filter(|e| ["manifest", "main"].contains(&e.kind.as_str())) {
+        let dir = paths::folder(&entry.path);
+        if entry.path.ends_with(".go") {
+            add(
+                &mut commands.run,
+                vec![if dir.is_empty() { "go run .".into() } else { format!("go run ./{dir}") }],
+            );
+        } else if cargo && entry.path.ends_with("src/main.rs") && commands.run.is_empty() {
+            let package = entry.reason.strip_prefix("binary of package ").and_then(|r| r.split(' ').next());
+            let single = dir == "src";
+            let line = match package {
+                Some(package) if !single => format!("cargo run -p {package}"),
+                _ => "cargo run".into(),
+            };
+            add(&mut commands.run, vec![line]);
+        } else if entry.path.ends_with("/__main__.py") {
+            let module = dir.trim_start_matches("src/").replace('/', ".");
+            add(&mut commands.run, vec![format!("python -m {module}")]);
+        } else if entry.path == "manage.py" {
+            add(&mut commands.run, vec!["python manage.py runserver".into()]);
+        }
+    }
+}
+
+/// The command with the tool that the root's lock and wrapper files call for.
+fn localised(facts: &Facts, command: &str) -> String {
+    let has = |name: &str| facts.exists(name);
+    if let Some(rest) = command.strip_prefix("npm ") {
+        let manager =
+            [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
+        let manager = manager.iter().find(|(lock, _)| has(lock)).map_or("npm", |(_, m)| m);
+        return format!("{manager} {rest}");
+    }
+    if let Some(rest) = command.strip_prefix("mvn ")
+        && has("mvnw")
+    {
+        return format!("./mvnw {rest}");
+    }
+    if let Some(rest) = command.strip_prefix("./gradlew ")
+        && !has("gradlew")
+    {
+        return format!("gradle {rest}");
+    }
+    command.to_owned()
+}
+
+/// Lines of CI workflows that call a known tool.
+pub fn workflows(facts: &Facts) -> Vec<(String, Vec<String>)> {
+    let of = |(path, text): (&String, &String)| {
+        let lines = run_lines(text);
+        (path.starts_with(".github/workflows/") && !lines.is_empty()).then(|| (path.clone(), lines))
+    };
+    facts.texts.iter().filter_map(of).collect()
+}
+
+/// The commands under `run:`, one a line, as far as they are plain.
+fn run_lines(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut block: Option<usize> = None;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let trimmed = line.trim();
+        if let Some(depth) = block {
+            if trimmed.is_empty() || indent > depth {
+                note(trimmed, &mut found);
+                continue;
+            }
+            block = None;
+        }
+        let key = trimmed.trim_start_matches("- ");
+        if let Some(rest) = key.strip_prefix("run:") {
+            let rest = rest.trim();
+            if rest.starts_with(['|', '>']) {
+                block = Some(indent)
+            } else {
+                note(rest.trim_matches(['"', '\'']), &mut found)
+            }
+        }
+    }
+    found.truncate(MAX);
+    found
+}
+
+fn note(line: &str, found: &mut Vec<String>) {
+    let first = line.split_whitespace().next().unwrap_or("");
+    let plain = TOOLS.contains(&first) && line.len() <= 100 && !line.contains("${{") && !line.ends_with('\\');
+    let install = line.contains(" install") && !line.contains("install &&") || line.contains("--version");
+    if plain && !install && !found.iter().any(|f| f == line) {
+        found.push(line.to_owned());
+    }
+}
+
+fn tests(line: &str) -> bool {
+    line.split_whitespace().any(|w| w.contains("test") || ["check", "tox", "nox", "verify"].contains(&w))
+        && !line.starts_with("cargo check")
+}
+
+fn builds(line: &str) -> bool {
+    line.split_whitespace().any(|w| ["build", "compile", "package", "all"].contains(&w))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workflow_lines() {
+        let text = "jobs:\n  a:\n    steps:\n    - run: cargo test --all\n    - name: x\n      run: |\n        cargo build\n        echo hi\n        npm ci ${{ matrix.x }}\n    - run: \"make check\"\n";
+        assert_eq!(run_lines(text), ["cargo test --all", "cargo build", "make check"]);
+    }
+
+    #[test]
+    fn lock_files_choose_the_tool() {
+        let mut facts = Facts::new("x".into());
+        facts.files.insert("pnpm-lock.yaml".into());
+        assert_eq!(localised(&facts, "npm test"), "pnpm test");
+        assert_eq!(localised(&facts, "./gradlew build"), "gradle build");
+    }
+}

@@ -1,0 +1,151 @@
+//! What the project says it is, what it is called, and what its folders are for.
+
+use cairn_protocol::explore::{GitFacts, LayoutEntry};
+
+use super::{facts::Facts, manifests::Manifest, paths};
+
+/// Longest description in characters.
+const MAX_DESCRIPTION: usize = 400;
+/// Files of recent activity at most.
+const MAX_ACTIVE: usize = 10;
+/// Folders of a layout at most.
+const MAX_FOLDERS: usize = 30;
+
+/// Name of the repository: of its remote, else of its folder.
+pub fn name(facts: &Facts) -> String {
+    let remote = facts.git.as_ref().and_then(|g| g.remote.as_deref());
+    let last = remote.and_then(|url| url.trim_end_matches('/').rsplit(['/', ':']).next());
+    let name = last.map(|n| n.trim_end_matches(".git")).filter(|n| !n.is_empty());
+    name.map_or_else(|| facts.folder.clone(), str::to_owned)
+}
+
+/// The outermost manifest's description, else the first paragraph of the readme.
+pub fn description(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
+    let outer = manifests.iter().filter(|m| paths::depth(&m.path) == 0).find_map(|m| m.description.clone());
+    let readme = readmes(facts).into_iter().find_map(|path| first_paragraph(facts.text(path)?));
+    let text = outer.filter(|d| d.len() > 3).or(readme)?;
+    let mut short: String = text.chars().take(MAX_DESCRIPTION).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    Some(short)
+}
+
+/// Readmes at the top, Markdown first.
+pub fn readmes(facts: &Facts) -> Vec<&str> {
+    let is = |path: &&str| paths::depth(path) == 0 && path.to_ascii_lowercase().starts_with("readme");
+    let mut all: Vec<&str> = facts.texts.keys().map(String::as_str).filter(is).collect();
+    all.sort_by_key(|path| (!path.to_ascii_lowercase().ends_with(".md"), path.len(), *path));
+    all
+}
+
+/// The first paragraph of prose: no headings, badges, pictures, tables or markup.
+fn first_paragraph(text: &str) -> Option<String> {
+    let mut fenced = false;
+    let mut paragraph: Vec<&str> = Vec::new();
+    for line in text.lines().chain([""]) {
+        let line = line.trim();
+        if line.starts_with("```") {
+            fenced = !fenced;
+        }
+        let underline = line.len() > 2 && line.chars().all(|c| "=-~^*#".contains(c));
+        if underline {
+            // What stood above it was a heading.
+            paragraph.clear();
+            continue;
+        }
+        let prose = !fenced
+            && !line.is_empty()
+            && !line.starts_with(['#', '<', '!', '|', '`', '.', '[', ':', '>'])
+            && !line.starts_with("---");
+        if prose {
+            paragraph.push(line);
+        } else if paragraph.join(" ").split_whitespace().count() >= 4 {
+            break;
+        } else {
+            paragraph.clear();
+        }
+    }
+    let text = paragraph.join(" ");
+    (!text.is_empty()).then_some(text)
+}
+
+/// Top-level folders, by size, with what they are for.
+pub fn layout(facts: &Facts) -> Vec<LayoutEntry> {
+    let mut all: Vec<LayoutEntry> = facts
+        .folders
+        .iter()
+        .map(|entry| {
+            let role = match role(&entry.path) {
+                Some(role) if entry.role.is_empty() => role.to_owned(),
+                Some(role) => format!("{role} ({})", entry.role),
+                None => entry.role.clone(),
+            };
+            LayoutEntry { role, ..entry.clone() }
+        })
+        .collect();
+    all.sort_by(|a, b| b.files.cmp(&a.files).then(a.path.cmp(&b.path)));
+    all.truncate(MAX_FOLDERS);
+    all
+}
+
+/// What a folder of this name is for, by custom.
+fn role(folder: &str) -> Option<&'static str> {
+    Some(match folder.to_ascii_lowercase().as_str() {
+        "test" | "tests" | "spec" | "__tests__" | "e2e" | "testing" => "tests",
+        "doc" | "docs" | "documentation" => "documentation",
+        "example" | "examples" | "samples" | "demo" => "examples",
+        "bench" | "benches" | "benchmark" | "benchmarks" => "benchmarks",
+        "script" | "scripts" | "tools" | "hack" | "dev" => "developer scripts",
+        "vendor" | "third_party" | "deps" | "external" => "vendored code",
+        "cmd" | "bin" | "exe" | "apps" => "programs",
+        "src" | "lib" | "crates" | "packages" | "pkg" | "internal" | "source" | "libs" | "modules" => {
+            "sources"
+        }
+        "include" => "public headers",
+        "ci" | ".github" | ".circleci" => "CI",
+        "migrations" | "db" => "database",
+        "web" | "ui" | "frontend" | "client" | "www" => "user interface",
+        "server" | "backend" | "api" => "server",
+        "deploy" | "docker" | "k8s" | "charts" | "helm" | "infra" | "terraform" => "deployment",
+        _ => return None,
+    })
+}
+
+/// Git facts, for a repository.
+pub fn git(facts: &Facts) -> Option<GitFacts> {
+    let status = facts.git.as_ref().filter(|g| g.is_repository)?;
+    let mut counts: std::collections::BTreeMap<&str, u32> = std::collections::BTreeMap::new();
+    for path in facts.commits.iter().filter(|c| c.paths.len() <= 50).flat_map(|c| &c.paths) {
+        *counts.entry(path).or_default() += 1;
+    }
+    let mut active: Vec<(&str, u32)> = counts.into_iter().filter(|(_, n)| *n > 1).collect();
+    active.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    Some(GitFacts {
+        branch: status.branch.clone(),
+        head: status.head.clone(),
+        changed_files: status.changes.len() as u64,
+        active_files: active.into_iter().take(MAX_ACTIVE).map(|(path, _)| path.to_owned()).collect(),
+        recent: facts.commits.iter().take(5).map(|c| c.subject.clone()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_found_among_markup() {
+        for (text, want) in [
+            (
+                "# X\n\n[![b](u)](v)\n\nA fast tool for things.\nIt does.\n\nMore.",
+                Some("A fast tool for things. It does."),
+            ),
+            ("Title\n=====\n\nSome words that are prose here.\n", Some("Some words that are prose here.")),
+            ("<p>x</p>\n\n```\ncode and more code here\n```\n", None),
+            ("", None),
+        ] {
+            assert_eq!(first_paragraph(text).as_deref(), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Where execution begins, with the reason for each.
+
+use std::collections::BTreeMap;
+
+use cairn_protocol::explore::Entrypoint;
+
+use super::{
+    commands,
+    facts::Facts,
+    manifests::{Manifest, Start},
+    paths,
+    planner::PROBES,
+};
+
+/// Entrypoints of a summary at most.
+const MAX: usize = 25;
+/// Of one kind at most, so that fifty scripts do not hide one server.
+const MAX_OF_KIND: usize = 12;
+
+/// Kinds, the strongest claim first.
+const KINDS: &[&str] = &["manifest", "main", "server", "container", "library", "script", "ci"];
+
+/// Entrypoints in order of importance.
+pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
+    let mut found: BTreeMap<String, Entrypoint> = BTreeMap::new();
+    for manifest in manifests {
+        for start in &manifest.starts {
+            if let Some(path) = resolve(facts, start) {
+                offer(
+                    &mut found,
+                    Entrypoint { path, line: None, kind: start.kind.into(), reason: start.reason.clone() },
+                );
+            }
+        }
+    }
+    for hit in &facts.hits {
+        let probe = &PROBES[hit.probe];
+        if paths::file_name(&hit.path) == "build.rs" {
+            continue;
+        }
+        let reason = format!("{}: {}", probe.reason, shortened(hit.text.trim()));
+        offer(
+            &mut found,
+            Entrypoint { path: hit.path.clone(), line: Some(hit.line), kind: probe.kind.into(), reason },
+        );
+    }
+    for (path, commands) in commands::workflows(facts) {
+        let reason = format!("CI runs {}", commands.join(", "));
+        offer(&mut found, Entrypoint { path, line: None, kind: "ci".into(), reason });
+    }
+    sorted(facts, found.into_values().collect())
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(80).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// The file a start means.
+pub fn resolve(facts: &Facts, start: &Start) -> Option<String> {
+    start.candidates.iter().find(|path| facts.exists(path)).cloned()
+}
+
+/// One entry a file: the stronger kind leads, the line of a weaker one is kept.
+fn offer(found: &mut BTreeMap<String, Entrypoint>, new: Entrypoint) {
+    let Some(old) = found.get_mut(&new.path) else {
+        found.insert(new.path.clone(), new);
+        return;
+    };
+    let line = old.line.or(new.line);
+    // A main function behind a "library" or a default guess is the better claim.
+    if rank(&new.kind) < rank(&old.kind) {
+        *old = Entrypoint { line: new.line.or(line), ..new };
+    } else {
+        old.line = line;
+    }
+}
+
+fn rank(kind: &str) -> usize {
+    KINDS.iter().position(|k| *k == kind).unwrap_or(KINDS.len())
+}
+
+fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
+    let central = |path: &str| facts.ranking.iter().position(|t| t.path == path).unwrap_or(usize::MAX);
+    // A program that lives among tests or examples is one only where there is nothing else.
+    let primary = all.iter().any(|e| !paths::secondary(&e.path) && e.kind != "ci");
+    if primary {
+        all.retain(|e| !paths::secondary(&e.path) || e.kind == "ci");
+    }
+    all.sort_by_cached_key(|e| {
+        (paths::secondary(&e.path), rank(&e.kind), paths::depth(&e.path), central(&e.path), e.path.clone())
+    });
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    all.retain(|e| {
+        let seen = count.entry(e.kind.clone()).or_default();
+        *seen += 1;
+        *seen <= MAX_OF_KIND
+    });
+    all.truncate(MAX);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explorer::facts::Hit;
+
+    #[test]
+    fn manifests_lead_and_tests_do_not_count() {
+        let mut facts = Facts::new("x".into());
+        let hit =
+            |probe, path: &str, line| Hit { probe, path: path.into(), line, text: "fn main() {".into() };
+        facts.hits = vec![
+            hit(0, "src/main.rs", 3),
+            hit(0, "examples/a.rs", 1),
+            hit(0, "tools/gen.rs", 9),
+            hit(0, "build.rs", 1),
+        ];
+        facts
+            .texts
+            .insert("Cargo.toml".into(), "[package]\nname='x'\n[[bin]]\nname='x'\npath='src/main.rs'".into());
+        facts.files.insert("src/main.rs".into());
+        let found = find(&facts, &crate::explorer::manifests::read_all(&facts));
+        let got: Vec<_> = found.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
+        assert_eq!(got, [("src/main.rs", "manifest", Some(3)), ("tools/gen.rs", "main", Some(9))]);
+    }
+
+    #[test]
+    fn examples_count_where_there_is_nothing_else() {
+        let mut facts = Facts::new("x".into());
+        facts.hits =
+            vec![Hit { probe: 0, path: "examples/a.rs".into(), line: 1, text: "fn main() {}".into() }];
+        assert_eq!(find(&facts, &[]).len(), 1);
+    }
+}

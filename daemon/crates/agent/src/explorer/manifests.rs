@@ -1,0 +1,168 @@
+//! What manifests say: names, descriptions, where execution begins, how to build, test and run.
+
+mod cargo;
+mod compiled;
+mod jvm;
+mod node;
+mod other;
+mod python;
+
+use cairn_protocol::explore::Project;
+
+use super::{facts::Facts, paths};
+
+/// Names of manifests, for a look-up over the whole index.
+pub const GLOBS: &[&str] = &[
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "manage.py",
+    "__main__.py",
+    "go.mod",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "CMakeLists.txt",
+    "Makefile",
+    "GNUmakefile",
+    "makefile",
+    "meson.build",
+    "configure.ac",
+    "Gemfile",
+    "*.gemspec",
+    "composer.json",
+    "Package.swift",
+    "*.csproj",
+    "Dockerfile",
+    "mix.exs",
+    "deno.json",
+    "tox.ini",
+    "noxfile.py",
+    "main.rs",
+    "lib.rs",
+    "build.rs",
+    "config.ru",
+    "artisan",
+];
+
+/// A place a manifest names as a start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Paths it may mean; the first that exists is it.
+    pub candidates: Vec<String>,
+    /// Kind of entrypoint.
+    pub kind: &'static str,
+    /// Why.
+    pub reason: String,
+    /// Whether to say so when none exists.
+    pub promised: bool,
+}
+
+/// What one manifest says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its path.
+    pub path: String,
+    /// Its ecosystem.
+    pub kind: &'static str,
+    /// Name of the project.
+    pub name: Option<String>,
+    /// What the project says it is.
+    pub description: Option<String>,
+    /// Where it starts.
+    pub starts: Vec<Start>,
+    /// How to build it.
+    pub build: Vec<String>,
+    /// How to test it.
+    pub test: Vec<String>,
+    /// How to run it.
+    pub run: Vec<String>,
+}
+
+impl Manifest {
+    fn new(path: &str, kind: &'static str) -> Self {
+        Self { path: path.into(), kind, ..Self::default() }
+    }
+
+    fn start(&mut self, candidates: Vec<Option<String>>, kind: &'static str, reason: String, promised: bool) {
+        let candidates: Vec<String> = candidates.into_iter().flatten().collect();
+        if !candidates.is_empty() {
+            self.starts.push(Start { candidates, kind, reason, promised });
+        }
+    }
+}
+
+/// Whether a file of this path is read as a manifest.
+pub fn is_manifest(path: &str) -> bool {
+    reader(path).is_some()
+}
+
+type Reader = fn(&str, &str) -> Manifest;
+
+fn reader(path: &str) -> Option<Reader> {
+    let name = paths::file_name(path);
+    Some(match name {
+        "Cargo.toml" => cargo::read,
+        "package.json" => node::read,
+        "pyproject.toml" => python::pyproject,
+        "setup.py" | "setup.cfg" => python::setup,
+        "go.mod" => compiled::go_mod,
+        "pom.xml" => jvm::maven,
+        "build.gradle" | "build.gradle.kts" => jvm::gradle,
+        "CMakeLists.txt" => compiled::cmake,
+        "Makefile" | "GNUmakefile" | "makefile" => compiled::make,
+        "meson.build" => compiled::meson,
+        "configure.ac" => compiled::autotools,
+        "Gemfile" => other::gemfile,
+        "composer.json" => other::composer,
+        "Package.swift" => other::swift,
+        "mix.exs" => other::mix,
+        "Dockerfile" => other::docker,
+        _ if name.ends_with(".gemspec") => other::gemspec,
+        _ if name.ends_with(".csproj") => other::csproj,
+        _ => return None,
+    })
+}
+
+/// Every manifest that was read, the outermost and least secondary first.
+pub fn read_all(facts: &Facts) -> Vec<Manifest> {
+    let mut all: Vec<Manifest> = facts
+        .texts
+        .iter()
+        .filter(|(_, text)| !text.is_empty())
+        .filter_map(|(path, text)| reader(path).map(|read| read(path, text)))
+        .collect();
+    all.sort_by_key(|m| (paths::secondary(&m.path), paths::depth(&m.path), m.path.clone()));
+    all
+}
+
+/// Every path that a manifest names.
+pub fn named_files(facts: &Facts) -> Vec<String> {
+    read_all(facts).into_iter().flat_map(|m| m.starts).flat_map(|s| s.candidates).collect()
+}
+
+/// The packages of a repository.
+pub fn projects(manifests: &[Manifest]) -> Vec<Project> {
+    let named = manifests.iter().filter_map(|m| {
+        let name = m.name.clone()?;
+        Some(Project {
+            name,
+            manifest: m.path.clone(),
+            kind: m.kind.into(),
+            description: m.description.clone(),
+        })
+    });
+    let mut all: Vec<Project> = named.filter(|p| !paths::secondary(&p.manifest)).take(100).collect();
+    all.dedup_by(|a, b| a.name == b.name && a.kind == b.kind);
+    all
+}
+
+/// The text between the first pair of quotes.
+fn quoted(text: &str) -> Option<&str> {
+    let start = text.find(['"', '\''])?;
+    let quote = text[start..].chars().next()?;
+    let rest = &text[start + 1..];
+    rest.find(quote).map(|end| &rest[..end])
+}

@@ -1,0 +1,124 @@
+//! Go modules and the builds of C and C++.
+
+use regex::Regex;
+
+use super::{Manifest, paths};
+
+/// Reads `go.mod`.
+pub fn go_mod(path: &str, content: &str) -> Manifest {
+    let mut found = Manifest::new(path, "go");
+    found.name = content.lines().find_map(|l| l.strip_prefix("module ")).map(|m| m.trim().to_owned());
+    if paths::folder(path).is_empty() {
+        found.build.push("go build ./...".into());
+        found.test.push("go test ./...".into());
+    }
+    found
+}
+
+/// Reads a CMake project: its name and the sources of its programs.
+pub fn cmake(path: &str, content: &str) -> Manifest {
+    let mut found = Manifest::new(path, "cmake");
+    let dir = paths::folder(path);
+    let first = |pattern: &str| Regex::new(pattern).ok()?.captures(content).map(|hit| hit[1].to_owned());
+    found.name = first(r"(?im)^\s*project\s*\(\s*([\w.-]+)");
+    found.description = first(r#"(?is)project\s*\([^)]*DESCRIPTION\s+"([^"]+)""#);
+    if let Ok(pattern) = Regex::new(r"(?is)add_executable\s*\(\s*([\w.+-]+)\s+([^)]*)\)") {
+        for hit in pattern.captures_iter(content).take(20) {
+            let sources: Vec<&str> = hit[2]
+                .split_whitespace()
+                .filter(|w| [".c", ".cc", ".cpp", ".cxx"].iter().any(|e| w.ends_with(e)))
+                .collect();
+            let mains = sources.iter().filter(|s| s.contains("main")).chain(&sources);
+            let candidates = mains.filter(|s| !s.contains('$')).map(|s| paths::join(dir, s)).collect();
+            found.start(candidates, "manifest", format!("program '{}' (add_executable)", &hit[1]), false);
+        }
+    }
+    if dir.is_empty() {
+        found.build.push("cmake -B build && cmake --build build".into());
+        if content.to_lowercase().contains("enable_testing") || content.contains("CTest") {
+            found.test.push("ctest --test-dir build".into());
+        }
+    }
+    found
+}
+
+/// Reads the targets of a makefile.
+pub fn make(path: &str, content: &str) -> Manifest {
+    let mut found = Manifest::new(path, "make");
+    if !paths::folder(path).is_empty() {
+        return found;
+    }
+    let targets: Vec<&str> = content
+        .lines()
+        .filter(|l| !l.starts_with(['\t', ' ', '#', '.']))
+        .filter_map(|l| l.split_once(':').filter(|(_, rest)| !rest.starts_with('=')))
+        .flat_map(|(names, _)| names.split_whitespace())
+        .collect();
+    let has = |name: &str| targets.contains(&name);
+    found.build.push(if has("build") && !has("all") { "make build" } else { "make" }.into());
+    found.test.extend(
+        ["test", "check", "tests"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
+    );
+    found.run.extend(
+        ["run", "serve", "start"].into_iter().filter(|t| has(t)).take(1).map(|t| format!("make {t}")),
+    );
+    found
+}
+
+/// Reads a Meson project.
+pub fn meson(path: &str, content: &str) -> Manifest {
+    let mut found = Manifest::new(path, "meson");
+    let dir = paths::folder(path);
+    let programs = Regex::new(r#"executable\(\s*'([\w.+-]+)'\s*,\s*'([\w./+-]+)'"#);
+    for hit in programs.iter().flat_map(|p| p.captures_iter(content)).take(20) {
+        found.start(
+            vec![paths::join(dir, &hit[2])],
+            "manifest",
+            format!("program '{}' (executable)", &hit[1]),
+            false,
+        );
+    }
+    if dir.is_empty() {
+        let name = Regex::new(r"project\(\s*'([^']+)'")
+            .ok()
+            .and_then(|p| p.captures(content).map(|hit| hit[1].to_owned()));
+        found.name = name;
+        found.build.push("meson setup build && ninja -C build".into());
+        found.test.push("meson test -C build".into());
+    }
+    found
+}
+
+/// Reads an Autotools project.
+pub fn autotools(path: &str, content: &str) -> Manifest {
+    let mut found = Manifest::new(path, "autotools");
+    if paths::folder(path).is_empty() {
+        let name = Regex::new(r"AC_INIT\(\s*\[?([^\],)]+)")
+            .ok()
+            .and_then(|p| p.captures(content).map(|hit| hit[1].trim().to_owned()));
+        found.name = name;
+        found.build.push("autoreconf -i && ./configure && make".into());
+        found.test.push("make check".into());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_cmake_and_targets_of_make() {
+        let m = cmake("src/CMakeLists.txt", "project(x C)\nadd_executable(prog util.c main.c ${MORE})");
+        assert_eq!(m.starts[0].candidates[0], "src/main.c");
+        let m = make("Makefile", "CC := cc\nall: prog\n\ttrue\ntest: all\nrun:\n.PHONY: x");
+        assert_eq!(
+            (m.build, m.test, m.run),
+            (vec!["make".to_owned()], vec!["make test".to_owned()], vec!["make run".to_owned()])
+        );
+        assert_eq!(
+            go_mod("go.mod", "module example.org/x\n\ngo 1.22").name.as_deref(),
+            Some("example.org/x")
+        );
+    }
+}

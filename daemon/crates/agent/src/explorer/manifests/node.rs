@@ -1,0 +1,138 @@
+//! `package.json`.
+
+use serde_json::Value;
+
+use super::{Manifest, paths};
+
+/// Reads one.
+pub fn read(path: &str, content: &str) -> Manifest {
+    let mut found = Manifest::new(path, "npm");
+    let Ok(json) = serde_json::from_str::<Value>(content) else { return found };
+    let text = |key: &str| json[key].as_str().filter(|t| !t.is_empty()).map(str::to_owned);
+    let dir = paths::folder(path);
+    found.name = text("name");
+    found.description = text("description");
+    let name =
+        found.name.clone().unwrap_or_else(|| if dir.is_empty() { "the root".into() } else { dir.into() });
+    bins(&mut found, &json, dir, &name);
+    let published = text("main").or_else(|| text("module")).or_else(|| exported(&json["exports"]));
+    let promised = published.is_some();
+    let main = published.unwrap_or_else(|| "index.js".into());
+    let reason = if promised {
+        format!("main module of package {name}")
+    } else {
+        format!("default module of package {name}")
+    };
+    let kind = if promised { "manifest" } else { "library" };
+    found.start(sources(dir, &main), kind, reason, promised && !built(&main));
+    scripts(&mut found, &json["scripts"], dir, &name);
+    found
+}
+
+fn bins(found: &mut Manifest, json: &Value, dir: &str, name: &str) {
+    if let Some(bin) = json["bin"].as_str() {
+        found.start(sources(dir, bin), "manifest", format!("command '{name}' (bin)"), !built(bin));
+    }
+    for (command, file) in json["bin"].as_object().into_iter().flatten() {
+        if let Some(file) = file.as_str() {
+            found.start(sources(dir, file), "manifest", format!("command '{command}' (bin)"), !built(file));
+        }
+    }
+}
+
+/// The first file that `exports` leads to.
+fn exported(exports: &Value) -> Option<String> {
+    match exports {
+        Value::String(file) => Some(file.clone()),
+        Value::Object(map) => {
+            [".", "import", "default", "node", "require"].iter().find_map(|key| exported(map.get(*key)?))
+        }
+        Value::Array(list) => list.iter().find_map(exported),
+        _ => None,
+    }
+}
+
+/// Whether a path lies where builds put their output, which a repository does not hold.
+fn built(file: &str) -> bool {
+    paths::parts(file).any(|p| ["dist", "build", "out", "lib-cjs", "lib-esm", "esm", "cjs"].contains(&p))
+}
+
+/// What a published path may be in the sources.
+fn sources(dir: &str, file: &str) -> Vec<Option<String>> {
+    let mut all = vec![paths::join(dir, file)];
+    let stem = file
+        .trim_end_matches(".d.ts")
+        .trim_end_matches(".js")
+        .trim_end_matches(".mjs")
+        .trim_end_matches(".cjs");
+    for ending in [".js", ".ts", ".mjs", ".tsx", "/index.js", "/index.ts"] {
+        all.push(paths::join(dir, &format!("{stem}{ending}")));
+    }
+    if built(file) {
+        let base = paths::file_name(stem);
+        for base in [base, "index"] {
+            all.extend(["ts", "tsx", "js", "mjs"].map(|e| paths::join(dir, &format!("src/{base}.{e}"))));
+            all.extend(["ts", "js"].map(|e| paths::join(dir, &format!("{base}.{e}"))));
+        }
+    }
+    all
+}
+
+fn scripts(found: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
+    for (script, line) in scripts.as_object().into_iter().flatten() {
+        let Some(line) = line.as_str() else { continue };
+        let runs = ["start", "dev", "serve"].contains(&script.as_str());
+        if runs && let Some(file) = started_file(line) {
+            found.start(
+                sources(dir, file),
+                "manifest",
+                format!("script '{script}' of {name}: {line}"),
+                false,
+            );
+        }
+        if !dir.is_empty() {
+            continue;
+        }
+        // The package manager is filled in where the lock files are known.
+        let run = format!("npm run {script}");
+        match script.as_str() {
+            "build" | "compile" => found.build.push(run),
+            "test" if !line.contains("no test specified") => found.test.push("npm test".into()),
+            _ if script.starts_with("test:") && found.test.len() < 3 => found.test.push(run),
+            "start" | "dev" | "serve" => found.run.push(run),
+            _ => {}
+        }
+    }
+    if dir.is_empty() {
+        found.build.insert(0, "npm install".into());
+    }
+}
+
+/// The file that `node x.js`, `ts-node x.ts`, `nodemon x` and the like start.
+fn started_file(line: &str) -> Option<&str> {
+    let mut words = line
+        .split_whitespace()
+        .skip_while(|w| !["node", "ts-node", "nodemon", "tsx", "bun", "deno"].contains(w))
+        .skip(1);
+    words.find(|w| !w.starts_with('-') && w.contains(['.', '/']) && !w.contains('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mains_bins_and_scripts() {
+        let m = read(
+            "package.json",
+            r#"{"name":"x","main":"dist/index.js","bin":{"x":"./bin/x.js"},"scripts":{"start":"node --inspect server.js","test":"mocha"}}"#,
+        );
+        assert!(m.starts[0].candidates.contains(&"bin/x.js".into()));
+        assert!(m.starts[1].candidates.contains(&"src/index.ts".into()));
+        assert!(m.starts[2].candidates.contains(&"server.js".into()));
+        assert_eq!(m.test, ["npm test"]);
+        let m = read("a/package.json", r#"{"exports":{".":{"import":"./src/mod.js"}}}"#);
+        assert!(m.starts[0].candidates.contains(&"a/src/mod.js".into()));
+        assert!(read("package.json", "{").starts.is_empty());
+    }
+}

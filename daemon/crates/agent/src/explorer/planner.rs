@@ -1,0 +1,285 @@
+//! The plan: from what is known to what to do next. Pure; the queue takes equal operations once.
+
+use std::collections::BTreeSet;
+
+use cairn_protocol::{command::ToolCall, explore::AgentOp};
+use serde_json::{Value, json};
+
+use super::{facts::Facts, manifests, paths};
+
+/// Seconds the index is waited for; then the explore goes on with what there is.
+const INDEX_WAIT: u32 = 18;
+/// Manifests, readmes and workflows that are read at most.
+const MAX_READ: usize = 70;
+/// Lines of each.
+const READ_LINES: u32 = 400;
+/// Lines that a probe takes.
+const PROBE_LINES: u32 = 300;
+
+/// A search for places where execution begins.
+pub struct Probe {
+    /// The regular expression.
+    pub pattern: &'static str,
+    /// In files of these names.
+    pub globs: &'static [&'static str],
+    /// What a hit is: `main` or `server`.
+    pub kind: &'static str,
+    /// Why a hit is an entrypoint.
+    pub reason: &'static str,
+}
+
+/// Every probe. Patterns are unlike each other, so that an answer is known by its question.
+pub const PROBES: &[Probe] = &[
+    Probe {
+        pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(",
+        globs: &["*.rs"],
+        kind: "main",
+        reason: "fn main",
+    },
+    Probe {
+        pattern: r"^func main\s*\(\s*\)",
+        globs: &["*.go"],
+        kind: "main",
+        reason: "func main of package main",
+    },
+    Probe {
+        pattern: r"^\s*(int|void|auto|WMAIN|signed)?\s*w?main\s*\((\s*void\s*|\s*int\b.*|\s*)\)?\s*\{?\s*$",
+        globs: &["*.c", "*.cc", "*.cpp", "*.cxx"],
+        kind: "main",
+        reason: "main function",
+    },
+    Probe {
+        pattern: r"\bstatic\s+(final\s+)?void\s+main\s*\(",
+        globs: &["*.java"],
+        kind: "main",
+        reason: "public static void main",
+    },
+    Probe {
+        pattern: r"@SpringBootApplication\b",
+        globs: &["*.java", "*.kt"],
+        kind: "server",
+        reason: "Spring Boot application",
+    },
+    Probe {
+        pattern: r#"^if __name__ == ['"]__main__['"]"#,
+        globs: &["*.py"],
+        kind: "script",
+        reason: "runs when executed (__main__ guard)",
+    },
+    Probe {
+        pattern: r"^\s*\w+\s*(:\s*\w+\s*)?=\s*(Flask|FastAPI|Starlette|Sanic|Bottle|Quart)\(",
+        globs: &["*.py"],
+        kind: "server",
+        reason: "creates the web application",
+    },
+    Probe {
+        pattern: r"\b(app|server|fastify|httpServer|http)\.listen\s*\(",
+        globs: &["*.js", "*.ts", "*.mjs", "*.cjs"],
+        kind: "server",
+        reason: "starts listening",
+    },
+    Probe {
+        pattern: r"^\s*(public\s+)?(suspend\s+)?fun main\s*\(",
+        globs: &["*.kt"],
+        kind: "main",
+        reason: "fun main",
+    },
+    Probe { pattern: r"^@main\b", globs: &["*.swift"], kind: "main", reason: "@main type" },
+    Probe {
+        pattern: r"\bstatic\s+(async\s+)?(void|int|Task(<int>)?)\s+Main\s*\(",
+        globs: &["*.cs"],
+        kind: "main",
+        reason: "static Main",
+    },
+];
+
+/// The probe of that pattern.
+pub fn probe_of(pattern: &str) -> Option<usize> {
+    PROBES.iter().position(|p| p.pattern == pattern)
+}
+
+/// The globs of a look-up.
+pub fn globs_of(call: &ToolCall) -> Vec<String> {
+    let globs = call.arguments.get("filters").and_then(|f| f.get("globs")).and_then(Value::as_array);
+    globs.into_iter().flatten().filter_map(|g| g.as_str().map(str::to_owned)).collect()
+}
+
+/// Goals that the plan covers in any case.
+const KNOWN_GOALS: &[(&str, &str)] = &[
+    ("structure", "map structure"),
+    ("readme", "summarize readmes"),
+    ("entrypoint", "identify entrypoints"),
+    ("entry point", "identify entrypoints"),
+];
+
+/// The planner: the goals, and those of them that are questions of their own.
+#[derive(Debug)]
+pub struct Planner {
+    /// Every goal.
+    pub goals: Vec<String>,
+    questions: Vec<String>,
+}
+
+fn tool(name: &str, arguments: Value) -> AgentOp {
+    AgentOp::Tool { name: name.into(), arguments }
+}
+
+/// Finds files by name over the whole index: a count of non-empty lines touches only files that match.
+fn look_up(globs: &[String]) -> AgentOp {
+    tool(
+        "search_grep",
+        json!({"pattern": ".", "isRegex": true, "countOnly": true, "filters": {"globs": globs}}),
+    )
+}
+
+fn read(path: &str) -> AgentOp {
+    AgentOp::ReadSpan { path: path.into(), start_line: 1, end_line: READ_LINES, context: None }
+}
+
+impl Planner {
+    /// A planner for goals. Known ones steer, others become searches; none means the known ones.
+    pub fn new(goals: &[String]) -> Self {
+        let covered = |goal: &str| {
+            let goal = goal.to_lowercase();
+            KNOWN_GOALS.iter().any(|(word, _)| goal.contains(word)) && goal.split_whitespace().count() <= 4
+        };
+        let questions =
+            goals.iter().filter(|g| !g.trim().is_empty() && !covered(g)).take(20).cloned().collect();
+        let mut all: Vec<String> = goals.to_vec();
+        if all.is_empty() {
+            all = ["map structure", "summarize readmes", "identify entrypoints"].map(str::to_owned).into();
+        }
+        Self { goals: all, questions }
+    }
+
+    /// What to do, given what is known. Operations that were planned before may be among them.
+    pub fn next(&self, facts: &Facts) -> Vec<AgentOp> {
+        let mut ops = self.first_look();
+        if facts.looked {
+            ops.extend(self.after_listing(facts));
+        }
+        if facts.index_waited {
+            ops.extend(self.after_index(facts));
+        }
+        ops
+    }
+
+    fn first_look(&self) -> Vec<AgentOp> {
+        vec![
+            AgentOp::ListDir { path: ".".into(), depth: 3 },
+            tool("git_status", json!({"path": "."})),
+            tool("index_build", json!({"timeoutSeconds": INDEX_WAIT})),
+            tool("count_languages", json!({})),
+            tool("git_log", json!({"limit": 200})),
+            AgentOp::ListDir { path: ".github/workflows".into(), depth: 1 },
+        ]
+    }
+
+    fn after_listing(&self, facts: &Facts) -> Vec<AgentOp> {
+        let mut wanted: Vec<&str> = facts.known_files().filter(|p| worth_reading(p)).collect();
+        wanted.sort_by_key(|p| (paths::secondary(p), paths::depth(p), *p));
+        wanted.into_iter().take(MAX_READ).map(read).collect()
+    }
+
+    fn after_index(&self, facts: &Facts) -> Vec<AgentOp> {
+        let mut ops = vec![
+            look_up(&manifests::GLOBS.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>()),
+            tool("rank_files", json!({"k": 30})),
+            tool("list_folders", json!({})),
+        ];
+        for probe in PROBES {
+            ops.push(tool(
+                "search_grep",
+                json!({"pattern": probe.pattern, "isRegex": true, "k": PROBE_LINES, "filters": {"globs": probe.globs}}),
+            ));
+        }
+        ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
+        // Files that manifests name are looked up in one go, once all manifests are read.
+        let reading = facts
+            .known_files()
+            .filter(|p| worth_reading(p))
+            .take(MAX_READ)
+            .any(|p| !facts.texts.contains_key(p));
+        if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
+            let named: BTreeSet<String> =
+                manifests::named_files(facts).into_iter().filter(|p| !facts.exists(p)).collect();
+            let named: Vec<String> = named.into_iter().take(200).collect();
+            if !named.is_empty() && facts.lookups.len() < 2 {
+                ops.push(look_up(&named.iter().map(|p| format!("/{p}")).collect::<Vec<_>>()));
+            }
+        }
+        ops
+    }
+}
+
+fn worth_reading(path: &str) -> bool {
+    let name = paths::file_name(path).to_ascii_lowercase();
+    let readme = name.starts_with("readme") && paths::depth(path) == 0;
+    let workflow =
+        path.starts_with(".github/workflows/") && (name.ends_with(".yml") || name.ends_with(".yaml"));
+    readme || workflow || manifests::is_manifest(path)
+}
+
+/// The tool call of an operation.
+pub fn call_of(op: &AgentOp) -> ToolCall {
+    let (name, arguments) = match op {
+        AgentOp::IndexRepo { .. } => ("index_build", json!({})),
+        AgentOp::ListDir { path, depth } => ("fs_list_dir", json!({"path": path, "depth": depth})),
+        AgentOp::Grep { pattern, path_prefix } => {
+            let mut arguments = json!({"pattern": pattern, "isRegex": true, "k": 50});
+            if let Some(prefix) = path_prefix {
+                arguments["pathPrefix"] = prefix.as_str().into();
+            }
+            ("search_grep", arguments)
+        }
+        AgentOp::Semantic { query, k } => ("search_semantic", json!({"query": query, "k": k})),
+        AgentOp::Hybrid { query, k } => ("search_hybrid", json!({"query": query, "k": k})),
+        AgentOp::ReadSpan { path, start_line, end_line, context } => {
+            let mut arguments = json!({"path": path, "start": start_line, "end": end_line});
+            if let Some(context) = context {
+                arguments["context"] = (*context).into();
+            }
+            ("content_get_span", arguments)
+        }
+        AgentOp::Summarize { paths } => ("summarize", json!({"paths": paths})),
+        AgentOp::Tool { name, arguments } => {
+            return ToolCall { name: name.clone(), arguments: arguments.clone() };
+        }
+    };
+    ToolCall { name: name.into(), arguments }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_goals_are_covered_and_others_are_asked() {
+        let planner =
+            Planner::new(&["map structure".into(), "how are sessions resumed after a crash".into()]);
+        assert_eq!(planner.questions, ["how are sessions resumed after a crash"]);
+        assert_eq!(Planner::new(&[]).goals.len(), 3);
+    }
+
+    #[test]
+    fn the_plan_grows_with_what_is_known() {
+        let planner = Planner::new(&[]);
+        let mut facts = Facts::new("x".into());
+        let first = planner.next(&facts).len();
+        facts.looked = true;
+        facts.listed.insert("Cargo.toml".into(), cairn_protocol::content::EntryKind::File);
+        let second = planner.next(&facts);
+        assert_eq!(second.len(), first + 1);
+        assert!(matches!(second.last(), Some(AgentOp::ReadSpan { path, .. }) if path == "Cargo.toml"));
+        facts.index_waited = true;
+        assert!(planner.next(&facts).len() > second.len() + PROBES.len());
+    }
+
+    #[test]
+    fn patterns_are_good_and_differ() {
+        for (at, probe) in PROBES.iter().enumerate() {
+            assert!(regex::Regex::new(probe.pattern).is_ok(), "{}", probe.pattern);
+            assert_eq!(probe_of(probe.pattern), Some(at));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! From facts to the summary.
+
+use cairn_protocol::explore::{ExploreDetails, ExploreStats, ExploreSummary, Finding, TopFile};
+
+use super::{commands, describe, entrypoints, facts::Facts, followups, manifests, paths};
+
+/// Top files of a summary.
+const TOP_FILES: usize = 15;
+
+/// The summary of what is known.
+pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
+    let manifests = manifests::read_all(facts);
+    let entries = entrypoints::find(facts, &manifests);
+    let commands = commands::find(facts, &manifests, &entries);
+    let top = top_files(facts);
+    let asked: Vec<String> = goals.iter().filter(|g| facts.found.contains_key(*g)).cloned().collect();
+    let followups = followups::find(facts, &manifests, &entries, &commands, &asked);
+    let finding = |goal: &String| Finding {
+        goal: goal.clone(),
+        places: facts.found.get(goal).cloned().unwrap_or_default(),
+    };
+    let index = facts.index.as_ref();
+    let stats = ExploreStats {
+        files: index.map_or(0, |i| i.files),
+        skipped: index.map_or(0, |i| i.skipped.values().sum()),
+        chunks: index.map_or(0, |i| i.chunks),
+        symbols: index.map_or(0, |i| i.symbols),
+        ..ExploreStats::default()
+    };
+    ExploreSummary {
+        repo_name: describe::name(facts),
+        languages: facts.languages.clone(),
+        entrypoints: entries.iter().map(|e| e.path.clone()).collect(),
+        top_files: top.iter().map(|t| t.path.clone()).collect(),
+        followups,
+        details: ExploreDetails {
+            description: describe::description(facts, &manifests),
+            projects: manifests::projects(&manifests),
+            entrypoints: entries,
+            top_files: top,
+            commands,
+            layout: describe::layout(facts),
+            findings: asked.iter().map(finding).collect(),
+            git: describe::git(facts),
+            stats,
+        },
+    }
+}
+
+/// Files by centrality, the product before its tests; where nothing refers to anything, the documents.
+fn top_files(facts: &Facts) -> Vec<TopFile> {
+    let (mut first, second): (Vec<TopFile>, Vec<TopFile>) =
+        facts.ranking.iter().cloned().partition(|t| !paths::secondary(&t.path));
+    if first.len() < TOP_FILES / 3 {
+        first.extend(second);
+    }
+    first.truncate(TOP_FILES);
+    if first.is_empty() {
+        let document =
+            |path: &str| TopFile { path: path.into(), score: 0.0, referring_files: 0, symbols: vec![] };
+        let ends = [".md", ".rst", ".adoc", ".txt", ".org"];
+        let mut documents: Vec<&str> = facts
+            .known_files()
+            .filter(|p| ends.iter().any(|e| p.to_ascii_lowercase().ends_with(e)))
+            .collect();
+        documents.sort_by_key(|p| {
+            let name = paths::file_name(p).to_ascii_lowercase();
+            (paths::depth(p), !name.starts_with("readme"), !name.starts_with("index"), p.to_owned())
+        });
+        first.extend(documents.into_iter().take(TOP_FILES).map(document));
+    }
+    first
+}

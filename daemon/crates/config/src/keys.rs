@@ -1,0 +1,152 @@
+//! The keys there are, read off the schema, so that they are written down once.
+
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value};
+
+/// Where a dotted key stands for any name.
+pub(crate) const ANY: &str = "*";
+
+/// Every key that has a value, dotted, in alphabetical order; `*` stands for names that the user chooses.
+pub(crate) fn leaves() -> &'static [String] {
+    static LEAVES: OnceLock<Vec<String>> = OnceLock::new();
+    LEAVES.get_or_init(|| {
+        let mut all = Vec::new();
+        collect(root(), &mut vec![], &mut all);
+        all.sort();
+        all
+    })
+}
+
+fn root() -> &'static Value {
+    static ROOT: OnceLock<Value> = OnceLock::new();
+    ROOT.get_or_init(crate::schema)
+}
+
+/// A schema without the reference that stands for it.
+fn resolve(schema: &Value) -> &Value {
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#'));
+    target.and_then(|path| root().pointer(path)).unwrap_or(schema)
+}
+
+fn collect(schema: &Value, path: &mut Vec<String>, all: &mut Vec<String>) {
+    let schema = resolve(schema);
+    let mut inner = |name: &str, schema: &Value, path: &mut Vec<String>| {
+        path.push(name.to_owned());
+        collect(schema, path, all);
+        path.pop();
+    };
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        properties.iter().for_each(|(name, schema)| inner(name, schema, path));
+    } else if let Some(any) = schema.get("additionalProperties").filter(|a| a.is_object()) {
+        inner(ANY, any, path);
+    } else {
+        all.push(path.join("."));
+    }
+}
+
+/// The keys of `value` that do not exist, dotted, each with the nearest one that does.
+pub(crate) fn unknown(value: &Map<String, Value>) -> Vec<(String, Option<String>)> {
+    let mut found = Vec::new();
+    walk(root(), value, "", &mut found);
+    found
+}
+
+fn walk(schema: &Value, value: &Map<String, Value>, at: &str, found: &mut Vec<(String, Option<String>)>) {
+    let schema = resolve(schema);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let any = schema.get("additionalProperties").filter(|a| a.is_object());
+    for (name, value) in value {
+        // Editors put a schema's address there.
+        if at.is_empty() && name == "$schema" {
+            continue;
+        }
+        let key = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        let Some(inner) = properties.and_then(|p| p.get(name)).or(any) else {
+            let nearest = nearest(name, &key, properties);
+            found.push((key, nearest));
+            continue;
+        };
+        match value {
+            Value::Object(map) => walk(inner, map, &key, found),
+            Value::Array(items) => {
+                let Some(item) = resolve(inner).get("items") else { continue };
+                for (n, map) in items.iter().enumerate().filter_map(|(n, v)| v.as_object().map(|m| (n, m))) {
+                    walk(item, map, &format!("{key}[{n}]"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The existing key that is meant: one of the same section, or else of any, spelt alike whatever its case style.
+fn nearest(name: &str, key: &str, section: Option<&Map<String, Value>>) -> Option<String> {
+    let plain = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    let alike = |candidate: &str| strsim::jaro_winkler(&plain(name), &plain(candidate));
+    let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
+    let beside = section.into_iter().flatten().map(|(candidate, _)| {
+        let full = if parent.is_empty() { candidate.clone() } else { format!("{parent}.{candidate}") };
+        (alike(candidate), full)
+    });
+    let anywhere =
+        leaves().iter().map(|leaf| (alike(leaf.rsplit('.').next().unwrap_or(leaf)) - 0.05, leaf.clone()));
+    let best = beside.chain(anywhere).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 > 0.82).then_some(best.1)
+}
+
+/// The values of `value` by dotted key; objects are gone into, lists are values.
+pub(crate) fn flatten(value: &Map<String, Value>) -> Vec<(String, &Value)> {
+    let mut out = Vec::new();
+    let mut todo: Vec<(String, &Map<String, Value>)> = vec![(String::new(), value)];
+    while let Some((at, map)) = todo.pop() {
+        for (name, value) in map {
+            let key = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+            match value {
+                Value::Object(map) if !map.is_empty() => todo.push((key, map)),
+                // An empty section says nothing.
+                Value::Object(_) => {}
+                value => out.push((key, value)),
+            }
+        }
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    out
+}
+
+/// The value at a dotted key.
+pub(crate) fn get<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    let mut parts = key.split('.');
+    let first = map.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| value.get(part))
+}
+
+/// Sets the value at a dotted key and makes the sections above it.
+pub(crate) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
+    match key.split_once('.') {
+        None => {
+            map.insert(key.to_owned(), value);
+        }
+        Some((section, rest)) => {
+            let inner = map.entry(section).or_insert_with(|| Value::Object(Map::new()));
+            if !inner.is_object() {
+                *inner = Value::Object(Map::new());
+            }
+            if let Value::Object(inner) = inner {
+                set(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Whether a dotted key is meant by a pattern, in which `*` stands for one name and a trailing `**` for all the rest.
+pub(crate) fn matches(pattern: &str, key: &str) -> bool {
+    let (mut pattern, mut key) = (pattern.split('.'), key.split('.'));
+    loop {
+        match (pattern.next(), key.next()) {
+            (None, None) | (Some("**"), Some(_)) => return true,
+            (Some(p), Some(k)) if p == ANY || p == k => {}
+            _ => return false,
+        }
+    }
+}

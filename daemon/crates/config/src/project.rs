@@ -1,0 +1,128 @@
+//! What a project's own file may do: the one table that says which keys it may set, and in which direction.
+
+use serde_json::Value;
+
+use crate::keys;
+
+/// How far a project's own file may change a value that the user's files set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// As it likes: nothing of safety hangs on it.
+    Free,
+    /// Only to this word, number or truth (in JSON).
+    Only(&'static str),
+    /// A list may gain entries; what it names is added to the user's.
+    Grow,
+    /// A list may lose entries.
+    Shrink,
+    /// A number may go down; an absent one, which is the tool's own, stays.
+    Lower,
+    /// A number may go down; an absent one is no limit at all, and may be set.
+    Cap,
+    /// One of these words, and never further to the left; from an absent one only to the last.
+    Right(&'static [&'static str]),
+    /// Not at all.
+    Never,
+}
+
+/// The table: pattern of keys, rule, and whether trust in the folder lifts it. The first row that matches counts.
+const TABLE: &[(&str, Rule, bool)] = &[
+    ("version", Rule::Free, true),
+    ("exclusions", Rule::Grow, true),
+    ("ui.**", Rule::Free, true),
+    ("context.**", Rule::Free, true),
+    ("git.commit_message_prefix", Rule::Free, true),
+    ("git.auto_commit", Rule::Only("false"), true),
+    ("resources.threads", Rule::Never, true),
+    ("resources.**", Rule::Lower, true),
+    ("agent.retry_backoff_base_ms", Rule::Free, true),
+    ("agent.**", Rule::Lower, true),
+    ("llm.temperature", Rule::Free, true),
+    ("llm.max_tokens", Rule::Lower, true),
+    ("llm.timeout_seconds", Rule::Lower, true),
+    ("llm.api_key", Rule::Never, false),
+    ("models.allowExternal", Rule::Only("false"), true),
+    ("models.maxRequestsPerMinute", Rule::Lower, true),
+    ("models.maxTokensPerDay", Rule::Cap, true),
+    ("permissions.finalDeny", Rule::Grow, false),
+    ("permissions.deny", Rule::Grow, true),
+    ("permissions.overrides", Rule::Shrink, true),
+    ("permissions.allow", Rule::Shrink, true),
+    ("permissions.defaultAction", Rule::Right(&["allow", "ask", "deny"]), true),
+    // Running without a sandbox is never a project's to decide.
+    ("safety.sandbox_enabled", Rule::Only("true"), false),
+    ("safety.sandbox_blocked_paths", Rule::Grow, false),
+    ("safety.sandbox_allowed_paths", Rule::Shrink, true),
+    ("safety.require_confirmation", Rule::Grow, true),
+    ("safety.blocked_commands", Rule::Grow, true),
+    ("sandbox.whenMissing", Rule::Right(&["ask", "refuse"]), false),
+    ("tools.mode", Rule::Free, true),
+    ("tools.builtin.*.enabled", Rule::Only("false"), true),
+    ("tools.builtin.*.timeout_seconds", Rule::Lower, true),
+    ("tools.builtin.*.max_output_chars", Rule::Lower, true),
+    ("tools.builtin.*.mode", Rule::Right(&["full", "allowlist", "off"]), true),
+    ("tools.builtin.*.allowed_prefixes", Rule::Shrink, true),
+    ("tools.builtin.*.cwd", Rule::Right(&["any", "workspace"]), true),
+    ("discovery", Rule::Only("\"off\""), true),
+    ("listen.**", Rule::Never, false),
+    ("daemon.**", Rule::Never, false),
+    ("trust.**", Rule::Never, false),
+    ("roots", Rule::Never, false),
+    // Everything else, and what is added later, is the user's until a row says otherwise.
+    ("**", Rule::Never, true),
+];
+
+/// The rule for a key, and whether trust in the folder lifts it.
+pub fn rule_of(key: &str) -> (Rule, bool) {
+    let row = TABLE.iter().find(|(pattern, ..)| keys::matches(pattern, key));
+    row.map_or((Rule::Never, false), |(_, rule, lifted)| (*rule, *lifted))
+}
+
+/// The value that a project's wish makes of `now`, or why not.
+pub(crate) fn tighten(rule: Rule, now: Option<&Value>, wish: &Value) -> Result<Value, String> {
+    if now == Some(wish) {
+        return Ok(wish.clone());
+    }
+    let entries = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    match rule {
+        Rule::Free => Ok(wish.clone()),
+        Rule::Only(text) if serde_json::from_str::<Value>(text).is_ok_and(|v| v == *wish) => Ok(wish.clone()),
+        Rule::Only(text) => Err(format!("a project may only set it to {text}")),
+        Rule::Grow => {
+            let mut all = entries(now);
+            for entry in entries(Some(wish)) {
+                if !all.contains(&entry) {
+                    all.push(entry);
+                }
+            }
+            Ok(Value::Array(all))
+        }
+        Rule::Shrink => {
+            let mine = entries(now);
+            match entries(Some(wish)).iter().find(|e| !mine.contains(e)) {
+                None => Ok(wish.clone()),
+                Some(entry) => Err(format!("a project may not add {entry} to it")),
+            }
+        }
+        Rule::Lower | Rule::Cap => {
+            let number = |value: Option<&Value>| value.and_then(Value::as_f64);
+            match (number(now), number(Some(wish))) {
+                (None, Some(_)) if rule == Rule::Cap => Ok(wish.clone()),
+                (Some(now), Some(wished)) if wished <= now => Ok(wish.clone()),
+                _ => Err("a project may only lower it".into()),
+            }
+        }
+        Rule::Right(order) => {
+            let place =
+                |value: Option<&Value>| order.iter().position(|o| value.and_then(Value::as_str) == Some(o));
+            match (place(now), place(Some(wish))) {
+                (now, Some(wished)) if wished >= now.unwrap_or(order.len() - 1) => Ok(wish.clone()),
+                _ => Err(format!(
+                    "a project may only move it towards {}",
+                    order.last().copied().unwrap_or_default()
+                )),
+            }
+        }
+        Rule::Never => Err("a project may not set it".into()),
+    }
+}

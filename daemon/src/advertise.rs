@@ -1,0 +1,78 @@
+//! Bonjour: `_oasearch._tcp` with version, id and name, and nothing private.
+
+use std::{collections::HashMap, net::IpAddr};
+
+use cairn_protocol::id::InstanceId;
+use mdns_sd::{ServiceDaemon, ServiceInfo};
+
+/// Service type with its domain.
+const SERVICE: &str = "_oasearch._tcp.local.";
+
+/// An announcement, for as long as this lives.
+pub struct Advert {
+    daemon: ServiceDaemon,
+    fullname: String,
+}
+
+/// The record that is announced. The host's own name never appears in it: a label of the user's, or the id.
+///
+/// # Errors
+/// When a part is no valid DNS name.
+pub fn record(
+    id: &InstanceId,
+    label: Option<&str>,
+    version: &str,
+    at: IpAddr,
+    port: u16,
+) -> mdns_sd::Result<ServiceInfo> {
+    // The end of a UUIDv7 is random; its beginning is the time.
+    let short = &id.as_str()[id.as_str().len() - 8..];
+    let host = format!("cairn-{short}");
+    let name = label.map_or_else(|| host.clone(), str::to_owned);
+    let texts: HashMap<String, String> = [("version", version), ("id", id.as_str()), ("name", &name)]
+        .map(|(k, v)| (k.into(), v.into()))
+        .into();
+    let host = format!("{host}.local.");
+    if at.is_unspecified() {
+        return Ok(ServiceInfo::new(SERVICE, &name, &host, (), port, texts)?.enable_addr_auto());
+    }
+    ServiceInfo::new(SERVICE, &name, &host, at, port, texts)
+}
+
+/// Announces until dropped.
+///
+/// # Errors
+/// When multicast cannot be used.
+pub fn advertise(info: ServiceInfo) -> mdns_sd::Result<Advert> {
+    let daemon = ServiceDaemon::new()?;
+    let fullname = info.get_fullname().to_owned();
+    daemon.register(info)?;
+    Ok(Advert { daemon, fullname })
+}
+
+impl Drop for Advert {
+    fn drop(&mut self) {
+        // A farewell packet is a courtesy; the record's time to live ends it anyway.
+        if let Ok(gone) = self.daemon.unregister(&self.fullname) {
+            let _told = gone.recv_timeout(std::time::Duration::from_millis(200));
+        }
+        let _stopped = self.daemon.shutdown();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_holds_version_id_and_name_alone() {
+        let id = InstanceId::new();
+        for label in [None, Some("desk")] {
+            let info = record(&id, label, "0.1.0", [10, 0, 0, 1].into(), 7433).unwrap();
+            let mut keys: Vec<_> = info.get_properties().iter().map(|p| p.key().to_owned()).collect();
+            keys.sort();
+            assert_eq!(keys, ["id", "name", "version"]);
+            assert!(info.get_hostname().starts_with("cairn-"), "{}", info.get_hostname());
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The composition root: opens every room as the configuration says.
+
+use std::{path::PathBuf, sync::Arc};
+
+use cairn_config::{Config, DefaultAction};
+use cairn_engine::{Engine, EngineOptions, Parts, Rule, Rules, Verdict};
+use cairn_harness::Registry;
+use cairn_protocol::{
+    error::{Failure, Reason},
+    location::DataRoot,
+};
+use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_trace::Trace;
+use cairn_workspace::Roots;
+
+/// Progress messages that wait; more are lost, they are live only.
+const PROGRESS: usize = 1024;
+
+/// Opens the rooms and the engine over them.
+///
+/// # Errors
+/// What the user must put right: a database of a newer build, a bad rule, an embedder that is none.
+pub async fn engine(
+    root: &DataRoot,
+    config: &Config,
+    workspace_roots: Vec<PathBuf>,
+) -> Result<Engine, Failure> {
+    // The clones of dead daemons are of no use to anybody.
+    let workspaces = root.workspaces_dir();
+    let leftover = workspaces.clone();
+    tokio::task::spawn_blocking(move || cairn_workspace::git::remove_partials(&leftover));
+    let trace_path = root.trace_db();
+    let trace = blocking(move || Ok(Trace::open(&trace_path)?)).await?;
+    let mut blocked = config.safety.sandbox_blocked_paths.clone();
+    // The token and the log are nobody's to read through a tool.
+    blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
+    let roots = Arc::new(Roots::new(blocked));
+    let (notify, progress) = crossbeam_channel::bounded(PROGRESS);
+    let options = index_options(config)?;
+    let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
+    let mut registry = Registry::default();
+    let deps = cairn_tools::Deps { roots: Arc::clone(&roots), indexes: Arc::clone(&indexes) };
+    cairn_tools::register(&mut registry, &deps)?;
+    let options = EngineOptions {
+        workspaces,
+        state_file: root.state_json(),
+        rules: rules(config)?,
+        roots: workspace_roots,
+    };
+    let engine = Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await?;
+    engine.set_explorer(Arc::new(cairn_agent::Explorer));
+    Ok(engine)
+}
+
+fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
+    let embedder = match config.embedder.as_str() {
+        "builtin" => Embedder::builtin()?,
+        folder => Embedder::from_folder(std::path::Path::new(folder))?,
+    };
+    let mut options = IndexOptions::new(embedder)?;
+    options.exclude = config.exclusions.clone();
+    options.max_file_bytes = config.resources.max_file_bytes;
+    match config.resources.threads {
+        0 => Ok(options),
+        threads => options.with_threads(threads),
+    }
+}
+
+fn rules(config: &Config) -> Result<Rules, Failure> {
+    let read = |name: &str, list: &[String]| -> Result<Vec<Rule>, Failure> {
+        let bad = |e| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
+        list.iter().map(|text| text.parse().map_err(bad)).collect()
+    };
+    let permissions = &config.permissions;
+    let overrides = read("overrides", &permissions.overrides)?;
+    Ok(Rules {
+        final_deny: read("finalDeny", &permissions.final_deny)?,
+        overrides: overrides.into_iter().map(|rule| (rule, Verdict::Allow)).collect(),
+        deny: read("deny", &permissions.deny)?,
+        allow: read("allow", &permissions.allow)?,
+        default: match permissions.default_action {
+            DefaultAction::Allow => Verdict::Allow,
+            DefaultAction::Ask => Verdict::Ask,
+            DefaultAction::Deny => Verdict::Deny,
+        },
+    })
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("opening failed: {e}"))))
+}

@@ -1,0 +1,94 @@
+//! Why a daemon ends, and telling its service manager how it does.
+
+use std::time::{Duration, Instant};
+
+use cairn_api::Api;
+use cairn_engine::Engine;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Why the daemon ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// `cairn stop`.
+    Asked,
+    /// Nobody needed it for a while.
+    Idle,
+}
+
+/// How often idleness is looked at, at most.
+const IDLE_TICK: Duration = Duration::from_secs(5);
+
+/// Waits for the reason to end. `reload` runs at each SIGHUP.
+///
+/// # Errors
+/// When signals cannot be caught.
+pub async fn wait(
+    api: &Api,
+    engine: &Engine,
+    idle_exit: Option<Duration>,
+    mut reload: impl FnMut(),
+) -> std::io::Result<End> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let idle = idle(api, engine, idle_exit);
+    tokio::pin!(idle);
+    let watchdog = watchdog();
+    tokio::pin!(watchdog);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok(End::Signal),
+            _ = interrupt.recv() => return Ok(End::Signal),
+            _ = hangup.recv() => reload(),
+            () = engine.stop_asked().cancelled() => return Ok(End::Asked),
+            () = &mut idle => return Ok(End::Idle),
+            () = &mut watchdog => {}
+        }
+    }
+}
+
+/// Ends once there was no client and no work for `limit`.
+async fn idle(api: &Api, engine: &Engine, limit: Option<Duration>) {
+    let Some(limit) = limit else { return std::future::pending().await };
+    let tick = (limit / 4).clamp(Duration::from_millis(50), IDLE_TICK);
+    let mut since = Instant::now();
+    loop {
+        tokio::time::sleep(tick).await;
+        if api.connections() > 0 || !engine.is_idle() {
+            since = Instant::now();
+        } else if since.elapsed() >= limit {
+            return;
+        }
+    }
+}
+
+/// Tells systemd twice in each watchdog interval that the runtime still turns.
+async fn watchdog() {
+    let Some(every) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
+    let mut tick = tokio::time::interval(every / 2);
+    loop {
+        tick.tick().await;
+        tell(sd_notify::NotifyState::Watchdog);
+    }
+}
+
+/// Tells the service manager, if there is one.
+pub fn tell(state: sd_notify::NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::debug!(%error, "the service manager was not told");
+    }
+}
+
+/// Tells systemd that a reload began (it wants the monotonic clock with it).
+pub fn reloading() {
+    match sd_notify::NotifyState::monotonic_usec_now() {
+        Ok(now) => {
+            if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Reloading, now]) {
+                tracing::debug!(%error, "the service manager was not told");
+            }
+        }
+        Err(error) => tracing::debug!(%error, "no monotonic clock"),
+    }
+}

@@ -1,0 +1,215 @@
+//! `cairn serve`: claim, listen, open, serve, drain.
+
+use std::{net::IpAddr, path::PathBuf, time::Duration};
+
+use cairn_api::{Api, HostInfo};
+use cairn_config::{Config, Discovery, Loaded};
+use cairn_protocol::{
+    daemon::Limits,
+    error::Failure,
+    location::{DataRoot, Env},
+};
+use cairn_transport::Guard;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    advertise, compose,
+    instance::{Instance, InstanceError},
+    lifecycle, listen,
+    logging::Levels,
+    settings,
+};
+
+/// Version of this build.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How this daemon was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// By a client; it leaves when nobody needs it.
+    OnDemand,
+    /// By a service manager.
+    Service,
+    /// By hand.
+    Foreground,
+}
+
+/// What the command line decides.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How it was started.
+    pub mode: Mode,
+    /// Config file and values of flags.
+    pub flags: settings::Flags,
+    /// An address for the local network, without TLS: for tests.
+    pub insecure_lan: Option<IpAddr>,
+    /// The name in the Bonjour record.
+    pub label: Option<String>,
+    /// Seconds without need after which it leaves, whatever the config says.
+    pub idle_exit: Option<u64>,
+    /// Where it logs, when to a file.
+    pub log_file: Option<PathBuf>,
+}
+
+/// Why serving failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is another daemon, or the data root cannot be used.
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] cairn_config::ConfigErrors),
+    /// A room cannot be opened.
+    #[error(transparent)]
+    Open(#[from] Failure),
+    /// No socket.
+    #[error("cannot listen on {0}")]
+    Listen(std::io::Error),
+    /// Signals, or serving itself.
+    #[error("{0}")]
+    Run(String),
+}
+
+/// Runs the daemon to its end.
+///
+/// # Errors
+/// What kept it from starting.
+pub async fn serve(
+    env: &Env,
+    root: DataRoot,
+    options: Options,
+    levels: Levels,
+) -> Result<lifecycle::End, ServeError> {
+    let loaded = settings::load(env, &options.flags, None)?;
+    loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
+    let config = &loaded.config;
+    let instance = Instance::claim(&root)?;
+    let (sockets, addresses) = sockets(config, &options)?;
+    let engine = compose::engine(&root, config, config.roots.clone()).await?;
+    let idle_exit = idle_exit(config, &options);
+    let host = HostInfo {
+        version: VERSION.into(),
+        instance_id: instance.id.clone(),
+        started_at: instance.started_at,
+        addresses: addresses.clone(),
+        data_root: root.path().to_owned(),
+        log_file: options.log_file.clone(),
+        mode: mode_name(options.mode).into(),
+        idle_exit_seconds: idle_exit.map(|d| d.as_secs()),
+    };
+    let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
+    let api = Api::new(engine.clone(), host, limits);
+    let shutdown = CancellationToken::new();
+    let guard = guard(config, &options, &instance.token);
+    let serving = tokio::spawn(cairn_transport::serve(sockets, api.clone(), guard, shutdown.clone()));
+    instance.publish(&addresses, VERSION)?;
+    let advert = announce(config, &options, &instance, &addresses);
+    tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
+    lifecycle::tell(sd_notify::NotifyState::Ready);
+    let end = lifecycle::wait(&api, &engine, idle_exit, || reload(env, &options, &engine, &levels)).await;
+    tracing::info!(?end, "stopping");
+    lifecycle::tell(sd_notify::NotifyState::Stopping);
+    drop(advert);
+    instance.retract();
+    engine.close().await;
+    shutdown.cancel();
+    match serving.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "serving failed"),
+        Err(error) => tracing::error!(%error, "serving failed"),
+    }
+    tracing::info!("stopped");
+    end.map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))
+}
+
+fn sockets(
+    config: &Config,
+    options: &Options,
+) -> Result<(Vec<std::net::TcpListener>, Vec<String>), ServeError> {
+    let bad = |what: String| ServeError::Run(format!("listen.address: {what}"));
+    let address: IpAddr = config
+        .listen
+        .address
+        .parse()
+        .map_err(|_| bad(format!("'{}' is not an address", config.listen.address)))?;
+    if !address.is_loopback() && options.insecure_lan.is_none() {
+        let text = "remote control needs TLS, which this version does not have; for tests in a closed network use --insecure-lan";
+        return Err(bad(format!("{address} can be reached from the network: {text}")));
+    }
+    let wanted = listen::Wanted { address, port: config.listen.port, lan: options.insecure_lan };
+    let sockets = listen::listeners(&wanted).map_err(ServeError::Listen)?;
+    let addresses = sockets.iter().filter_map(|s| s.local_addr().ok()).map(|a| a.to_string()).collect();
+    Ok((sockets, addresses))
+}
+
+fn guard(config: &Config, options: &Options, token: &str) -> Guard {
+    let mut allowed_hosts = config.listen.allowed_hosts.clone();
+    allowed_hosts.extend(options.insecure_lan.map(|ip| ip.to_string()));
+    Guard { token: token.to_owned(), allowed_origins: config.listen.allowed_origins.clone(), allowed_hosts }
+}
+
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::OnDemand => "on_demand",
+        Mode::Service => "service",
+        Mode::Foreground => "foreground",
+    }
+}
+
+fn idle_exit(config: &Config, options: &Options) -> Option<Duration> {
+    let seconds = match (options.idle_exit, options.mode) {
+        (Some(seconds), _) => seconds,
+        (None, Mode::OnDemand) => config.daemon.idle_exit_seconds,
+        (None, _) => 0,
+    };
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
+/// Announces the daemon where the network can reach it and the user does not mind.
+fn announce(
+    config: &Config,
+    options: &Options,
+    instance: &Instance,
+    addresses: &[String],
+) -> Option<advertise::Advert> {
+    let lan = options.insecure_lan.filter(|_| config.discovery == Discovery::Auto)?;
+    let reached =
+        addresses.iter().filter_map(|a| a.parse::<std::net::SocketAddr>().ok()).find(|a| a.ip() == lan)?;
+    let made = advertise::record(&instance.id, options.label.as_deref(), VERSION, lan, reached.port());
+    match made.and_then(advertise::advertise) {
+        Ok(advert) => Some(advert),
+        Err(error) => {
+            tracing::warn!(%error, "the daemon is not announced");
+            None
+        }
+    }
+}
+
+/// SIGHUP: reads the configuration again and takes what can be taken without a restart.
+fn reload(env: &Env, options: &Options, engine: &cairn_engine::Engine, levels: &Levels) {
+    lifecycle::reloading();
+    match settings::load(env, &options.flags, None) {
+        Ok(Loaded { config, warnings, .. }) => {
+            warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
+            if let Ok(filter) = std::env::var("CAIRN_LOG") {
+                levels.set(&filter);
+            }
+            let engine = engine.clone();
+            tokio::spawn(async move {
+                for path in config.roots {
+                    let path = path.to_string_lossy().into_owned();
+                    let params = cairn_protocol::index::AddRootParams { path, request_id: None };
+                    if let Err(error) = engine.add_root(params).await {
+                        tracing::warn!(%error, "root is not available");
+                    }
+                }
+            });
+            tracing::info!(
+                "configuration read again: new roots are declared; other keys take effect at the next start"
+            );
+        }
+        Err(errors) => tracing::error!("the configuration stays as it was: {errors}"),
+    }
+    lifecycle::tell(sd_notify::NotifyState::Ready);
+}

@@ -1,0 +1,221 @@
+//! The rules of the house that no compiler checks.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+/// Which crates each crate may import, besides `cairn-protocol`, which is pure types and anybody's.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("cairn-protocol", &[]),
+    ("cairn-config", &[]),
+    ("cairn-store", &[]),
+    ("cairn-workspace", &[]),
+    ("cairn-trace", &["cairn-store"]),
+    ("cairn-search", &["cairn-store", "cairn-workspace"]),
+    ("cairn-harness", &["cairn-store", "cairn-trace", "cairn-workspace"]),
+    ("cairn-tools", &["cairn-harness", "cairn-search", "cairn-workspace"]),
+    ("cairn-engine", &["cairn-harness", "cairn-search", "cairn-store", "cairn-trace", "cairn-workspace"]),
+    ("cairn-agent", &["cairn-engine"]),
+    ("cairn-api", &["cairn-engine"]),
+    ("cairn-transport", &["cairn-api"]),
+    ("cairn-client-sdk", &[]),
+    ("cairn-cli", &["cairn-client-sdk", "cairn-config"]),
+];
+
+/// Crates that may import everything.
+const COMPOSERS: &[&str] = &["cairn-daemon", "cairn-tests", "cairn-bench"];
+
+/// Who may depend on a heavy library.
+const OWNERS: &[(&str, &[&str])] = &[
+    ("axum", &["cairn-transport"]),
+    ("tokio-tungstenite", &["cairn-transport", "cairn-client-sdk"]),
+    ("jsonrpsee-core", &["cairn-client-sdk"]),
+    ("jsonrpsee-types", &["cairn-api", "cairn-client-sdk"]),
+    ("rusqlite", &["cairn-store"]),
+    ("git2", &["cairn-workspace"]),
+    ("notify", &["cairn-workspace"]),
+    ("tokei", &["cairn-workspace"]),
+    ("cap-std", &["cairn-workspace"]),
+    ("tree-sitter", &["cairn-search"]),
+    ("mdns-sd", &["cairn-daemon", "cairn-client-sdk"]),
+    ("clap", &["cairn-cli", "cairn-daemon"]),
+    ("indicatif", &["cairn-cli"]),
+    ("jsonschema", &["cairn-harness"]),
+];
+
+/// Files that may ask for macOS at compile time.
+const MACOS_FILES: &[&str] = &[];
+
+/// Licences that a dependency may have; one of the alternatives it offers is enough.
+const LICENCES: &[&str] = &[
+    "MIT",
+    "MIT-0",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-1-Clause",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unlicense",
+    "CC0-1.0",
+    "0BSD",
+    "Unicode-3.0",
+    "Unicode-DFS-2016",
+    "BSL-1.0",
+    "MPL-2.0",
+    "CDLA-Permissive-2.0",
+];
+
+/// Lines of a file: aimed at, and where it fails.
+const FILE_LIMIT: usize = 800;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+fn metadata() -> Metadata {
+    MetadataCommand::new().manifest_path(root().join("Cargo.toml")).exec().unwrap()
+}
+
+/// Every Rust file of the project, relative to its root.
+fn sources() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if entry.file_type().unwrap().is_dir() {
+                if name != "target" && !name.starts_with('.') && name != "node_modules" {
+                    folders.push(path);
+                }
+            } else if name.ends_with(".rs") {
+                let relative = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+                found.insert(relative, std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_import_only_what_they_may() {
+    let metadata = metadata();
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        let name = package.name.as_str();
+        if COMPOSERS.contains(&name) {
+            continue;
+        }
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(n, _)| *n == name) else {
+            wrong.push(format!("{name} is not in the import table"));
+            continue;
+        };
+        for dependency in package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal) {
+            let other = dependency.name.as_str();
+            let internal = other.starts_with("cairn-") && other != "cairn-protocol";
+            if internal && !allowed.contains(&other) {
+                wrong.push(format!("{name} imports {other}"));
+            }
+            if let Some((_, owners)) = OWNERS.iter().find(|(n, _)| *n == other)
+                && !owners.contains(&name)
+            {
+                wrong.push(format!("{name} depends on {other}, which belongs to {owners:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn folders_are_named_like_their_crates() {
+    for package in metadata().workspace_packages() {
+        let folder = package.manifest_path.parent().unwrap().file_name().unwrap();
+        assert_eq!(package.name.as_str(), format!("cairn-{folder}"));
+    }
+}
+
+#[test]
+fn only_the_edges_name_rpc() {
+    let edges = [
+        "protocol/",
+        "daemon/crates/api/",
+        "daemon/crates/transport/",
+        "client-sdk/src/",
+        "tests/",
+        "bench/",
+    ];
+    for (path, text) in sources() {
+        let names = text.contains("protocol::rpc") || text.contains("rpc::EVENT");
+        assert!(!names || edges.iter().any(|e| path.starts_with(e)), "{path} names protocol::rpc");
+    }
+}
+
+#[test]
+fn files_say_what_they_are_for_and_stay_small() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        if !text.starts_with("//! ") {
+            wrong.push(format!("{path}: the first line is not `//! …`"));
+        }
+        let lines = text.lines().count();
+        if lines > FILE_LIMIT {
+            wrong.push(format!("{path}: {lines} lines"));
+        }
+        let stem = Path::new(&path).file_stem().unwrap().to_string_lossy().into_owned();
+        if ["utils", "util", "helpers", "helper", "common", "manager", "misc"].contains(&stem.as_str()) {
+            wrong.push(format!("{path}: the name says nothing"));
+        }
+        if text.contains("target_os = \"macos\"")
+            && text.contains("#[cfg(")
+            && !text.contains("cfg!(target_os")
+        {
+            let listed = MACOS_FILES.contains(&path.as_str()) || path.ends_with("tidy.rs");
+            if !listed {
+                wrong.push(format!("{path}: asks for macOS at compile time"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_permit_is_made_in_the_gate_alone() {
+    let makers: Vec<String> = sources()
+        .into_iter()
+        .filter(|(path, text)| text.contains("Permit::grant(") && !path.ends_with("tidy.rs"))
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(makers, ["daemon/crates/harness/src/gate.rs"]);
+}
+
+#[test]
+fn the_map_names_every_crate() {
+    let map = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for package in metadata().workspace_packages() {
+        let folder = package.manifest_path.parent().unwrap().strip_prefix(root().to_str().unwrap()).unwrap();
+        assert!(map.contains(&format!("`{folder}`")), "ARCHITECTURE.md does not name `{folder}`");
+    }
+}
+
+#[test]
+fn dependencies_are_permissive() {
+    let allowed: BTreeSet<&str> = LICENCES.iter().copied().collect();
+    let mut wrong = Vec::new();
+    for package in metadata().packages.iter().filter(|p| p.source.is_some()) {
+        let licence = package.license.clone().unwrap_or_default();
+        // An expression is fine when one of its alternatives is, with all of its parts.
+        let alternatives = licence.replace('/', " OR ").replace(['(', ')'], "");
+        let fine = alternatives
+            .split(" OR ")
+            .any(|one| one.split(" AND ").all(|part| allowed.contains(part.trim())));
+        if !fine {
+            wrong.push(format!("{} {}: '{licence}'", package.name, package.version));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
