@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
 
+use super::bodies;
 use super::languages::{Action, Grammar, NameBy, When, grammar};
 
 /// Longest time for one file.
@@ -16,7 +17,7 @@ const MAX_TIME: Duration = Duration::from_millis(1500);
 /// Definitions of one file.
 const MAX_SYMBOLS: usize = 20_000;
 /// Bytes of a name.
-const MAX_NAME: usize = 200;
+pub const MAX_NAME: usize = 200;
 
 /// What a file defines and refers to.
 #[derive(Debug, Default, PartialEq)]
@@ -55,15 +56,14 @@ pub fn ident_hash(name: &[u8]) -> u32 {
 /// Parses `text`. `None` when the language is not parsed, or it took too long, or `stop` was set.
 pub fn extract(lang: &str, path: &str, text: &[u8], stop: &AtomicBool) -> Option<Extracted> {
     let grammar = grammar(lang)?;
+    let mut seen = FxHashSet::default();
+    let short = bodies::are_left_out(lang).then(|| {
+        bodies::idents(text, &mut seen);
+        bodies::without(lang, text)
+    });
+    let text = short.as_deref().unwrap_or(text);
     let tree = parse(grammar, text, stop)?;
-    let mut walk = Walk {
-        text,
-        grammar,
-        lang,
-        scopes: Vec::new(),
-        found: Extracted::default(),
-        seen: FxHashSet::default(),
-    };
+    let mut walk = Walk { text, grammar, lang, scopes: Vec::new(), found: Extracted::default(), seen };
     walk.run(&mut tree.walk());
     let mut found = walk.found;
     found.idents = walk.seen.into_iter().collect();
