@@ -79,9 +79,8 @@ pub fn secondary(path: &str) -> bool {
     let folders: Vec<&str> = parts(folder(path)).collect();
     let name = file_name(path).to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or("");
-    folders.iter().any(|f| {
-        SECONDARY.contains(&f.to_ascii_lowercase().as_str()) || f.ends_with("_test") || f.ends_with("-tests")
-    }) || stem.starts_with("test_")
+    folders.iter().any(|f| secondary_folder(&f.to_ascii_lowercase()))
+        || stem.starts_with("test_")
         || stem.ends_with("_test")
         || stem.ends_with("_spec")
         || name.contains(".test.")
