@@ -3,11 +3,7 @@
 mod machine;
 mod state;
 
-use std::{
-    fmt::Write as _,
-    io::Write as _,
-    process::ExitCode,
-};
+use std::{fmt::Write as _, io::Write as _, process::ExitCode};
 
 use cairn_cli::{FAILED, Globals, OK};
 use cairn_protocol::location::{DataRoot, Env};
@@ -106,7 +102,11 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             std::fs::create_dir(root.path()).unwrap();
             std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o755)).unwrap();
-            assert!(state::folder(&root).iter().any(|c| c.outcome == Outcome::Warn), "{:?}", state::folder(&root));
+            assert!(
+                state::folder(&root).iter().any(|c| c.outcome == Outcome::Warn),
+                "{:?}",
+                state::folder(&root)
+            );
             std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o700)).unwrap();
             std::fs::write(root.token(), "x").unwrap();
             std::fs::set_permissions(root.token(), PermissionsExt::from_mode(0o644)).unwrap();
@@ -123,7 +123,8 @@ mod tests {
     fn a_newer_log_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let root = DataRoot(dir.path().to_owned());
-        let newer = [cairn_store::Migration { version: cairn_trace::SCHEMA_VERSION + 1, sql: "CREATE TABLE a(x)" }];
+        let newer =
+            [cairn_store::Migration { version: cairn_trace::SCHEMA_VERSION + 1, sql: "CREATE TABLE a(x)" }];
         drop(cairn_store::open(&root.trace_db(), &newer).unwrap());
         let check = state::trace(&root);
         assert_eq!(check.outcome, Outcome::Fail);

@@ -60,8 +60,10 @@ fn places() -> Result<Places, String> {
         ("XDG_DATA_HOME", &env.xdg_data_home),
         ("XDG_CONFIG_HOME", &env.xdg_config_home),
     ];
-    let environment =
-        decisive.iter().filter_map(|(name, path)| Some(((*name).to_owned(), path.as_ref()?.to_str()?.to_owned()))).collect();
+    let environment = decisive
+        .iter()
+        .filter_map(|(name, path)| Some(((*name).to_owned(), path.as_ref()?.to_str()?.to_owned())))
+        .collect();
     let log = root.log_file().with_file_name("service.log");
     let uid = rustix::process::getuid().as_raw();
     Ok(Places { bin, home, xdg_config_home: env.xdg_config_home, log, environment, uid })
@@ -88,7 +90,11 @@ fn install(manager: Manager, places: &Places, dry_run: bool) -> Result<Report, S
     let failed = run_all(&commands);
     let _infallible = match &failed {
         None => writeln!(text, "the service is installed and runs"),
-        Some(why) => writeln!(text, "the service was not started: {why}\nwhere its manager runs, start it with:\n{}", lines(&commands)),
+        Some(why) => writeln!(
+            text,
+            "the service was not started: {why}\nwhere its manager runs, start it with:\n{}",
+            lines(&commands)
+        ),
     };
     let paths: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
     let json = serde_json::json!({"written": paths, "started": failed.is_none(), "reason": failed, "commands": commands});
@@ -122,7 +128,11 @@ fn status(manager: Manager, places: &Places) -> Report {
     let paths = units::paths(manager, places);
     let installed = paths.iter().all(|p| p.exists());
     let active = active(manager, places);
-    let mut text = format!("{}, {}\n", if installed { "installed" } else { "not installed" }, if active { "runs" } else { "does not run" });
+    let mut text = format!(
+        "{}, {}\n",
+        if installed { "installed" } else { "not installed" },
+        if active { "runs" } else { "does not run" }
+    );
     for path in paths.iter().filter(|p| p.exists()) {
         let _infallible = writeln!(text, "  {}", path.display());
     }
@@ -161,12 +171,17 @@ fn run_all(commands: &[Vec<String>]) -> Option<String> {
 
 fn run_one(command: &[String]) -> Result<(), String> {
     let Some((program, args)) = command.split_first() else { return Ok(()) };
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output().map_err(|e| format!("{program}: {e}"))?;
+    let output = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{program}: {e}"))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().find(|l| !l.trim().is_empty()).map_or_else(|| output.status.to_string(), str::to_owned);
+    let said =
+        said.lines().find(|l| !l.trim().is_empty()).map_or_else(|| output.status.to_string(), str::to_owned);
     Err(format!("{program}: {said}"))
 }
 

@@ -34,7 +34,12 @@ fn git() -> Check {
         Check::new(NAME, Outcome::Warn, why).hint("install git: repositories cannot be cloned without it")
     };
     let Some(path) = in_path("git") else { return missing("git is not there".into()) };
-    let spawned = Command::new(&path).arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let spawned = Command::new(&path)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
     let mut child = match spawned {
         Ok(child) => child,
         Err(e) => return missing(format!("{}: {e}", path.display())),
@@ -77,8 +82,12 @@ fn limit(name: &'static str, path: &str, wanted: u64) -> Check {
         None => Check::new(name, Outcome::Info, format!("{path} cannot be read")),
         Some(found) if found < wanted => {
             let key = path.trim_start_matches("/proc/sys/").replace('/', ".");
-            Check::new(name, Outcome::Warn, format!("at most {found}; large trees are then swept now and then instead"))
-                .hint(format!("sudo sysctl {key}={wanted}"))
+            Check::new(
+                name,
+                Outcome::Warn,
+                format!("at most {found}; large trees are then swept now and then instead"),
+            )
+            .hint(format!("sudo sysctl {key}={wanted}"))
         }
         Some(found) => Check::new(name, Outcome::Ok, format!("at most {found}")),
     }
@@ -87,10 +96,15 @@ fn limit(name: &'static str, path: &str, wanted: u64) -> Check {
 #[cfg(target_os = "linux")]
 fn openat2() -> Check {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
-    let opened = rustix::fs::openat2(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH);
+    let opened =
+        rustix::fs::openat2(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH);
     match opened {
         Ok(_) => Check::new("openat2", Outcome::Ok, "paths are resolved inside their root by the kernel"),
-        Err(e) => Check::new("openat2", Outcome::Info, format!("not there ({e}); paths are resolved step by step instead")),
+        Err(e) => Check::new(
+            "openat2",
+            Outcome::Info,
+            format!("not there ({e}); paths are resolved step by step instead"),
+        ),
     }
 }
 
@@ -102,13 +116,22 @@ fn openat2() -> Check {
 /// What a sandbox for commands will need; nothing uses it yet.
 fn sandbox() -> Check {
     let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-    let landlock = if modules.split(',').any(|m| m.trim() == "landlock") { "landlock" } else { "no landlock" };
+    let landlock =
+        if modules.split(',').any(|m| m.trim() == "landlock") { "landlock" } else { "no landlock" };
     let allowed = number("/proc/sys/user/max_user_namespaces").is_none_or(|n| n > 0)
         && number("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|n| n > 0)
         && number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_none_or(|n| n == 0);
-    let namespaces = if allowed && Path::new("/proc/self/ns/user").exists() { "user namespaces" } else { "no user namespaces" };
+    let namespaces = if allowed && Path::new("/proc/self/ns/user").exists() {
+        "user namespaces"
+    } else {
+        "no user namespaces"
+    };
     let bwrap = if in_path("bwrap").is_some() { "bwrap" } else { "no bwrap" };
-    Check::new("sandbox", Outcome::Info, format!("{landlock}, {namespaces}, {bwrap}; no command runs in one yet"))
+    Check::new(
+        "sandbox",
+        Outcome::Info,
+        format!("{landlock}, {namespaces}, {bwrap}; no command runs in one yet"),
+    )
 }
 
 fn multicast() -> Check {
@@ -118,6 +141,10 @@ fn multicast() -> Check {
             let _stopped = daemon.shutdown();
             Check::new(NAME, Outcome::Ok, "multicast can be used")
         }
-        Err(e) => Check::new(NAME, Outcome::Info, format!("multicast cannot be used, so that no daemon is found there: {e}")),
+        Err(e) => Check::new(
+            NAME,
+            Outcome::Info,
+            format!("multicast cannot be used, so that no daemon is found there: {e}"),
+        ),
     }
 }

@@ -45,21 +45,28 @@ pub fn folder(root: &DataRoot) -> Vec<Check> {
         let above = path.ancestors().skip(1).find(|p| p.exists());
         return vec![match above.map(|dir| tried(dir)) {
             Some(Ok(())) => Check::new(NAME, Outcome::Ok, format!("{shown} will be made at the first start")),
-            Some(Err(e)) => Check::new(NAME, Outcome::Fail, format!("{shown} cannot be made: {e}")).hint("set CAIRN_HOME"),
-            None => Check::new(NAME, Outcome::Fail, format!("{shown} has no folder above it")).hint("set CAIRN_HOME"),
+            Some(Err(e)) => {
+                Check::new(NAME, Outcome::Fail, format!("{shown} cannot be made: {e}")).hint("set CAIRN_HOME")
+            }
+            None => Check::new(NAME, Outcome::Fail, format!("{shown} has no folder above it"))
+                .hint("set CAIRN_HOME"),
         }];
     }
     let mut checks = vec![match tried(path) {
         Err(e) => Check::new(NAME, Outcome::Fail, format!("{shown} cannot be written to: {e}")),
         Ok(()) if open_to_others(path) => {
-            Check::new(NAME, Outcome::Warn, format!("{shown} can be read by others")).hint("the next start of the daemon makes it private")
+            Check::new(NAME, Outcome::Warn, format!("{shown} can be read by others"))
+                .hint("the next start of the daemon makes it private")
         }
         Ok(()) => Check::new(NAME, Outcome::Ok, format!("{shown} is writable and private")),
     }];
     for file in [root.token(), root.trace_db()] {
         if file.exists() && open_to_others(&file) {
             let hint = format!("chmod 600 {}", file.display());
-            checks.push(Check::new(NAME, Outcome::Fail, format!("{} can be read by others", file.display())).hint(hint));
+            checks.push(
+                Check::new(NAME, Outcome::Fail, format!("{} can be read by others", file.display()))
+                    .hint(hint),
+            );
         }
     }
     checks
@@ -119,21 +126,30 @@ pub fn trace(root: &DataRoot) -> Check {
     let read = || -> Result<(u32, String), cairn_store::StoreError> {
         let conn = cairn_store::open_read_only(&path)?;
         let version = conn.query_row("PRAGMA user_version", [], |r| r.get(0))?;
-        let whole = if size > MAX_CHECKED { "too large to be read through".into() } else { cairn_store::integrity_check(&conn)? };
+        let whole = if size > MAX_CHECKED {
+            "too large to be read through".into()
+        } else {
+            cairn_store::integrity_check(&conn)?
+        };
         Ok((version, whole))
     };
     let known = cairn_trace::SCHEMA_VERSION;
     match read() {
         Ok((found, _)) if found > known => {
-            let text = format!("trace.db has version {found}, which a newer cairn made; this one knows {known}");
+            let text =
+                format!("trace.db has version {found}, which a newer cairn made; this one knows {known}");
             Check::new(NAME, Outcome::Fail, text).hint("update cairn, or set CAIRN_HOME to another folder")
         }
-        Ok((version, whole)) if whole == "ok" => {
-            Check::new(NAME, Outcome::Ok, format!("trace.db is whole: version {version}, {} KiB", size / 1024))
-        }
-        Ok((version, whole)) if size > MAX_CHECKED => {
-            Check::new(NAME, Outcome::Info, format!("trace.db: version {version}, {} MiB, {whole}", size / (1024 * 1024)))
-        }
+        Ok((version, whole)) if whole == "ok" => Check::new(
+            NAME,
+            Outcome::Ok,
+            format!("trace.db is whole: version {version}, {} KiB", size / 1024),
+        ),
+        Ok((version, whole)) if size > MAX_CHECKED => Check::new(
+            NAME,
+            Outcome::Info,
+            format!("trace.db: version {version}, {} MiB, {whole}", size / (1024 * 1024)),
+        ),
         Ok((_, what)) => Check::new(NAME, Outcome::Fail, format!("trace.db is damaged: {what}"))
             .hint("stop the daemon and put the file aside; indexes are not concerned"),
         Err(e) => Check::new(NAME, Outcome::Fail, format!("trace.db cannot be read: {e}")),
@@ -152,11 +168,18 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
     match (runtime.block_on(connector.connect()), held) {
         (Ok(client), _) => {
             let server = &client.server().server;
-            vec![Check::new(NAME, Outcome::Ok, format!("version {} answers ({})", server.version, server.instance_id))]
+            vec![Check::new(
+                NAME,
+                Outcome::Ok,
+                format!("version {} answers ({})", server.version, server.instance_id),
+            )]
         }
         (Err(error), true) => {
             let hint = error.hint().unwrap_or_else(|| format!("see {}", root.log_file().display()));
-            vec![Check::new(NAME, Outcome::Fail, format!("one holds the lock but does not answer: {error}")).hint(hint)]
+            vec![
+                Check::new(NAME, Outcome::Fail, format!("one holds the lock but does not answer: {error}"))
+                    .hint(hint),
+            ]
         }
         (Err(ClientError::NotRunning { .. }), false) => {
             vec![Check::new(NAME, Outcome::Ok, "none runs; a command that needs one starts it"), port(config)]
@@ -176,9 +199,11 @@ fn port(config: &Config) -> Check {
     };
     match TcpListener::bind(SocketAddr::new(ip, port)) {
         Ok(_) => Check::new(NAME, Outcome::Ok, format!("{address}:{port} is free")),
-        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => {
-            Check::new(NAME, Outcome::Info, format!("{address}:{port} is taken; the next free one will be used"))
-        }
+        Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => Check::new(
+            NAME,
+            Outcome::Info,
+            format!("{address}:{port} is taken; the next free one will be used"),
+        ),
         Err(e) => Check::new(NAME, Outcome::Fail, format!("{address}:{port}: {e}")),
     }
 }

@@ -44,13 +44,19 @@ pub struct Unfit(String);
 pub fn files(manager: Manager, places: &Places) -> Result<Vec<(PathBuf, String)>, Unfit> {
     match manager {
         Manager::Systemd => {
-            let lines: Result<Vec<String>, Unfit> =
-                places.environment.iter().map(|(k, v)| Ok(format!("Environment={}", quoted(&format!("{k}={v}"))?))).collect();
+            let lines: Result<Vec<String>, Unfit> = places
+                .environment
+                .iter()
+                .map(|(k, v)| Ok(format!("Environment={}", quoted(&format!("{k}={v}"))?)))
+                .collect();
             // The program is not subject to variables, so a dollar sign is itself.
             let service = SYSTEMD_SERVICE
                 .replace("@BIN@", &quoted(text(&places.bin)?)?)
                 .replace("@ENVIRONMENT@\n", &lines?.iter().map(|l| format!("{l}\n")).collect::<String>());
-            Ok(vec![(unit(places, "cairn.service"), service), (unit(places, "cairn.socket"), SYSTEMD_SOCKET.to_owned())])
+            Ok(vec![
+                (unit(places, "cairn.service"), service),
+                (unit(places, "cairn.socket"), SYSTEMD_SOCKET.to_owned()),
+            ])
         }
         Manager::Launchd => {
             let entries: Result<Vec<String>, Unfit> = places
@@ -79,10 +85,18 @@ pub fn paths(manager: Manager, places: &Places) -> Vec<PathBuf> {
 pub fn start_commands(manager: Manager, places: &Places) -> Vec<Vec<String>> {
     match manager {
         Manager::Systemd => {
-            vec![systemctl(&["daemon-reload"]), systemctl(&["enable", "--now", "cairn.socket", "cairn.service"])]
+            vec![
+                systemctl(&["daemon-reload"]),
+                systemctl(&["enable", "--now", "cairn.socket", "cairn.service"]),
+            ]
         }
         Manager::Launchd => {
-            vec![words(&["launchctl", "bootstrap", &format!("gui/{}", places.uid), &agent_path(places).to_string_lossy()])]
+            vec![words(&[
+                "launchctl",
+                "bootstrap",
+                &format!("gui/{}", places.uid),
+                &agent_path(places).to_string_lossy(),
+            ])]
         }
     }
 }
@@ -91,7 +105,9 @@ pub fn start_commands(manager: Manager, places: &Places) -> Vec<Vec<String>> {
 pub fn stop_commands(manager: Manager, places: &Places) -> Vec<Vec<String>> {
     match manager {
         Manager::Systemd => vec![systemctl(&["disable", "--now", "cairn.socket", "cairn.service"])],
-        Manager::Launchd => vec![words(&["launchctl", "bootout", &format!("gui/{}/dev.cairn.daemon", places.uid)])],
+        Manager::Launchd => {
+            vec![words(&["launchctl", "bootout", &format!("gui/{}/dev.cairn.daemon", places.uid)])]
+        }
     }
 }
 
@@ -207,7 +223,8 @@ mod tests {
     #[test]
     fn the_paths_are_those_of_the_files() {
         for manager in [Manager::Systemd, Manager::Launchd] {
-            let written: Vec<PathBuf> = files(manager, &places()).unwrap().into_iter().map(|(p, _)| p).collect();
+            let written: Vec<PathBuf> =
+                files(manager, &places()).unwrap().into_iter().map(|(p, _)| p).collect();
             assert_eq!(paths(manager, &places()), written);
         }
     }
