@@ -84,7 +84,7 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
         progress: Progress::new(!app.globals.quiet && !app.globals.json),
         aborting: false,
     }
-    .to_the_end()
+    .follow()
     .await
 }
 
@@ -151,7 +151,7 @@ enum Step {
 }
 
 impl Watch<'_> {
-    async fn to_the_end(mut self) -> Result<u8, Failure> {
+    async fn follow(mut self) -> Result<u8, Failure> {
         let mut follow = self.client.follow(&self.run.session, self.run.after);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

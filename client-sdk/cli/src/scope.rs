@@ -103,7 +103,7 @@ pub fn line(status: &RootStatus) -> String {
         }
         IndexState::Indexing => format!("indexing: {figures}"),
         IndexState::Enriching => {
-            let share = |part: u64, whole: u64| if whole == 0 { 100 } else { part.min(whole) * 100 / whole };
+            let share = |part: u64, whole: u64| (part.min(whole) * 100).checked_div(whole).unwrap_or(100);
             let vectors = share(status.vectors, status.chunks);
             format!(
                 "enriching: {figures}; vectors {vectors} %, symbols {} %",
