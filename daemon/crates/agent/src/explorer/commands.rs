@@ -57,6 +57,13 @@ pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -
             add(&mut commands.build, vec![line]);
         }
     }
+    for line in readme_lines(facts) {
+        if tests(&line) && commands.test.len() < 2 {
+            add(&mut commands.test, vec![line]);
+        } else if builds(&line) && commands.build.len() < 2 {
+            add(&mut commands.build, vec![line]);
+        }
+    }
     if manifests.iter().any(|m| m.kind == "python") && commands.test.is_empty() {
         add(&mut commands.test, python_tests(facts));
     }
@@ -143,6 +150,22 @@ pub fn workflows(facts: &Facts) -> Vec<(String, Vec<String>)> {
     facts.texts.iter().filter_map(of).collect()
 }
 
+/// Lines of the readmes' code that call a known tool, with or without a prompt.
+fn readme_lines(facts: &Facts) -> Vec<String> {
+    let mut found = Vec::new();
+    for text in super::describe::readmes(facts).into_iter().filter_map(|path| facts.text(path)) {
+        let mut fenced = false;
+        for line in text.lines() {
+            fenced ^= line.trim_start().starts_with("```");
+            if fenced || line.starts_with("    ") || line.starts_with('\t') {
+                let line = line.trim();
+                note(line.trim_start_matches(['$', '%', '>']).trim(), &mut found);
+            }
+        }
+    }
+    found
+}
+
 /// The commands under `run:`, one a line, as far as they are plain.
 fn run_lines(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -173,7 +196,11 @@ fn run_lines(text: &str) -> Vec<String> {
 
 fn note(line: &str, found: &mut Vec<String>) {
     let first = line.split_whitespace().next().unwrap_or("");
-    let plain = TOOLS.contains(&first) && line.len() <= 100 && !line.contains("${{") && !line.ends_with('\\');
+    let plain = TOOLS.contains(&first)
+        && line.len() <= 100
+        && !line.contains(['$', '<', '>'])
+        && !line.ends_with('\\')
+        && (tests(line) || builds(line));
     let install = line.contains(" install") && !line.contains("install &&") || line.contains("--version");
     if plain && !install && !found.iter().any(|f| f == line) {
         found.push(line.to_owned());

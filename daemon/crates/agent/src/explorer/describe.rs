@@ -14,7 +14,9 @@ const MAX_FOLDERS: usize = 30;
 /// Name of the repository: of its remote, else of its folder.
 pub fn name(facts: &Facts) -> String {
     let remote = facts.git.as_ref().and_then(|g| g.remote.as_deref());
-    let last = remote.and_then(|url| url.trim_end_matches('/').rsplit(['/', ':']).next());
+    // A clone of a local folder says nothing about the name.
+    let hosted = remote.filter(|url| !url.starts_with(['/', '.']) && !url.starts_with("file:"));
+    let last = hosted.and_then(|url| url.trim_end_matches('/').rsplit(['/', ':']).next());
     let name = last.map(|n| n.trim_end_matches(".git")).filter(|n| !n.is_empty());
     name.map_or_else(|| facts.folder.clone(), str::to_owned)
 }
@@ -23,7 +25,10 @@ pub fn name(facts: &Facts) -> String {
 pub fn description(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
     let outer = manifests.iter().filter(|m| paths::depth(&m.path) == 0).find_map(|m| m.description.clone());
     let readme = readmes(facts).into_iter().find_map(|path| first_paragraph(facts.text(path)?));
-    let text = outer.filter(|d| d.len() > 3).or(readme)?;
+    let text = outer
+        .map(|d| d.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|d| d.len() > 3)
+        .or(readme)?;
     let mut short: String = text.chars().take(MAX_DESCRIPTION).collect();
     if short.len() < text.len() {
         short.push('…');
@@ -56,7 +61,7 @@ fn first_paragraph(text: &str) -> Option<String> {
         }
         let prose = !fenced
             && !line.is_empty()
-            && !line.starts_with(['#', '<', '!', '|', '`', '.', '[', ':', '>'])
+            && !line.starts_with(['#', '<', '!', '|', '`', '.', '[', ':', '>', '-', '*', '+'])
             && !line.starts_with("---");
         if prose {
             paragraph.push(line);

@@ -1,12 +1,12 @@
 //! Where execution begins, with the reason for each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cairn_protocol::explore::Entrypoint;
 
 use super::{
     commands,
-    facts::Facts,
+    facts::{Facts, Hit},
     manifests::{Manifest, Start},
     paths,
     planner::PROBES,
@@ -33,11 +33,9 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
             }
         }
     }
-    for hit in &facts.hits {
+    let named: BTreeSet<String> = found.keys().cloned().collect();
+    for hit in facts.hits.iter().filter(|hit| starts(hit, &named)) {
         let probe = &PROBES[hit.probe];
-        if paths::file_name(&hit.path) == "build.rs" {
-            continue;
-        }
         let reason = format!("{}: {}", probe.reason, shortened(hit.text.trim()));
         offer(
             &mut found,
@@ -45,10 +43,27 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
         );
     }
     for (path, commands) in commands::workflows(facts) {
-        let reason = format!("CI runs {}", commands.join(", "));
+        let reason = format!("CI runs {}", shortened(&commands.join(", ")));
         offer(&mut found, Entrypoint { path, line: None, kind: "ci".into(), reason });
     }
     sorted(facts, found.into_values().collect())
+}
+
+/// Whether a hit is a start: not in a comment, not compiled for tests alone, and in Rust where cargo looks for one.
+fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
+    let text = hit.text.trim_start();
+    let comment = ["//", "*", "/*", "#!", "\"", "--"].iter().any(|c| text.starts_with(c));
+    let switched = |line: &String| {
+        let line = line.trim_start();
+        let name = line.to_ascii_uppercase();
+        line.starts_with("#if")
+            && ["TEST", "MAIN", "BENCH", "STANDALONE", "DEMO"].iter().any(|w| name.contains(w))
+    };
+    let name = paths::file_name(&hit.path);
+    let cargo_looks = name == "main.rs"
+        || paths::parts(&hit.path).any(|p| p == "bin" || p == "examples")
+        || named.contains(&hit.path);
+    !comment && !hit.before.iter().any(switched) && (!name.ends_with(".rs") || cargo_looks)
 }
 
 fn shortened(text: &str) -> String {
@@ -106,17 +121,22 @@ fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explorer::facts::Hit;
 
     #[test]
     fn manifests_lead_and_tests_do_not_count() {
         let mut facts = Facts::new("x".into());
-        let hit =
-            |probe, path: &str, line| Hit { probe, path: path.into(), line, text: "fn main() {".into() };
+        let hit = |probe, path: &str, line| Hit {
+            probe,
+            path: path.into(),
+            line,
+            text: "fn main() {".into(),
+            before: vec![],
+        };
         facts.hits = vec![
             hit(0, "src/main.rs", 3),
             hit(0, "examples/a.rs", 1),
-            hit(0, "tools/gen.rs", 9),
+            hit(0, "tools/src/main.rs", 9),
+            hit(0, "src/glue.rs", 9),
             hit(0, "build.rs", 1),
         ];
         facts
@@ -125,14 +145,33 @@ mod tests {
         facts.files.insert("src/main.rs".into());
         let found = find(&facts, &crate::explorer::manifests::read_all(&facts));
         let got: Vec<_> = found.iter().map(|e| (e.path.as_str(), e.kind.as_str(), e.line)).collect();
-        assert_eq!(got, [("src/main.rs", "manifest", Some(3)), ("tools/gen.rs", "main", Some(9))]);
+        assert_eq!(got, [("src/main.rs", "manifest", Some(3)), ("tools/src/main.rs", "main", Some(9))]);
+    }
+
+    #[test]
+    fn mains_for_tests_and_in_comments_are_none() {
+        let hit = |text: &str, before: &str| Hit {
+            probe: 2,
+            path: "a.c".into(),
+            line: 9,
+            text: text.into(),
+            before: vec![before.into()],
+        };
+        assert!(starts(&hit("int main(void) {", ""), &BTreeSet::new()));
+        assert!(!starts(&hit("int main(void) {", "#ifdef CRC_TEST_MAIN"), &BTreeSet::new()));
+        assert!(!starts(&hit(" * int main(void)", ""), &BTreeSet::new()));
     }
 
     #[test]
     fn examples_count_where_there_is_nothing_else() {
         let mut facts = Facts::new("x".into());
-        facts.hits =
-            vec![Hit { probe: 0, path: "examples/a.rs".into(), line: 1, text: "fn main() {}".into() }];
+        facts.hits = vec![Hit {
+            probe: 0,
+            path: "examples/a.rs".into(),
+            line: 1,
+            text: "fn main() {}".into(),
+            before: vec![],
+        }];
         assert_eq!(find(&facts, &[]).len(), 1);
     }
 }

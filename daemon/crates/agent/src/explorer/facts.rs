@@ -25,6 +25,8 @@ pub struct Hit {
     pub line: u32,
     /// Its text.
     pub text: String,
+    /// The lines before it.
+    pub before: Vec<String>,
 }
 
 /// Everything an explore has learned.
@@ -157,6 +159,7 @@ impl Facts {
                     path: i.path,
                     line: i.line,
                     text: i.text,
+                    before: i.before,
                 };
                 self.hits.extend(answer.items.into_iter().map(hit));
             }

@@ -138,9 +138,10 @@ pub fn read_all(facts: &Facts) -> Vec<Manifest> {
     all
 }
 
-/// Every path that a manifest names.
-pub fn named_files(facts: &Facts) -> Vec<String> {
-    read_all(facts).into_iter().flat_map(|m| m.starts).flat_map(|s| s.candidates).collect()
+/// Every path that a manifest of the product itself names.
+pub fn named_files(facts: &Facts) -> impl Iterator<Item = String> + use<> {
+    let primary = read_all(facts).into_iter().filter(|m| !paths::secondary(&m.path));
+    primary.flat_map(|m| m.starts).flat_map(|s| s.candidates)
 }
 
 /// The packages of a repository.

@@ -79,15 +79,20 @@ pub fn secondary(path: &str) -> bool {
     let folders: Vec<&str> = parts(folder(path)).collect();
     let name = file_name(path).to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or("");
-    folders.iter().any(|f| {
-        SECONDARY.contains(&f.to_ascii_lowercase().as_str()) || f.ends_with("_test") || f.ends_with("-tests")
-    }) || stem.starts_with("test_")
+    folders.iter().any(|f| secondary_folder(&f.to_ascii_lowercase()))
+        || stem.starts_with("test_")
         || stem.ends_with("_test")
         || stem.ends_with("_spec")
         || name.contains(".test.")
         || name.contains(".spec.")
         || stem == "conftest"
-        || (stem.ends_with("test") || stem.ends_with("tests")) && name.ends_with(".java")
+        || ["test", "tests", "benchmark"].iter().any(|e| stem.ends_with(e)) && name.ends_with(".java")
+}
+
+fn secondary_folder(name: &str) -> bool {
+    SECONDARY.contains(&name)
+        || ["test-", "test_", "tests-"].iter().any(|s| name.starts_with(s))
+        || ["-test", "_test", "-tests", "_tests"].iter().any(|s| name.ends_with(s))
 }
 
 /// Joins a folder and a relative path, resolving `.` and `..`; `None` when it leaves the root.

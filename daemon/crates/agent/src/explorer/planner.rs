@@ -13,6 +13,11 @@ const INDEX_WAIT: u32 = 18;
 const MAX_READ: usize = 70;
 /// Lines of each.
 const READ_LINES: u32 = 400;
+/// Lines around a hit, which tell whether it is compiled for tests only.
+const PROBE_CONTEXT: u32 = 4;
+/// Files that one look-up by name asks for, and look-ups at most.
+const LOOK_UP: usize = 150;
+const LOOK_UPS: usize = 6;
 /// Lines that a probe takes.
 const PROBE_LINES: u32 = 300;
 
@@ -67,7 +72,7 @@ pub const PROBES: &[Probe] = &[
         reason: "runs when executed (__main__ guard)",
     },
     Probe {
-        pattern: r"^\s*\w+\s*(:\s*\w+\s*)?=\s*(Flask|FastAPI|Starlette|Sanic|Bottle|Quart)\(",
+        pattern: r"^\w+\s*(:\s*\w+\s*)?=\s*(Flask|FastAPI|Starlette|Sanic|Bottle|Quart)\(",
         globs: &["*.py"],
         kind: "server",
         reason: "creates the web application",
@@ -190,7 +195,13 @@ impl Planner {
         for probe in PROBES {
             ops.push(tool(
                 "search_grep",
-                json!({"pattern": probe.pattern, "isRegex": true, "k": PROBE_LINES, "filters": {"globs": probe.globs}}),
+                json!({
+                    "pattern": probe.pattern,
+                    "isRegex": true,
+                    "k": PROBE_LINES,
+                    "contextLines": PROBE_CONTEXT,
+                    "filters": {"globs": probe.globs},
+                }),
             ));
         }
         ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
@@ -202,10 +213,10 @@ impl Planner {
             .any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
             let named: BTreeSet<String> =
-                manifests::named_files(facts).into_iter().filter(|p| !facts.exists(p)).collect();
-            let named: Vec<String> = named.into_iter().take(200).collect();
-            if !named.is_empty() && facts.lookups.len() < 2 {
-                ops.push(look_up(&named.iter().map(|p| format!("/{p}")).collect::<Vec<_>>()));
+                manifests::named_files(facts).filter(|p| !facts.exists(p)).collect();
+            let named: Vec<String> = named.into_iter().map(|p| format!("/{p}")).collect();
+            if facts.lookups.len() < 2 {
+                ops.extend(named.chunks(LOOK_UP).take(LOOK_UPS).map(look_up));
             }
         }
         ops

@@ -122,6 +122,13 @@ fn telling(name: &str) -> f64 {
     let humps = bytes.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
     let joints = bytes.iter().filter(|b| **b == b'_').count();
     let long = (bytes.len().min(16) as f64 / 16.0).sqrt();
+    // What a compiler or a system names, and macros, say little about the files that mention them.
+    if name.starts_with('_') {
+        return 0.05 * long;
+    }
+    if bytes.len() > 3 && !bytes.iter().any(u8::is_ascii_lowercase) {
+        return 0.2 * long;
+    }
     match (humps + joints, bytes.first().is_some_and(u8::is_ascii_uppercase)) {
         (0, false) => 0.06 * long,
         (0, true) => 0.4 * long,
