@@ -1,1 +1,78 @@
-//! To be written.
+//! Every command of `cairn` that a user types: reads the arguments, talks to the daemon, prints.
+
+mod app;
+mod args;
+mod complete;
+mod config;
+mod discover;
+mod exit;
+mod explore;
+mod grep;
+mod host;
+mod index;
+mod output;
+mod progress;
+mod scope;
+mod search;
+mod status;
+mod stop;
+mod summary;
+mod symbols;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+pub use args::Globals;
+pub use exit::{FAILED, INTERRUPTED, OK, REFUSED, UNREACHABLE, USAGE};
+pub use host::{DoctorArgs, Host, ServeArgs, ServiceAction, ServiceArgs};
+
+use crate::{
+    app::App,
+    args::{Cli, Command},
+    exit::Failure,
+};
+
+/// Reads this process's arguments and runs the command. `host` does what only the daemon's binary can.
+pub fn main(host: &dyn Host) -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nobody may be left to read the help.
+            let _closed = error.print();
+            return ExitCode::from(if error.use_stderr() { USAGE } else { OK });
+        }
+    };
+    let app = App::new(host, cli.globals);
+    match run(&app, cli.command) {
+        Ok(code) => code,
+        Err(failure) => failure.report(app.globals.json),
+    }
+}
+
+fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
+    let done = |code: u8| Ok(ExitCode::from(code));
+    match command {
+        Command::Serve(args) => Ok(app.host.serve(args, &app.globals)),
+        Command::Service(args) => Ok(app.host.service(args, &app.globals)),
+        Command::Doctor(args) => Ok(app.host.doctor(args, &app.globals)),
+        Command::Config(args) => config::run(app, &args).and_then(done),
+        Command::Completions(args) => complete::run(&args).and_then(done),
+        Command::Explore(args) => wait(explore::run(app, args)).and_then(done),
+        Command::Search(args) => wait(search::run(app, args)).and_then(done),
+        Command::Grep(args) => wait(grep::run(app, args)).and_then(done),
+        Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
+        Command::Index(args) => wait(index::run(app, args)).and_then(done),
+        Command::Status => wait(status::run(app)).and_then(done),
+        Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
+        Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
+        Command::Stop => wait(stop::run(app)).and_then(done),
+    }
+}
+
+/// Runs a command that talks to the daemon.
+fn wait(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|e| Failure::failed(format!("no runtime: {e}")))?.block_on(work)
+}

@@ -94,8 +94,11 @@ fn index() -> Vec<Method> {
     ]
 }
 
+/// The caller hears of the work from here on. An index that is up to date looks again, so that an end is always told.
 fn heard(cx: &Caller, receipt: IndexReceipt) -> Result<IndexReceipt, Failure> {
     cx.connection.hear_index(&receipt.path, receipt.request_id.clone());
+    let (engine, root) = (cx.api().engine.clone(), receipt.root.clone());
+    cx.after_answer(move || engine.look_again(&root));
     Ok(receipt)
 }
 

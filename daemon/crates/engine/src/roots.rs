@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cairn_protocol::{
     error::{Failure, Reason},
+    id::RootId,
     index::{AddRootParams, IndexReceipt, RootRef},
 };
 use cairn_workspace::Root;
@@ -70,6 +71,13 @@ impl Engine {
             Ok(receipt(&root, params.request_id))
         })
         .await
+    }
+
+    /// Has a root's index compare itself with the tree, whatever was watched. A root that is gone needs none.
+    pub fn look_again(&self, root: &RootId) {
+        if let Err(cause) = self.inner.indexes.rescan(root) {
+            tracing::debug!(%root, %cause, "not looked at again");
+        }
     }
 
     /// Declares the roots of the configuration and those remembered. What cannot be is logged, not fatal.

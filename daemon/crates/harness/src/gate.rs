@@ -113,14 +113,16 @@ async fn run(entry: &Entry, permit: Permit, arguments: Value) -> Result<Output, 
     let limit = entry.spec.timeout;
     let cancel = permit.cancel().clone();
     tokio::select! {
+        // A call that is cancelled and ends at once counts as cancelled.
+        biased;
+        () = cancel.cancelled() => {
+            Err(Failure::new(Reason::Cancelled, format!("tool {} was cancelled", entry.spec.name)))
+        }
         outcome = entry.tool.run(permit, arguments) => outcome,
         () = tokio::time::sleep(limit) => {
             cancel.cancel();
             let text = format!("tool {} took longer than {} s", entry.spec.name, limit.as_secs());
             Err(Failure::new(Reason::ToolTimedOut, text))
-        }
-        () = cancel.cancelled() => {
-            Err(Failure::new(Reason::Cancelled, format!("tool {} was cancelled", entry.spec.name)))
         }
     }
 }

@@ -1,0 +1,125 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{complete, config, discover, explore, grep, host, index, search, symbols, trace};
+
+/// Exit codes, as the help tells them.
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  it failed (grep: nothing matched)
+    2  wrong use: arguments, patterns, URLs
+    3  not found, or refused by policy
+    4  the daemon cannot be reached or started
+  130  interrupted
+
+Where things lie: $CAIRN_HOME, else the platform's data folder; 'cairn status' names it.";
+
+/// Indexes, searches and explores code repositories, by a daemon on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "cairn", version, after_help = EXIT_CODES, max_term_width = 110, propagate_version = true)]
+pub struct Cli {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Globals {
+    /// Print JSON, as the protocol has it
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// A further config file, over all others
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// No progress and no remarks
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Explore a folder or a repository and print what it is
+    Explore(explore::ExploreArgs),
+    /// Search by words and meaning
+    Search(search::SearchArgs),
+    /// Search lines by regular expression
+    Grep(grep::GrepArgs),
+    /// Find definitions by name, or list those of a file
+    Symbols(symbols::SymbolsArgs),
+    /// Declare folders, and see how far their indexes are
+    Index(index::IndexArgs),
+    /// Show the daemon, where its files lie, and its roots
+    Status,
+    /// List, show, export and import the logs of sessions
+    Trace(trace::TraceArgs),
+    /// Show each setting and where it comes from
+    Config(config::ConfigArgs),
+    /// Check that everything Cairn needs is there
+    Doctor(host::DoctorArgs),
+    /// Find daemons in the local network
+    Discover(discover::DiscoverArgs),
+    /// Install the daemon as a service of this user
+    Service(host::ServiceArgs),
+    /// Run the daemon
+    Serve(host::ServeArgs),
+    /// Stop the daemon
+    Stop,
+    /// Print completions for a shell
+    Completions(complete::CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_typed_is_understood() {
+        for line in [
+            "cairn explore",
+            "cairn explore . --goal auth --goal tests --json",
+            "cairn explore https://example.org/x.git --branch main",
+            "cairn explore --resume ses_00000000000000000000000000000000",
+            "cairn search where is the token checked -k 5",
+            "cairn search --mode lexical -l rust -g *.rs --path src query",
+            "cairn grep -i -w foo src",
+            "cairn grep -F -C 2 -- -x",
+            "cairn symbols --file src/lib.rs",
+            "cairn symbols Client --exact",
+            "cairn index",
+            "cairn index /tmp",
+            "cairn index add /tmp --wait",
+            "cairn index remove /tmp",
+            "cairn index status",
+            "cairn --json status",
+            "cairn trace list",
+            "cairn trace export ses_00000000000000000000000000000000 -o x.jsonl",
+            "cairn config listen.port",
+            "cairn config --schema",
+            "cairn service install --dry-run",
+            "cairn serve --on-demand --port 0 --idle-exit 5",
+            "cairn completions bash",
+        ] {
+            let parsed = Cli::try_parse_from(line.split(' '));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+        for line in ["cairn", "cairn search", "cairn symbols --exact --fuzzy x", "cairn explore a --resume x", "cairn nope"] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+}

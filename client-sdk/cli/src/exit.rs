@@ -1,0 +1,112 @@
+//! How a command ends: exit codes, and errors as text or JSON.
+
+use std::{io, process::ExitCode};
+
+use cairn_client_sdk::ClientError;
+
+/// Done.
+pub const OK: u8 = 0;
+/// It failed.
+pub const FAILED: u8 = 1;
+/// Wrong use.
+pub const USAGE: u8 = 2;
+/// Not found, or refused by policy.
+pub const REFUSED: u8 = 3;
+/// The daemon cannot be reached.
+pub const UNREACHABLE: u8 = 4;
+/// Interrupted by the user.
+pub const INTERRUPTED: u8 = 130;
+
+/// Why a command failed, for its user.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    reason: String,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// It failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { code: FAILED, reason: "failed".into(), message: message.into(), hint: None }
+    }
+
+    /// Wrong use.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, reason: "usage".into(), message: message.into(), hint: None }
+    }
+
+    /// A path that is not there.
+    pub fn path(path: &std::path::Path, error: &io::Error) -> Self {
+        let message = format!("{}: {error}", path.display());
+        Self { code: REFUSED, reason: "path_not_found".into(), message, hint: None }
+    }
+
+    /// An error that an event or answer of the daemon tells.
+    pub fn told(reason: &str, message: String) -> Self {
+        Self { code: code_of(reason), reason: reason.into(), message, hint: None }
+    }
+
+    /// The same with a way out.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Tells the user, and gives the exit code. A reader that has left is no failure.
+    pub fn report(&self, json: bool) -> ExitCode {
+        if self.reason == PIPE {
+            return ExitCode::from(OK);
+        }
+        let mut text = if json {
+            let error = serde_json::json!({"reason": self.reason, "message": self.message, "hint": self.hint});
+            format!("{}\n", serde_json::json!({"error": error}))
+        } else {
+            format!("error: {}\n", self.message)
+        };
+        if let (Some(hint), false) = (&self.hint, json) {
+            text.push_str(&format!("hint: {hint}\n"));
+        }
+        // With standard error closed there is nobody to tell.
+        let _closed = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+        ExitCode::from(self.code)
+    }
+}
+
+/// The reason of a broken pipe.
+const PIPE: &str = "broken_pipe";
+
+/// The exit code of a reason of the error table.
+fn code_of(reason: &str) -> u8 {
+    match reason {
+        "invalid_params" | "bad_pattern" | "bad_url" | "bad_trace" => USAGE,
+        "path_not_found" | "path_outside_roots" | "path_blocked" | "not_a_directory" | "not_a_file" | "root_not_found"
+        | "session_not_found" | "not_resumable" | "gone" | "tool_denied" | "network_denied" | "blob_not_found" => REFUSED,
+        "shutting_down" => UNREACHABLE,
+        _ => FAILED,
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let (code, reason) = match &error {
+            ClientError::Rpc { data, .. } => (code_of(&data.reason), data.reason.clone()),
+            ClientError::Gone(_) => (REFUSED, "gone".into()),
+            error if error.is_unreachable() => (UNREACHABLE, "unreachable".into()),
+            _ => (FAILED, "failed".into()),
+        };
+        Self { code, reason, message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let mut failure = Self::failed(format!("cannot write: {error}"));
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            failure.reason = PIPE.into();
+        }
+        failure
+    }
+}

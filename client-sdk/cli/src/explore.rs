@@ -1,0 +1,266 @@
+//! `cairn explore`: start, follow, show, sum up.
+
+use std::{path::Path, time::Duration};
+
+use cairn_client_sdk::{Client, ClientError, Item, Record};
+use cairn_protocol::{
+    event::AgentEvt,
+    explore::{ExplorePolicy, ExploreStartParams, RunState},
+    id::SessionId,
+    index::IndexStatusParams,
+};
+use clap::Args;
+
+use crate::{
+    app::{App, current_dir},
+    exit::{FAILED, Failure, INTERRUPTED, OK},
+    output, scope,
+    progress::Progress,
+    summary,
+};
+
+/// The operation whose end is the end of the run.
+const OP: &str = "explore";
+/// How often the index is asked how far it is.
+const LOOK: Duration = Duration::from_millis(250);
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn explore                             this folder
+  cairn explore ~/src/project --goal auth   with a question of your own
+  cairn explore https://github.com/owner/name --branch main
+  cairn explore --json | tail -n 1          the last event, with the summary
+  cairn explore --resume ses_…              go on with one that was cut off, or watch one that runs
+
+Ctrl-C ends the explore; a second one leaves at once.
+Exit codes: 0 done, 1 failed or stopped, 2 wrong use, 3 not found or refused, 4 no daemon, 130 interrupted.";
+
+/// Arguments of `cairn explore`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExploreArgs {
+    /// A folder, or the URL of a git repository to clone
+    #[arg(value_name = "PATH|URL", default_value = ".", hide_default_value = true)]
+    target: String,
+    /// What to find out; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    goal: Vec<String>,
+    /// The branch to clone
+    #[arg(long)]
+    branch: Option<String>,
+    /// Go on with an interrupted session, or follow one
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "goal", "branch"])]
+    resume: Option<SessionId>,
+}
+
+/// What is followed, and from where.
+struct Run {
+    session: SessionId,
+    /// Records after this one are shown.
+    after: u64,
+    /// An end before this record belongs to an earlier run.
+    from: u64,
+    /// The root, where it is known beforehand.
+    root: Option<String>,
+}
+
+pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
+    let params = match &args.resume {
+        Some(_) => None,
+        None => Some(start_params(&args)?),
+    };
+    let client = app.client().await?;
+    let run = match (&args.resume, params) {
+        (Some(session), _) => resume(&client, session).await?,
+        (None, params) => start(&client, &params.unwrap_or_default()).await?,
+    };
+    if !app.globals.json {
+        app.remark(&format!("session {}", run.session));
+    }
+    Watch { app, client, run, progress: Progress::new(!app.globals.quiet && !app.globals.json), aborting: false }
+        .to_the_end()
+        .await
+}
+
+fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
+    let goals = args.goal.clone();
+    if !Path::new(&args.target).exists() && is_url(&args.target) {
+        let policy = Some(ExplorePolicy { network: true, ..ExplorePolicy::default() });
+        let remote_url = Some(args.target.clone());
+        return Ok(ExploreStartParams { remote_url, branch: args.branch.clone(), policy, goals, ..Default::default() });
+    }
+    if args.branch.is_some() {
+        return Err(Failure::usage("--branch is for a URL; a folder is explored as it is"));
+    }
+    let path = scope::canonical(&current_dir()?.join(&args.target))?;
+    Ok(ExploreStartParams { root: Some(scope::utf8(&path)?), goals, ..Default::default() })
+}
+
+/// `scheme://…`, or `host:path` as scp writes it. The daemon decides whether it is allowed.
+fn is_url(text: &str) -> bool {
+    let scp = || text.split_once(':').is_some_and(|(host, path)| !host.is_empty() && !host.contains('/') && !path.is_empty());
+    text.contains("://") || scp()
+}
+
+async fn start(client: &Client, params: &ExploreStartParams) -> Result<Run, Failure> {
+    let receipt = client.explore_start(params).await?;
+    let after = receipt.seq.saturating_sub(1);
+    Ok(Run { session: receipt.session_id, after, from: receipt.seq, root: params.root.clone() })
+}
+
+async fn resume(client: &Client, session: &SessionId) -> Result<Run, Failure> {
+    let found = client.session_get(&Client::session(session)).await?;
+    if found.state == RunState::Idle {
+        return Err(Failure::told("not_resumable", format!("nothing has run in session {session}")));
+    }
+    if found.state != RunState::Interrupted {
+        return Ok(Run { session: session.clone(), after: 0, from: found.head_seq, root: found.root });
+    }
+    let receipt = client.session_resume(&Client::session(session)).await?;
+    let after = receipt.seq.saturating_sub(1);
+    Ok(Run { session: session.clone(), after, from: receipt.seq, root: found.root })
+}
+
+struct Watch<'a> {
+    app: &'a App<'a>,
+    client: Client,
+    run: Run,
+    progress: Progress,
+    aborting: bool,
+}
+
+/// What a record means for the command.
+enum Step {
+    Go,
+    End(Result<u8, Failure>),
+}
+
+impl Watch<'_> {
+    async fn to_the_end(mut self) -> Result<u8, Failure> {
+        let mut follow = self.client.follow(&self.run.session, self.run.after);
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let interrupt = tokio::signal::ctrl_c();
+        tokio::pin!(interrupt);
+        let mut stage = "starting".to_owned();
+        loop {
+            tokio::select! {
+                item = follow.next() => match item {
+                    Ok(Item::Event(record)) => {
+                        if let Step::End(end) = self.take(&record, &mut stage)? {
+                            return end;
+                        }
+                    }
+                    Ok(Item::Synced(_) | Item::Lagged(_)) => {}
+                    Err(error) => return Err(self.cut_off(error)),
+                },
+                _ = &mut interrupt => {
+                    if self.aborting {
+                        return Ok(INTERRUPTED);
+                    }
+                    self.abort();
+                    interrupt.set(tokio::signal::ctrl_c());
+                }
+                _ = look.tick(), if self.progress.is_shown() => self.draw(&stage).await,
+            }
+        }
+    }
+
+    fn take(&mut self, record: &Record, stage: &mut String) -> Result<Step, Failure> {
+        if self.app.globals.json {
+            output::line(&record.json)?;
+        }
+        // A record of a newer daemon's kind is passed on and otherwise left alone.
+        let Ok(envelope) = record.envelope() else { return Ok(Step::Go) };
+        let Some(event) = envelope.body.evt() else { return Ok(Step::Go) };
+        match event {
+            AgentEvt::Started { op, details } if op != OP => {
+                *stage = details.as_ref().map_or_else(|| op.clone(), |d| format!("{op} {}", output::plain(d)));
+            }
+            AgentEvt::Progress { op, percent, message } => {
+                let text = message.as_deref().map_or_else(|| format!("{op} {percent:.0} %"), output::plain);
+                *stage = text;
+            }
+            AgentEvt::Warning { message, .. } if !self.app.globals.json && !self.app.globals.quiet => {
+                self.progress.above(&format!("warning: {}", output::plain(message)));
+            }
+            AgentEvt::Interrupted { .. } if record.seq > self.run.from => {
+                let failure = Failure::told("interrupted", "the daemon stopped before the explore had ended".into());
+                return Ok(Step::End(Err(failure.hint(self.way_back()))));
+            }
+            event if event.ends(OP) && record.seq >= self.run.from => return Ok(Step::End(self.end(event))),
+            _ => {}
+        }
+        Ok(Step::Go)
+    }
+
+    fn end(&self, event: &AgentEvt) -> Result<u8, Failure> {
+        match event {
+            AgentEvt::Completed { summary } => {
+                if !self.app.globals.json {
+                    output::print(&summary::text(summary, &self.run.session))?;
+                }
+                Ok(OK)
+            }
+            AgentEvt::Error { message, reason, .. } => {
+                Err(Failure::told(reason.as_deref().unwrap_or("failed"), output::plain(message)))
+            }
+            AgentEvt::Stopped { reason, .. } => {
+                self.app.remark(&format!("stopped: {}", output::plain(reason)));
+                Ok(if self.aborting { INTERRUPTED } else { FAILED })
+            }
+            _ => Ok(FAILED),
+        }
+    }
+
+    /// Asks for the end, once; the `stopped` record will tell it.
+    fn abort(&mut self) {
+        self.aborting = true;
+        self.progress.above("stopping the explore; once more to leave at once");
+        let (client, session) = (self.client.clone(), self.run.session.clone());
+        tokio::spawn(async move {
+            // A daemon that is gone has stopped already, and the follower tells so.
+            let _gone = client.explore_abort(&Client::session(&session)).await;
+        });
+    }
+
+    async fn draw(&self, stage: &str) {
+        let params = IndexStatusParams { root: self.run.root.clone() };
+        let asked = self.run.root.is_some();
+        let status = if asked { self.client.index_status(&params).await.ok() } else { None };
+        let index = status.and_then(|s| s.roots.first().map(scope::line));
+        self.progress.say(match index {
+            Some(index) => format!("{stage}  ·  {index}"),
+            None => stage.to_owned(),
+        });
+    }
+
+    fn way_back(&self) -> String {
+        format!("go on with 'cairn explore --resume {}'", self.run.session)
+    }
+
+    fn cut_off(&self, error: ClientError) -> Failure {
+        let lost = error.is_unreachable();
+        let failure = Failure::from(error);
+        if lost { failure.hint(self.way_back()) } else { failure }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_told_from_paths() {
+        for (text, want) in [
+            ("https://example.org/a.git", true),
+            ("git@example.org:a/b.git", true),
+            ("host:path", true),
+            ("./a:b", false),
+            ("src/lib.rs", false),
+            ("/abs", false),
+        ] {
+            assert_eq!(is_url(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the binary does itself: serving, services, checks.
+
+use std::{net::IpAddr, path::PathBuf, process::ExitCode};
+
+use clap::{Args, Subcommand};
+
+use crate::Globals;
+
+/// The binary that holds the daemon.
+pub trait Host {
+    /// Runs the daemon to its end.
+    fn serve(&self, args: ServeArgs, globals: &Globals) -> ExitCode;
+    /// Installs, removes or shows the service.
+    fn service(&self, args: ServiceArgs, globals: &Globals) -> ExitCode;
+    /// Checks the surroundings.
+    fn doctor(&self, args: DoctorArgs, globals: &Globals) -> ExitCode;
+    /// Where the configuration is read from; `project` is the folder whose own file counts.
+    fn config_inputs(&self, globals: &Globals, project: Option<PathBuf>) -> cairn_config::Inputs;
+}
+
+/// Arguments of `cairn serve`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// As started by a client: log to a file, leave when nobody needs it
+    #[arg(long, conflicts_with = "service")]
+    pub on_demand: bool,
+    /// As started by a service manager
+    #[arg(long)]
+    pub service: bool,
+    /// Port; the next free one when it is taken, any for 0
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Address to listen on, of this machine alone
+    #[arg(long, value_name = "IP")]
+    pub listen: Option<IpAddr>,
+    /// A further address for the local network, without TLS: for tests in a closed network
+    #[arg(long, value_name = "IP")]
+    pub insecure_lan: Option<IpAddr>,
+    /// The daemon's name in the local network
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What is logged, as in 'info' or 'cairn_search=debug,info'
+    #[arg(long, value_name = "FILTER")]
+    pub log: Option<String>,
+    /// Leave after so many seconds without client and work; 0 for never
+    #[arg(long, value_name = "SECONDS")]
+    pub idle_exit: Option<u64>,
+}
+
+/// Arguments of `cairn service`.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ServiceArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ServiceAction,
+}
+
+/// What to do with the service.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum ServiceAction {
+    /// Write the unit files and start the service
+    Install {
+        /// Only print the files and where they would go
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Stop the service and remove its files
+    Uninstall {
+        /// Only print what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Show whether it is installed and runs
+    Status,
+}
+
+/// Arguments of `cairn doctor`.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct DoctorArgs {}

@@ -1,0 +1,152 @@
+//! Which root a command is about: the declared one around the current folder, or a new one.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use cairn_client_sdk::Client;
+use cairn_protocol::index::{AddRootParams, IndexState, IndexStatusParams, RootStatus};
+
+use crate::{
+    app::{App, current_dir},
+    exit::Failure,
+    output::number,
+    progress::Progress,
+};
+
+/// How long a search waits until the text of a new root is indexed.
+const LEXICAL_WAIT: Duration = Duration::from_secs(300);
+/// Pauses between looks at an index, first and longest.
+const LOOK: (Duration, Duration) = (Duration::from_millis(15), Duration::from_millis(250));
+
+/// What an index is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Its text can be searched.
+    Lexical,
+    /// Everything is up to date.
+    Complete,
+}
+
+/// The root that a command works in, declared and with its text indexed.
+pub async fn root(app: &App<'_>, client: &Client, named: Option<&str>) -> Result<RootStatus, Failure> {
+    let place = match named {
+        Some(id) if id.starts_with("root_") => {
+            let params = IndexStatusParams { root: Some(id.to_owned()) };
+            let found = client.index_status(&params).await?.roots.into_iter().next();
+            let missing = || Failure::told("root_not_found", format!("there is no root {id}"));
+            return ready(app, client, found.ok_or_else(missing)?).await;
+        }
+        Some(path) => canonical(Path::new(path))?,
+        None => canonical(&current_dir()?)?,
+    };
+    let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
+    if let Some(found) = around(&roots, &place) {
+        return ready(app, client, found.clone()).await;
+    }
+    let folder = if named.is_some() && place.is_dir() { place } else { project_of(&place, app.env.home.as_deref())? };
+    app.remark(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
+    let path = utf8(&folder)?;
+    let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
+    wait(app, client, &receipt.path, Until::Lexical, LEXICAL_WAIT).await
+}
+
+/// Waits for the first indexing of a declared root.
+async fn ready(app: &App<'_>, client: &Client, root: RootStatus) -> Result<RootStatus, Failure> {
+    if root.state != IndexState::Indexing || root.files > 0 {
+        return Ok(root);
+    }
+    wait(app, client, &root.path, Until::Lexical, LEXICAL_WAIT).await
+}
+
+/// Waits until the index of `root` is as far as wanted, or the time is over; the answer is its state then.
+pub async fn wait(
+    app: &App<'_>,
+    client: &Client,
+    root: &str,
+    until: Until,
+    within: Duration,
+) -> Result<RootStatus, Failure> {
+    let progress = Progress::new(!app.globals.quiet);
+    let deadline = Instant::now() + within;
+    let mut pause = LOOK.0;
+    loop {
+        let params = IndexStatusParams { root: Some(root.to_owned()) };
+        let status = client.index_status(&params).await?.roots.into_iter().next();
+        let status = status.ok_or_else(|| Failure::told("root_not_found", format!("there is no root {root}")))?;
+        if status.state == IndexState::Failed {
+            let why = status.error.clone().unwrap_or_else(|| "the reason is not known".into());
+            return Err(Failure::told("index_failed", format!("{root} cannot be indexed: {why}")));
+        }
+        let enough = match until {
+            Until::Lexical => status.state != IndexState::Indexing,
+            Until::Complete => status.complete && status.state == IndexState::Ready,
+        };
+        if enough || Instant::now() >= deadline {
+            return Ok(status);
+        }
+        progress.say(line(&status));
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOK.1);
+    }
+}
+
+/// One line about an index at work.
+pub fn line(status: &RootStatus) -> String {
+    let figures = format!("{} files, {} chunks", number(status.files), number(status.chunks));
+    match status.state {
+        IndexState::Indexing if status.pending > 0 => format!("indexing: {figures}, {} waiting", number(status.pending)),
+        IndexState::Indexing => format!("indexing: {figures}"),
+        IndexState::Enriching => {
+            let share = |part: u64, whole: u64| if whole == 0 { 100 } else { part.min(whole) * 100 / whole };
+            let vectors = share(status.vectors, status.chunks);
+            format!("enriching: {figures}; vectors {vectors} %, symbols {} %", share(status.symbol_files, status.files))
+        }
+        IndexState::Ready => format!("ready: {figures}"),
+        IndexState::Failed => format!("failed: {}", status.error.as_deref().unwrap_or("the reason is not known")),
+    }
+}
+
+/// The innermost root around a place.
+pub fn around<'r>(roots: &'r [RootStatus], place: &Path) -> Option<&'r RootStatus> {
+    roots.iter().filter(|r| place.starts_with(&r.path)).max_by_key(|r| r.path.len())
+}
+
+/// The top of the git working tree around a place, or the folder itself.
+pub fn project_of(place: &Path, home: Option<&Path>) -> Result<PathBuf, Failure> {
+    let folder = if place.is_dir() { place } else { place.parent().unwrap_or(place) };
+    let top = folder.ancestors().find(|dir| dir.join(".git").exists());
+    let chosen = top.unwrap_or(folder);
+    if chosen.parent().is_none() || (top.is_none() && home.is_some_and(|h| h == chosen)) {
+        let text = format!("{} is no project, and indexing all of it would take long", chosen.display());
+        return Err(Failure::usage(text).hint("go to a project's folder, or declare this one with 'cairn index add'"));
+    }
+    Ok(chosen.to_path_buf())
+}
+
+/// A path as the daemon knows it.
+pub fn canonical(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize().map_err(|e| Failure::path(path, &e))
+}
+
+/// A path for the wire.
+pub fn utf8(path: &Path) -> Result<String, Failure> {
+    let bad = || Failure::usage(format!("{} is not UTF-8, which the protocol needs", path.display()));
+    path.to_str().map(str::to_owned).ok_or_else(bad)
+}
+
+/// A path of an answer as it is seen from the current folder.
+pub fn shown(root: &str, path: &str, here: &Path) -> String {
+    let whole = Path::new(root).join(path);
+    let short = whole.strip_prefix(here).unwrap_or(&whole);
+    crate::output::plain(&short.to_string_lossy())
+}
+
+/// A place inside a root as a path prefix; `None` for the root itself.
+pub fn prefix(root: &str, place: &Path) -> Result<Option<String>, Failure> {
+    match place.strip_prefix(root) {
+        Ok(rest) if !rest.as_os_str().is_empty() => utf8(rest).map(Some),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,103 @@
+//! `cairn status`: the daemon, where its files lie, its roots.
+
+use std::fmt::Write as _;
+
+use cairn_protocol::{
+    daemon::DaemonStatus,
+    index::RootStatus,
+    session::Empty,
+};
+use console::style;
+
+use crate::{
+    app::App,
+    exit::{Failure, OK, UNREACHABLE},
+    output::{self, bytes, number, plain},
+    scope,
+};
+
+pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
+    let client = match app.connector().connect().await {
+        Ok(client) => client,
+        Err(error @ cairn_client_sdk::ClientError::Incompatible { .. }) => return Err(error.into()),
+        Err(error) if error.is_unreachable() => return absent(app, &error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(status) = app.answer::<DaemonStatus>(&client, "daemon.status", &Empty {}).await? {
+        output::print(&text(&status))?;
+    }
+    Ok(OK)
+}
+
+/// No daemon: what is known without one.
+fn absent(app: &App<'_>, why: &str) -> Result<u8, Failure> {
+    let root = app.data_root()?;
+    let config = app.env.config_dir().unwrap_or_default();
+    if app.globals.json {
+        output::json(&serde_json::json!({
+            "running": false,
+            "reason": why,
+            "dataRoot": root.path(),
+            "logFile": root.log_file(),
+            "configDir": config,
+        }))?;
+        return Ok(UNREACHABLE);
+    }
+    let mut out = format!("{}\n", style("no daemon runs").yellow());
+    if !why.starts_with("no daemon runs") {
+        let _infallible = writeln!(out, "  reason    {}", plain(why));
+    }
+    let _infallible = writeln!(out, "  data      {}", root.path().display());
+    let _infallible = writeln!(out, "  log       {}", root.log_file().display());
+    let _infallible = writeln!(out, "  config    {}", config.display());
+    out.push_str("a command that needs one starts it\n");
+    output::print(&out)?;
+    Ok(UNREACHABLE)
+}
+
+fn text(status: &DaemonStatus) -> String {
+    let mode = match status.mode.as_str() {
+        "on_demand" => "started by a client",
+        "service" => "a service",
+        _ => "in a terminal",
+    };
+    let leaves = status.idle_exit_seconds.map_or_else(String::new, |s| format!(", leaves after {s} s without use"));
+    let mut out = format!("{} {}\n", style("cairn").bold(), status.version);
+    let rows = [
+        ("process", format!("{} since {}, {mode}{leaves}", status.pid, status.started_at)),
+        ("instance", status.instance_id.to_string()),
+        ("listens", status.addresses.join(", ")),
+        ("data", status.data_root.clone()),
+        ("log", status.log_file.clone().unwrap_or_else(|| "standard error of the daemon".into())),
+        ("at work", format!("{} sessions", number(status.running_sessions))),
+    ];
+    for (name, value) in rows {
+        let _infallible = writeln!(out, "  {name:<9} {}", plain(&value));
+    }
+    let none = if status.index.roots.is_empty() { "  no root is declared yet\n" } else { "" };
+    out.push_str(none);
+    out.extend(status.index.roots.iter().map(root_text));
+    out
+}
+
+/// A root and its index in a few lines.
+pub fn root_text(root: &RootStatus) -> String {
+    let mut out = format!("{}  {}\n", style(plain(&root.path)).green(), style(&root.root).dim());
+    let _infallible = writeln!(
+        out,
+        "  {}, {}; {} vectors, {} symbols; {}",
+        scope::line(root),
+        bytes(root.bytes),
+        number(root.vectors),
+        number(root.symbols),
+        root.watch
+    );
+    if !root.skipped.is_empty() {
+        let left: Vec<String> = root.skipped.iter().map(|(why, n)| format!("{} {why}", number(*n))).collect();
+        let _infallible = writeln!(out, "  left out: {}", left.join(", "));
+    }
+    if let Some(error) = &root.error {
+        let _infallible = writeln!(out, "  {} {}", style("last error:").red(), plain(error));
+    }
+    out
+}

@@ -1,0 +1,73 @@
+//! `cairn stop`: asks the daemon to leave, and waits until it has.
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use cairn_client_sdk::{ClientError, is_held};
+use cairn_protocol::{
+    location::{DaemonFile, DataRoot},
+    session::Empty,
+};
+
+use crate::{
+    app::App,
+    exit::{Failure, OK},
+    output,
+};
+
+/// How long a daemon may take to leave.
+const WAIT: Duration = Duration::from_secs(5);
+/// Pause between looks at its lock.
+const LOOK: Duration = Duration::from_millis(20);
+
+pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
+    let root = app.data_root()?;
+    let held = is_held(&root);
+    match app.connector().connect().await {
+        Ok(client) => {
+            // It may close the connection before its answer is read.
+            match client.daemon_stop(&Empty {}).await {
+                Ok(_) | Err(ClientError::Closed(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(_) if !held => return told(app, false, "no daemon runs"),
+        // One that cannot be talked to, of another version perhaps, understands a signal.
+        Err(error) => signal(&root).map_err(|why| Failure::from(error).hint(why))?,
+    }
+    let until = Instant::now() + WAIT;
+    while is_held(&root) {
+        if Instant::now() >= until {
+            let text = format!("the daemon has not left within {} s", WAIT.as_secs());
+            return Err(Failure::failed(text).hint(format!("see {}", root.log_file().display())));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    told(app, true, "the daemon has stopped")
+}
+
+fn told(app: &App<'_>, stopped: bool, text: &str) -> Result<u8, Failure> {
+    if app.globals.json {
+        output::json(&serde_json::json!({"stopped": stopped}))?;
+    } else {
+        output::line(text)?;
+    }
+    Ok(OK)
+}
+
+/// Ends the process that `daemon.json` names; its lock is held, so it is the daemon.
+fn signal(root: &DataRoot) -> Result<(), String> {
+    let text = std::fs::read_to_string(root.daemon_json()).map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
+    let file: DaemonFile = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
+    let done = Command::new("kill")
+        .args(["-TERM", &file.pid.to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match done {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("process {} could not be told to end", file.pid)),
+    }
+}

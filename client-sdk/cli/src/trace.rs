@@ -1,0 +1,216 @@
+//! `cairn trace`: the logs of sessions.
+
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use cairn_client_sdk::Client;
+use cairn_protocol::{
+    envelope::{Body, Envelope},
+    event::AgentEvt,
+    id::SessionId,
+    session::{Page, PageParams, Session},
+    trace::{TraceExportParams, TraceGetParams, TraceImportParams},
+};
+use clap::{Args, Subcommand};
+use console::style;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    app::App,
+    exit::{Failure, OK},
+    output::{self, plain},
+};
+
+/// Records asked for at once.
+const PAGE: u32 = 200;
+
+/// Arguments of `cairn trace`.
+#[derive(Debug, Clone, Args)]
+pub struct TraceArgs {
+    /// What to do.
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Action {
+    /// Sessions, newest first
+    List {
+        /// How many
+        #[arg(short, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
+        k: u32,
+        /// Where to go on, from 'nextCursor'
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// The records of a session
+    Show {
+        /// The session
+        id: SessionId,
+        /// Only records after this one
+        #[arg(long, value_name = "SEQ", default_value_t = 0)]
+        after: u64,
+    },
+    /// A session's log as JSON lines
+    Export {
+        /// The session
+        id: SessionId,
+        /// Where to write; standard output when not given
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Bring in an export
+    Import {
+        /// The file; '-' for standard input
+        file: PathBuf,
+    },
+}
+
+pub async fn run(app: &App<'_>, args: TraceArgs) -> Result<u8, Failure> {
+    let client = app.client().await?;
+    match args.action {
+        Action::List { k, cursor } => list(app, &client, PageParams { cursor, limit: Some(k) }).await,
+        Action::Show { id, after } => show(app, &client, id, after).await,
+        Action::Export { id, output } => export(app, &client, id, output.as_deref()).await,
+        Action::Import { file } => import(app, &client, &file).await,
+    }
+}
+
+async fn list(app: &App<'_>, client: &Client, params: PageParams) -> Result<u8, Failure> {
+    let Some(page) = app.answer::<Page<Session>>(client, "trace.list", &params).await? else { return Ok(OK) };
+    let mut out = String::new();
+    for s in &page.data {
+        let state = format!("{:<11}", s.state.as_str());
+        let when = style(s.updated_at).dim();
+        let _infallible = writeln!(out, "{}  {when}  {state}  {:>6}  {}", s.session_id, s.head_seq, plain(&s.title));
+    }
+    output::print(&out)?;
+    if let Some(cursor) = page.next_cursor {
+        app.remark(&format!("more with --cursor {cursor}"));
+    }
+    Ok(OK)
+}
+
+async fn show(app: &App<'_>, client: &Client, id: SessionId, after: u64) -> Result<u8, Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Records {
+        data: Vec<Box<RawValue>>,
+        #[serde(default)]
+        next_after: Option<u64>,
+    }
+    let mut params = TraceGetParams { trace_id: id, after, limit: Some(PAGE) };
+    loop {
+        let page: Records = client.call("trace.get", &params).await?;
+        let mut out = String::new();
+        for record in &page.data {
+            if app.globals.json {
+                out.push_str(record.get());
+                out.push('\n');
+            } else if let Ok(envelope) = serde_json::from_str::<Envelope>(record.get()) {
+                let _infallible = writeln!(out, "{}", one(&envelope));
+            } else {
+                let _infallible = writeln!(out, "{}", plain(record.get()));
+            }
+        }
+        output::print(&out)?;
+        match page.next_after {
+            Some(next) if next > params.after => params.after = next,
+            _ => return Ok(OK),
+        }
+    }
+}
+
+/// A record in one line.
+fn one(envelope: &Envelope) -> String {
+    let (kind, text) = match &envelope.body {
+        Body::Cmd { cmd } => {
+            let call = cmd.clone().into_call();
+            ("command", format!("{} {}", call.name, call.arguments))
+        }
+        Body::Evt { evt } => event(evt),
+    };
+    let mut text = plain(&text);
+    if let Some((at, _)) = text.char_indices().nth(160) {
+        text.truncate(at);
+        text.push('…');
+    }
+    format!("{:>5}  {}  {:<12}  {text}", envelope.seq, style(envelope.ts).dim(), style(kind).cyan())
+}
+
+fn event(evt: &AgentEvt) -> (&'static str, String) {
+    match evt {
+        AgentEvt::Started { op, details } => ("started", format!("{op} {}", details.as_deref().unwrap_or_default())),
+        AgentEvt::Progress { op, percent, message } => {
+            ("progress", format!("{op} {percent:.0} % {}", message.as_deref().unwrap_or_default()))
+        }
+        AgentEvt::Result { op, tag, data, blob, .. } => {
+            let size = blob.as_ref().map_or_else(
+                || data.as_ref().map_or(0, |d| d.to_string().len() as u64),
+                |b| b.size,
+            );
+            ("result", format!("{op} {tag}, {}", output::bytes(size)))
+        }
+        AgentEvt::PlanSnapshot { revision, plan } => ("plan", format!("revision {revision}, {} operations", plan.next_ops.len())),
+        AgentEvt::Warning { op, message } => ("warning", format!("{op}: {message}")),
+        AgentEvt::Interrupted { op } => ("interrupted", op.clone()),
+        AgentEvt::Resumed { op } => ("resumed", op.clone()),
+        AgentEvt::Completed { summary } => ("completed", summary.repo_name.clone()),
+        AgentEvt::Stopped { op, reason } => ("stopped", format!("{op}: {reason}")),
+        AgentEvt::Error { op, message, .. } => ("error", format!("{op}: {message}")),
+    }
+}
+
+async fn export(app: &App<'_>, client: &Client, id: SessionId, file: Option<&Path>) -> Result<u8, Failure> {
+    let failed = |path: &Path, e: &std::io::Error| Failure::failed(format!("{}: {e}", path.display()));
+    let mut target = match file {
+        Some(path) => Some((path, std::fs::File::create(path).map_err(|e| failed(path, &e))?)),
+        None => None,
+    };
+    let mut params = TraceExportParams { trace_id: id, cursor: None };
+    let mut written = 0;
+    loop {
+        let part = client.trace_export(&params).await?;
+        written += part.jsonl.len() as u64;
+        match &mut target {
+            Some((path, file)) => file.write_all(part.jsonl.as_bytes()).map_err(|e| failed(path, &e))?,
+            None => output::print(&part.jsonl)?,
+        }
+        match part.next_cursor {
+            Some(next) if params.cursor.as_ref() != Some(&next) => params.cursor = Some(next),
+            _ => break,
+        }
+    }
+    if let Some((path, file)) = &target {
+        file.sync_all().map_err(|e| failed(path, &e))?;
+        app.remark(&format!("{} written to {}", output::bytes(written), path.display()));
+    }
+    Ok(OK)
+}
+
+async fn import(app: &App<'_>, client: &Client, file: &Path) -> Result<u8, Failure> {
+    let limit = client.server().limits.max_message_bytes;
+    let jsonl = read(file, limit).map_err(|e| Failure::path(file, &e))?;
+    if jsonl.len() as u64 >= limit {
+        let text = format!("{} is larger than the {} that the daemon takes at once", file.display(), output::bytes(limit));
+        return Err(Failure::told("too_large", text));
+    }
+    if let Some(session) = app.answer::<Session>(client, "trace.import", &TraceImportParams { jsonl }).await? {
+        output::line(&format!("{}  {}", session.session_id, plain(&session.title)))?;
+    }
+    Ok(OK)
+}
+
+fn read(file: &Path, limit: u64) -> std::io::Result<String> {
+    let mut text = String::new();
+    if file == Path::new("-") {
+        std::io::Read::read_to_string(&mut std::io::Read::take(std::io::stdin(), limit), &mut text)?;
+    } else {
+        std::io::Read::read_to_string(&mut std::io::Read::take(std::fs::File::open(file)?, limit), &mut text)?;
+    }
+    Ok(text)
+}

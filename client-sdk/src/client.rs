@@ -1,0 +1,197 @@
+//! A connection: the handshake, calls, subscriptions.
+
+use std::{sync::Arc, time::Duration};
+
+use cairn_protocol::{
+    PROTOCOL_VERSIONS,
+    daemon::{ClientCapabilities, InitializeParams, InitializeResult},
+    error::Reason,
+    id::SessionId,
+    session::{After, SubscribeParams, SubscribeResult},
+};
+use futures_util::StreamExt;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::task::JoinHandle;
+
+use crate::{
+    ClientError, Connector, EventStream, Follow, Notices, Target,
+    dispatch::{self, Shared},
+    socket,
+};
+
+/// How long a call may take, unless another time is given.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long the handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The tasks of a connection; it ends when nobody holds it any more.
+pub(crate) struct Link {
+    pub(crate) shared: Arc<Shared>,
+    reader: JoinHandle<()>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.reader.abort();
+        self.shared.end("by this client");
+    }
+}
+
+/// A connection to a daemon. Clones share it; it closes with the last of them and their streams.
+#[derive(Clone)]
+pub struct Client {
+    link: Arc<Link>,
+    connector: Connector,
+    hello: Arc<InitializeResult>,
+}
+
+impl Client {
+    /// Connects to a daemon at a known address.
+    ///
+    /// # Errors
+    /// As [`Connector::connect`].
+    pub async fn connect(target: &Target) -> Result<Self, ClientError> {
+        Connector::fixed(target.clone()).connect().await
+    }
+
+    pub(crate) async fn open(target: &Target, connector: Connector) -> Result<Self, ClientError> {
+        let (sink, stream) = socket::open(target).await?.split();
+        let (shared, outgoing) = Shared::new();
+        let shared = Arc::new(shared);
+        let held = Arc::clone(&shared);
+        let reader = tokio::spawn(async move {
+            let why = tokio::select! {
+                why = dispatch::read(&held, stream) => why,
+                why = dispatch::write(sink, outgoing) => why,
+            };
+            held.end(&why);
+        });
+        let link = Arc::new(Link { shared, reader });
+        let hello = handshake(&link, target, &connector).await?;
+        Ok(Self { link, connector, hello: Arc::new(hello) })
+    }
+
+    /// What the daemon said of itself.
+    pub fn server(&self) -> &InitializeResult {
+        &self.hello
+    }
+
+    /// How this client connects.
+    pub fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    /// Calls a method; the answer must come within [`CALL_TIMEOUT`].
+    ///
+    /// # Errors
+    /// [`ClientError::Rpc`] with the daemon's answer, or why there is none.
+    pub async fn call<P: Serialize, R: DeserializeOwned>(&self, method: &str, params: &P) -> Result<R, ClientError> {
+        call(&self.link, method, params, CALL_TIMEOUT).await
+    }
+
+    /// Calls a method and waits for `within` at most. A call that is dropped or late is cancelled.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub async fn call_within<P: Serialize, R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &P,
+        within: Duration,
+    ) -> Result<R, ClientError> {
+        call(&self.link, method, params, within).await
+    }
+
+    /// Follows a session over this connection: the records after `after`, then live. It ends with the connection.
+    ///
+    /// # Errors
+    /// `session_not_found`, `after_beyond_head`, `overloaded`.
+    pub async fn subscribe(&self, session: &SessionId, after: After) -> Result<EventStream, ClientError> {
+        let shared = &self.link.shared;
+        let (id, answer, records) = shared.begin_stream()?;
+        let params = SubscribeParams { session_id: session.clone(), after: Some(after) };
+        let result: SubscribeResult =
+            finish(&self.link, id, answer, "orchestrate.subscribe", &params, CALL_TIMEOUT).await?;
+        Ok(EventStream { id: result.subscription_id, head_seq: result.head_seq, records, link: Arc::clone(&self.link) })
+    }
+
+    /// Follows a session over a connection of its own, which is made again when it is cut: every record after `after`
+    /// exactly once, in order.
+    pub fn follow(&self, session: &SessionId, after: u64) -> Follow {
+        Follow::new(self.connector.clone(), session.clone(), after)
+    }
+
+    /// Progress of what this connection asks for, from now on.
+    pub fn notices(&self) -> Notices {
+        Notices(self.link.shared.listen())
+    }
+}
+
+async fn handshake(link: &Link, target: &Target, connector: &Connector) -> Result<InitializeResult, ClientError> {
+    let params = InitializeParams {
+        protocol_versions: PROTOCOL_VERSIONS.iter().map(|v| (*v).to_owned()).collect(),
+        client: connector.client_info().clone(),
+        capabilities: ClientCapabilities::default(),
+    };
+    let hello: InitializeResult = match call(link, "initialize", &params, HANDSHAKE_TIMEOUT).await {
+        Ok(hello) => hello,
+        Err(ClientError::Rpc { message, data, .. }) if data.reason == Reason::IncompatibleVersion.as_str() => {
+            let client = env!("CARGO_PKG_VERSION").to_owned();
+            let daemon = target.version.clone().unwrap_or_else(|| "of unknown version".into());
+            return Err(ClientError::Incompatible { client, daemon, message });
+        }
+        Err(error) => return Err(error),
+    };
+    if target.instance.as_ref().is_some_and(|expected| *expected != hello.server.instance_id) {
+        let cause = "another daemon answers there than the one that left its address".to_owned();
+        return Err(ClientError::Connect { address: target.address.clone(), cause });
+    }
+    Ok(hello)
+}
+
+async fn call<P: Serialize, R: DeserializeOwned>(
+    link: &Link,
+    method: &str,
+    params: &P,
+    within: Duration,
+) -> Result<R, ClientError> {
+    let (id, answer) = link.shared.begin()?;
+    finish(link, id, answer, method, params, within).await
+}
+
+/// Forgets a call whose future is dropped before its answer.
+struct Waiting<'a>(&'a Shared, u64);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.forget(self.1);
+    }
+}
+
+async fn finish<P: Serialize, R: DeserializeOwned>(
+    link: &Link,
+    id: u64,
+    answer: tokio::sync::oneshot::Receiver<dispatch::Answer>,
+    method: &str,
+    params: &P,
+    within: Duration,
+) -> Result<R, ClientError> {
+    #[derive(Serialize)]
+    struct Request<'a, P> {
+        jsonrpc: &'static str,
+        id: u64,
+        method: &'a str,
+        params: &'a P,
+    }
+    let _waiting = Waiting(&link.shared, id);
+    let unfit = |e: serde_json::Error| ClientError::Protocol(format!("{method}: {e}"));
+    let text = serde_json::to_string(&Request { jsonrpc: "2.0", id, method, params }).map_err(unfit)?;
+    let exchange = async {
+        link.shared.send(text).await?;
+        answer.await.unwrap_or_else(|_| Err(link.shared.ended()))
+    };
+    match tokio::time::timeout(within, exchange).await {
+        Ok(answer) => serde_json::from_str(answer?.get()).map_err(unfit),
+        Err(_) => Err(ClientError::TimedOut { method: method.to_owned(), seconds: within.as_secs() }),
+    }
+}

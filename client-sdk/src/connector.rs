@@ -1,0 +1,104 @@
+//! Where the daemon is, and connecting to it again and again.
+
+use cairn_protocol::{
+    daemon::ClientInfo,
+    id::InstanceId,
+    location::{DaemonFile, DataRoot, Env},
+};
+
+use crate::{Client, ClientError};
+
+/// One daemon's address and secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Target {
+    /// `host:port`.
+    pub address: String,
+    /// The token.
+    pub token: String,
+    /// The instance that is expected to answer, when it is known.
+    pub instance: Option<InstanceId>,
+    /// Version of its build, when it is known.
+    pub version: Option<String>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("address", &self.address).field("instance", &self.instance).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    Fixed(Target),
+    Local(Env),
+}
+
+/// Connects to one daemon; a local one is looked up anew each time, since its port changes from start to start.
+#[derive(Debug, Clone)]
+pub struct Connector {
+    place: Place,
+    me: ClientInfo,
+}
+
+impl Connector {
+    /// The daemon of this user's data root.
+    pub fn local(env: Env) -> Self {
+        Self::new(Place::Local(env))
+    }
+
+    /// A daemon at a known address.
+    pub fn fixed(target: Target) -> Self {
+        Self::new(Place::Fixed(target))
+    }
+
+    fn new(place: Place) -> Self {
+        let me = ClientInfo { name: "cairn-client-sdk".into(), version: env!("CARGO_PKG_VERSION").into() };
+        Self { place, me }
+    }
+
+    /// The same under another client's name, of 1 to 64 characters.
+    #[must_use]
+    pub fn named(mut self, name: &str, version: &str) -> Self {
+        self.me = ClientInfo { name: name.into(), version: version.into() };
+        self
+    }
+
+    /// Who this client says it is.
+    pub fn client_info(&self) -> &ClientInfo {
+        &self.me
+    }
+
+    /// Where the daemon is now.
+    ///
+    /// # Errors
+    /// [`ClientError::NotRunning`] when no daemon has left its address.
+    pub fn target(&self) -> Result<Target, ClientError> {
+        match &self.place {
+            Place::Fixed(target) => Ok(target.clone()),
+            Place::Local(env) => locate(env),
+        }
+    }
+
+    /// Connects and shakes hands.
+    ///
+    /// # Errors
+    /// Those of finding, connecting and `initialize`; [`ClientError::Connect`] when another instance answers than the one
+    /// that left its address.
+    pub async fn connect(&self) -> Result<Client, ClientError> {
+        let target = self.target()?;
+        Client::open(&target, self.clone()).await
+    }
+}
+
+/// Reads `daemon.json` and the token it names.
+fn locate(env: &Env) -> Result<Target, ClientError> {
+    let root = DataRoot(env.data_root().ok_or(ClientError::NoHome)?);
+    let missing = || ClientError::NotRunning { data_root: root.path().to_owned() };
+    let text = std::fs::read_to_string(root.daemon_json()).map_err(|_| missing())?;
+    let file: DaemonFile = serde_json::from_str(&text)
+        .map_err(|e| ClientError::Protocol(format!("{}: {e}", root.daemon_json().display())))?;
+    let token = std::fs::read_to_string(&file.token_path).map_err(|_| missing())?;
+    let address = file.addresses.into_iter().next().ok_or_else(missing)?;
+    let token = token.trim().to_owned();
+    Ok(Target { address, token, instance: Some(file.instance_id), version: Some(file.version) })
+}

@@ -1,0 +1,280 @@
+//! Sorting what comes from the daemon: answers to their calls, records to their streams, progress to who listens.
+//!
+//! Not jsonrpsee's asynchronous client: that ends a subscription whose queue is full, where a follower here must hold the
+//! socket back instead, so that the daemon reads on from its log and no record is lost.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use cairn_protocol::{error::ErrorData, id::SubscriptionId, rpc};
+use futures_util::{SinkExt, StreamExt, stream::SplitSink, stream::SplitStream};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::{
+    ClientError,
+    events::{Notice, Step},
+    socket::Socket,
+};
+
+/// Messages that wait to be written.
+const OUTGOING: usize = 64;
+/// Records that wait for a stream's reader; then the socket is read no further.
+const QUEUE: usize = 256;
+/// Progress messages that wait for a listener; then the oldest are lost.
+const NOTICES: usize = 256;
+/// The daemon asks every 45 s whether a silent client lives; a longer silence means that it is gone.
+const SILENCE: Duration = Duration::from_secs(150);
+
+/// The text of a result, or why there is none.
+pub(crate) type Answer = Result<Box<RawValue>, ClientError>;
+
+/// A call that waits for its answer.
+enum Pending {
+    Call(oneshot::Sender<Answer>),
+    /// Its stream begins with the answer, before anything else is read.
+    Subscribe(oneshot::Sender<Answer>, mpsc::Sender<Step>),
+}
+
+#[derive(Default)]
+struct State {
+    pending: HashMap<u64, Pending>,
+    streams: HashMap<SubscriptionId, mpsc::Sender<Step>>,
+    ended: Option<String>,
+}
+
+/// What the tasks of a connection and its users share.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    next: AtomicU64,
+    out: mpsc::Sender<String>,
+    notices: broadcast::Sender<Notice>,
+}
+
+#[derive(Deserialize)]
+struct Incoming<'a> {
+    #[serde(default)]
+    id: Option<u64>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+#[derive(Deserialize)]
+struct RpcError {
+    code: i32,
+    message: String,
+    #[serde(default)]
+    data: Option<ErrorData>,
+}
+
+impl RpcError {
+    fn into_error(self) -> ClientError {
+        let unknown = || ErrorData {
+            reason: String::new(),
+            retryable: false,
+            hint: String::new(),
+            retry_after_ms: None,
+            details: None,
+        };
+        ClientError::Rpc { code: self.code, message: self.message, data: Box::new(self.data.unwrap_or_else(unknown)) }
+    }
+}
+
+impl Shared {
+    /// The shared part of a connection, and what its writer is to send.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<String>) {
+        let (out, outgoing) = mpsc::channel(OUTGOING);
+        let (notices, _) = broadcast::channel(NOTICES);
+        (Self { state: Mutex::default(), next: AtomicU64::new(1), out, notices }, outgoing)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Progress from now on.
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+
+    /// Why the connection ended.
+    pub(crate) fn ended(&self) -> ClientError {
+        ClientError::Closed(self.state().ended.clone().unwrap_or_else(|| "by this client".into()))
+    }
+
+    /// Begins a call; the answer comes by the receiver.
+    pub(crate) fn begin(&self) -> Result<(u64, oneshot::Receiver<Answer>), ClientError> {
+        let (send, receive) = oneshot::channel();
+        Ok((self.expect(Pending::Call(send))?, receive))
+    }
+
+    /// Begins a subscription; its records come by the second receiver.
+    pub(crate) fn begin_stream(
+        &self,
+    ) -> Result<(u64, oneshot::Receiver<Answer>, mpsc::Receiver<Step>), ClientError> {
+        let (send, receive) = oneshot::channel();
+        let (queue, records) = mpsc::channel(QUEUE);
+        Ok((self.expect(Pending::Subscribe(send, queue))?, receive, records))
+    }
+
+    fn expect(&self, pending: Pending) -> Result<u64, ClientError> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        if let Some(why) = &state.ended {
+            return Err(ClientError::Closed(why.clone()));
+        }
+        state.pending.insert(id, pending);
+        Ok(id)
+    }
+
+    /// Sends a message; waits while the writer is busy.
+    pub(crate) async fn send(&self, text: String) -> Result<(), ClientError> {
+        self.out.send(text).await.map_err(|_| self.ended())
+    }
+
+    /// Forgets a call that nobody waits for any more, and tells the daemon.
+    pub(crate) fn forget(&self, id: u64) {
+        if self.state().pending.remove(&id).is_some() {
+            let cancel = serde_json::json!({"jsonrpc": "2.0", "method": rpc::CANCEL, "params": {"id": id}});
+            // A full writer means that the daemon is told nothing, and its answer is thrown away.
+            let _full = self.out.try_send(cancel.to_string());
+        }
+    }
+
+    /// Forgets a stream, and tells the daemon.
+    pub(crate) fn leave(&self, id: &SubscriptionId) {
+        if self.state().streams.remove(id).is_some() {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let params = serde_json::json!({"subscriptionId": id});
+            let call = serde_json::json!({"jsonrpc": "2.0", "id": number, "method": "orchestrate.unsubscribe", "params": params});
+            let _full = self.out.try_send(call.to_string());
+        }
+    }
+
+    /// Ends everything that waits.
+    pub(crate) fn end(&self, why: &str) {
+        let mut state = self.state();
+        state.ended.get_or_insert_with(|| why.to_owned());
+        let pending = std::mem::take(&mut state.pending);
+        state.streams.clear();
+        drop(state);
+        for (_, call) in pending {
+            let (Pending::Call(answer) | Pending::Subscribe(answer, _)) = call;
+            let _gone = answer.send(Err(ClientError::Closed(why.to_owned())));
+        }
+    }
+
+    /// Takes one message; waits while the reader of its stream is behind.
+    async fn take(&self, text: &str) {
+        let message: Incoming<'_> = match serde_json::from_str(text) {
+            Ok(message) => message,
+            Err(error) => return tracing::warn!(%error, "a message of the daemon is not understood"),
+        };
+        match (message.method, message.id) {
+            (Some(method), _) => self.notified(&method, message.params).await,
+            (None, Some(id)) => {
+                let answer = match message.error {
+                    Some(error) => Err(error.into_error()),
+                    None => Ok(message.result.map_or_else(null, ToOwned::to_owned)),
+                };
+                self.answered(id, answer);
+            }
+            (None, None) => {
+                let error = message.error.map(RpcError::into_error);
+                tracing::warn!(error = error.map(tracing::field::display), "the daemon refused a message");
+            }
+        }
+    }
+
+    fn answered(&self, id: u64, answer: Answer) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Subscribed {
+            subscription_id: SubscriptionId,
+        }
+        let mut state = self.state();
+        let answer_to = match state.pending.remove(&id) {
+            None => return,
+            Some(Pending::Call(answer_to)) => answer_to,
+            Some(Pending::Subscribe(answer_to, queue)) => {
+                let subscribed = answer.as_ref().ok().and_then(|r| serde_json::from_str::<Subscribed>(r.get()).ok());
+                if let Some(subscribed) = subscribed {
+                    state.streams.insert(subscribed.subscription_id, queue);
+                }
+                answer_to
+            }
+        };
+        drop(state);
+        let _gone = answer_to.send(answer);
+    }
+
+    async fn notified(&self, method: &str, params: Option<&RawValue>) {
+        let Some(params) = params else { return };
+        if let Some(notice) = Notice::read(method, params) {
+            // Nobody may listen.
+            let _unheard = self.notices.send(notice);
+            return;
+        }
+        let Some((id, step)) = Step::read(method, params) else { return };
+        let Some(queue) = self.state().streams.get(&id).cloned() else { return };
+        let last = matches!(step, Step::Gone(_));
+        let left = queue.send(step).await.is_err();
+        if last || left {
+            self.state().streams.remove(&id);
+        }
+    }
+}
+
+fn null() -> Box<RawValue> {
+    RawValue::NULL.to_owned()
+}
+
+/// Reads until the connection ends; the answer is why.
+pub(crate) async fn read(shared: &Shared, mut stream: SplitStream<Socket>) -> String {
+    loop {
+        match tokio::time::timeout(SILENCE, stream.next()).await {
+            Err(_) => return format!("the daemon was silent for {} s", SILENCE.as_secs()),
+            Ok(None) => return "the daemon has gone".into(),
+            Ok(Some(Err(error))) => return error.to_string(),
+            Ok(Some(Ok(Message::Text(text)))) => shared.take(&text).await,
+            Ok(Some(Ok(Message::Close(frame)))) => {
+                let reason = frame.map(|f| f.reason.to_string()).filter(|r| !r.is_empty());
+                return reason.unwrap_or_else(|| "the daemon closed it".into());
+            }
+            Ok(Some(Ok(_))) => {}
+        }
+    }
+}
+
+/// Writes what is sent; what waits goes out with one flush.
+pub(crate) async fn write(mut sink: SplitSink<Socket, Message>, mut outgoing: mpsc::Receiver<String>) -> String {
+    while let Some(first) = outgoing.recv().await {
+        let mut next = Some(first);
+        while let Some(text) = next {
+            if let Err(error) = sink.feed(Message::Text(text.into())).await {
+                return error.to_string();
+            }
+            next = outgoing.try_recv().ok();
+        }
+        if let Err(error) = sink.flush().await {
+            return error.to_string();
+        }
+    }
+    let _gone = sink.close().await;
+    "by this client".into()
+}

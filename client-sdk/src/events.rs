@@ -1,0 +1,197 @@
+//! What a followed session sends, and live progress.
+
+use std::sync::Arc;
+
+use cairn_protocol::{
+    envelope::Envelope,
+    git::GitProgress,
+    id::SubscriptionId,
+    index::IndexProgress,
+    rpc,
+    search::SearchPartial,
+    session::{LaggedNotification, SyncedNotification},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{broadcast, mpsc};
+
+use crate::{ClientError, dispatch::Shared};
+
+/// A record of a session's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its position.
+    pub seq: u64,
+    /// Its JSON, byte for byte as the log has it.
+    pub json: String,
+}
+
+impl Record {
+    /// The record as a typed value.
+    ///
+    /// # Errors
+    /// When it is of a kind that this build does not know.
+    pub fn envelope(&self) -> Result<Envelope, ClientError> {
+        serde_json::from_str(&self.json).map_err(|e| ClientError::Protocol(format!("record {}: {e}", self.seq)))
+    }
+}
+
+/// What a stream gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// The next record.
+    Event(Record),
+    /// Everything up to this record was sent; what comes is live.
+    Synced(u64),
+    /// This client fell behind and is now served from the log, from this record on. Nothing is lost.
+    Lagged(u64),
+}
+
+/// What the dispatcher hands to a stream.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Item(Item),
+    Gone(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct EventHead {
+    subscription_id: SubscriptionId,
+    seq: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GoneNote {
+    subscription_id: SubscriptionId,
+    #[serde(default)]
+    message: String,
+}
+
+impl Step {
+    /// The subscription and step of a notification, when it is one of a stream.
+    pub(crate) fn read(method: &str, params: &RawValue) -> Option<(SubscriptionId, Step)> {
+        let text = params.get();
+        match method {
+            rpc::EVENT => {
+                let head: EventHead = serde_json::from_str(text).ok()?;
+                let json = record_json(text, &head.subscription_id)?;
+                Some((head.subscription_id, Step::Item(Item::Event(Record { seq: head.seq, json }))))
+            }
+            rpc::SYNCED => {
+                let note: SyncedNotification = serde_json::from_str(text).ok()?;
+                Some((note.subscription_id, Step::Item(Item::Synced(note.seq))))
+            }
+            rpc::LAGGED => {
+                let note: LaggedNotification = serde_json::from_str(text).ok()?;
+                Some((note.subscription_id, Step::Item(Item::Lagged(note.from_seq))))
+            }
+            rpc::GONE => {
+                let note: GoneNote = serde_json::from_str(text).ok()?;
+                Some((note.subscription_id, Step::Gone(note.message)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The record inside the parameters of an event: they are the record with the subscription's id put in front.
+fn record_json(params: &str, id: &SubscriptionId) -> Option<String> {
+    if let Some(rest) = params.strip_prefix(&format!(r#"{{"subscriptionId":"{id}","#)) {
+        return Some(format!("{{{rest}"));
+    }
+    let mut value: serde_json::Map<String, serde_json::Value> = serde_json::from_str(params).ok()?;
+    value.remove("subscriptionId");
+    serde_json::to_string(&value).ok()
+}
+
+/// The records of one subscription.
+///
+/// Its queue is bounded: while it is full, nothing more is read from the connection, not even answers. Read it from a task
+/// of its own when calls go over the same client, or follow over a connection of its own with
+/// [`Client::follow`](crate::Client::follow).
+pub struct EventStream {
+    pub(crate) id: SubscriptionId,
+    /// Newest record when the subscription began.
+    pub head_seq: u64,
+    pub(crate) records: mpsc::Receiver<Step>,
+    pub(crate) link: Arc<crate::client::Link>,
+}
+
+impl EventStream {
+    /// The next item.
+    ///
+    /// # Errors
+    /// [`ClientError::Closed`] when the connection ended, [`ClientError::Gone`] when the session was deleted.
+    pub async fn next(&mut self) -> Result<Item, ClientError> {
+        match self.records.recv().await {
+            Some(Step::Item(item)) => Ok(item),
+            Some(Step::Gone(why)) => Err(ClientError::Gone(why)),
+            None => Err(self.shared().ended()),
+        }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.link.shared
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.shared().leave(&self.id);
+    }
+}
+
+/// Live progress of work that this connection asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// Of an index.
+    Index(IndexProgress),
+    /// Of a clone.
+    Git(Box<GitProgress>),
+    /// Early results of a search.
+    Partial(Box<SearchPartial>),
+}
+
+impl Notice {
+    pub(crate) fn read(method: &str, params: &RawValue) -> Option<Notice> {
+        match method {
+            rpc::INDEX_PROGRESS => serde_json::from_str(params.get()).ok().map(Notice::Index),
+            rpc::GIT_PROGRESS => serde_json::from_str(params.get()).ok().map(Notice::Git),
+            rpc::SEARCH_PARTIAL => serde_json::from_str(params.get()).ok().map(Notice::Partial),
+            _ => None,
+        }
+    }
+}
+
+/// Progress messages from the moment it was made. Live only: a slow reader misses the oldest.
+pub struct Notices(pub(crate) broadcast::Receiver<Notice>);
+
+impl Notices {
+    /// The next message; `None` once the connection has ended.
+    pub async fn next(&mut self) -> Option<Notice> {
+        loop {
+            match self.0.recv().await {
+                Ok(notice) => return Some(notice),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_is_cut_out_as_it_was_stored() {
+        let id = SubscriptionId::new();
+        let record = r#"{"sessionId":"s","seq":7,"x":{"y": 1.50}}"#;
+        let spliced = format!(r#"{{"subscriptionId":"{id}",{}"#, &record[1..]);
+        assert_eq!(record_json(&spliced, &id).unwrap(), record);
+        let elsewhere = format!(r#"{{"seq":7,"subscriptionId":"{id}"}}"#);
+        assert_eq!(record_json(&elsewhere, &id).unwrap(), r#"{"seq":7}"#);
+    }
+}

@@ -1,0 +1,121 @@
+//! Following a session across cut connections: no gap, no repeat.
+
+use std::time::{Duration, Instant};
+
+use cairn_protocol::{id::SessionId, session::After};
+
+use crate::{ClientError, Connector, EventStream, Item};
+
+/// First pause before connecting again; it doubles.
+const BACKOFF: Duration = Duration::from_millis(50);
+/// Longest pause.
+const MAX_BACKOFF: Duration = Duration::from_secs(2);
+/// How long connecting is tried again before the cut is reported.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A session followed from one record on, over connections that are made as needed.
+pub struct Follow {
+    connector: Connector,
+    session: SessionId,
+    last: u64,
+    stream: Option<EventStream>,
+    patience: Duration,
+    reconnects: u64,
+}
+
+impl Follow {
+    pub(crate) fn new(connector: Connector, session: SessionId, after: u64) -> Self {
+        Self { connector, session, last: after, stream: None, patience: PATIENCE, reconnects: 0 }
+    }
+
+    /// The same, trying for `patience` at most to connect again after a cut (15 s by default).
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The last record that was given.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Connections that were made after the first.
+    pub fn reconnects(&self) -> u64 {
+        self.reconnects
+    }
+
+    /// The next item. A cut connection is made again and the session goes on after the last record that was given.
+    ///
+    /// # Errors
+    /// What connecting and subscribing answer, once patience is over for what may pass; [`ClientError::Gone`].
+    pub async fn next(&mut self) -> Result<Item, ClientError> {
+        let mut gaps = 0;
+        loop {
+            let mut stream = match self.stream.take() {
+                Some(stream) => stream,
+                None => self.subscribe().await?,
+            };
+            let item = match stream.next().await {
+                Ok(item) => item,
+                Err(ClientError::Closed(_)) => {
+                    self.reconnects += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if let Item::Event(record) = &item {
+                if record.seq <= self.last {
+                    self.stream = Some(stream);
+                    continue;
+                }
+                if record.seq > self.last + 1 {
+                    // Never seen from a daemon that keeps to the protocol; asking again is cheap and right.
+                    gaps += 1;
+                    if gaps > 3 {
+                        let text = format!("record {} came after {}", record.seq, self.last);
+                        return Err(ClientError::Protocol(text));
+                    }
+                    continue;
+                }
+                self.last = record.seq;
+            }
+            self.stream = Some(stream);
+            return Ok(item);
+        }
+    }
+
+    async fn subscribe(&mut self) -> Result<EventStream, ClientError> {
+        let until = Instant::now() + self.patience;
+        let mut pause = BACKOFF;
+        loop {
+            let error = match self.try_subscribe().await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => error,
+            };
+            if !may_pass(&error) || Instant::now() + pause >= until {
+                return Err(error);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_BACKOFF);
+        }
+    }
+
+    async fn try_subscribe(&self) -> Result<EventStream, ClientError> {
+        let client = self.connector.connect().await?;
+        client.subscribe(&self.session, After::Seq(self.last)).await
+    }
+}
+
+/// Whether trying again is of use.
+fn may_pass(error: &ClientError) -> bool {
+    match error {
+        ClientError::NotRunning { .. }
+        | ClientError::Connect { .. }
+        | ClientError::Unauthorized { .. }
+        | ClientError::Closed(_)
+        | ClientError::TimedOut { .. } => true,
+        ClientError::Rpc { data, .. } => data.retryable,
+        _ => false,
+    }
+}

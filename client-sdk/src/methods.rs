@@ -1,0 +1,117 @@
+//! Every method of the daemon, typed.
+
+use cairn_protocol::{
+    content::{DirListing, ListDirParams, Span, SpanParams},
+    daemon::{DaemonStats, DaemonStatus},
+    explore::{ExploreStartParams, ExploreStatus, RunReceipt, SessionRef},
+    git::{CloneParams, CloneReceipt, GitStatus, GitStatusParams},
+    id::SessionId,
+    index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
+    search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams},
+    session::{CommandParams, CommandReceipt, Empty, Page, PageParams, Session, SessionCreateParams},
+    tool::{ToolCallParams, ToolInfo, ToolResult},
+    trace::{
+        AuditEntry, AuditQueryParams, BlobParams, BlobPart, TraceExportParams, TraceExportPart, TraceGetParams,
+        TraceImportParams, TracePage,
+    },
+};
+
+use crate::{Client, ClientError};
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident($params:ty) -> $result:ty = $method:literal;)*) => {
+        /// The methods. Each answers what the protocol reference says, or [`ClientError::Rpc`].
+        impl Client {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                /// As [`Client::call`].
+                pub async fn $name(&self, params: &$params) -> Result<$result, ClientError> {
+                    self.call($method, params).await
+                }
+            )*
+        }
+    };
+}
+
+methods! {
+    /// The method table as an OpenRPC document.
+    discover(Empty) -> serde_json::Value = "rpc.discover";
+    /// Version, addresses, roots and where things lie.
+    daemon_status(Empty) -> DaemonStatus = "daemon.status";
+    /// Memory, connections, log and index figures.
+    daemon_stats(Empty) -> DaemonStats = "daemon.stats";
+    /// Stops the daemon politely.
+    daemon_stop(Empty) -> Empty = "daemon.stop";
+    /// Declares a folder as a root and indexes it.
+    index_add_root(AddRootParams) -> IndexReceipt = "index.addRoot";
+    /// Forgets a root and deletes its index.
+    index_remove_root(RootRef) -> IndexReceipt = "index.removeRoot";
+    /// Makes a root's index anew.
+    index_rebuild(RootRef) -> IndexReceipt = "index.rebuild";
+    /// How far each index is.
+    index_status(IndexStatusParams) -> IndexStatus = "index.status";
+    /// The declared roots.
+    index_list(Empty) -> Page<RootStatus> = "index.list";
+    /// Passages by their words.
+    search_lexical(SearchParams) -> SearchAnswer = "search.lexical";
+    /// Passages by meaning.
+    search_semantic(SearchParams) -> SearchAnswer = "search.semantic";
+    /// Passages by words and meaning.
+    search_hybrid(SearchParams) -> SearchAnswer = "search.hybrid";
+    /// Lines by text or regular expression.
+    search_grep(GrepParams) -> GrepAnswer = "search.grep";
+    /// Definitions by name, or the outline of a file.
+    search_symbols(SymbolsParams) -> SymbolsAnswer = "search.symbols";
+    /// A bounded range of lines of a file.
+    content_get_span(SpanParams) -> Span = "content.getSpan";
+    /// A bounded listing of a folder.
+    fs_list_dir(ListDirParams) -> DirListing = "fs.listDir";
+    /// Clones into the workspaces folder.
+    git_clone(CloneParams) -> CloneReceipt = "git.clone";
+    /// Branch, head and changed files.
+    git_status(GitStatusParams) -> GitStatus = "git.status";
+    /// Starts to explore.
+    explore_start(ExploreStartParams) -> RunReceipt = "orchestrate.explore.start";
+    /// Where an explore stands.
+    explore_status(SessionRef) -> ExploreStatus = "orchestrate.explore.status";
+    /// Ends an explore.
+    explore_abort(SessionRef) -> ExploreStatus = "orchestrate.explore.abort";
+    /// Runs one command in a session.
+    command(CommandParams) -> CommandReceipt = "orchestrate.command";
+    /// Makes a session.
+    session_create(SessionCreateParams) -> Session = "session.create";
+    /// Sessions, newest first.
+    session_list(PageParams) -> Page<Session> = "session.list";
+    /// One session.
+    session_get(SessionRef) -> Session = "session.get";
+    /// Goes on with an interrupted session.
+    session_resume(SessionRef) -> RunReceipt = "session.resume";
+    /// Deletes a session with its log.
+    session_delete(SessionRef) -> Empty = "session.delete";
+    /// The registered tools.
+    tool_list(Empty) -> Page<ToolInfo> = "tool.list";
+    /// Calls a tool and waits for its result.
+    tool_call(ToolCallParams) -> ToolResult = "tool.call";
+    /// Traces, newest first.
+    trace_list(PageParams) -> Page<Session> = "trace.list";
+    /// A page of records.
+    trace_get(TraceGetParams) -> TracePage = "trace.get";
+    /// A part of a trace as JSONL.
+    trace_export(TraceExportParams) -> TraceExportPart = "trace.export";
+    /// Brings in an export.
+    trace_import(TraceImportParams) -> Session = "trace.import";
+    /// A part of a large result.
+    trace_blob(BlobParams) -> BlobPart = "trace.blob";
+    /// The audit of tool calls.
+    audit_query(AuditQueryParams) -> Page<AuditEntry> = "audit.query";
+}
+
+/// Names a session.
+impl Client {
+    /// The parameters that name `session`.
+    pub fn session(session: &SessionId) -> SessionRef {
+        SessionRef { session_id: session.clone() }
+    }
+}

@@ -1,0 +1,124 @@
+//! Starting a daemon when none runs. Whoever loses a race of starters is let in by the winner.
+
+use std::{
+    ffi::OsString,
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::location::{DataRoot, Env};
+
+use crate::{Client, ClientError, Connector};
+
+/// How long a daemon may take until it answers.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pauses between looks, first and longest.
+const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
+/// Bytes of the log's end that are searched for the reason of a failed start.
+const TAIL: u64 = 16 * 1024;
+
+/// How a daemon is started: `<exe> <args>`, detached.
+#[derive(Debug, Clone)]
+pub struct Starter {
+    /// The binary.
+    pub exe: PathBuf,
+    /// Its arguments, such as `serve --on-demand`.
+    pub args: Vec<OsString>,
+}
+
+/// Connects to the daemon of `env`, and starts one first if none answers.
+///
+/// # Errors
+/// [`ClientError::Start`] with the daemon's own words when it did not come up within 10 s; [`ClientError::Incompatible`].
+pub async fn ensure_daemon(env: &Env, connector: &Connector, starter: &Starter) -> Result<Client, ClientError> {
+    match connector.connect().await {
+        Err(error) if absent(&error) => {}
+        decided => return decided,
+    }
+    let root = DataRoot(env.data_root().ok_or(ClientError::NoHome)?);
+    let log = root.log_file();
+    let failed = |cause: String| ClientError::Start { cause, log: log.clone() };
+    let from = log.metadata().map_or(0, |m| m.len());
+    let mut child = Some(spawn(env, starter, &log).map_err(|e| failed(format!("{}: {e}", starter.exe.display())))?);
+    let until = Instant::now() + START_TIMEOUT;
+    let mut pause = LOOK.0;
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOK.1);
+        let error = match connector.connect().await {
+            Err(error) if absent(&error) => error,
+            decided => return decided,
+        };
+        if let Some(running) = &mut child
+            && let Ok(Some(status)) = running.try_wait()
+        {
+            child = None;
+            // The loser of a race leaves too; then the winner holds the lock and will answer.
+            if !status.success() && !is_held(&root) {
+                return Err(failed(reason(&log, from).unwrap_or_else(|| format!("it ended with {status}"))));
+            }
+        }
+        if Instant::now() >= until {
+            return Err(failed(format!("no answer within {} s: {error}", START_TIMEOUT.as_secs())));
+        }
+    }
+}
+
+/// Whether an error means that no daemon of ours answers there.
+fn absent(error: &ClientError) -> bool {
+    use ClientError::{Closed, Connect, NotRunning, Protocol, Unauthorized};
+    // A daemon that starts or stops may leave a file half written or a connection cut.
+    matches!(error, NotRunning { .. } | Connect { .. } | Unauthorized { .. } | Closed(_) | Protocol(_))
+}
+
+/// Whether a daemon holds the lock of this data root.
+pub fn is_held(root: &DataRoot) -> bool {
+    let Ok(lock) = File::open(root.lock()) else { return false };
+    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn spawn(env: &Env, starter: &Starter, log: &Path) -> std::io::Result<Child> {
+    let log = open_log(log)?;
+    let mut command = Command::new(&starter.exe);
+    command.args(&starter.args).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    // Its own group: an interrupt meant for the client does not reach it.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    // It must not keep the caller's folder from being unmounted; a relative data root stays where it is.
+    command.current_dir("/");
+    if let Some(home) = &env.cairn_home {
+        command.env("CAIRN_HOME", home);
+    }
+    command.spawn()
+}
+
+fn open_log(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    if let Some(dir) = path.parent() {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(dir)?;
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// The last line that says `error:`, of those written since.
+fn reason(log: &Path, from: u64) -> Option<String> {
+    let mut file = File::open(log).ok()?;
+    let size = file.metadata().ok()?.len();
+    // A rotated log is shorter than before.
+    let from = if size < from { 0 } else { from.max(size.saturating_sub(TAIL)) };
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().rev().find_map(|line| line.strip_prefix("error: ")).map(str::to_owned)
+}

@@ -1,0 +1,78 @@
+//! What the command line asks of this binary: to serve, and what only it knows.
+
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
+
+use cairn_cli::{DoctorArgs, FAILED, Globals, Host, ServeArgs, ServiceArgs, UNREACHABLE};
+use cairn_protocol::location::{DataRoot, Env};
+
+use crate::{doctor, logging, serve, service, settings};
+
+/// This binary.
+pub struct Binary;
+
+impl Host for Binary {
+    fn serve(&self, args: ServeArgs, globals: &Globals) -> ExitCode {
+        match run(args, globals) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                // In the form that a client which started this looks for in the log.
+                tell(&format!("error: {}", error.replace('\n', "; ")));
+                ExitCode::from(FAILED)
+            }
+        }
+    }
+
+    fn service(&self, args: ServiceArgs, globals: &Globals) -> ExitCode {
+        service::run(args.action, globals)
+    }
+
+    fn doctor(&self, _: DoctorArgs, globals: &Globals) -> ExitCode {
+        let env = Env::from_process();
+        match env.data_root() {
+            Some(root) => doctor::run(&env, &DataRoot(root), globals),
+            None => {
+                tell("error: there is no home folder to keep data in; set CAIRN_HOME");
+                ExitCode::from(UNREACHABLE)
+            }
+        }
+    }
+
+    fn config_inputs(&self, globals: &Globals, project: Option<PathBuf>) -> cairn_config::Inputs {
+        settings::inputs(&Env::from_process(), &flags(globals), project)
+    }
+}
+
+fn tell(text: &str) {
+    // With standard error closed there is nobody to tell.
+    let _closed = writeln!(std::io::stderr(), "{text}");
+}
+
+fn flags(globals: &Globals) -> settings::Flags {
+    settings::Flags { config: globals.config.clone(), overrides: Vec::new() }
+}
+
+fn run(args: ServeArgs, globals: &Globals) -> Result<(), String> {
+    let env = Env::from_process();
+    let root = DataRoot(env.data_root().ok_or("there is no home folder to keep data in; set CAIRN_HOME")?);
+    let mode = match (args.on_demand, args.service) {
+        (true, _) => serve::Mode::OnDemand,
+        (_, true) => serve::Mode::Service,
+        _ => serve::Mode::Foreground,
+    };
+    let mut flags = flags(globals);
+    flags.overrides.extend(args.port.map(|port| ("listen.port".into(), port.into())));
+    flags.overrides.extend(args.listen.map(|ip| ("listen.address".into(), ip.to_string().into())));
+    let log_file = (mode == serve::Mode::OnDemand).then(|| root.log_file());
+    let filter = args.log.or_else(|| std::env::var("CAIRN_LOG").ok()).unwrap_or_else(|| "info".into());
+    let levels = logging::start(&filter, log_file.as_deref()).map_err(|e| format!("the log cannot be opened: {e}"))?;
+    let options = serve::Options {
+        mode,
+        flags,
+        insecure_lan: args.insecure_lan,
+        label: args.name,
+        idle_exit: args.idle_exit,
+        log_file,
+    };
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("no runtime: {e}"))?;
+    runtime.block_on(serve::serve(&env, root, options, levels)).map(drop).map_err(|e| e.to_string())
+}

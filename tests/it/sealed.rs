@@ -1,0 +1,284 @@
+//! A daemon in a sealed home, and a client that knows nothing but the protocol reference.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{self, Message, client::IntoClientRequest, http::HeaderValue},
+};
+
+/// Longest wait for anything that must come.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The binary, built once.
+pub fn binary() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let build = Command::new(env!("CARGO")).args(["build", "--quiet", "-p", "cairn-daemon", "--bin", "cairn"]).status();
+        assert!(build.unwrap().success(), "the binary does not build");
+        let tests = std::env::current_exe().unwrap();
+        tests.parent().unwrap().parent().unwrap().join("cairn")
+    })
+}
+
+/// A running daemon; killed when dropped.
+pub struct Daemon {
+    pub home: PathBuf,
+    child: Child,
+    _dir: Option<tempfile::TempDir>,
+}
+
+/// `daemon.json`.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonFile {
+    pub pid: u32,
+    pub addresses: Vec<String>,
+    pub token_path: PathBuf,
+}
+
+impl Daemon {
+    /// A daemon in a fresh home.
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut daemon = Self::start_in(&dir.path().join("home"), &[]);
+        daemon._dir = Some(dir);
+        daemon
+    }
+
+    /// A daemon in a home that may have been used.
+    pub fn start_in(home: &Path, flags: &[&str]) -> Self {
+        let child = command(home).args(["serve", "--port", "0"]).args(flags).stderr(log(home)).spawn().unwrap();
+        let daemon = Self { home: home.to_owned(), child, _dir: None };
+        let pid = daemon.child.id();
+        wait_for("daemon.json", || daemon.file().filter(|f| f.pid == pid));
+        daemon
+    }
+
+    pub fn file(&self) -> Option<DaemonFile> {
+        serde_json::from_slice(&std::fs::read(self.home.join("daemon.json")).ok()?).ok()
+    }
+
+    pub fn address(&self) -> String {
+        self.file().unwrap().addresses[0].clone()
+    }
+
+    pub fn token(&self) -> String {
+        std::fs::read_to_string(self.file().unwrap().token_path).unwrap()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`.
+    pub fn kill9(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and the wait for its end.
+    pub fn stop(&mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        wait_for("the end of the daemon", || self.child.try_wait().unwrap())
+    }
+
+    /// A client that has shaken hands.
+    pub async fn client(&self) -> Raw {
+        let mut raw = Raw::connect(&self.address(), &[("authorization", &format!("Bearer {}", self.token()))]).await.unwrap();
+        raw.ok("initialize", hello()).await;
+        raw
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+/// The binary in that home, with nothing of this machine's environment that could matter.
+pub fn command(home: &Path) -> Command {
+    let mut command = Command::new(binary());
+    command.env_clear().env("CAIRN_HOME", home).env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap());
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn log(home: &Path) -> Stdio {
+    std::fs::create_dir_all(home).unwrap();
+    std::fs::OpenOptions::new().create(true).append(true).open(home.join("test.log")).unwrap().into()
+}
+
+/// Params of `initialize`.
+pub fn hello() -> Value {
+    json!({"protocolVersions": ["1"], "client": {"name": "it", "version": "0"}})
+}
+
+/// Asks again until there is an answer; panics after [`PATIENCE`].
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A bare WebSocket client.
+pub struct Raw {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    next: u64,
+    /// Notifications that came while an answer was waited for.
+    pub aside: Vec<Value>,
+}
+
+impl Raw {
+    pub async fn connect(address: &str, headers: &[(&'static str, &str)]) -> Result<Self, tungstenite::Error> {
+        let mut request = format!("ws://{address}/rpc").into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let (socket, _) = connect_async(request).await?;
+        Ok(Self { socket, next: 0, aside: Vec::new() })
+    }
+
+    pub async fn send(&mut self, message: Message) {
+        self.socket.send(message).await.unwrap();
+    }
+
+    pub async fn send_json(&mut self, value: &Value) {
+        self.send(Message::text(value.to_string())).await;
+    }
+
+    /// The next frame that is no ping; `None` at the end.
+    pub async fn frame(&mut self) -> Option<Message> {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a frame in time")?;
+            match next {
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                Ok(message) => return Some(message),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// The next JSON message.
+    pub async fn json(&mut self) -> Value {
+        match self.frame().await {
+            Some(Message::Text(text)) => serde_json::from_str(&text).unwrap(),
+            other => panic!("text was expected, not {other:?}"),
+        }
+    }
+
+    /// The close code; panics when something else comes.
+    pub async fn closed(&mut self) -> Option<u16> {
+        loop {
+            match self.frame().await {
+                Some(Message::Close(frame)) => return frame.map(|f| f.code.into()),
+                None => return None,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The whole answer of a call. Notifications that come first are kept in `aside`.
+    pub async fn call(&mut self, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.send_json(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        self.answer(&json!(id)).await
+    }
+
+    /// The answer with that id.
+    pub async fn answer(&mut self, id: &Value) -> Value {
+        loop {
+            let message = self.json().await;
+            if message.get("id") == Some(id) {
+                return message;
+            }
+            self.aside.push(message);
+        }
+    }
+
+    /// The result of a call that must succeed.
+    pub async fn ok(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.call(method, params).await;
+        assert!(answer.get("result").is_some(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// The reason of a call that must fail.
+    pub async fn refused(&mut self, method: &str, params: Value) -> String {
+        let answer = self.call(method, params).await;
+        answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{method}: {answer}")).to_owned()
+    }
+
+    /// The next notification of that method.
+    pub async fn told(&mut self, method: &str) -> Value {
+        if let Some(at) = self.aside.iter().position(|m| m["method"] == method) {
+            return self.aside.remove(at)["params"].clone();
+        }
+        loop {
+            let message = self.json().await;
+            if message["method"] == method {
+                return message["params"].clone();
+            }
+            self.aside.push(message);
+        }
+    }
+
+    /// Starts an explore of `root` and reads its whole stream; the last record is its end.
+    pub async fn explore(&mut self, root: &Path, goals: &[&str]) -> Vec<Value> {
+        let receipt = self.ok("orchestrate.explore.start", json!({"root": root, "goals": goals})).await;
+        self.follow(receipt["sessionId"].as_str().unwrap(), 0).await
+    }
+
+    /// Follows a session from after a record to the end of its run.
+    pub async fn follow(&mut self, session: &str, after: u64) -> Vec<Value> {
+        let given = self.ok("orchestrate.subscribe", json!({"sessionId": session, "after": after})).await;
+        let mut records = Vec::new();
+        loop {
+            let mut record = self.told("orchestrate.event").await;
+            assert_eq!(record["subscriptionId"], given["subscriptionId"]);
+            record.as_object_mut().unwrap().remove("subscriptionId");
+            let end = ends(&record);
+            records.push(record);
+            if end {
+                return records;
+            }
+        }
+    }
+}
+
+/// Whether a record is the last of an explore.
+pub fn ends(record: &Value) -> bool {
+    let evt = &record["evt"];
+    evt["type"] == "completed" || (["stopped", "error"].iter().any(|t| evt["type"] == *t) && evt["op"] == "explore")
+}
+
+/// Sequence numbers of records.
+pub fn seqs(records: &[Value]) -> Vec<u64> {
+    records.iter().map(|r| r["seq"].as_u64().unwrap()).collect()
+}
+
+/// Writes a tree of files.
+pub fn tree(root: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}

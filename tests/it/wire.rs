@@ -1,0 +1,163 @@
+//! The wire: who is let in, what is refused and how, batches, limits, receipts.
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use crate::sealed::{Daemon, Raw, hello, tree};
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+async fn status(daemon: &Daemon, headers: &[(&'static str, &str)]) -> u16 {
+    match Raw::connect(&daemon.address(), headers).await {
+        Ok(_) => 101,
+        Err(Error::Http(response)) => response.status().as_u16(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn only_who_may_is_let_in() {
+    let daemon = Daemon::start();
+    let good = bearer(&daemon.token());
+    for (headers, want) in [
+        (vec![], 401),
+        (vec![("authorization", "Bearer wrong")], 401),
+        (vec![("authorization", good.as_str()), ("origin", "https://evil.example")], 403),
+        (vec![("authorization", good.as_str()), ("host", "evil.example")], 403),
+        (vec![("authorization", good.as_str())], 101),
+    ] {
+        assert_eq!(status(&daemon, &headers).await, want, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn health_needs_no_token_and_metrics_do() {
+    let daemon = Daemon::start();
+    let get = |path: &'static str, token: Option<String>| {
+        let address = daemon.address();
+        async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+            let token = token.map(|t| format!("Authorization: Bearer {t}\r\n")).unwrap_or_default();
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            text
+        }
+    };
+    assert!(get("/healthz", None).await.contains("200 OK"));
+    assert!(get("/readyz", None).await.contains("200 OK"));
+    assert!(get("/metrics", None).await.contains("401"));
+    assert!(get("/metrics", Some(daemon.token())).await.contains("cairn_connections 0"));
+}
+
+#[tokio::test]
+async fn the_handshake_comes_first_alone_and_once() {
+    let daemon = Daemon::start();
+    let good = bearer(&daemon.token());
+    let mut raw = Raw::connect(&daemon.address(), &[("authorization", &good)]).await.unwrap();
+    assert_eq!(raw.refused("daemon.status", json!({})).await, "not_initialized");
+    let answer = raw
+        .call("initialize", json!({"protocolVersions": ["99"], "client": {"name": "x", "version": "1"}}))
+        .await;
+    assert_eq!(answer["error"]["data"]["reason"], "incompatible_version");
+    assert_eq!(answer["error"]["data"]["details"], json!({"client": ["99"], "server": ["1"]}));
+    raw.send_json(&json!([{"jsonrpc": "2.0", "id": "b", "method": "initialize", "params": hello()}])).await;
+    assert_eq!(raw.json().await[0]["error"]["data"]["reason"], "invalid_request");
+    let result = raw.ok("initialize", hello()).await;
+    assert_eq!(result["protocolVersion"], "1");
+    assert!(result["limits"]["maxMessageBytes"].as_u64().unwrap() > 0);
+    assert_eq!(raw.refused("initialize", hello()).await, "already_initialized");
+}
+
+#[tokio::test]
+async fn bad_messages_get_their_documented_answer() {
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    raw.send(Message::text("{\"jsonrpc\"")).await;
+    assert_eq!(raw.json().await["error"]["code"], -32700);
+    for (message, code) in [
+        (json!({"id": 1, "method": "daemon.status"}), -32600),
+        (json!({"jsonrpc": "2.0", "id": 1}), -32600),
+        (json!([]), -32600),
+        (json!("text"), -32600),
+        (json!({"jsonrpc": "2.0", "id": 1, "method": "no.such"}), -32601),
+        (json!({"jsonrpc": "2.0", "id": 1, "method": "search.lexical", "params": ["q"]}), -32602),
+    ] {
+        raw.send_json(&message).await;
+        assert_eq!(raw.json().await["error"]["code"], code, "{message}");
+    }
+    let answer = raw.call("search.lexical", json!({"query": "x", "k": "many"})).await;
+    assert_eq!(answer["error"]["data"]["details"]["path"], "k", "{answer}");
+    let answer = raw.call("search.lexical", json!({"query": "x", "kk": 3})).await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("kk"), "{answer}");
+    // After all that the connection goes on.
+    raw.ok("daemon.status", json!({})).await;
+}
+
+#[tokio::test]
+async fn frames_over_the_limit_and_binary_ones_end_the_connection() {
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    raw.send(Message::binary(vec![1, 2, 3])).await;
+    assert_eq!(raw.closed().await, Some(1003));
+    let mut raw = daemon.client().await;
+    raw.send(Message::text("x".repeat(5 * 1024 * 1024))).await;
+    assert_eq!(raw.closed().await, Some(1009));
+}
+
+#[tokio::test]
+async fn batches_are_answered_together_in_order() {
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    let one = |id: u32, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
+    raw.send_json(&json!([one(1, "daemon.status"), one(2, "no.such"), {"jsonrpc": "2.0", "method": "x"}, one(3, "tool.list")])).await;
+    let answers = raw.json().await;
+    let ids: Vec<Value> = answers.as_array().unwrap().iter().map(|a| a["id"].clone()).collect();
+    assert_eq!(ids, [json!(1), json!(2), json!(3)]);
+    assert_eq!(answers[1]["error"]["code"], -32601);
+    let many: Vec<Value> = (0..65).map(|id| one(id, "tool.list")).collect();
+    raw.send_json(&json!(many)).await;
+    assert_eq!(raw.json().await["error"]["data"]["reason"], "too_large");
+}
+
+#[tokio::test]
+async fn a_retry_gets_the_first_receipt_and_other_content_is_refused() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    tree(dir.path(), &[("a.py", "def alpha():\n    return 1\n"), ("b/b.py", "x = 1\n")]);
+    let mut raw = daemon.client().await;
+    let params = json!({"root": dir.path(), "requestId": "r1"});
+    let first = raw.ok("orchestrate.explore.start", params.clone()).await;
+    assert_eq!(raw.ok("orchestrate.explore.start", params).await, first);
+    let other = json!({"root": dir.path().join("b"), "requestId": "r1"});
+    assert_eq!(raw.refused("orchestrate.explore.start", other).await, "request_conflict");
+    let session = json!({"title": "t", "requestId": "s1"});
+    let made = raw.ok("session.create", session.clone()).await;
+    assert_eq!(raw.ok("session.create", session).await["sessionId"], made["sessionId"]);
+}
+
+#[tokio::test]
+async fn following_names_what_is_wrong() {
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    let id = raw.ok("session.create", json!({})).await["sessionId"].clone();
+    let missing = format!("ses_{}", "0".repeat(32));
+    for (params, want) in [
+        (json!({"sessionId": missing}), "session_not_found"),
+        (json!({"sessionId": "nonsense"}), "invalid_params"),
+        (json!({"sessionId": id, "after": 7}), "after_beyond_head"),
+        (json!({"sessionId": id, "after": "yesterday"}), "invalid_params"),
+    ] {
+        assert_eq!(raw.refused("orchestrate.subscribe", params.clone()).await, want, "{params}");
+    }
+    let given = raw.ok("orchestrate.subscribe", json!({"sessionId": id, "after": "live"})).await;
+    assert_eq!(raw.told("orchestrate.synced").await["seq"], 0);
+    raw.ok("session.delete", json!({"sessionId": id})).await;
+    assert_eq!(raw.told("orchestrate.gone").await["subscriptionId"], given["subscriptionId"]);
+    let subscription = json!({"subscriptionId": given["subscriptionId"]});
+    assert_eq!(raw.refused("orchestrate.unsubscribe", subscription).await, "subscription_not_found");
+}
