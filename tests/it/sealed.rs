@@ -22,7 +22,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub fn binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let build = Command::new(env!("CARGO")).args(["build", "--quiet", "-p", "cairn-daemon", "--bin", "cairn"]).status();
+        let build = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "-p", "cairn-daemon", "--bin", "cairn"])
+            .status();
         assert!(build.unwrap().success(), "the binary does not build");
         let tests = std::env::current_exe().unwrap();
         tests.parent().unwrap().parent().unwrap().join("cairn")
@@ -56,7 +58,8 @@ impl Daemon {
 
     /// A daemon in a home that may have been used.
     pub fn start_in(home: &Path, flags: &[&str]) -> Self {
-        let child = command(home).args(["serve", "--port", "0"]).args(flags).stderr(log(home)).spawn().unwrap();
+        let child =
+            command(home).args(["serve", "--port", "0"]).args(flags).stderr(log(home)).spawn().unwrap();
         let daemon = Self { home: home.to_owned(), child, _dir: None };
         let pid = daemon.child.id();
         wait_for("daemon.json", || daemon.file().filter(|f| f.pid == pid));
@@ -94,7 +97,10 @@ impl Daemon {
 
     /// A client that has shaken hands.
     pub async fn client(&self) -> Raw {
-        let mut raw = Raw::connect(&self.address(), &[("authorization", &format!("Bearer {}", self.token()))]).await.unwrap();
+        let mut raw =
+            Raw::connect(&self.address(), &[("authorization", &format!("Bearer {}", self.token()))])
+                .await
+                .unwrap();
         raw.ok("initialize", hello()).await;
         raw
     }
@@ -110,7 +116,11 @@ impl Drop for Daemon {
 /// The binary in that home, with nothing of this machine's environment that could matter.
 pub fn command(home: &Path) -> Command {
     let mut command = Command::new(binary());
-    command.env_clear().env("CAIRN_HOME", home).env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap());
+    command
+        .env_clear()
+        .env("CAIRN_HOME", home)
+        .env("HOME", home)
+        .env("PATH", std::env::var_os("PATH").unwrap());
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
@@ -146,7 +156,10 @@ pub struct Raw {
 }
 
 impl Raw {
-    pub async fn connect(address: &str, headers: &[(&'static str, &str)]) -> Result<Self, tungstenite::Error> {
+    pub async fn connect(
+        address: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, tungstenite::Error> {
         let mut request = format!("ws://{address}/rpc").into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, HeaderValue::from_str(value).unwrap());
@@ -266,7 +279,8 @@ impl Raw {
 /// Whether a record is the last of an explore.
 pub fn ends(record: &Value) -> bool {
     let evt = &record["evt"];
-    evt["type"] == "completed" || (["stopped", "error"].iter().any(|t| evt["type"] == *t) && evt["op"] == "explore")
+    evt["type"] == "completed"
+        || (["stopped", "error"].iter().any(|t| evt["type"] == *t) && evt["op"] == "explore")
 }
 
 /// Sequence numbers of records.
