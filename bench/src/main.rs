@@ -1,2 +1,53 @@
-//! Benches.
-fn main() {}
+//! Measures Cairn beside its limits and peers, in one run:
+//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|log|start]...`
+//!
+//! Needs `target/release/cairn` for what is measured through the daemon, and `rg` for grep. Each line ends with the floor it is held to.
+
+mod daemon;
+mod grep;
+mod index;
+mod log;
+mod meter;
+mod search;
+mod start;
+mod wire;
+
+use std::path::PathBuf;
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
+        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|log|start]...");
+        std::process::exit(2);
+    };
+    let wanted: Vec<String> = args.collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    let scratch = tempfile::tempdir().expect("a temporary folder");
+    let built = scratch.path().join("index");
+    if wants("index") || wants("search") {
+        let indexes = index::run(&folder, &built);
+        if wants("search") {
+            search::run(&indexes, &folder);
+        }
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        if wants("grep") || wants("start") {
+            let home = scratch.path().join("home");
+            let mut daemon = daemon::Daemon::start(&home);
+            daemon.index(&folder).await;
+            if wants("grep") {
+                grep::run(&mut daemon, &folder).await;
+            }
+            if wants("start") {
+                start::run(daemon, &home).await;
+            }
+        }
+        if wants("wire") {
+            wire::run(&scratch.path().join("wire")).await;
+        }
+        if wants("log") {
+            log::run(&scratch.path().join("trace.db")).await;
+        }
+    });
+}

@@ -85,7 +85,11 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Rpc`] with the daemon's answer, or why there is none.
-    pub async fn call<P: Serialize, R: DeserializeOwned>(&self, method: &str, params: &P) -> Result<R, ClientError> {
+    pub async fn call<P: Serialize, R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &P,
+    ) -> Result<R, ClientError> {
         call(&self.link, method, params, CALL_TIMEOUT).await
     }
 
@@ -112,7 +116,12 @@ impl Client {
         let params = SubscribeParams { session_id: session.clone(), after: Some(after) };
         let result: SubscribeResult =
             finish(&self.link, id, answer, "orchestrate.subscribe", &params, CALL_TIMEOUT).await?;
-        Ok(EventStream { id: result.subscription_id, head_seq: result.head_seq, records, link: Arc::clone(&self.link) })
+        Ok(EventStream {
+            id: result.subscription_id,
+            head_seq: result.head_seq,
+            records,
+            link: Arc::clone(&self.link),
+        })
     }
 
     /// Follows a session over a connection of its own, which is made again when it is cut: every record after `after`
@@ -127,7 +136,11 @@ impl Client {
     }
 }
 
-async fn handshake(link: &Link, target: &Target, connector: &Connector) -> Result<InitializeResult, ClientError> {
+async fn handshake(
+    link: &Link,
+    target: &Target,
+    connector: &Connector,
+) -> Result<InitializeResult, ClientError> {
     let params = InitializeParams {
         protocol_versions: PROTOCOL_VERSIONS.iter().map(|v| (*v).to_owned()).collect(),
         client: connector.client_info().clone(),
@@ -135,7 +148,9 @@ async fn handshake(link: &Link, target: &Target, connector: &Connector) -> Resul
     };
     let hello: InitializeResult = match call(link, "initialize", &params, HANDSHAKE_TIMEOUT).await {
         Ok(hello) => hello,
-        Err(ClientError::Rpc { message, data, .. }) if data.reason == Reason::IncompatibleVersion.as_str() => {
+        Err(ClientError::Rpc { message, data, .. })
+            if data.reason == Reason::IncompatibleVersion.as_str() =>
+        {
             let client = env!("CARGO_PKG_VERSION").to_owned();
             let daemon = target.version.clone().unwrap_or_else(|| "of unknown version".into());
             return Err(ClientError::Incompatible { client, daemon, message });

@@ -23,7 +23,10 @@ pub struct Target {
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target").field("address", &self.address).field("instance", &self.instance).finish_non_exhaustive()
+        f.debug_struct("Target")
+            .field("address", &self.address)
+            .field("instance", &self.instance)
+            .finish_non_exhaustive()
     }
 }
 

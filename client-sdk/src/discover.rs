@@ -47,7 +47,13 @@ pub async fn discover(timeout: Duration) -> Result<Vec<Found>, ClientError> {
         let text = |key: &str| info.get_property_val_str(key).unwrap_or_default().to_owned();
         let mut addresses: Vec<IpAddr> = info.get_addresses().iter().map(|a| a.to_ip_addr()).collect();
         addresses.sort();
-        let one = Found { name: text("name"), id: text("id"), version: text("version"), addresses, port: info.get_port() };
+        let one = Found {
+            name: text("name"),
+            id: text("id"),
+            version: text("version"),
+            addresses,
+            port: info.get_port(),
+        };
         if found.len() < MAX_FOUND {
             found.insert(info.get_fullname().to_owned(), one);
         }

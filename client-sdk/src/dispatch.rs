@@ -91,7 +91,11 @@ impl RpcError {
             retry_after_ms: None,
             details: None,
         };
-        ClientError::Rpc { code: self.code, message: self.message, data: Box::new(self.data.unwrap_or_else(unknown)) }
+        ClientError::Rpc {
+            code: self.code,
+            message: self.message,
+            data: Box::new(self.data.unwrap_or_else(unknown)),
+        }
     }
 }
 
@@ -212,7 +216,8 @@ impl Shared {
             None => return,
             Some(Pending::Call(answer_to)) => answer_to,
             Some(Pending::Subscribe(answer_to, queue)) => {
-                let subscribed = answer.as_ref().ok().and_then(|r| serde_json::from_str::<Subscribed>(r.get()).ok());
+                let subscribed =
+                    answer.as_ref().ok().and_then(|r| serde_json::from_str::<Subscribed>(r.get()).ok());
                 if let Some(subscribed) = subscribed {
                     state.streams.insert(subscribed.subscription_id, queue);
                 }
@@ -262,7 +267,10 @@ pub(crate) async fn read(shared: &Shared, mut stream: SplitStream<Socket>) -> St
 }
 
 /// Writes what is sent; what waits goes out with one flush.
-pub(crate) async fn write(mut sink: SplitSink<Socket, Message>, mut outgoing: mpsc::Receiver<String>) -> String {
+pub(crate) async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    mut outgoing: mpsc::Receiver<String>,
+) -> String {
     while let Some(first) = outgoing.recv().await {
         let mut next = Some(first);
         while let Some(text) = next {

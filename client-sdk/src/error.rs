@@ -90,7 +90,9 @@ impl ClientError {
     pub fn hint(&self) -> Option<String> {
         match self {
             ClientError::Rpc { data, .. } => Some(data.hint.clone()).filter(|h| !h.is_empty()),
-            ClientError::NotRunning { .. } => Some("start one with 'cairn serve', or run a command that needs it".into()),
+            ClientError::NotRunning { .. } => {
+                Some("start one with 'cairn serve', or run a command that needs it".into())
+            }
             ClientError::NoHome => Some("set CAIRN_HOME to a folder".into()),
             ClientError::Unauthorized { .. } => {
                 Some("another user's daemon may have this port; restart yours with 'cairn stop'".into())
@@ -108,7 +110,13 @@ impl ClientError {
         use ClientError::{Closed, Connect, Incompatible, NoHome, NotRunning, Start, Unauthorized};
         matches!(
             self,
-            NotRunning { .. } | NoHome | Connect { .. } | Unauthorized { .. } | Incompatible { .. } | Start { .. } | Closed(_)
+            NotRunning { .. }
+                | NoHome
+                | Connect { .. }
+                | Unauthorized { .. }
+                | Incompatible { .. }
+                | Start { .. }
+                | Closed(_)
         )
     }
 }

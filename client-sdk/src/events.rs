@@ -32,7 +32,8 @@ impl Record {
     /// # Errors
     /// When it is of a kind that this build does not know.
     pub fn envelope(&self) -> Result<Envelope, ClientError> {
-        serde_json::from_str(&self.json).map_err(|e| ClientError::Protocol(format!("record {}: {e}", self.seq)))
+        serde_json::from_str(&self.json)
+            .map_err(|e| ClientError::Protocol(format!("record {}: {e}", self.seq)))
     }
 }
 

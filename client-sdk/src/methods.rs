@@ -11,8 +11,8 @@ use cairn_protocol::{
     session::{CommandParams, CommandReceipt, Empty, Page, PageParams, Session, SessionCreateParams},
     tool::{ToolCallParams, ToolInfo, ToolResult},
     trace::{
-        AuditEntry, AuditQueryParams, BlobParams, BlobPart, TraceExportParams, TraceExportPart, TraceGetParams,
-        TraceImportParams, TracePage,
+        AuditEntry, AuditQueryParams, BlobParams, BlobPart, TraceExportParams, TraceExportPart,
+        TraceGetParams, TraceImportParams, TracePage,
     },
 };
 

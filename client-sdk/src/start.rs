@@ -33,7 +33,11 @@ pub struct Starter {
 ///
 /// # Errors
 /// [`ClientError::Start`] with the daemon's own words when it did not come up within 10 s; [`ClientError::Incompatible`].
-pub async fn ensure_daemon(env: &Env, connector: &Connector, starter: &Starter) -> Result<Client, ClientError> {
+pub async fn ensure_daemon(
+    env: &Env,
+    connector: &Connector,
+    starter: &Starter,
+) -> Result<Client, ClientError> {
     match connector.connect().await {
         Err(error) if absent(&error) => {}
         decided => return decided,
@@ -42,7 +46,8 @@ pub async fn ensure_daemon(env: &Env, connector: &Connector, starter: &Starter) 
     let log = root.log_file();
     let failed = |cause: String| ClientError::Start { cause, log: log.clone() };
     let from = log.metadata().map_or(0, |m| m.len());
-    let mut child = Some(spawn(env, starter, &log).map_err(|e| failed(format!("{}: {e}", starter.exe.display())))?);
+    let mut child =
+        Some(spawn(env, starter, &log).map_err(|e| failed(format!("{}: {e}", starter.exe.display())))?);
     let until = Instant::now() + START_TIMEOUT;
     let mut pause = LOOK.0;
     loop {

@@ -1,11 +1,140 @@
-//! `cairn doctor`: to be written.
+//! `cairn doctor`: whether what Cairn needs is there. Works without a daemon.
 
-use std::process::ExitCode;
+mod machine;
+mod state;
 
-use cairn_cli::{FAILED, Globals};
+use std::{fmt::Write as _, io::Write as _, process::ExitCode};
+
+use cairn_cli::{FAILED, Globals, OK};
 use cairn_protocol::location::{DataRoot, Env};
+use serde::Serialize;
 
-/// Runs `cairn doctor`.
-pub fn run(_env: &Env, _root: &DataRoot, _globals: &Globals) -> ExitCode {
-    ExitCode::from(FAILED)
+use crate::settings;
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// As it should be.
+    Ok,
+    /// Worth knowing; nothing is wrong.
+    Info,
+    /// It works, with less comfort.
+    Warn,
+    /// It does not work.
+    Fail,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    name: &'static str,
+    outcome: Outcome,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, outcome: Outcome, detail: impl Into<String>) -> Self {
+        Self { name, outcome, detail: detail.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Runs `cairn doctor`; 1 if any check fails.
+pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
+    let flags = settings::Flags { config: globals.config.clone(), overrides: Vec::new() };
+    let (config, mut checks) = state::config(env, &flags);
+    checks.extend(state::folder(root));
+    checks.push(state::disk(root));
+    checks.push(state::trace(root));
+    checks.extend(state::daemon(env, root, &config));
+    checks.extend(machine::all());
+    let bad = checks.iter().any(|c| c.outcome == Outcome::Fail);
+    let text = if globals.json { format!("{}\n", json(&checks)) } else { text(&checks) };
+    // A reader that has left needs no report; the exit code says enough.
+    let _closed = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::from(if bad { FAILED } else { OK })
+}
+
+fn json(checks: &[Check]) -> serde_json::Value {
+    let ok = checks.iter().all(|c| c.outcome != Outcome::Fail);
+    serde_json::json!({"ok": ok, "checks": checks})
+}
+
+fn text(checks: &[Check]) -> String {
+    let mut out = String::new();
+    let width = checks.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    for check in checks {
+        let word = match check.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Info => "info",
+            Outcome::Warn => "warn",
+            Outcome::Fail => "FAIL",
+        };
+        let _infallible = writeln!(out, "{word:<4}  {:<width$}  {}", check.name, check.detail);
+        if let Some(hint) = &check.hint {
+            let _infallible = writeln!(out, "      {:<width$}  hint: {hint}", "");
+        }
+    }
+    let count = |outcome| checks.iter().filter(|c| c.outcome == outcome).count();
+    let _infallible = writeln!(out, "{} warnings, {} failures", count(Outcome::Warn), count(Outcome::Fail));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fresh_home_is_well_and_an_open_one_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = DataRoot(dir.path().join("home"));
+        assert!(state::folder(&root).iter().all(|c| c.outcome != Outcome::Fail));
+        assert_eq!(state::trace(&root).outcome, Outcome::Ok);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::create_dir(root.path()).unwrap();
+            std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+            assert!(
+                state::folder(&root).iter().any(|c| c.outcome == Outcome::Warn),
+                "{:?}",
+                state::folder(&root)
+            );
+            std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o700)).unwrap();
+            std::fs::write(root.token(), "x").unwrap();
+            std::fs::set_permissions(root.token(), PermissionsExt::from_mode(0o644)).unwrap();
+            assert!(state::folder(&root).iter().any(|c| c.outcome == Outcome::Fail));
+        }
+        std::fs::write(root.trace_db(), vec![b'x'; 8192]).unwrap();
+        let broken = state::trace(&root);
+        assert_eq!(broken.outcome, Outcome::Fail);
+        let report = text(&[broken]);
+        assert!(report.starts_with("FAIL") && report.ends_with("0 warnings, 1 failures\n"), "{report}");
+    }
+
+    #[test]
+    fn a_newer_log_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = DataRoot(dir.path().to_owned());
+        let newer =
+            [cairn_store::Migration { version: cairn_trace::SCHEMA_VERSION + 1, sql: "CREATE TABLE a(x)" }];
+        drop(cairn_store::open(&root.trace_db(), &newer).unwrap());
+        let check = state::trace(&root);
+        assert_eq!(check.outcome, Outcome::Fail);
+        assert!(check.detail.contains("newer"), "{check:?}");
+    }
+
+    #[test]
+    fn the_machine_can_be_asked() {
+        for check in machine::all() {
+            assert!(!check.detail.is_empty(), "{check:?}");
+        }
+    }
 }

@@ -64,7 +64,8 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), String> {
     flags.overrides.extend(args.listen.map(|ip| ("listen.address".into(), ip.to_string().into())));
     let log_file = (mode == serve::Mode::OnDemand).then(|| root.log_file());
     let filter = args.log.or_else(|| std::env::var("CAIRN_LOG").ok()).unwrap_or_else(|| "info".into());
-    let levels = logging::start(&filter, log_file.as_deref()).map_err(|e| format!("the log cannot be opened: {e}"))?;
+    let levels =
+        logging::start(&filter, log_file.as_deref()).map_err(|e| format!("the log cannot be opened: {e}"))?;
     let options = serve::Options {
         mode,
         flags,

@@ -12,6 +12,10 @@ mod serve;
 mod service;
 mod settings;
 
+/// Gives memory back to the system after a burst of indexing, which the system's own allocator mostly keeps.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     cairn_cli::main(&host::Binary)
 }

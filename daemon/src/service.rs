@@ -1,10 +1,196 @@
-//! `cairn service`: to be written.
+//! `cairn service`: unit files of this user, and telling the service manager.
 
-use std::process::ExitCode;
+mod units;
 
-use cairn_cli::{FAILED, Globals, ServiceAction};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use cairn_cli::{FAILED, Globals, OK, ServiceAction};
+use cairn_protocol::location::{DataRoot, Env};
+use units::{Manager, Places};
+
+/// What was done, for people and as JSON.
+struct Report {
+    text: String,
+    json: serde_json::Value,
+    code: u8,
+}
 
 /// Runs `cairn service`.
-pub fn run(_action: ServiceAction, _globals: &Globals) -> ExitCode {
-    ExitCode::from(FAILED)
+pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
+    let done = places().and_then(|places| {
+        let manager = if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd };
+        match action {
+            ServiceAction::Install { dry_run } => install(manager, &places, dry_run),
+            ServiceAction::Uninstall { dry_run } => uninstall(manager, &places, dry_run),
+            ServiceAction::Status => Ok(status(manager, &places)),
+        }
+    });
+    match done {
+        Ok(report) => {
+            let text = if globals.json { format!("{}\n", report.json) } else { report.text };
+            // A reader that has left needs no report.
+            let _closed = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::from(report.code)
+        }
+        Err(message) => {
+            let text = if globals.json {
+                format!("{}\n", serde_json::json!({"error": {"reason": "failed", "message": message}}))
+            } else {
+                format!("error: {message}\n")
+            };
+            let _closed = std::io::stderr().write_all(text.as_bytes());
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn places() -> Result<Places, String> {
+    let env = Env::from_process();
+    let home = env.home.clone().ok_or("there is no home folder to install into")?;
+    let root = DataRoot(env.data_root().ok_or("there is no home folder to keep data in; set CAIRN_HOME")?);
+    let bin = std::env::current_exe().map_err(|e| format!("this program's own path is not known: {e}"))?;
+    // What decides where things lie must decide the same for the service.
+    let decisive = [
+        ("CAIRN_HOME", &env.cairn_home),
+        ("XDG_DATA_HOME", &env.xdg_data_home),
+        ("XDG_CONFIG_HOME", &env.xdg_config_home),
+    ];
+    let environment = decisive
+        .iter()
+        .filter_map(|(name, path)| Some(((*name).to_owned(), path.as_ref()?.to_str()?.to_owned())))
+        .collect();
+    let log = root.log_file().with_file_name("service.log");
+    let uid = rustix::process::getuid().as_raw();
+    Ok(Places { bin, home, xdg_config_home: env.xdg_config_home, log, environment, uid })
+}
+
+fn install(manager: Manager, places: &Places, dry_run: bool) -> Result<Report, String> {
+    let files = units::files(manager, places).map_err(|e| e.to_string())?;
+    let commands = units::start_commands(manager, places);
+    if dry_run {
+        return Ok(shown("would be written", &files, &commands));
+    }
+    let env = Env::from_process();
+    let held = env.data_root().is_some_and(|root| cairn_client_sdk::is_held(&DataRoot(root)));
+    if held && !active(manager, places) {
+        return Err("a daemon runs that is no service: stop it first with 'cairn stop'".into());
+    }
+    for (path, text) in &files {
+        write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    if let Some(dir) = places.log.parent() {
+        crate::instance::make_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    }
+    let mut text: String = files.iter().map(|(path, _)| format!("written: {}\n", path.display())).collect();
+    let failed = run_all(&commands);
+    let _infallible = match &failed {
+        None => writeln!(text, "the service is installed and runs"),
+        Some(why) => writeln!(
+            text,
+            "the service was not started: {why}\nwhere its manager runs, start it with:\n{}",
+            lines(&commands)
+        ),
+    };
+    let paths: Vec<&PathBuf> = files.iter().map(|(path, _)| path).collect();
+    let json = serde_json::json!({"written": paths, "started": failed.is_none(), "reason": failed, "commands": commands});
+    Ok(Report { text, json, code: if failed.is_none() { OK } else { FAILED } })
+}
+
+fn uninstall(manager: Manager, places: &Places, dry_run: bool) -> Result<Report, String> {
+    let present: Vec<PathBuf> = units::paths(manager, places).into_iter().filter(|p| p.exists()).collect();
+    let commands = units::stop_commands(manager, places);
+    if dry_run {
+        let files: Vec<(PathBuf, String)> = present.into_iter().map(|p| (p, String::new())).collect();
+        return Ok(shown("would be removed", &files, &commands));
+    }
+    if present.is_empty() {
+        let json = serde_json::json!({"removed": []});
+        return Ok(Report { text: "the service is not installed\n".into(), json, code: OK });
+    }
+    // A manager that is not there runs nothing.
+    let untold = run_all(&commands);
+    for path in &present {
+        std::fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    let mut text: String = present.iter().map(|path| format!("removed: {}\n", path.display())).collect();
+    if let Some(why) = &untold {
+        let _infallible = writeln!(text, "the service's manager was not told: {why}");
+    }
+    Ok(Report { text, json: serde_json::json!({"removed": present, "reason": untold}), code: OK })
+}
+
+fn status(manager: Manager, places: &Places) -> Report {
+    let paths = units::paths(manager, places);
+    let installed = paths.iter().all(|p| p.exists());
+    let active = active(manager, places);
+    let mut text = format!(
+        "{}, {}\n",
+        if installed { "installed" } else { "not installed" },
+        if active { "runs" } else { "does not run" }
+    );
+    for path in paths.iter().filter(|p| p.exists()) {
+        let _infallible = writeln!(text, "  {}", path.display());
+    }
+    let logs = match manager {
+        Manager::Systemd => "journalctl --user -u cairn".to_owned(),
+        Manager::Launchd => places.log.display().to_string(),
+    };
+    let _infallible = writeln!(text, "  log: {logs}");
+    let json = serde_json::json!({"installed": installed, "active": active, "files": paths, "log": logs});
+    Report { text, json, code: if installed { OK } else { FAILED } }
+}
+
+fn shown(what: &str, files: &[(PathBuf, String)], commands: &[Vec<String>]) -> Report {
+    let mut text = String::new();
+    for (path, content) in files {
+        let _infallible = writeln!(text, "# {what}: {}\n{content}", path.display());
+    }
+    let _infallible = writeln!(text, "# would be run:\n{}", lines(commands));
+    let files: Vec<serde_json::Value> =
+        files.iter().map(|(path, content)| serde_json::json!({"path": path, "text": content})).collect();
+    Report { text, json: serde_json::json!({"dryRun": true, "files": files, "commands": commands}), code: OK }
+}
+
+fn lines(commands: &[Vec<String>]) -> String {
+    commands.iter().map(|c| format!("  {}", c.join(" "))).collect::<Vec<_>>().join("\n")
+}
+
+fn active(manager: Manager, places: &Places) -> bool {
+    run_one(&units::status_command(manager, places)).is_ok()
+}
+
+/// Runs the commands in order; why the first of them failed, if one did.
+fn run_all(commands: &[Vec<String>]) -> Option<String> {
+    commands.iter().find_map(|command| run_one(command).err())
+}
+
+fn run_one(command: &[String]) -> Result<(), String> {
+    let Some((program, args)) = command.split_first() else { return Ok(()) };
+    let output = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{program}: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said =
+        said.lines().find(|l| !l.trim().is_empty()).map_or_else(|| output.status.to_string(), str::to_owned);
+    Err(format!("{program}: {said}"))
+}
+
+/// Writes beside the file and moves it there, so that a manager never reads half of it.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let temp = path.with_extension("cairn-new");
+    std::fs::write(&temp, text)?;
+    std::fs::rename(&temp, path)
 }

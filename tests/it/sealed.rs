@@ -86,7 +86,8 @@ impl Daemon {
 
     /// A daemon in a home that may have been used.
     pub fn start_in(home: &Path, flags: &[&str]) -> Self {
-        let child = command(home).args(["serve", "--port", "0"]).args(flags).stderr(log(home)).spawn().unwrap();
+        let child =
+            command(home).args(["serve", "--port", "0"]).args(flags).stderr(log(home)).spawn().unwrap();
         let daemon = Self { home: home.to_owned(), child, _dir: None };
         let pid = daemon.child.id();
         wait_for("daemon.json", || daemon.file().filter(|f| f.pid == pid));
@@ -124,7 +125,10 @@ impl Daemon {
 
     /// A client that has shaken hands.
     pub async fn client(&self) -> Raw {
-        let mut raw = Raw::connect(&self.address(), &[("authorization", &format!("Bearer {}", self.token()))]).await.unwrap();
+        let mut raw =
+            Raw::connect(&self.address(), &[("authorization", &format!("Bearer {}", self.token()))])
+                .await
+                .unwrap();
         raw.ok("initialize", hello()).await;
         raw
     }
@@ -140,7 +144,11 @@ impl Drop for Daemon {
 /// The binary in that home, with nothing of this machine's environment that could matter.
 pub fn command(home: &Path) -> Command {
     let mut command = Command::new(binary());
-    command.env_clear().env("CAIRN_HOME", home).env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap());
+    command
+        .env_clear()
+        .env("CAIRN_HOME", home)
+        .env("HOME", home)
+        .env("PATH", std::env::var_os("PATH").unwrap());
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
@@ -176,7 +184,10 @@ pub struct Raw {
 }
 
 impl Raw {
-    pub async fn connect(address: &str, headers: &[(&'static str, &str)]) -> Result<Self, tungstenite::Error> {
+    pub async fn connect(
+        address: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, tungstenite::Error> {
         let mut request = format!("ws://{address}/rpc").into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, HeaderValue::from_str(value).unwrap());
@@ -296,7 +307,8 @@ impl Raw {
 /// Whether a record is the last of an explore.
 pub fn ends(record: &Value) -> bool {
     let evt = &record["evt"];
-    evt["type"] == "completed" || (["stopped", "error"].iter().any(|t| evt["type"] == *t) && evt["op"] == "explore")
+    evt["type"] == "completed"
+        || (["stopped", "error"].iter().any(|t| evt["type"] == *t) && evt["op"] == "explore")
 }
 
 /// Sequence numbers of records.

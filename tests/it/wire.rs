@@ -41,7 +41,8 @@ async fn health_needs_no_token_and_metrics_do() {
             use tokio::io::{AsyncReadExt, AsyncWriteExt};
             let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
             let token = token.map(|t| format!("Authorization: Bearer {t}\r\n")).unwrap_or_default();
-            let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n");
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}Connection: close\r\n\r\n");
             stream.write_all(request.as_bytes()).await.unwrap();
             let mut text = String::new();
             stream.read_to_string(&mut text).await.unwrap();

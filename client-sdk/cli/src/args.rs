@@ -118,7 +118,13 @@ mod tests {
             let parsed = Cli::try_parse_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
         }
-        for line in ["cairn", "cairn search", "cairn symbols --exact --fuzzy x", "cairn explore a --resume x", "cairn nope"] {
+        for line in [
+            "cairn",
+            "cairn search",
+            "cairn symbols --exact --fuzzy x",
+            "cairn explore a --resume x",
+            "cairn nope",
+        ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }

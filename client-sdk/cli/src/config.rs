@@ -33,12 +33,15 @@ pub fn run(app: &App<'_>, args: &ConfigArgs) -> Result<u8, Failure> {
     let here = here.canonicalize().unwrap_or(here);
     let project = scope::project_of(&here, app.env.home.as_deref()).unwrap_or(here);
     let inputs = app.host.config_inputs(&app.globals, Some(project));
-    let loaded = cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(plain_lines(&e.to_string())))?;
-    let rows: Vec<Row> = cairn_config::rows(&loaded).into_iter().filter(|r| wanted(&r.key, args.key.as_deref())).collect();
+    let loaded =
+        cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(plain_lines(&e.to_string())))?;
+    let rows: Vec<Row> =
+        cairn_config::rows(&loaded).into_iter().filter(|r| wanted(&r.key, args.key.as_deref())).collect();
     if rows.is_empty()
         && let Some(key) = &args.key
     {
-        return Err(Failure::told("path_not_found", format!("there is no setting '{}'", plain(key))).hint("'cairn config' lists them"));
+        return Err(Failure::told("path_not_found", format!("there is no setting '{}'", plain(key)))
+            .hint("'cairn config' lists them"));
     }
     if app.globals.json {
         let values: serde_json::Map<String, serde_json::Value> = rows
@@ -65,7 +68,8 @@ pub fn run(app: &App<'_>, args: &ConfigArgs) -> Result<u8, Failure> {
 }
 
 fn wanted(key: &str, asked: Option<&str>) -> bool {
-    asked.is_none_or(|asked| key == asked || key.strip_prefix(asked).is_some_and(|rest| rest.starts_with('.')))
+    asked
+        .is_none_or(|asked| key == asked || key.strip_prefix(asked).is_some_and(|rest| rest.starts_with('.')))
 }
 
 fn plain_lines(text: &str) -> String {

@@ -34,9 +34,11 @@ pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
     }
     let mut out = String::new();
     for daemon in &found {
-        let addresses: Vec<String> = daemon.addresses.iter().map(|a| std::net::SocketAddr::new(*a, daemon.port).to_string()).collect();
+        let addresses: Vec<String> =
+            daemon.addresses.iter().map(|a| std::net::SocketAddr::new(*a, daemon.port).to_string()).collect();
         let at = if addresses.is_empty() { format!("port {}", daemon.port) } else { addresses.join(", ") };
-        let _infallible = writeln!(out, "{}  {}  {}  {at}", plain(&daemon.name), plain(&daemon.version), plain(&daemon.id));
+        let _infallible =
+            writeln!(out, "{}  {}  {}  {at}", plain(&daemon.name), plain(&daemon.version), plain(&daemon.id));
     }
     output::print(&out)?;
     Ok(OK)

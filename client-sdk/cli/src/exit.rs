@@ -61,7 +61,8 @@ impl Failure {
             return ExitCode::from(OK);
         }
         let mut text = if json {
-            let error = serde_json::json!({"reason": self.reason, "message": self.message, "hint": self.hint});
+            let error =
+                serde_json::json!({"reason": self.reason, "message": self.message, "hint": self.hint});
             format!("{}\n", serde_json::json!({"error": error}))
         } else {
             format!("error: {}\n", self.message)
@@ -82,8 +83,9 @@ const PIPE: &str = "broken_pipe";
 fn code_of(reason: &str) -> u8 {
     match reason {
         "invalid_params" | "bad_pattern" | "bad_url" | "bad_trace" => USAGE,
-        "path_not_found" | "path_outside_roots" | "path_blocked" | "not_a_directory" | "not_a_file" | "root_not_found"
-        | "session_not_found" | "not_resumable" | "gone" | "tool_denied" | "network_denied" | "blob_not_found" => REFUSED,
+        "path_not_found" | "path_outside_roots" | "path_blocked" | "not_a_directory" | "not_a_file"
+        | "root_not_found" | "session_not_found" | "not_resumable" | "gone" | "tool_denied"
+        | "network_denied" | "blob_not_found" => REFUSED,
         "shutting_down" => UNREACHABLE,
         _ => FAILED,
     }

@@ -14,9 +14,9 @@ use clap::Args;
 use crate::{
     app::{App, current_dir},
     exit::{FAILED, Failure, INTERRUPTED, OK},
-    output, scope,
+    output,
     progress::Progress,
-    summary,
+    scope, summary,
 };
 
 /// The operation whose end is the end of the run.
@@ -77,9 +77,15 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
     if !app.globals.json {
         app.remark(&format!("session {}", run.session));
     }
-    Watch { app, client, run, progress: Progress::new(!app.globals.quiet && !app.globals.json), aborting: false }
-        .to_the_end()
-        .await
+    Watch {
+        app,
+        client,
+        run,
+        progress: Progress::new(!app.globals.quiet && !app.globals.json),
+        aborting: false,
+    }
+    .to_the_end()
+    .await
 }
 
 fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
@@ -87,7 +93,13 @@ fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
     if !Path::new(&args.target).exists() && is_url(&args.target) {
         let policy = Some(ExplorePolicy { network: true, ..ExplorePolicy::default() });
         let remote_url = Some(args.target.clone());
-        return Ok(ExploreStartParams { remote_url, branch: args.branch.clone(), policy, goals, ..Default::default() });
+        return Ok(ExploreStartParams {
+            remote_url,
+            branch: args.branch.clone(),
+            policy,
+            goals,
+            ..Default::default()
+        });
     }
     if args.branch.is_some() {
         return Err(Failure::usage("--branch is for a URL; a folder is explored as it is"));
@@ -98,7 +110,10 @@ fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
 
 /// `scheme://…`, or `host:path` as scp writes it. The daemon decides whether it is allowed.
 fn is_url(text: &str) -> bool {
-    let scp = || text.split_once(':').is_some_and(|(host, path)| !host.is_empty() && !host.contains('/') && !path.is_empty());
+    let scp = || {
+        text.split_once(':')
+            .is_some_and(|(host, path)| !host.is_empty() && !host.contains('/') && !path.is_empty())
+    };
     text.contains("://") || scp()
 }
 
@@ -175,7 +190,8 @@ impl Watch<'_> {
         let Some(event) = envelope.body.evt() else { return Ok(Step::Go) };
         match event {
             AgentEvt::Started { op, details } if op != OP => {
-                *stage = details.as_ref().map_or_else(|| op.clone(), |d| format!("{op} {}", output::plain(d)));
+                *stage =
+                    details.as_ref().map_or_else(|| op.clone(), |d| format!("{op} {}", output::plain(d)));
             }
             AgentEvt::Progress { op, percent, message } => {
                 let text = message.as_deref().map_or_else(|| format!("{op} {percent:.0} %"), output::plain);
@@ -185,7 +201,8 @@ impl Watch<'_> {
                 self.progress.above(&format!("warning: {}", output::plain(message)));
             }
             AgentEvt::Interrupted { .. } if record.seq > self.run.from => {
-                let failure = Failure::told("interrupted", "the daemon stopped before the explore had ended".into());
+                let failure =
+                    Failure::told("interrupted", "the daemon stopped before the explore had ended".into());
                 return Ok(Step::End(Err(failure.hint(self.way_back()))));
             }
             event if event.ends(OP) && record.seq >= self.run.from => return Ok(Step::End(self.end(event))),

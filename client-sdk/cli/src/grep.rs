@@ -158,7 +158,9 @@ fn matched(item: &GrepItem) -> String {
     let mut done = 0;
     for [from, to] in &item.ranges {
         let (from, to) = (*from as usize, *to as usize);
-        let (Some(before), Some(hit)) = (item.text.get(done..from), item.text.get(from..to)) else { continue };
+        let (Some(before), Some(hit)) = (item.text.get(done..from), item.text.get(from..to)) else {
+            continue;
+        };
         let _infallible = write!(out, "{}{}", plain(before), style(plain(hit)).bold().red());
         done = to;
     }

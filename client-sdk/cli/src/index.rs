@@ -6,7 +6,9 @@ use std::{
 };
 
 use cairn_client_sdk::Client;
-use cairn_protocol::index::{AddRootParams, IndexReceipt, IndexState, IndexStatusParams, RootRef, RootStatus};
+use cairn_protocol::index::{
+    AddRootParams, IndexReceipt, IndexState, IndexStatusParams, RootRef, RootStatus,
+};
 use clap::{Args, Subcommand};
 
 use crate::{
@@ -107,7 +109,12 @@ async fn add(app: &App<'_>, client: &Client, path: &Path, waiting: Waiting) -> R
     begun(app, client, &receipt, waiting).await
 }
 
-async fn begun(app: &App<'_>, client: &Client, receipt: &IndexReceipt, waiting: Waiting) -> Result<u8, Failure> {
+async fn begun(
+    app: &App<'_>,
+    client: &Client,
+    receipt: &IndexReceipt,
+    waiting: Waiting,
+) -> Result<u8, Failure> {
     if !waiting.wait {
         if app.globals.json {
             output::json(receipt)?;
@@ -145,7 +152,10 @@ async fn show(app: &App<'_>, client: &Client, root: Option<&str>) -> Result<u8, 
 async fn list(app: &App<'_>, client: &Client) -> Result<u8, Failure> {
     let none = cairn_protocol::session::Empty {};
     let answer = app.answer::<cairn_protocol::session::Page<RootStatus>>(client, "index.list", &none).await?;
-    let lines = answer.iter().flat_map(|page| &page.data).map(|r| format!("{}  {}\n", r.root, output::plain(&r.path)));
+    let lines = answer
+        .iter()
+        .flat_map(|page| &page.data)
+        .map(|r| format!("{}  {}\n", r.root, output::plain(&r.path)));
     output::print(&lines.collect::<String>())?;
     Ok(OK)
 }

@@ -13,7 +13,8 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// A line; nothing is drawn when `shown` is false or standard error is no terminal.
     pub fn new(shown: bool) -> Self {
-        let target = if shown { ProgressDrawTarget::stderr_with_hz(RATE) } else { ProgressDrawTarget::hidden() };
+        let target =
+            if shown { ProgressDrawTarget::stderr_with_hz(RATE) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {elapsed:>3} {wide_msg}") {
             bar.set_style(style);

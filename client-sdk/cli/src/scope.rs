@@ -45,7 +45,8 @@ pub async fn root(app: &App<'_>, client: &Client, named: Option<&str>) -> Result
     if let Some(found) = around(&roots, &place) {
         return ready(app, client, found.clone()).await;
     }
-    let folder = if named.is_some() && place.is_dir() { place } else { project_of(&place, app.env.home.as_deref())? };
+    let folder =
+        if named.is_some() && place.is_dir() { place } else { project_of(&place, app.env.home.as_deref())? };
     app.remark(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
     let path = utf8(&folder)?;
     let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
@@ -74,7 +75,8 @@ pub async fn wait(
     loop {
         let params = IndexStatusParams { root: Some(root.to_owned()) };
         let status = client.index_status(&params).await?.roots.into_iter().next();
-        let status = status.ok_or_else(|| Failure::told("root_not_found", format!("there is no root {root}")))?;
+        let status =
+            status.ok_or_else(|| Failure::told("root_not_found", format!("there is no root {root}")))?;
         if status.state == IndexState::Failed {
             let why = status.error.clone().unwrap_or_else(|| "the reason is not known".into());
             return Err(Failure::told("index_failed", format!("{root} cannot be indexed: {why}")));
@@ -96,15 +98,22 @@ pub async fn wait(
 pub fn line(status: &RootStatus) -> String {
     let figures = format!("{} files, {} chunks", number(status.files), number(status.chunks));
     match status.state {
-        IndexState::Indexing if status.pending > 0 => format!("indexing: {figures}, {} waiting", number(status.pending)),
+        IndexState::Indexing if status.pending > 0 => {
+            format!("indexing: {figures}, {} waiting", number(status.pending))
+        }
         IndexState::Indexing => format!("indexing: {figures}"),
         IndexState::Enriching => {
             let share = |part: u64, whole: u64| if whole == 0 { 100 } else { part.min(whole) * 100 / whole };
             let vectors = share(status.vectors, status.chunks);
-            format!("enriching: {figures}; vectors {vectors} %, symbols {} %", share(status.symbol_files, status.files))
+            format!(
+                "enriching: {figures}; vectors {vectors} %, symbols {} %",
+                share(status.symbol_files, status.files)
+            )
         }
         IndexState::Ready => format!("ready: {figures}"),
-        IndexState::Failed => format!("failed: {}", status.error.as_deref().unwrap_or("the reason is not known")),
+        IndexState::Failed => {
+            format!("failed: {}", status.error.as_deref().unwrap_or("the reason is not known"))
+        }
     }
 }
 
@@ -120,7 +129,9 @@ pub fn project_of(place: &Path, home: Option<&Path>) -> Result<PathBuf, Failure>
     let chosen = top.unwrap_or(folder);
     if chosen.parent().is_none() || (top.is_none() && home.is_some_and(|h| h == chosen)) {
         let text = format!("{} is no project, and indexing all of it would take long", chosen.display());
-        return Err(Failure::usage(text).hint("go to a project's folder, or declare this one with 'cairn index add'"));
+        return Err(
+            Failure::usage(text).hint("go to a project's folder, or declare this one with 'cairn index add'")
+        );
     }
     Ok(chosen.to_path_buf())
 }

@@ -122,10 +122,12 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
 
 fn shown(item: &SearchItem, root: &str, here: &Path, limit: usize) -> String {
     let path = scope::shown(root, &item.path, here);
-    let symbol = item.symbol.as_ref().map_or_else(String::new, |s| format!("  {} {}", s.kind, plain(&s.name)));
+    let symbol =
+        item.symbol.as_ref().map_or_else(String::new, |s| format!("  {} {}", s.kind, plain(&s.name)));
     let place = format!("{}:{}-{}", style(path).green(), item.start_line, item.end_line);
     let changed = if item.changed { "  (changed since)" } else { "" };
-    let mut out = format!("{place}{}  {}{changed}\n", style(symbol).cyan(), style(format!("{:.3}", item.score)).dim());
+    let mut out =
+        format!("{place}{}  {}{changed}\n", style(symbol).cyan(), style(format!("{:.3}", item.score)).dim());
     if let Some(text) = &item.text {
         passage(&mut out, item, text, limit);
         out.push('\n');
@@ -143,7 +145,10 @@ fn passage(out: &mut String, item: &SearchItem, text: &str, limit: usize) {
         at += line.len();
     }
     let hits = |start: usize, line: &str| {
-        item.highlights.iter().filter(|h| (h[0] as usize) >= start && (h[0] as usize) < start + line.len().max(1)).count()
+        item.highlights
+            .iter()
+            .filter(|h| (h[0] as usize) >= start && (h[0] as usize) < start + line.len().max(1))
+            .count()
     };
     let best = (0..lines.len())
         .max_by_key(|n| {
@@ -166,7 +171,10 @@ fn marked(line: &str, start: usize, highlights: &[[u32; 2]]) -> String {
     let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(at, _)| at);
     let line = &line[..end];
     for [from, to] in highlights {
-        let (from, to) = ((*from as usize).max(start + done) - start, (*to as usize).min(start + line.len()).max(start) - start);
+        let (from, to) = (
+            (*from as usize).max(start + done) - start,
+            (*to as usize).min(start + line.len()).max(start) - start,
+        );
         // Ranges come from outside: those that do not fit are passed over.
         let (Some(before), Some(hit)) = (line.get(done..from), line.get(from..to)) else { continue };
         if hit.is_empty() {
@@ -186,7 +194,15 @@ mod tests {
     #[test]
     fn wild_ranges_do_no_harm() {
         console::set_colors_enabled(false);
-        for ranges in [vec![], vec![[0, 2]], vec![[5, 1]], vec![[1, 3]], vec![[0, 900]], vec![[4, 6], [2, 5]], vec![[900, 901]]] {
+        for ranges in [
+            vec![],
+            vec![[0, 2]],
+            vec![[5, 1]],
+            vec![[1, 3]],
+            vec![[0, 900]],
+            vec![[4, 6], [2, 5]],
+            vec![[900, 901]],
+        ] {
             assert_eq!(marked("añb cd", 0, &ranges), "añb cd", "{ranges:?}");
             assert_eq!(marked("añb cd", 3, &ranges), "añb cd", "{ranges:?}");
         }

@@ -2,11 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cairn_protocol::{
-    daemon::DaemonStatus,
-    index::RootStatus,
-    session::Empty,
-};
+use cairn_protocol::{daemon::DaemonStatus, index::RootStatus, session::Empty};
 use console::style;
 
 use crate::{
@@ -61,7 +57,8 @@ fn text(status: &DaemonStatus) -> String {
         "service" => "a service",
         _ => "in a terminal",
     };
-    let leaves = status.idle_exit_seconds.map_or_else(String::new, |s| format!(", leaves after {s} s without use"));
+    let leaves =
+        status.idle_exit_seconds.map_or_else(String::new, |s| format!(", leaves after {s} s without use"));
     let mut out = format!("{} {}\n", style("cairn").bold(), status.version);
     let rows = [
         ("process", format!("{} since {}, {mode}{leaves}", status.pid, status.started_at)),

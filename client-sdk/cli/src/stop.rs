@@ -59,8 +59,10 @@ fn told(app: &App<'_>, stopped: bool, text: &str) -> Result<u8, Failure> {
 
 /// Ends the process that `daemon.json` names; its lock is held, so it is the daemon.
 fn signal(root: &DataRoot) -> Result<(), String> {
-    let text = std::fs::read_to_string(root.daemon_json()).map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
-    let file: DaemonFile = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
+    let text = std::fs::read_to_string(root.daemon_json())
+        .map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
+    let file: DaemonFile =
+        serde_json::from_str(&text).map_err(|e| format!("{}: {e}", root.daemon_json().display()))?;
     let done = Command::new("kill")
         .args(["-TERM", &file.pid.to_string()])
         .stdin(Stdio::null())

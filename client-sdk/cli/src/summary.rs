@@ -101,11 +101,18 @@ fn languages(out: &mut Page, summary: &ExploreSummary) {
         let tenths = lines * 1000 / total;
         let cells = usize::try_from((lines * BAR).div_ceil(largest)).unwrap_or_default();
         let bar = style("▪".repeat(cells)).cyan();
-        out.line(&format!("  {name:<width$}  {:>10}  {:>3}.{} %  {bar}", number(*lines), tenths / 10, tenths % 10));
+        out.line(&format!(
+            "  {name:<width$}  {:>10}  {:>3}.{} %  {bar}",
+            number(*lines),
+            tenths / 10,
+            tenths % 10
+        ));
     }
     if all.len() > shown.len() {
         let rest: u64 = all[shown.len()..].iter().map(|(_, lines)| lines).sum();
-        out.line(&style(format!("  … {} more, {} lines", all.len() - shown.len(), number(rest))).dim().to_string());
+        out.line(
+            &style(format!("  … {} more, {} lines", all.len() - shown.len(), number(rest))).dim().to_string(),
+        );
     }
 }
 
@@ -116,8 +123,13 @@ fn projects(out: &mut Page, details: &ExploreDetails) {
     out.list(
         "Packages",
         details.projects.iter().map(|p| {
-            let what = p.description.as_deref().map_or_else(String::new, |d| format!(": {}", cut(&plain(d), 80)));
-            format!("{} {}{what}", plain(&p.name), style(format!("({}, {})", p.kind, plain(&p.manifest))).dim())
+            let what =
+                p.description.as_deref().map_or_else(String::new, |d| format!(": {}", cut(&plain(d), 80)));
+            format!(
+                "{} {}{what}",
+                plain(&p.name),
+                style(format!("({}, {})", p.kind, plain(&p.manifest))).dim()
+            )
         }),
     );
 }
@@ -162,7 +174,12 @@ fn layout(out: &mut Page, details: &ExploreDetails) {
     out.list(
         "Layout",
         details.layout.iter().map(|l| {
-            format!("{:<width$}  {:>6} files  {}", plain(&l.path), number(l.files), style(plain(&l.role)).dim())
+            format!(
+                "{:<width$}  {:>6} files  {}",
+                plain(&l.path),
+                number(l.files),
+                style(plain(&l.role)).dim()
+            )
         }),
     );
 }
@@ -242,7 +259,8 @@ mod tests {
     #[test]
     fn an_empty_summary_has_no_sections() {
         console::set_colors_enabled(false);
-        let text = text(&ExploreSummary { repo_name: "empty".into(), ..Default::default() }, &SessionId::new());
+        let text =
+            text(&ExploreSummary { repo_name: "empty".into(), ..Default::default() }, &SessionId::new());
         assert_eq!(text.lines().count(), 3, "{text}");
     }
 }

@@ -75,7 +75,9 @@ pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
             ..SearchFilters::default()
         }),
     };
-    let Some(answer) = app.answer::<SymbolsAnswer>(&client, "search.symbols", &params).await? else { return Ok(OK) };
+    let Some(answer) = app.answer::<SymbolsAnswer>(&client, "search.symbols", &params).await? else {
+        return Ok(OK);
+    };
     if !answer.complete {
         app.remark("the symbols are not complete yet; 'cairn index status' tells how far they are");
     }

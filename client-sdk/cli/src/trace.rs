@@ -86,7 +86,8 @@ async fn list(app: &App<'_>, client: &Client, params: PageParams) -> Result<u8, 
     for s in &page.data {
         let state = format!("{:<11}", s.state.as_str());
         let when = style(s.updated_at).dim();
-        let _infallible = writeln!(out, "{}  {when}  {state}  {:>6}  {}", s.session_id, s.head_seq, plain(&s.title));
+        let _infallible =
+            writeln!(out, "{}  {when}  {state}  {:>6}  {}", s.session_id, s.head_seq, plain(&s.title));
     }
     output::print(&out)?;
     if let Some(cursor) = page.next_cursor {
@@ -144,18 +145,21 @@ fn one(envelope: &Envelope) -> String {
 
 fn event(evt: &AgentEvt) -> (&'static str, String) {
     match evt {
-        AgentEvt::Started { op, details } => ("started", format!("{op} {}", details.as_deref().unwrap_or_default())),
+        AgentEvt::Started { op, details } => {
+            ("started", format!("{op} {}", details.as_deref().unwrap_or_default()))
+        }
         AgentEvt::Progress { op, percent, message } => {
             ("progress", format!("{op} {percent:.0} % {}", message.as_deref().unwrap_or_default()))
         }
         AgentEvt::Result { op, tag, data, blob, .. } => {
-            let size = blob.as_ref().map_or_else(
-                || data.as_ref().map_or(0, |d| d.to_string().len() as u64),
-                |b| b.size,
-            );
+            let size = blob
+                .as_ref()
+                .map_or_else(|| data.as_ref().map_or(0, |d| d.to_string().len() as u64), |b| b.size);
             ("result", format!("{op} {tag}, {}", output::bytes(size)))
         }
-        AgentEvt::PlanSnapshot { revision, plan } => ("plan", format!("revision {revision}, {} operations", plan.next_ops.len())),
+        AgentEvt::PlanSnapshot { revision, plan } => {
+            ("plan", format!("revision {revision}, {} operations", plan.next_ops.len()))
+        }
         AgentEvt::Warning { op, message } => ("warning", format!("{op}: {message}")),
         AgentEvt::Interrupted { op } => ("interrupted", op.clone()),
         AgentEvt::Resumed { op } => ("resumed", op.clone()),
@@ -196,10 +200,15 @@ async fn import(app: &App<'_>, client: &Client, file: &Path) -> Result<u8, Failu
     let limit = client.server().limits.max_message_bytes;
     let jsonl = read(file, limit).map_err(|e| Failure::path(file, &e))?;
     if jsonl.len() as u64 >= limit {
-        let text = format!("{} is larger than the {} that the daemon takes at once", file.display(), output::bytes(limit));
+        let text = format!(
+            "{} is larger than the {} that the daemon takes at once",
+            file.display(),
+            output::bytes(limit)
+        );
         return Err(Failure::told("too_large", text));
     }
-    if let Some(session) = app.answer::<Session>(client, "trace.import", &TraceImportParams { jsonl }).await? {
+    if let Some(session) = app.answer::<Session>(client, "trace.import", &TraceImportParams { jsonl }).await?
+    {
         output::line(&format!("{}  {}", session.session_id, plain(&session.title)))?;
     }
     Ok(OK)
@@ -210,7 +219,10 @@ fn read(file: &Path, limit: u64) -> std::io::Result<String> {
     if file == Path::new("-") {
         std::io::Read::read_to_string(&mut std::io::Read::take(std::io::stdin(), limit), &mut text)?;
     } else {
-        std::io::Read::read_to_string(&mut std::io::Read::take(std::fs::File::open(file)?, limit), &mut text)?;
+        std::io::Read::read_to_string(
+            &mut std::io::Read::take(std::fs::File::open(file)?, limit),
+            &mut text,
+        )?;
     }
     Ok(text)
 }

@@ -29,7 +29,7 @@ pub fn register(
     let shared = Arc::new(shared);
     registry.add(Arc::new(AddRoot(Arc::clone(&shared))))?;
     registry.add(Arc::new(Build(Arc::clone(&shared))))?;
-    registry.add(Arc::new(Clone(shared)))
+    registry.add(Arc::new(GitClone(shared)))
 }
 
 struct Shared {
@@ -109,10 +109,10 @@ impl Tool for Build {
     }
 }
 
-struct Clone(Arc<Shared>);
+struct GitClone(Arc<Shared>);
 
 #[async_trait::async_trait]
-impl Tool for Clone {
+impl Tool for GitClone {
     fn spec(&self) -> ToolSpec {
         let text = "Clones a repository into the workspaces folder with the user's own git credentials.";
         let spec = ToolSpec::reading::<CloneParams>("git_clone", text);

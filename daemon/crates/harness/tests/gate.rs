@@ -71,12 +71,22 @@ async fn bench() -> Bench {
     let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
     let runs = Arc::new(AtomicU32::new(0));
     let mut registry = Registry::default();
-    for (name, read_only, network) in
-        [("say", true, false), ("write", false, false), ("fetch", false, true), ("sleep", true, false), ("wait", true, false)]
-    {
+    for (name, read_only, network) in [
+        ("say", true, false),
+        ("write", false, false),
+        ("fetch", false, true),
+        ("sleep", true, false),
+        ("wait", true, false),
+    ] {
         registry.add(Arc::new(Probe { name, read_only, network, runs: Arc::clone(&runs) })).unwrap();
     }
-    Bench { harness: Harness::new(registry, Rules::default(), trace.clone()), trace, session, runs, _dir: dir }
+    Bench {
+        harness: Harness::new(registry, Rules::default(), trace.clone()),
+        trace,
+        session,
+        runs,
+        _dir: dir,
+    }
 }
 
 impl Bench {

@@ -24,6 +24,9 @@ const HEAD: usize = 64;
 /// Bytes of a record before its values.
 const SKIP: usize = 16;
 
+/// Rows from which a scan uses two threads.
+const SPLIT_ROWS: usize = 30_000;
+
 /// A set of file ids.
 pub type FileSet = FxHashSet<u32>;
 
@@ -163,9 +166,39 @@ impl Dense {
         let unit = largest / 2047.0;
         let packed: Vec<i16> = query.iter().map(|x| (x / unit).round() as i16).collect();
         let records = inner.records(stride);
+        let scan = |records: &[u8]| inner.scan(records, stride, &packed, unit, k, files);
+        let half = inner.rows / 2 * stride;
+        let mut best = if inner.rows < SPLIT_ROWS {
+            scan(records)
+        } else {
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| scan(&records[half..]));
+                let mut best = scan(&records[..half]);
+                best.extend(other.join().unwrap_or_default());
+                best
+            })
+        };
+        best.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        best.dedup_by_key(|(_, id)| *id);
+        best.truncate(k);
+        best.into_iter().map(|(score, id)| (id, score)).collect()
+    }
+}
+
+impl Inner {
+    /// The best `k` of `records` in no order, and some more.
+    fn scan(
+        &self,
+        records: &[u8],
+        stride: usize,
+        query: &[i16],
+        unit: f32,
+        k: usize,
+        files: Option<&FileSet>,
+    ) -> Vec<(f32, i64)> {
         let mut best: Vec<(f32, i64)> = Vec::with_capacity(4 * k);
         let mut floor = f32::MIN_POSITIVE;
-        simd::dot_rows(records, stride, SKIP, &packed, |row, dot| {
+        simd::dot_rows(records, stride, SKIP, query, |row, dot| {
             let record = &records[row * stride..row * stride + SKIP];
             let score =
                 dot as f32 * f32::from_le_bytes([record[12], record[13], record[14], record[15]]) * unit;
@@ -173,7 +206,7 @@ impl Dense {
                 return;
             }
             let id = chunk_id(record);
-            if inner.dead.contains(&id) {
+            if self.dead.contains(&id) {
                 return;
             }
             best.push((score, id));
@@ -183,14 +216,9 @@ impl Dense {
                 floor = best[k - 1].0;
             }
         });
-        best.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        best.dedup_by_key(|(_, id)| *id);
-        best.truncate(k);
-        best.into_iter().map(|(score, id)| (id, score)).collect()
+        best
     }
-}
 
-impl Inner {
     fn records(&self, stride: usize) -> &[u8] {
         self.map.as_ref().and_then(|m| m.get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
     }

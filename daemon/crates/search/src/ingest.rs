@@ -271,8 +271,8 @@ pub fn text_pass(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
             scope.spawn(move || prepare_some(live, due, next, &tx));
         }
         drop(tx);
-        // Leaving early drops `rx`, and with it the readers end.
-        write_all(live, conn, &rx, due.len())
+        // Whichever way it leaves, it drops `rx`, and with it the readers end.
+        write_all(live, conn, rx, due.len())
     })
 }
 
@@ -318,7 +318,7 @@ fn prepare_due(
 fn write_all(
     live: &Live,
     conn: &mut Connection,
-    rx: &crossbeam_channel::Receiver<Handed>,
+    rx: crossbeam_channel::Receiver<Handed>,
     total: usize,
 ) -> Result<(), Failure> {
     let mut done = 0;

@@ -22,6 +22,8 @@ const MAX_TIME: Duration = Duration::from_millis(400);
 const MAX_FILTERED: usize = 50_000;
 /// Words of a query that count.
 const MAX_STEMS: usize = 64;
+/// Chunks from which a word's frequency is kept.
+const COMMON: u64 = 1000;
 /// Frequencies kept.
 const MAX_KNOWN: usize = 20_000;
 
@@ -51,6 +53,10 @@ fn frequency(live: &Live, conn: &Connection, stem: &str) -> Result<u64, StoreErr
     }
     let mut get = conn.prepare_cached("SELECT doc FROM chunk_words WHERE term = ?")?;
     let chunks: u64 = get.query_row([stem], |r| r.get(0)).optional()?.unwrap_or(0);
+    // Rare words cost nothing to look up, and one file more matters to them.
+    if chunks < COMMON {
+        return Ok(chunks);
+    }
     let mut known = lock(&live.frequencies);
     if known.len() >= MAX_KNOWN {
         known.clear();

@@ -39,10 +39,10 @@ pub const WEIGHTS: Weights = Weights {
     b: 0.6,
     dense: 1.0,
     file: 0.5,
-    named: 0.4,
-    exact: 0.6,
-    in_path: 0.3,
-    aside: 0.6,
+    named: 0.8,
+    exact: 0.3,
+    in_path: 0.6,
+    aside: 0.35,
     repeat: 0.8,
 };
 

@@ -34,8 +34,9 @@ CREATE INDEX chunk_file ON chunk(file_id);
 
 -- Fed with stems, so that its tokenizer has nothing left to decide: `body` has each word of a window once, `often` the
 -- words it has three times or more. That is all it needs to choose candidates; the ranker counts in the text itself.
+-- Without `detail=full` a contentless table has no bm25: all scores are 0.
 CREATE VIRTUAL TABLE chunk_fts USING fts5(
-    path, defs, body, often, content='', contentless_delete=1, detail=column, tokenize='ascii'
+    path, defs, body, often, content='', contentless_delete=1, detail=full, tokenize='ascii'
 );
 CREATE VIRTUAL TABLE chunk_words USING fts5vocab(chunk_fts, row);
 

@@ -151,7 +151,7 @@ impl<'a> Query<'a> {
         };
         let terms = lexical::terms(live, &conn, &self.stems)?;
         let root = self.roots.len();
-        let limit = LIST.max(2 * self.params.k as usize);
+        let limit = self.list_length();
         let (words, near) = std::thread::scope(|scope| {
             let near =
                 (!vector.is_empty()).then(|| scope.spawn(|| nearest(live, &vector, limit, files.as_ref())));
@@ -172,17 +172,18 @@ impl<'a> Query<'a> {
             self.partials(&conn, &table, root, &ids, &near, partial)?;
         }
         let seen: rustc_hash::FxHashSet<i64> = ids.iter().copied().collect();
-        let most = if self.mode == Mode::Semantic && self.filters.kinds.is_empty() {
-            20 + 2 * self.params.k as usize
-        } else {
-            limit
-        };
-        ids.extend(near.iter().take(most).map(|n| n.0).filter(|id| !seen.contains(id)));
+        ids.extend(near.iter().map(|n| n.0).filter(|id| !seen.contains(id)));
         let vector = Some(vector.as_slice()).filter(|v| !v.is_empty());
         let mut found = gather(&conn, &table, root, &ids, &self.terms[root], vector)?;
         self.keep_kinds(&mut found);
         self.candidates.append(&mut found);
         Ok(())
+    }
+
+    /// Candidates of each list: those of a semantic search are in order already, but for what is aside or gone.
+    fn list_length(&self) -> usize {
+        let few = self.mode == Mode::Semantic && self.filters.kinds.is_empty();
+        if few { 30 + 2 * self.params.k as usize } else { LIST.max(2 * self.params.k as usize) }
     }
 
     /// With a filter by kind, only candidates inside such a definition stay.
@@ -275,7 +276,7 @@ fn nearest(
     limit: usize,
     files: Option<&FileSet>,
 ) -> Result<Vec<(i64, f32)>, Failure> {
-    let mut near = live.dense.nearest(vector, SCAN.max(limit), files);
+    let mut near = live.dense.nearest(vector, (2 * limit).min(SCAN).max(limit), files);
     let conn = live.readers.get()?;
     let mut get =
         conn.prepare_cached("SELECT vec FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;

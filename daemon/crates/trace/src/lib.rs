@@ -33,6 +33,9 @@ pub use follow::{Follower, Step};
 pub use receipt::digest;
 pub use session::NewSession;
 
+/// Version of the tables that this build makes and reads.
+pub const SCHEMA_VERSION: u32 = schema::MIGRATIONS[schema::MIGRATIONS.len() - 1].version;
+
 /// Most records of one page.
 pub const PAGE: u32 = 500;
 

@@ -42,11 +42,23 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
             Entrypoint { path: hit.path.clone(), line: Some(hit.line), kind: probe.kind.into(), reason },
         );
     }
+    for path in facts.known_files().filter(|path| is_launcher(path)) {
+        let reason = format!("launcher in {}/", paths::folder(path));
+        offer(&mut found, Entrypoint { path: path.into(), line: None, kind: "script".into(), reason });
+    }
     for (path, commands) in commands::workflows(facts) {
         let reason = format!("CI runs {}", shortened(&commands.join(", ")));
         offer(&mut found, Entrypoint { path, line: None, kind: "ci".into(), reason });
     }
     sorted(facts, found.into_values().collect())
+}
+
+/// A script in the top-level folder that holds what users run.
+fn is_launcher(path: &str) -> bool {
+    let name = paths::file_name(path);
+    let script =
+        !name.contains('.') || [".sh", ".bash", ".py", ".rb", ".js", ".pl"].iter().any(|e| name.ends_with(e));
+    ["bin", "exe"].contains(&paths::folder(path)) && script && !name.starts_with('_')
 }
 
 /// Whether a hit is a start: not in a comment, not compiled for tests alone, and in Rust where cargo looks for one.

@@ -36,7 +36,7 @@ pub struct Probe {
 /// Every probe. Patterns are unlike each other, so that an answer is known by its question.
 pub const PROBES: &[Probe] = &[
     Probe {
-        pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(",
+        pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(\s*\)",
         globs: &["*.rs"],
         kind: "main",
         reason: "fn main",
@@ -88,6 +88,12 @@ pub const PROBES: &[Probe] = &[
         globs: &["*.kt"],
         kind: "main",
         reason: "fun main",
+    },
+    Probe {
+        pattern: r"^\s*def main\s*\(\s*args\s*:\s*Array\[String\]|^object \w+ extends App\b",
+        globs: &["*.scala"],
+        kind: "main",
+        reason: "def main",
     },
     Probe { pattern: r"^@main\b", globs: &["*.swift"], kind: "main", reason: "@main type" },
     Probe {
@@ -189,7 +195,7 @@ impl Planner {
     fn after_index(&self, facts: &Facts) -> Vec<AgentOp> {
         let mut ops = vec![
             look_up(&manifests::GLOBS.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>()),
-            tool("rank_files", json!({"k": 30})),
+            tool("rank_files", json!({"k": 120})),
             tool("list_folders", json!({})),
         ];
         for probe in PROBES {
@@ -212,9 +218,11 @@ impl Planner {
             .take(MAX_READ)
             .any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
-            let named: BTreeSet<String> =
-                manifests::named_files(facts).filter(|p| !facts.exists(p)).collect();
-            let named: Vec<String> = named.into_iter().map(|p| format!("/{p}")).collect();
+            let mut seen = BTreeSet::new();
+            let named: Vec<String> = manifests::named_files(facts)
+                .filter(|path| !facts.exists(path) && seen.insert(path.clone()))
+                .map(|path| format!("/{path}"))
+                .collect();
             if facts.lookups.len() < 2 {
                 ops.extend(named.chunks(LOOK_UP).take(LOOK_UPS).map(look_up));
             }

@@ -115,6 +115,99 @@ fn weight(name: &Name, files: usize) -> f64 {
     rarity * telling(&name.text) / (name.homes.len() * name.homes.len()) as f64
 }
 
+/// Names that standard libraries use for their own: a mention hardly ever means a definition of this project.
+const EVERYBODYS: &[&str] = &[
+    "Clone",
+    "Debug",
+    "Default",
+    "Display",
+    "Error",
+    "Result",
+    "Option",
+    "Iterator",
+    "String",
+    "Object",
+    "Name",
+    "Value",
+    "Type",
+    "Equal",
+    "Close",
+    "Read",
+    "Write",
+    "Next",
+    "Len",
+    "as_str",
+    "as_ref",
+    "as_mut",
+    "as_bytes",
+    "as_slice",
+    "from_str",
+    "from_utf8",
+    "into_iter",
+    "is_empty",
+    "is_some",
+    "is_none",
+    "is_ok",
+    "is_err",
+    "is_dir",
+    "is_file",
+    "to_string",
+    "to_owned",
+    "to_vec",
+    "to_json",
+    "to_str",
+    "push_str",
+    "push_back",
+    "pop_front",
+    "starts_with",
+    "ends_with",
+    "write_all",
+    "read_line",
+    "read_to_string",
+    "read_to_end",
+    "remove_file",
+    "create_dir",
+    "with_capacity",
+    "unwrap_or",
+    "try_from",
+    "try_into",
+    "sort_by",
+    "get_mut",
+    "iter_mut",
+    "set_len",
+    "or_default",
+    "or_insert",
+    "spawn_blocking",
+    "toString",
+    "hashCode",
+    "isEmpty",
+    "getName",
+    "getValue",
+    "getType",
+    "getClass",
+    "getKey",
+    "indexOf",
+    "forEach",
+    "charAt",
+    "startsWith",
+    "endsWith",
+    "addAll",
+    "setValue",
+    "setName",
+    "asList",
+    "valueOf",
+    "keySet",
+    "entrySet",
+    "setdefault",
+    "isinstance",
+    "__init__",
+    "setUp",
+    "tearDown",
+];
+
+/// Names that tell less than this are left out of what is said about a file.
+const TOLD: f64 = 0.03;
+
 /// How sure it is that a mention of a name means its definition: `push` or `clone` may be anybody's, `append_record`
 /// or `RecordLog` hardly.
 fn telling(name: &str) -> f64 {
@@ -122,6 +215,9 @@ fn telling(name: &str) -> f64 {
     let humps = bytes.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
     let joints = bytes.iter().filter(|b| **b == b'_').count();
     let long = (bytes.len().min(16) as f64 / 16.0).sqrt();
+    if EVERYBODYS.contains(&name) {
+        return 0.02;
+    }
     // What a compiler or a system names, and macros, say little about the files that mention them.
     if name.starts_with('_') {
         return 0.05 * long;
@@ -176,17 +272,18 @@ fn page_rank(files: usize, names: &FxHashMap<u32, Name>, aside: &[bool]) -> Vec<
 /// Fills in who refers to the chosen files, and by which names most.
 fn describe(names: &FxHashMap<u32, Name>, chosen: &FxHashMap<u32, usize>, told: &mut [TopFile]) {
     let mut users: Vec<rustc_hash::FxHashSet<u32>> = vec![Default::default(); told.len()];
-    let mut most: Vec<Vec<(usize, &str)>> = vec![Vec::new(); told.len()];
-    for name in names.values().filter(|n| !n.users.is_empty()) {
+    let mut most: Vec<Vec<(f64, &str)>> = vec![Vec::new(); told.len()];
+    // Names that may be anybody's neither count as users nor stand for a file.
+    for name in names.values().filter(|n| !n.users.is_empty() && telling(&n.text) >= TOLD) {
         for home in &name.homes {
             if let Some(n) = chosen.get(home) {
                 users[*n].extend(&name.users);
-                most[*n].push((name.users.len(), &name.text));
+                most[*n].push((name.users.len() as f64 * telling(&name.text), &name.text));
             }
         }
     }
     for ((file, users), mut names) in told.iter_mut().zip(users).zip(most) {
-        names.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         file.referring_files = users.len() as u32;
         file.symbols = names.into_iter().take(NAMES).map(|(_, n)| n.to_owned()).collect();
     }

@@ -1,0 +1,84 @@
+//! Grep through the daemon beside `rg` on the same tree: counts against counts, lines against lines.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::Daemon,
+    meter::{quantile, say},
+};
+
+/// Repetitions; the median counts.
+const REPEAT: usize = 5;
+
+/// Name, pattern, flags of ours, flags of rg.
+const PATTERNS: &[(&str, &str, &[&str], &[&str])] = &[
+    ("rare literal", "vmalloc_to_pfn|ReplicaFetcherManager", &[], &[]),
+    ("absent literal", "zzyzx_never_there", &[], &[]),
+    ("common literal", "return", &[], &[]),
+    ("alternation", "TODO|FIXME|XXX", &[], &[]),
+    ("class", "[A-Z]{3,}_[0-9]{2,}", &[], &[]),
+    ("words", r"fn\s+\w+_with_\w+", &[], &[]),
+    ("any case", "mutex", &["ignore_case"], &["-i"]),
+];
+
+/// Measures every pattern.
+pub async fn run(daemon: &mut Daemon, folder: &Path) {
+    let root = folder.canonicalize().expect("a folder");
+    let Some(client) = &mut daemon.client else { return };
+    for (name, pattern, flags, rg_flags) in PATTERNS {
+        let params = |count: bool, cursor: &Value| {
+            let mut params = json!({
+                "pattern": pattern, "isRegex": true, "flags": flags, "countOnly": count, "k": 10_000,
+                "filters": {"roots": [root]},
+            });
+            if cursor.is_string() {
+                params["cursor"] = cursor.clone();
+            }
+            params
+        };
+        let (mut counts, mut lines, mut rg_counts, mut rg_lines) = (vec![], vec![], vec![], vec![]);
+        let (mut ours, mut theirs) = (0, 0);
+        for _ in 0..REPEAT {
+            let start = std::time::Instant::now();
+            let answer = client.call("search.grep", params(true, &Value::Null)).await;
+            counts.push(start.elapsed().as_secs_f64() * 1000.0);
+            ours = answer["total"].as_u64().unwrap_or(0);
+            let start = std::time::Instant::now();
+            client.call("search.grep", params(false, &Value::Null)).await;
+            lines.push(start.elapsed().as_secs_f64() * 1000.0);
+            let (total, ms) = rg(&root, pattern, &[rg_flags, &["-c"][..]].concat(), true);
+            theirs = total;
+            rg_counts.push(ms);
+            rg_lines.push(rg(&root, pattern, &[rg_flags, &["-n"][..]].concat(), false).1);
+        }
+        let [a, b, c, d] = [&mut counts, &mut lines, &mut rg_counts, &mut rg_lines].map(|v| quantile(v, 0.5));
+        let same =
+            if ours == theirs { "same lines".to_owned() } else { format!("{ours} lines, rg {theirs}") };
+        say(format!(
+            "grep: {name:28} count {a:8.1} ms, rg -c {c:8.1} ms = {:.2} x; first 10,000 lines {b:8.1} ms, rg -n (all) {d:8.1} ms = {:.2} x; {same}  floor <= 1.0 x",
+            a / c,
+            b / d
+        ));
+    }
+}
+
+/// Runs rg; the sum of its counts, and its wall time.
+fn rg(root: &Path, pattern: &str, flags: &[&str], count: bool) -> (u64, f64) {
+    let start = std::time::Instant::now();
+    let out = Command::new("rg")
+        .args(flags)
+        .arg("-e")
+        .arg(pattern)
+        .arg(root)
+        .stdin(Stdio::null())
+        .output()
+        .expect("rg is installed");
+    let ms = start.elapsed().as_secs_f64() * 1000.0;
+    let text = if count { String::from_utf8_lossy(&out.stdout).into_owned() } else { String::new() };
+    (text.lines().filter_map(|l| l.rsplit(':').next()?.parse::<u64>().ok()).sum(), ms)
+}

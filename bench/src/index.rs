@@ -1,0 +1,66 @@
+//! Indexing: MB per CPU-second until lexical search is usable and until complete, sizes, and a second look without changes.
+
+use std::{path::Path, time::Instant};
+
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::{Roots, WalkOptions, walk};
+
+use crate::meter::{bytes_below, cpu, memory, say};
+
+/// Indexes `folder` into `dir`; the index stays open.
+pub fn run(folder: &Path, dir: &Path) -> Indexes {
+    let root = Roots::new(Vec::new()).declare(folder).expect("a folder");
+    let mut options = IndexOptions::new(Embedder::builtin().expect("the embedder")).expect("threads");
+    options.watch = false;
+    options.sweep_seconds = 0;
+    let indexes = Indexes::open(dir.to_owned(), options, None);
+    let (start, before) = (Instant::now(), cpu(None));
+    indexes.add_root(root.clone()).expect("a root");
+    let never = CancelFlag::new();
+    let mut text = 0.0;
+    for (until, name, floor) in [
+        (Until::Lexical, "index: until lexical is usable", "floor >= 20"),
+        (Until::Everything, "index: until complete", "floor >= 5"),
+    ] {
+        let status = indexes.build_and_wait(&root.id, until, &never).expect("an index");
+        let (wall, spent) = (start.elapsed().as_secs_f64(), cpu(None) - before);
+        text = status.bytes as f64 / 1e6;
+        let (files, chunks, speed) = (status.files, status.chunks, text / spent);
+        say(format!(
+            "{name:34} {speed:.1} MB per CPU-s ({files} files, {text:.1} MB, {chunks} chunks, {wall:.1} s, {spent:.1} CPU-s)  {floor}"
+        ));
+    }
+    let peak = memory(None, "VmHWM");
+    let anonymous = memory(None, "RssAnon");
+    say(format!(
+        "index: memory                      peak {peak:.0} MB resident, {anonymous:.0} MB anonymous now"
+    ));
+    sizes(dir, text);
+    again(&indexes, &root, &never);
+    indexes
+}
+
+fn sizes(dir: &Path, text: f64) {
+    let all = bytes_below(dir) as f64 / 1e6;
+    say(format!(
+        "index: size                        {all:.1} MB = {:.2} x text, vectors included",
+        all / text
+    ));
+}
+
+fn again(indexes: &Indexes, root: &cairn_workspace::Root, never: &CancelFlag) {
+    let before = cpu(None);
+    let start = Instant::now();
+    indexes.build_and_wait(&root.id, Until::Everything, never).expect("an index");
+    let (wall, spent) = (start.elapsed().as_secs_f64() * 1000.0, cpu(None) - before);
+    let before = cpu(None);
+    let start = Instant::now();
+    let options = WalkOptions { exclude: vec![], threads: 2 };
+    let seen = walk(root, &options, &|_| ());
+    let (walk_wall, walk_spent) = (start.elapsed().as_secs_f64() * 1000.0, cpu(None) - before);
+    say(format!(
+        "index: again without a change      {wall:.0} ms, {spent:.2} CPU-s; walk+stat of {} files {walk_wall:.0} ms, {walk_spent:.2} CPU-s; ratio {:.2} wall",
+        seen.files,
+        wall / walk_wall
+    ));
+}

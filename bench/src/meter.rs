@@ -1,0 +1,55 @@
+//! Clocks, counters and lines of a report.
+
+use std::path::Path;
+
+/// Prints a line.
+#[expect(clippy::print_stdout, reason = "a report is what this program is for")]
+pub fn say(text: impl AsRef<str>) {
+    println!("{}", text.as_ref());
+}
+
+/// Processor seconds that a process has used; this one when `pid` is `None`.
+pub fn cpu(pid: Option<u32>) -> f64 {
+    let path = pid.map_or("/proc/self/stat".into(), |p| format!("/proc/{p}/stat"));
+    let stat = std::fs::read_to_string(path).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    // Ticks of 1/100 s, as Linux counts for user space.
+    let ticks = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+/// A line of `/proc/PID/status` in MB.
+pub fn memory(pid: Option<u32>, key: &str) -> f64 {
+    let path = pid.map_or("/proc/self/status".into(), |p| format!("/proc/{p}/status"));
+    let status = std::fs::read_to_string(path).unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with(key)).unwrap_or("");
+    line.split_whitespace().nth(1).and_then(|v| v.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+}
+
+/// Bytes of all files below a folder.
+pub fn bytes_below(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let size = |p: std::path::PathBuf| {
+        if p.is_dir() { bytes_below(&p) } else { p.metadata().map_or(0, |m| m.len()) }
+    };
+    entries.flatten().map(|e| size(e.path())).sum()
+}
+
+/// The value below which that share of the values lies.
+pub fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(((values.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or(0.0)
+}
+
+/// A line with p50 and p95 in milliseconds.
+pub fn latencies(name: &str, mut ms: Vec<f64>, floor: &str) {
+    let (p50, p95) = (quantile(&mut ms, 0.5), quantile(&mut ms, 0.95));
+    say(format!("{name:34} p50 {p50:9.3} ms  p95 {p95:9.3} ms  n {}  {floor}", ms.len()));
+}
+
+/// Runs something and gives its wall time in milliseconds beside its value.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let start = std::time::Instant::now();
+    let value = work();
+    (value, start.elapsed().as_secs_f64() * 1000.0)
+}

@@ -1,0 +1,45 @@
+//! Start on an existing index, idle memory, a clean stop.
+
+use std::{path::Path, process::Command, time::Duration};
+
+use crate::{
+    daemon::Daemon,
+    meter::{memory, quantile, say, timed},
+};
+
+/// Starts measured.
+const STARTS: usize = 9;
+
+/// Measures starts and stops on the home of `daemon`, which is stopped first.
+pub async fn run(daemon: Daemon, home: &Path) {
+    let burst = memory(Some(daemon.pid()), "RssAnon");
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let after = memory(Some(daemon.pid()), "RssAnon");
+    say(format!(
+        "memory: after indexing              {burst:.1} MB anonymous, {after:.1} MB three seconds later  floor < 60 MB idle"
+    ));
+    let first_stop = daemon.stop();
+    let (mut ready, mut stops, mut anonymous, mut resident) = (vec![], vec![first_stop], 0.0, 0.0);
+    for _ in 0..STARTS {
+        let (daemon, ms) = timed(|| Daemon::start(home));
+        ready.push(ms);
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        anonymous = memory(Some(daemon.pid()), "RssAnon");
+        resident = memory(Some(daemon.pid()), "VmRSS");
+        stops.push(daemon.stop());
+    }
+    let mut nothing: Vec<f64> = (0..STARTS).map(|_| timed(|| Command::new("/bin/true").status()).1).collect();
+    let (p50, p95) = (quantile(&mut ready, 0.5), quantile(&mut ready, 0.95));
+    say(format!(
+        "start: spawn to ready               p50 {p50:.1} ms  p95 {p95:.1} ms; /bin/true {:.1} ms  floor < 100 ms",
+        quantile(&mut nothing, 0.5)
+    ));
+    say(format!(
+        "start: idle memory                  {anonymous:.1} MB anonymous, {resident:.1} MB resident  floor < 60 MB anonymous"
+    ));
+    say(format!(
+        "stop: SIGTERM to end                p50 {:.0} ms  max {:.0} ms  floor < 2000 ms",
+        quantile(&mut stops.clone(), 0.5),
+        quantile(&mut stops, 1.0)
+    ));
+}

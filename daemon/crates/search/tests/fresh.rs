@@ -1,0 +1,145 @@
+//! Staying fresh: changes noticed, interruptions survived, and in the end the same rows as a fresh index.
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cairn_protocol::id::RootId;
+use cairn_protocol::search::SearchParams;
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::Roots;
+
+fn options(watch: bool) -> IndexOptions {
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    (opts.watch, opts.sweep_seconds) = (watch, 0);
+    opts
+}
+
+fn open(dir: &Path, top: &Path, watch: bool) -> (Indexes, RootId) {
+    let root = Roots::new(Vec::new()).declare(top).unwrap();
+    let id = root.id.clone();
+    let indexes = Indexes::open(dir.to_owned(), options(watch), None);
+    indexes.add_root(root).unwrap();
+    (indexes, id)
+}
+
+fn paths(indexes: &Indexes, query: &str) -> Vec<String> {
+    let params: SearchParams = serde_json::from_value(serde_json::json!({"query": query, "k": 50})).unwrap();
+    indexes.lexical(&params, &CancelFlag::new(), &|_| {}).unwrap().items.into_iter().map(|i| i.path).collect()
+}
+
+/// Waits until the answer to `query` is what `wanted` says, and returns how long it took.
+fn until(indexes: &Indexes, query: &str, wanted: impl Fn(&[String]) -> bool) -> Duration {
+    let start = Instant::now();
+    loop {
+        let found = paths(indexes, query);
+        if wanted(&found) {
+            return start.elapsed();
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{query}: {found:?}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// Every chunk of the index by path: lines and fingerprints, whether it has a vector, and definitions.
+fn rows(dir: &Path, id: &RootId) -> BTreeMap<String, BTreeSet<String>> {
+    let conn = cairn_store::open_read_only(&dir.join(&*id.0).join("index.db")).unwrap();
+    assert_eq!(cairn_store::integrity_check(&conn).unwrap(), "ok");
+    let mut rows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for sql in [
+        "SELECT path, hex(sha256) || due || coalesce(skipped, '') FROM file",
+        "SELECT path, c.start_line || '-' || c.end_line || ' ' || fingerprint || ' ' || (v.vec IS NOT NULL)
+         FROM chunk c JOIN file f ON f.id = file_id LEFT JOIN chunk_vec v ON v.chunk_id = c.id",
+        "SELECT path, kind || name || start_line FROM symbol s JOIN file f ON f.id = file_id",
+    ] {
+        let mut get = conn.prepare(sql).unwrap();
+        let all = get.query_map([], |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?))).unwrap();
+        for row in all {
+            let (path, what) = row.unwrap();
+            rows.entry(path).or_default().insert(what);
+        }
+    }
+    let orphans: i64 = conn
+        .query_row("SELECT (SELECT count(*) FROM chunk_vec WHERE chunk_id NOT IN (SELECT id FROM chunk)) + (SELECT count(*) FROM chunk WHERE file_id NOT IN (SELECT id FROM file))", [], |r| r.get(0))
+        .unwrap();
+    assert_eq!(orphans, 0);
+    rows
+}
+
+fn assert_as_fresh(dir: &Path, id: &RootId, top: &Path) {
+    let other = tempfile::tempdir().unwrap();
+    let (indexes, _) = open(other.path(), top, false);
+    indexes.build_and_wait(id, Until::Everything, &CancelFlag::new()).unwrap();
+    indexes.close();
+    assert_eq!(rows(dir, id), rows(other.path(), id));
+}
+
+#[test]
+fn changes_are_searchable_soon() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("root");
+    fs::create_dir_all(top.join("src")).unwrap();
+    for n in 0..50 {
+        fs::write(top.join(format!("src/f{n}.rs")), format!("fn original{n}() {{}}\n")).unwrap();
+    }
+    let index = dir.path().join("index");
+    let (indexes, id) = open(&index, &top, true);
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let mut times = Vec::new();
+    for (n, word) in ["zebra", "okapi", "ibex", "lemur", "gecko"].into_iter().enumerate() {
+        fs::write(top.join(format!("src/f{n}.rs")), format!("fn {word}() {{}}\n")).unwrap();
+        times.push(until(&indexes, word, |p| p == [format!("src/f{n}.rs")]));
+    }
+    fs::rename(top.join("src/f0.rs"), top.join("src/moved.rs")).unwrap();
+    until(&indexes, "zebra", |p| p == ["src/moved.rs"]);
+    fs::remove_file(top.join("src/f1.rs")).unwrap();
+    until(&indexes, "okapi", <[String]>::is_empty);
+    fs::create_dir_all(top.join("deep/er")).unwrap();
+    for n in 0..300 {
+        fs::write(top.join(format!("deep/er/g{n}.py")), format!("def giraffe{n}(): pass\n")).unwrap();
+    }
+    until(&indexes, "giraffe299", |p| !p.is_empty());
+    fs::rename(top.join("deep"), top.join("other")).unwrap();
+    until(&indexes, "giraffe7", |p| p.iter().any(|p| p == "other/er/g7.py"));
+    fs::remove_dir_all(top.join("other/er")).unwrap();
+    until(&indexes, "giraffe7", <[String]>::is_empty);
+    times.sort();
+    assert!(times[2] < Duration::from_millis(500), "{times:?}");
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    indexes.close();
+    assert_as_fresh(&index, &id, &top);
+}
+
+#[test]
+fn an_interrupted_index_ends_as_a_fresh_one() {
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("root");
+    fs::create_dir_all(&top).unwrap();
+    for n in 0..400 {
+        let body: String = (0..60).map(|l| format!("    let value{l} = compute_{n}_{l}();\n")).collect();
+        fs::write(top.join(format!("f{n}.rs")), format!("pub fn entry{n}() {{\n{body}}}\n")).unwrap();
+    }
+    let index = dir.path().join("index");
+    let mut random = seed;
+    for round in 0..6 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (indexes, id) = open(&index, &top, false);
+        // Stopped at some moment of the work, wherever that is.
+        std::thread::sleep(Duration::from_millis((random >> 33) % 120));
+        fs::write(top.join(format!("f{round}.rs")), format!("pub fn changed{round}() {{}}\n")).unwrap();
+        let begun = Instant::now();
+        indexes.close();
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        drop(indexes);
+        rows(&index, &id);
+    }
+    let (indexes, id) = open(&index, &top, false);
+    let status = indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert_eq!((status.files, status.vectors == status.chunks), (400, true));
+    indexes.close();
+    assert_as_fresh(&index, &id, &top);
+}

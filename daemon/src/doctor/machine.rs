@@ -1,0 +1,150 @@
+//! The machine: git, what watches files, what a sandbox would need.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::{Check, Outcome};
+
+/// How long `git --version` may take.
+const GIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Folders of a large tree that can be watched at once.
+const WATCHES: u64 = 65_536;
+/// Programs that watch at once.
+const INSTANCES: u64 = 64;
+
+/// Every check of the machine.
+pub fn all() -> Vec<Check> {
+    let mut checks = vec![git()];
+    if cfg!(target_os = "linux") {
+        checks.push(limit("watched folders", "/proc/sys/fs/inotify/max_user_watches", WATCHES));
+        checks.push(limit("watchers", "/proc/sys/fs/inotify/max_user_instances", INSTANCES));
+        checks.push(openat2());
+        checks.push(sandbox());
+    }
+    checks.push(multicast());
+    checks
+}
+
+fn git() -> Check {
+    const NAME: &str = "git";
+    let missing = |why: String| {
+        Check::new(NAME, Outcome::Warn, why).hint("install git: repositories cannot be cloned without it")
+    };
+    let Some(path) = in_path("git") else { return missing("git is not there".into()) };
+    let spawned = Command::new(&path)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(e) => return missing(format!("{}: {e}", path.display())),
+    };
+    let until = Instant::now() + GIT_TIMEOUT;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) | Err(_) => {
+                // It may have ended in this moment.
+                let _ended = child.kill();
+                let _ended = child.wait();
+                return missing(format!("{} does not answer", path.display()));
+            }
+        }
+    }
+    match child.wait_with_output() {
+        Ok(output) if output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            Check::new(NAME, Outcome::Ok, format!("{} ({})", said.trim(), path.display()))
+        }
+        Ok(output) => missing(format!("{} ended with {}", path.display(), output.status)),
+        Err(e) => missing(format!("{}: {e}", path.display())),
+    }
+}
+
+/// A program of the search path.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
+fn number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+fn limit(name: &'static str, path: &str, wanted: u64) -> Check {
+    match number(path) {
+        None => Check::new(name, Outcome::Info, format!("{path} cannot be read")),
+        Some(found) if found < wanted => {
+            let key = path.trim_start_matches("/proc/sys/").replace('/', ".");
+            Check::new(
+                name,
+                Outcome::Warn,
+                format!("at most {found}; large trees are then swept now and then instead"),
+            )
+            .hint(format!("sudo sysctl {key}={wanted}"))
+        }
+        Some(found) => Check::new(name, Outcome::Ok, format!("at most {found}")),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn openat2() -> Check {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+    let opened =
+        rustix::fs::openat2(CWD, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH);
+    match opened {
+        Ok(_) => Check::new("openat2", Outcome::Ok, "paths are resolved inside their root by the kernel"),
+        Err(e) => Check::new(
+            "openat2",
+            Outcome::Info,
+            format!("not there ({e}); paths are resolved step by step instead"),
+        ),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn openat2() -> Check {
+    Check::new("openat2", Outcome::Info, "only Linux has it; paths are resolved step by step instead")
+}
+
+/// What a sandbox for commands will need; nothing uses it yet.
+fn sandbox() -> Check {
+    let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+    let landlock =
+        if modules.split(',').any(|m| m.trim() == "landlock") { "landlock" } else { "no landlock" };
+    let allowed = number("/proc/sys/user/max_user_namespaces").is_none_or(|n| n > 0)
+        && number("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|n| n > 0)
+        && number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_none_or(|n| n == 0);
+    let namespaces = if allowed && Path::new("/proc/self/ns/user").exists() {
+        "user namespaces"
+    } else {
+        "no user namespaces"
+    };
+    let bwrap = if in_path("bwrap").is_some() { "bwrap" } else { "no bwrap" };
+    Check::new(
+        "sandbox",
+        Outcome::Info,
+        format!("{landlock}, {namespaces}, {bwrap}; no command runs in one yet"),
+    )
+}
+
+fn multicast() -> Check {
+    const NAME: &str = "local network";
+    match mdns_sd::ServiceDaemon::new() {
+        Ok(daemon) => {
+            let _stopped = daemon.shutdown();
+            Check::new(NAME, Outcome::Ok, "multicast can be used")
+        }
+        Err(e) => Check::new(
+            NAME,
+            Outcome::Info,
+            format!("multicast cannot be used, so that no daemon is found there: {e}"),
+        ),
+    }
+}
