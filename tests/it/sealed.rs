@@ -51,7 +51,8 @@ pub fn missing(what: &str) {
 /// The Python that has a package; `None` after a notice.
 pub fn python(package: &str) -> Option<String> {
     let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
-    let probe = Command::new(&python).args(["-c", &format!("import {package}")]).stderr(Stdio::null()).status();
+    let probe =
+        Command::new(&python).args(["-c", &format!("import {package}")]).stderr(Stdio::null()).status();
     if probe.is_ok_and(|s| s.success()) {
         return Some(python);
     }
