@@ -2,9 +2,13 @@
 
 mod contents;
 mod crash;
+mod follow;
 mod foreign;
 mod fresh;
+mod home;
 mod kinds;
+mod network;
+mod paths;
 mod sealed;
 mod tidy;
 mod wire;

@@ -107,10 +107,6 @@ impl Daemon {
         std::fs::read_to_string(self.file().unwrap().token_path).unwrap()
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// `kill -9`.
     pub fn kill9(&mut self) {
         self.child.kill().unwrap();
@@ -121,6 +117,11 @@ impl Daemon {
     pub fn stop(&mut self) -> std::process::ExitStatus {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.ended()
+    }
+
+    /// The wait for an end that comes by itself.
+    pub fn ended(&mut self) -> std::process::ExitStatus {
         wait_for("the end of the daemon", || self.child.try_wait().unwrap())
     }
 
