@@ -1,5 +1,14 @@
 //! One binary of integration tests: the house rules, and the daemon as a stranger meets it.
 
+mod contents;
+mod crash;
+mod follow;
+mod foreign;
+mod fresh;
+mod home;
+mod kinds;
+mod network;
+mod paths;
 mod sealed;
 mod tidy;
 mod wire;

@@ -18,17 +18,46 @@ use tokio_tungstenite::{
 /// Longest wait for anything that must come.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The binary, built once.
+/// The binary: the one that `CAIRN_TEST_BINARY` names, else built once.
 pub fn binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let build = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "-p", "cairn-daemon", "--bin", "cairn"])
-            .status();
-        assert!(build.unwrap().success(), "the binary does not build");
-        let tests = std::env::current_exe().unwrap();
-        tests.parent().unwrap().parent().unwrap().join("cairn")
+    BUILT.get_or_init(|| match std::env::var_os("CAIRN_TEST_BINARY") {
+        Some(given) => given.into(),
+        None => built(&["-p", "cairn-daemon", "--bin", "cairn"], "cairn"),
     })
+}
+
+/// Builds a target and tells where it lies; `file` is its place in the profile's folder.
+pub fn built(target: &[&str], file: &str) -> PathBuf {
+    let build = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(target).status();
+    assert!(build.unwrap().success(), "{target:?} does not build");
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().unwrap().parent().unwrap().join(file)
+}
+
+/// A line for whoever reads the log of a test run, also when the test passes.
+#[expect(clippy::print_stderr, reason = "a notice is for the reader of the run")]
+pub fn say(line: &str) {
+    eprintln!("note: {line}");
+}
+
+/// What a test needs and the machine has not: a notice, or a failure where everything is required.
+pub fn missing(what: &str) {
+    let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
+    assert!(!required, "{what} is required and missing");
+    say(&format!("left out: {what} is missing"));
+}
+
+/// The Python that has a package; `None` after a notice.
+pub fn python(package: &str) -> Option<String> {
+    let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let probe =
+        Command::new(&python).args(["-c", &format!("import {package}")]).stderr(Stdio::null()).status();
+    if probe.is_ok_and(|s| s.success()) {
+        return Some(python);
+    }
+    missing(&format!("python's {package}"));
+    None
 }
 
 /// A running daemon; killed when dropped.
@@ -78,10 +107,6 @@ impl Daemon {
         std::fs::read_to_string(self.file().unwrap().token_path).unwrap()
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// `kill -9`.
     pub fn kill9(&mut self) {
         self.child.kill().unwrap();
@@ -92,6 +117,11 @@ impl Daemon {
     pub fn stop(&mut self) -> std::process::ExitStatus {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.ended()
+    }
+
+    /// The wait for an end that comes by itself.
+    pub fn ended(&mut self) -> std::process::ExitStatus {
         wait_for("the end of the daemon", || self.child.try_wait().unwrap())
     }
 
@@ -295,4 +325,22 @@ pub fn tree(root: &Path, files: &[(&str, &str)]) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+}
+
+/// Runs git in a folder, with nobody's own configuration.
+pub fn git(folder: &Path, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    for (name, value) in [
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_CONFIG_SYSTEM", "/dev/null"),
+        ("GIT_AUTHOR_NAME", "it"),
+        ("GIT_AUTHOR_EMAIL", "it@example.org"),
+        ("GIT_COMMITTER_NAME", "it"),
+        ("GIT_COMMITTER_EMAIL", "it@example.org"),
+    ] {
+        command.env(name, value);
+    }
+    let output = command.arg("-C").arg(folder).args(args).output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

@@ -59,9 +59,9 @@ pub async fn run(
         () = shutdown.cancelled() => Some(frame(close_code::AWAY, "the daemon is stopping")),
         _ended = &mut writer => return,
     };
-    drop(connection);
-    // The writer may have ended by itself; then nobody is left to be told.
+    // Before the connection ends, because that ends the writer. It may have ended by itself; then nobody is left to be told.
     let _ended = close.send(frame);
+    drop(connection);
     let _ended = tokio::time::timeout(Duration::from_secs(2), writer).await;
 }
 
@@ -109,21 +109,22 @@ async fn write(
             biased;
             next = outgoing.recv() => match next {
                 Some(first) => bounded(send_all(&mut sink, first, &mut outgoing)).await,
-                None => return,
+                None => return end(sink, closing.try_recv().ok().flatten()).await,
             },
-            frame = &mut closing => {
-                if let Ok(Some(frame)) = frame {
-                    let _gone = bounded(sink.send(Message::Close(Some(frame)))).await;
-                }
-                let _gone = bounded(sink.close()).await;
-                return;
-            }
+            frame = &mut closing => return end(sink, frame.ok().flatten()).await,
             _ = ping.tick() => bounded(sink.send(Message::Ping(Vec::new().into()))).await,
         };
         if sent.is_none() {
             return;
         }
     }
+}
+
+async fn end(mut sink: SplitSink<WebSocket, Message>, frame: Option<CloseFrame>) {
+    if let Some(frame) = frame {
+        let _gone = bounded(sink.send(Message::Close(Some(frame)))).await;
+    }
+    let _gone = bounded(sink.close()).await;
 }
 
 /// `None` when the client is gone or takes nothing any more.

@@ -1,0 +1,171 @@
+//! What an index holds, row by row, and sources to fill one with.
+
+use std::{collections::BTreeSet, fmt::Write as _, path::Path};
+
+use cairn_store::rusqlite::{Connection, OpenFlags, types::ValueRef};
+use serde_json::json;
+
+use crate::sealed::{Raw, wait_for};
+
+/// Everything that two indexes of the same tree must have in common. Ids, clocks and times are left out.
+const TABLES: &[(&str, &str)] = &[
+    ("file", "SELECT path, lang, size_bytes, mtime_ns, inode, sha256, skipped, due FROM file"),
+    (
+        "chunk",
+        "SELECT f.path, c.start_line, c.end_line, c.byte_range_start, c.byte_range_end, c.text, c.fingerprint, v.dim, v.vec
+         FROM chunk c LEFT JOIN file f ON f.id = c.file_id LEFT JOIN chunk_vec v ON v.chunk_id = c.id",
+    ),
+    (
+        "symbol",
+        "SELECT f.path, s.name, s.kind, s.container, s.start_line, s.end_line
+         FROM symbol s LEFT JOIN file f ON f.id = s.file_id",
+    ),
+    ("ref", "SELECT f.path, r.idents FROM file_ref r LEFT JOIN file f ON f.id = r.file_id"),
+    ("words", "SELECT count(*) FROM chunk_fts_docsize"),
+    ("vectors", "SELECT count(*) FROM chunk_vec"),
+];
+
+fn open(db: &Path) -> Connection {
+    Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
+}
+
+/// Every `*.db` of a home: the log and the indexes.
+fn databases(home: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = vec![home.join("trace.db")];
+    for folder in std::fs::read_dir(home.join("index")).into_iter().flatten().flatten() {
+        let files = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
+        found.extend(files.map(|f| f.path()).filter(|p| p.extension().is_some_and(|e| e == "db")));
+    }
+    found
+}
+
+/// SQLite's own check of every database of a home.
+pub fn check_integrity(home: &Path) {
+    for db in databases(home).iter().filter(|d| d.exists()) {
+        let connection = open(db);
+        connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+        let said: String = connection.query_row("PRAGMA integrity_check", [], |r| r.get(0)).unwrap();
+        assert_eq!(said, "ok", "{}", db.display());
+    }
+}
+
+/// The rows of the one index of a home. Files are named by path, so that two trees at different places compare
+/// only when `stats` is false.
+pub fn rows(home: &Path, stats: bool) -> BTreeSet<String> {
+    let mut dbs = databases(home).split_off(1);
+    assert_eq!(dbs.len(), 1, "{dbs:?}");
+    let connection = open(&dbs.remove(0));
+    let mut all = BTreeSet::new();
+    for (table, sql) in TABLES {
+        let sql = if stats { (*sql).to_owned() } else { sql.replace("mtime_ns, inode, ", "") };
+        let mut statement = connection.prepare(&sql).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let mut line = (*table).to_owned();
+            for column in 0..columns {
+                match row.get_ref(column).unwrap() {
+                    ValueRef::Null => line.push_str(" -"),
+                    ValueRef::Integer(n) => write!(line, " {n}").unwrap(),
+                    ValueRef::Real(n) => write!(line, " {n}").unwrap(),
+                    ValueRef::Text(t) => write!(line, " {}", String::from_utf8_lossy(t)).unwrap(),
+                    ValueRef::Blob(b) => write!(line, " {}:{:x}", b.len(), fnv(b)).unwrap(),
+                }
+            }
+            all.insert(line);
+        }
+    }
+    all
+}
+
+/// Fails with the first differences.
+pub fn assert_same(found: &BTreeSet<String>, fresh: &BTreeSet<String>) {
+    let stale: Vec<_> = found.difference(fresh).take(5).collect();
+    let missed: Vec<_> = fresh.difference(found).take(5).collect();
+    assert!(stale.is_empty() && missed.is_empty(), "stale {stale:#?}, missed {missed:#?}");
+}
+
+/// FNV-1a.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Waits until the one index is complete; the answer is its status.
+pub async fn complete(raw: &mut Raw) -> serde_json::Value {
+    let until = std::time::Instant::now() + crate::sealed::PATIENCE;
+    loop {
+        let status = raw.ok("index.status", json!({})).await["roots"][0].clone();
+        if status["complete"] == true && status["pending"] == 0 {
+            return status;
+        }
+        assert!(std::time::Instant::now() < until, "never complete: {status}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// The rows of a fresh index of a tree.
+pub async fn fresh_rows(tree: &Path) -> BTreeSet<String> {
+    let daemon = crate::sealed::Daemon::start();
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": tree})).await;
+    complete(&mut raw).await;
+    rows(&daemon.home, true)
+}
+
+/// Writes `count` source files in folders of 50.
+pub fn sources(root: &Path, count: usize) {
+    for n in 0..count {
+        let folder = root.join(format!("part{}", n / 50));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("unit{n}.py")), source(n)).unwrap();
+    }
+}
+
+/// One source file; `n` makes its words its own.
+pub fn source(n: usize) -> String {
+    let mut text =
+        format!("\"\"\"Unit {n} keeps ledger{n}.\"\"\"\nimport part{}.unit{}\n\n\n", n / 100, n / 2);
+    for m in 0..6 {
+        write!(
+            text,
+            "def take{n}_{m}(account, amount):\n    # moves an amount of {m} between the accounts of ledger{n}\n    \
+             balance = account.balance - amount * {m}\n    return take{}_{m}(balance, amount)\n\n\n",
+            n / 2
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// A generator of numbers; `CAIRN_SEED` repeats a run.
+pub struct Dice(u64);
+
+impl Dice {
+    /// Prints its seed.
+    pub fn new(what: &str) -> Self {
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let seed = std::env::var("CAIRN_SEED").ok().map_or(now, |s| s.parse().unwrap());
+        crate::sealed::say(&format!("{what}: CAIRN_SEED={seed}"));
+        Self(seed | 1)
+    }
+
+    /// A number below `limit` (xorshift64).
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}
+
+/// A count from the environment, or a lean one.
+pub fn count(variable: &str, lean: usize) -> usize {
+    std::env::var(variable).ok().map_or(lean, |n| n.parse().unwrap())
+}
+
+/// Waits for a condition that a call answers.
+pub fn until(what: &str, ask: impl FnMut() -> bool) {
+    let mut ask = ask;
+    wait_for(what, || ask().then_some(()));
+}

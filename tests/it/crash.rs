@@ -1,0 +1,123 @@
+//! `kill -9` at any moment: nothing acknowledged is lost, sessions resume, the index becomes complete.
+
+use std::{path::Path, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::{
+    contents::{Dice, assert_same, check_integrity, complete, count, fresh_rows, rows, sources},
+    sealed::{Daemon, Raw, ends, seqs},
+};
+
+/// Longest life of a daemon after its work began, in milliseconds.
+const LIFE: u64 = 900;
+
+/// Reads a stream for some time; what came.
+async fn watch(raw: &mut Raw, session: &str, life: Duration) -> Vec<Value> {
+    let mut seen = Vec::new();
+    let reading = async {
+        raw.ok("orchestrate.subscribe", json!({"sessionId": session, "after": 0})).await;
+        loop {
+            let mut record = raw.told("orchestrate.event").await;
+            record.as_object_mut().unwrap().remove("subscriptionId");
+            seen.push(record);
+        }
+    };
+    let _over: Result<(), _> = tokio::time::timeout(life, reading).await;
+    seen
+}
+
+/// Every record of a session.
+async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
+    let mut all = Vec::new();
+    loop {
+        let page = raw.ok("trace.get", json!({"traceId": session, "after": all.len()})).await;
+        all.extend(page["data"].as_array().unwrap().iter().cloned());
+        if page["nextAfter"].is_null() {
+            return all;
+        }
+    }
+}
+
+/// After a restart: the log holds what was seen, and the session comes to its end. Whether it was interrupted.
+async fn recover(raw: &mut Raw, session: &str, acknowledged: u64, seen: &[Value]) -> bool {
+    let kept = records(raw, session).await;
+    assert_eq!(seqs(&kept), (1..=kept.len() as u64).collect::<Vec<_>>());
+    assert!(
+        kept.len() as u64 >= acknowledged,
+        "record {acknowledged} was acknowledged, {} are left",
+        kept.len()
+    );
+    for (kept, seen) in kept.iter().zip(seen) {
+        assert_eq!(kept.to_string(), seen.to_string());
+    }
+    assert!(kept.len() >= seen.len());
+    let state = raw.ok("session.get", json!({"sessionId": session})).await["state"].clone();
+    let interrupted = !kept.iter().any(ends);
+    assert_eq!(state, if interrupted { "interrupted" } else { "completed" });
+    if interrupted {
+        raw.ok("session.resume", json!({"sessionId": session})).await;
+    }
+    let all = raw.follow(session, 0).await;
+    assert_eq!(seqs(&all), (1..=all.len() as u64).collect::<Vec<_>>());
+    assert_eq!(all.iter().filter(|r| ends(r)).count(), 1);
+    assert_eq!(all[all.len() - 1]["evt"]["type"], "completed", "{}", all[all.len() - 1]);
+    interrupted
+}
+
+async fn round(home: &Path, tree: &Path, life: Duration) -> bool {
+    let mut daemon = Daemon::start_in(home, &[]);
+    let mut raw = daemon.client().await;
+    let known = raw.ok("index.list", json!({})).await["data"] != json!([]);
+    if known {
+        raw.ok("index.removeRoot", json!({"root": tree})).await;
+    }
+    let receipt = raw.ok("orchestrate.explore.start", json!({"root": tree})).await;
+    let session = receipt["sessionId"].as_str().unwrap();
+    let seen = watch(&mut raw, session, life).await;
+    daemon.kill9();
+    drop(daemon);
+    let daemon = Daemon::start_in(home, &[]);
+    check_integrity(home);
+    let mut raw = daemon.client().await;
+    let interrupted = recover(&mut raw, session, receipt["seq"].as_u64().unwrap(), &seen).await;
+    complete(&mut raw).await;
+    interrupted
+}
+
+#[tokio::test]
+async fn nothing_is_lost_when_it_is_killed() {
+    let mut dice = Dice::new("kills");
+    let dir = tempfile::tempdir().unwrap();
+    let (home, tree) = (dir.path().join("home"), dir.path().join("tree"));
+    sources(&tree, 200);
+    let tree = tree.canonicalize().unwrap();
+    let fresh = fresh_rows(&tree).await;
+    let rounds = count("CAIRN_CRASHES", 6);
+    let mut interrupted = 0;
+    for _ in 0..rounds {
+        let life = Duration::from_millis(dice.below(LIFE));
+        interrupted += usize::from(round(&home, &tree, life).await);
+        assert_same(&rows(&home, true), &fresh);
+    }
+    crate::sealed::say(&format!("{rounds} kills, {interrupted} of them within an explore"));
+}
+
+#[tokio::test]
+async fn a_polite_stop_leaves_a_session_that_resumes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, tree) = (dir.path().join("home"), dir.path().join("tree"));
+    sources(&tree, 200);
+    let mut daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    let receipt = raw.ok("orchestrate.explore.start", json!({"root": tree})).await;
+    let session = receipt["sessionId"].as_str().unwrap();
+    let began = std::time::Instant::now();
+    assert!(daemon.stop().success());
+    crate::sealed::say(&format!("a stop within an explore took {:?}", began.elapsed()));
+    assert!(daemon.file().is_none(), "daemon.json is taken back");
+    let daemon = Daemon::start_in(&home, &[]);
+    check_integrity(&home);
+    let mut raw = daemon.client().await;
+    recover(&mut raw, session, receipt["seq"].as_u64().unwrap(), &[]).await;
+}
