@@ -21,6 +21,8 @@ use crate::{
 
 /// The operation whose end is the end of the run.
 const OP: &str = "explore";
+/// How long a cut connection is tried again; a service comes back within it.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the index is asked how far it is.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -152,7 +154,7 @@ enum Step {
 
 impl Watch<'_> {
     async fn follow(mut self) -> Result<u8, Failure> {
-        let mut follow = self.client.follow(&self.run.session, self.run.after);
+        let mut follow = self.client.follow(&self.run.session, self.run.after).patience(PATIENCE);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let interrupt = tokio::signal::ctrl_c();
