@@ -5,7 +5,7 @@ use axum::{
     extract::{WebSocketUpgrade, ws::Message},
     routing::get,
 };
-use futures_util::{SinkExt, StreamExt};
+use futures_util::StreamExt;
 
 /// Largest message, in bytes: above the largest case of the suites.
 const LIMIT: usize = 32 * 1024 * 1024;
