@@ -185,3 +185,38 @@ async fn a_full_disk_is_named_and_survived() {
     check_integrity(&home);
     drop(daemon);
 }
+
+/// What `cairn config` says in a folder.
+fn config(home: &Path, project: &Path) -> Value {
+    let mut command = command(home);
+    command.current_dir(project).args(["config", "--json"]).stdout(Stdio::piped());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_project_can_tighten_safety_but_not_loosen_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, project) = (dir.path().join("home"), dir.path().join("project"));
+    std::fs::create_dir_all(home.join("config")).unwrap();
+    std::fs::create_dir_all(project.join(".git")).unwrap();
+    let before = config(&home, &project)["values"].clone();
+    let loose = json!({
+        "safety": {"sandbox_enabled": false, "sandbox_blocked_paths": ["/srv/secrets"]},
+        "listen": {"address": "0.0.0.0"},
+        "permissions": {"defaultAction": "deny"},
+    });
+    std::fs::write(project.join(".cairn.json"), loose.to_string()).unwrap();
+    let after = config(&home, &project);
+    let value = |key: &str| after["values"][key]["value"].clone();
+    for key in ["safety.sandbox_enabled", "listen.address"] {
+        assert_eq!(value(key), before[key]["value"], "{key}");
+        assert!(after["warnings"].to_string().contains(key), "{key}: {}", after["warnings"]);
+    }
+    let blocked = value("safety.sandbox_blocked_paths");
+    assert!(blocked.as_array().unwrap().contains(&json!("/srv/secrets")), "{blocked}");
+    let kept = before["safety.sandbox_blocked_paths"]["value"].as_array().unwrap();
+    assert!(kept.iter().all(|p| blocked.as_array().unwrap().contains(p)), "{blocked}");
+    assert_eq!(value("permissions.defaultAction"), "deny");
+}
