@@ -120,6 +120,8 @@ async fn a_client_that_does_not_read_loses_nothing_and_costs_nothing() {
         }
     }
     let grown = after.saturating_sub(before) / 1024;
-    crate::sealed::say(&format!("{head} records unread, told 'lagged' {lagged} times, memory grew by {grown} KiB"));
+    crate::sealed::say(&format!(
+        "{head} records unread, told 'lagged' {lagged} times, memory grew by {grown} KiB"
+    ));
     assert!(grown < 48 * 1024, "memory grew by {grown} KiB");
 }
