@@ -123,7 +123,8 @@ pub fn sources(root: &Path, count: usize) {
 
 /// One source file; `n` makes its words its own.
 pub fn source(n: usize) -> String {
-    let mut text = format!("\"\"\"Unit {n} keeps ledger{n}.\"\"\"\nimport part{}.unit{}\n\n\n", n / 100, n / 2);
+    let mut text =
+        format!("\"\"\"Unit {n} keeps ledger{n}.\"\"\"\nimport part{}.unit{}\n\n\n", n / 100, n / 2);
     for m in 0..6 {
         write!(
             text,
@@ -142,7 +143,8 @@ pub struct Dice(u64);
 impl Dice {
     /// Prints its seed.
     pub fn new(what: &str) -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
         let seed = std::env::var("CAIRN_SEED").ok().map_or(now, |s| s.parse().unwrap());
         crate::sealed::say(&format!("{what}: CAIRN_SEED={seed}"));
         Self(seed | 1)

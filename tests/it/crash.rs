@@ -43,7 +43,11 @@ async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
 async fn recover(raw: &mut Raw, session: &str, acknowledged: u64, seen: &[Value]) -> bool {
     let kept = records(raw, session).await;
     assert_eq!(seqs(&kept), (1..=kept.len() as u64).collect::<Vec<_>>());
-    assert!(kept.len() as u64 >= acknowledged, "record {acknowledged} was acknowledged, {} are left", kept.len());
+    assert!(
+        kept.len() as u64 >= acknowledged,
+        "record {acknowledged} was acknowledged, {} are left",
+        kept.len()
+    );
     for (kept, seen) in kept.iter().zip(seen) {
         assert_eq!(kept.to_string(), seen.to_string());
     }

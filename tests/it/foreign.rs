@@ -15,7 +15,7 @@ use jsonrpsee::{
 };
 use serde_json::{Value, json};
 
-use crate::sealed::{Daemon, built, ends, hello, wait_for, python, tree};
+use crate::sealed::{Daemon, built, ends, hello, python, tree, wait_for};
 
 /// Runs the console script of that name, which has no module of its own.
 const KOSOKU: &str = "import sys\nfrom importlib.metadata import entry_points\n\
@@ -26,10 +26,19 @@ fn project(root: &Path) {
     tree(
         root,
         &[
-            ("pyproject.toml", "[project]\nname = \"sample\"\nversion = \"1.0\"\n[project.scripts]\nsample = \"sample.app:main\"\n"),
+            (
+                "pyproject.toml",
+                "[project]\nname = \"sample\"\nversion = \"1.0\"\n[project.scripts]\nsample = \"sample.app:main\"\n",
+            ),
             ("sample/__init__.py", ""),
-            ("sample/app.py", "from sample.store import open_ledger\n\n\ndef main():\n    print(open_ledger(\"x\"))\n"),
-            ("sample/store.py", "def open_ledger(path):\n    \"\"\"Opens the ledger of accounts.\"\"\"\n    return path\n"),
+            (
+                "sample/app.py",
+                "from sample.store import open_ledger\n\n\ndef main():\n    print(open_ledger(\"x\"))\n",
+            ),
+            (
+                "sample/store.py",
+                "def open_ledger(path):\n    \"\"\"Opens the ledger of accounts.\"\"\"\n    return path\n",
+            ),
         ],
     );
 }
@@ -41,8 +50,12 @@ fn a_python_client_explores_searches_and_follows() {
     let dir = tempfile::tempdir().unwrap();
     project(dir.path());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/client.py");
-    let output =
-        Command::new(python).arg(script).args([&daemon.home, dir.path()]).arg("open ledger").output().unwrap();
+    let output = Command::new(python)
+        .arg(script)
+        .args([&daemon.home, dir.path()])
+        .arg("open ledger")
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(said["version"], "1");
@@ -74,7 +87,8 @@ async fn jsonrpsees_own_client_explores_searches_and_follows() {
     let shaken: Value = client.request("initialize", object(hello())).await.unwrap();
     assert_eq!(shaken["protocolVersion"], "1");
     let mut events: Subscription<Value> = client.subscribe_to_method("orchestrate.event").await.unwrap();
-    let receipt: Value = client.request("orchestrate.explore.start", object(json!({"root": dir.path()}))).await.unwrap();
+    let receipt: Value =
+        client.request("orchestrate.explore.start", object(json!({"root": dir.path()}))).await.unwrap();
     let _given: Value = client
         .request("orchestrate.subscribe", object(json!({"sessionId": receipt["sessionId"], "after": 0})))
         .await
@@ -89,7 +103,8 @@ async fn jsonrpsees_own_client_explores_searches_and_follows() {
         }
     }
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
-    let found: Value = client.request("search.lexical", object(json!({"query": "open_ledger"}))).await.unwrap();
+    let found: Value =
+        client.request("search.lexical", object(json!({"query": "open_ledger"}))).await.unwrap();
     assert_eq!(found["items"][0]["path"], "sample/store.py", "{found}");
     let wrong: Result<Value, _> = client.request("search.lexical", object(json!({"query": 7}))).await;
     assert!(matches!(wrong, Err(ClientError::Call(e)) if e.code() == -32602));
@@ -102,13 +117,18 @@ fn the_websocket_passes_every_case_of_kosoku() {
     let place = dir.path().join("address");
     let echo = built(&["-p", "cairn-transport", "--example", "echo"], "examples/echo");
     let mut echo = Command::new(echo).arg("127.0.0.1:0").arg(&place).spawn().unwrap();
-    let address = wait_for("the echo server", || std::fs::read_to_string(&place).ok().filter(|a| a.contains(':')));
+    let address =
+        wait_for("the echo server", || std::fs::read_to_string(&place).ok().filter(|a| a.contains(':')));
     let mut suite = Command::new(python);
-    suite.args(["-c", KOSOKU, "-m", "fuzzingclient", "-p", "4", "-o"]).arg(dir.path().join("out")).arg(&address);
+    suite
+        .args(["-c", KOSOKU, "-m", "fuzzingclient", "-p", "4", "-o"])
+        .arg(dir.path().join("out"))
+        .arg(&address);
     let output = suite.stdin(Stdio::null()).output().unwrap();
     echo.kill().unwrap();
     echo.wait().unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let tally = said.lines().rev().find(|l| l.contains("failed")).unwrap_or_else(|| panic!("{said}"));
     assert!(output.status.success() && tally.contains("0 failed"), "{said}");
     crate::sealed::say(tally);

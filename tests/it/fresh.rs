@@ -76,11 +76,24 @@ async fn every_change_of_a_file_is_found() {
     found(&mut raw, "zebrafish", &[]).await;
     std::fs::remove_dir_all(root.join("moved")).unwrap();
     found(&mut raw, "quokka", &[]).await;
-    tree(&root, &[(".gitignore", "hidden/\n"), ("hidden/h.py", "def axolotl(): pass\n"), ("shown.py", "def narwhal(): pass\n")]);
+    tree(
+        &root,
+        &[
+            (".gitignore", "hidden/\n"),
+            ("hidden/h.py", "def axolotl(): pass\n"),
+            ("shown.py", "def narwhal(): pass\n"),
+        ],
+    );
     git(&root, &["init", "-q"]);
     found(&mut raw, "narwhal", &["shown.py"]).await;
     found(&mut raw, "axolotl", &[]).await;
     assert_fresh(&daemon, &mut raw, &root).await;
+}
+
+/// A word of letters alone that no other number has.
+fn word(n: usize) -> String {
+    let letter = |by: usize| char::from(b'a' + (n / by % 26) as u8);
+    format!("quux{}{}{}zy", letter(676), letter(26), letter(1))
 }
 
 #[tokio::test]
@@ -91,14 +104,17 @@ async fn edits_are_searchable_soon() {
     let (daemon, mut raw) = watching(&root).await;
     let mut times = Vec::new();
     for n in 0..count("CAIRN_EDITS", 10) {
-        let (path, word) = (format!("part{}/unit{}.py", n * 7 % 200 / 50, n * 7 % 200), format!("freshword{n}x"));
+        let (path, word) = (format!("part{}/unit{}.py", n * 7 % 200 / 50, n * 7 % 200), word(n));
         std::fs::write(root.join(&path), format!("{}\n{word} = {n}\n", source(n))).unwrap();
         times.push(found(&mut raw, &word, &[&path]).await);
     }
     times.sort();
     if std::env::var_os("CAIRN_MEASURE").is_some() {
         let (median, p95) = (times[times.len() / 2], times[times.len() * 95 / 100]);
-        crate::sealed::say(&format!("from edit to searchable: median {median:?}, p95 {p95:?}, {} edits", times.len()));
+        crate::sealed::say(&format!(
+            "from edit to searchable: median {median:?}, p95 {p95:?}, {} edits",
+            times.len()
+        ));
     }
     assert_fresh(&daemon, &mut raw, &root).await;
 }
@@ -112,7 +128,10 @@ async fn a_switched_branch_is_followed() {
     git(&root, &["add", "-A"]);
     git(&root, &["commit", "-q", "-m", "one"]);
     git(&root, &["switch", "-q", "-c", "other"]);
-    tree(&root, &[("only/other.py", "def capybara():\n    pass\n"), ("part0/unit3.py", "def wombat():\n    pass\n")]);
+    tree(
+        &root,
+        &[("only/other.py", "def capybara():\n    pass\n"), ("part0/unit3.py", "def wombat():\n    pass\n")],
+    );
     std::fs::remove_file(root.join("part0/unit5.py")).unwrap();
     git(&root, &["add", "-A"]);
     git(&root, &["commit", "-q", "-m", "two"]);
@@ -145,7 +164,10 @@ async fn an_unpacked_tree_is_found_whole() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     if std::env::var_os("CAIRN_MEASURE").is_some() {
-        crate::sealed::say(&format!("{files} files unpacked in {written:?}, all known after {:?}", began.elapsed()));
+        crate::sealed::say(&format!(
+            "{files} files unpacked in {written:?}, all known after {:?}",
+            began.elapsed()
+        ));
     }
     assert_fresh(&daemon, &mut raw, &root).await;
 }

@@ -140,7 +140,9 @@ impl Drop for SmallDisk {
 #[tokio::test]
 async fn a_full_disk_is_named_and_survived() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(disk) = SmallDisk::mount(&dir.path().join("disk"), "24m") else { return missing("a mount of tmpfs") };
+    let Some(disk) = SmallDisk::mount(&dir.path().join("disk"), "24m") else {
+        return missing("a mount of tmpfs");
+    };
     let (home, root) = (disk.0.join("home"), dir.path().join("root"));
     sources(&root, 20);
     let daemon = Daemon::start_in(&home, &[]);

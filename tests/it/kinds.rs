@@ -20,7 +20,10 @@ const KINDS: &[Kind] = &[
         name: "rust",
         files: &[
             ("Cargo.toml", "[workspace]\nmembers = [\"app\", \"lib\"]\nresolver = \"2\"\n"),
-            ("app/Cargo.toml", "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nlib = { path = \"../lib\" }\n"),
+            (
+                "app/Cargo.toml",
+                "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\nlib = { path = \"../lib\" }\n",
+            ),
             ("app/src/main.rs", "fn main() {\n    println!(\"{}\", lib::answer());\n}\n"),
             ("lib/Cargo.toml", "[package]\nname = \"lib\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
             ("lib/src/lib.rs", "//! The answer.\n\n/// The answer.\npub fn answer() -> u32 {\n    42\n}\n"),
@@ -32,7 +35,10 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "python",
         files: &[
-            ("pyproject.toml", "[project]\nname = \"tool\"\nversion = \"1\"\n[project.scripts]\ntool = \"tool.cli:main\"\n[tool.pytest.ini_options]\n[build-system]\nrequires = [\"hatchling\"]\nbuild-backend = \"hatchling.build\"\n"),
+            (
+                "pyproject.toml",
+                "[project]\nname = \"tool\"\nversion = \"1\"\n[project.scripts]\ntool = \"tool.cli:main\"\n[tool.pytest.ini_options]\n[build-system]\nrequires = [\"hatchling\"]\nbuild-backend = \"hatchling.build\"\n",
+            ),
             ("tool/__init__.py", ""),
             ("tool/cli.py", "from tool.core import run\n\n\ndef main():\n    run()\n"),
             ("tool/core.py", "def run():\n    return 1\n"),
@@ -45,11 +51,23 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "node",
         files: &[
-            ("package.json", "{\"name\": \"mono\", \"private\": true, \"workspaces\": [\"packages/*\"], \"scripts\": {\"build\": \"tsc -b\", \"test\": \"jest\"}}\n"),
-            ("packages/server/package.json", "{\"name\": \"server\", \"main\": \"src/index.js\", \"scripts\": {\"start\": \"node src/index.js\"}}\n"),
-            ("packages/server/src/index.js", "const { greet } = require('../../shared/src/greet');\nrequire('http').createServer((q, s) => s.end(greet())).listen(8080);\n"),
+            (
+                "package.json",
+                "{\"name\": \"mono\", \"private\": true, \"workspaces\": [\"packages/*\"], \"scripts\": {\"build\": \"tsc -b\", \"test\": \"jest\"}}\n",
+            ),
+            (
+                "packages/server/package.json",
+                "{\"name\": \"server\", \"main\": \"src/index.js\", \"scripts\": {\"start\": \"node src/index.js\"}}\n",
+            ),
+            (
+                "packages/server/src/index.js",
+                "const { greet } = require('../../shared/src/greet');\nrequire('http').createServer((q, s) => s.end(greet())).listen(8080);\n",
+            ),
             ("packages/shared/package.json", "{\"name\": \"shared\", \"main\": \"src/greet.js\"}\n"),
-            ("packages/shared/src/greet.js", "function greet() {\n  return 'hi';\n}\nmodule.exports = { greet };\n"),
+            (
+                "packages/shared/src/greet.js",
+                "function greet() {\n  return 'hi';\n}\nmodule.exports = { greet };\n",
+            ),
         ],
         entrypoints: &["packages/server/src/index.js"],
         build: &["npm run build"],
@@ -59,8 +77,14 @@ const KINDS: &[Kind] = &[
         name: "go",
         files: &[
             ("go.mod", "module example.org/service\n\ngo 1.22\n"),
-            ("cmd/service/main.go", "package main\n\nimport \"example.org/service/internal/web\"\n\nfunc main() {\n\tweb.Serve()\n}\n"),
-            ("internal/web/web.go", "package web\n\nimport \"net/http\"\n\n// Serve serves.\nfunc Serve() {\n\t_ = http.ListenAndServe(\":80\", nil)\n}\n"),
+            (
+                "cmd/service/main.go",
+                "package main\n\nimport \"example.org/service/internal/web\"\n\nfunc main() {\n\tweb.Serve()\n}\n",
+            ),
+            (
+                "internal/web/web.go",
+                "package web\n\nimport \"net/http\"\n\n// Serve serves.\nfunc Serve() {\n\t_ = http.ListenAndServe(\":80\", nil)\n}\n",
+            ),
         ],
         entrypoints: &["cmd/service/main.go"],
         build: &["go build ./..."],
@@ -69,9 +93,15 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "c-make",
         files: &[
-            ("Makefile", "all: prog\n\nprog: main.c list.c\n\tcc -o prog main.c list.c\n\ntest: prog\n\t./prog\n"),
+            (
+                "Makefile",
+                "all: prog\n\nprog: main.c list.c\n\tcc -o prog main.c list.c\n\ntest: prog\n\t./prog\n",
+            ),
             ("main.c", "#include \"list.h\"\n\nint main(void) {\n    return list_length(0);\n}\n"),
-            ("list.c", "#include \"list.h\"\n\nint list_length(const int *list) {\n    return list ? 1 : 0;\n}\n"),
+            (
+                "list.c",
+                "#include \"list.h\"\n\nint list_length(const int *list) {\n    return list ? 1 : 0;\n}\n",
+            ),
             ("list.h", "int list_length(const int *list);\n"),
         ],
         entrypoints: &["main.c"],
@@ -81,7 +111,10 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "c-cmake",
         files: &[
-            ("CMakeLists.txt", "cmake_minimum_required(VERSION 3.20)\nproject(thing C)\nenable_testing()\nadd_executable(thing src/main.c)\nadd_test(NAME t COMMAND thing)\n"),
+            (
+                "CMakeLists.txt",
+                "cmake_minimum_required(VERSION 3.20)\nproject(thing C)\nenable_testing()\nadd_executable(thing src/main.c)\nadd_test(NAME t COMMAND thing)\n",
+            ),
             ("src/main.c", "int main(void) {\n    return 0;\n}\n"),
         ],
         entrypoints: &["src/main.c"],
@@ -91,8 +124,14 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "maven",
         files: &[
-            ("pom.xml", "<project>\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>org.example</groupId>\n  <artifactId>shop</artifactId>\n  <version>1</version>\n</project>\n"),
-            ("src/main/java/org/example/Shop.java", "package org.example;\n\npublic class Shop {\n    public static void main(String[] args) {\n        System.out.println(1);\n    }\n}\n"),
+            (
+                "pom.xml",
+                "<project>\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>org.example</groupId>\n  <artifactId>shop</artifactId>\n  <version>1</version>\n</project>\n",
+            ),
+            (
+                "src/main/java/org/example/Shop.java",
+                "package org.example;\n\npublic class Shop {\n    public static void main(String[] args) {\n        System.out.println(1);\n    }\n}\n",
+            ),
         ],
         entrypoints: &["src/main/java/org/example/Shop.java"],
         build: &["mvn"],
@@ -102,8 +141,14 @@ const KINDS: &[Kind] = &[
         name: "gradle",
         files: &[
             ("settings.gradle", "rootProject.name = 'shop'\n"),
-            ("build.gradle", "plugins {\n    id 'application'\n}\napplication {\n    mainClass = 'org.example.Shop'\n}\n"),
-            ("src/main/java/org/example/Shop.java", "package org.example;\n\npublic class Shop {\n    public static void main(String[] args) {\n        System.out.println(1);\n    }\n}\n"),
+            (
+                "build.gradle",
+                "plugins {\n    id 'application'\n}\napplication {\n    mainClass = 'org.example.Shop'\n}\n",
+            ),
+            (
+                "src/main/java/org/example/Shop.java",
+                "package org.example;\n\npublic class Shop {\n    public static void main(String[] args) {\n        System.out.println(1);\n    }\n}\n",
+            ),
         ],
         entrypoints: &["src/main/java/org/example/Shop.java"],
         build: &["gradle"],

@@ -42,7 +42,11 @@ impl Cable {
     fn at(&self, end: usize, program: &Path, home: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.ends[end]]).arg(program);
-        command.env_clear().env("CAIRN_HOME", home).env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap());
+        command
+            .env_clear()
+            .env("CAIRN_HOME", home)
+            .env("HOME", home)
+            .env("PATH", std::env::var_os("PATH").unwrap());
         command.stdin(Stdio::null());
         command
     }
@@ -70,7 +74,8 @@ fn a_daemon_in_the_network_is_found_and_guarded() {
     let token = std::fs::read_to_string(home.join("token")).unwrap();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/browse.py");
-    let output = cable.at(1, Path::new(&python), &elsewhere).arg(script).args([&token, "den"]).output().unwrap();
+    let output =
+        cable.at(1, Path::new(&python), &elsewhere).arg(script).args([&token, "den"]).output().unwrap();
     let discover = cable.at(1, binary(), &elsewhere).args(["discover", "--json"]).output().unwrap();
     daemon.kill().unwrap();
     daemon.wait().unwrap();

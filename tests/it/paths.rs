@@ -50,7 +50,7 @@ async fn no_path_leads_out_of_a_root() {
     let (root, outside) = (&house.root, &house.outside);
     symlink(outside, root.join("link")).unwrap();
     symlink(outside.join("secret.txt"), root.join("file-link")).unwrap();
-    symlink("../root-outside/secret.txt", root.join("sub/relative-link")).unwrap();
+    symlink("../../root-outside/secret.txt", root.join("sub/relative-link")).unwrap();
     let mut raw = open(&daemon, root).await;
     let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
     let attacks = [
@@ -78,7 +78,10 @@ async fn no_path_leads_out_of_a_root() {
     }
     for path in ["link", "..", "../root-outside", "/", outside.to_str().unwrap()] {
         let answer = raw.call("fs.listDir", json!({"path": path, "root": root})).await;
-        assert!(answer["error"].is_object() && !answer.to_string().contains("secret.txt"), "{path}: {answer}");
+        assert!(
+            answer["error"].is_object() && !answer.to_string().contains("secret.txt"),
+            "{path}: {answer}"
+        );
     }
     for method in ["search.grep", "search.lexical"] {
         let word = if method == "search.grep" { "pattern" } else { "query" };
@@ -87,7 +90,9 @@ async fn no_path_leads_out_of_a_root() {
         let found = raw.ok(method, json!({(word): "harmless"})).await;
         assert_eq!(found["items"].as_array().unwrap().len(), 2, "{method}: {found}");
     }
-    for path in ["good.txt".to_owned(), "sub/../good.txt".to_owned(), root.join("good.txt").display().to_string()] {
+    for path in
+        ["good.txt".to_owned(), "sub/../good.txt".to_owned(), root.join("good.txt").display().to_string()]
+    {
         let span = raw.ok("content.getSpan", json!({"path": path, "root": root, "start": 1, "end": 9})).await;
         assert_eq!(span["text"].as_str().unwrap().trim_end(), "harmless", "{path}");
     }
@@ -117,7 +122,9 @@ async fn a_symlink_swapped_during_the_call_leads_nowhere() {
     let mut made = 0;
     while (made < calls || good == 0 || naive == 0) && began.elapsed() < PATIENCE {
         made += 1;
-        let answer = raw.call("content.getSpan", json!({"path": "sub/good.txt", "root": root, "start": 1, "end": 1})).await;
+        let answer = raw
+            .call("content.getSpan", json!({"path": "sub/good.txt", "root": root, "start": 1, "end": 1}))
+            .await;
         assert!(!answer.to_string().contains(SECRET), "{answer}");
         good += usize::from(answer["result"]["text"].as_str().is_some_and(|t| t.starts_with("harmless")));
         naive += usize::from(std::fs::read_to_string(root.join("sub/good.txt")).is_ok_and(|t| t == SECRET));
@@ -163,7 +170,16 @@ async fn a_hostile_git_config_runs_nothing() {
     git(&root, &["commit", "-q", "-m", "first"]);
     let mark = dir.path().join("mark");
     let run = format!("touch {}", mark.display());
-    for key in ["core.fsmonitor", "filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv", "diff.external", "core.pager", "core.sshCommand"] {
+    for key in [
+        "core.fsmonitor",
+        "filter.evil.clean",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "diff.evil.textconv",
+        "diff.external",
+        "core.pager",
+        "core.sshCommand",
+    ] {
         git(&root, &["config", key, &run]);
     }
     std::fs::write(root.join("a.txt"), "two\n").unwrap();
@@ -214,16 +230,24 @@ async fn clone_urls_are_checked_and_never_prompt() {
     let mark = dir.path().join("mark");
     let mut raw = daemon.client().await;
     let shell = format!("ext::sh -c touch% {}", mark.display());
-    for url in ["-oX", "--upload-pack=touch x", shell.as_str(), "ssh://-oProxyCommand=x/y", "fd::17", "", "https://"] {
+    for url in
+        ["-oX", "--upload-pack=touch x", shell.as_str(), "ssh://-oProxyCommand=x/y", "fd::17", "", "https://"]
+    {
         assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "bad_url", "{url}");
     }
     assert!(!mark.exists());
     let began = Instant::now();
     let end = cloned(&mut raw, &format!("http://{}/x.git", asks_for_a_password())).await;
-    assert!(end.to_string().contains("authentication"), "{end}");
+    assert_eq!(end["reason"], "authentication_required", "{end}");
     assert!(began.elapsed() < Duration::from_secs(10), "it waited for somebody");
     crate::sealed::say(&format!("a clone that needs a password failed in {:?}", began.elapsed()));
-    let left = || std::fs::read_dir(daemon.home.join("workspaces")).unwrap().flatten().map(|e| e.path()).collect::<Vec<_>>();
+    let left = || {
+        std::fs::read_dir(daemon.home.join("workspaces"))
+            .unwrap()
+            .flatten()
+            .map(|e| e.path())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(left(), Vec::<std::path::PathBuf>::new());
     let origin = dir.path().join("origin");
     tree(&origin, &[("a.txt", "one\n")]);
