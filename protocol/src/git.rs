@@ -64,6 +64,9 @@ pub struct GitProgress {
     /// What failed, on a bad end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The stable reason of a bad end, as in the error table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Parameters of `git.status`.

@@ -92,8 +92,12 @@ async fn a_client_that_does_not_read_loses_nothing_and_costs_nothing() {
         let params = json!({"sessionId": session, "name": "content_get_span", "arguments": span});
         json!({"jsonrpc": "2.0", "id": format!("w{id}"), "method": "tool.call", "params": params})
     };
-    let before = writer.ok("daemon.stats", json!({})).await["anonymousBytes"].as_u64().unwrap();
+    let mut before = 0;
     for n in 0..count("CAIRN_SLOW", 120) {
+        // What the work itself needs is not the slow client's cost.
+        if n == 10 {
+            before = writer.ok("daemon.stats", json!({})).await["anonymousBytes"].as_u64().unwrap();
+        }
         for id in 0..16 {
             writer.send_json(&call(n * 16 + id)).await;
         }

@@ -90,6 +90,12 @@ async fn every_change_of_a_file_is_found() {
     assert_fresh(&daemon, &mut raw, &root).await;
 }
 
+/// A word of letters alone that no other number has.
+fn word(n: usize) -> String {
+    let letter = |by: usize| char::from(b'a' + (n / by % 26) as u8);
+    format!("quux{}{}{}zy", letter(676), letter(26), letter(1))
+}
+
 #[tokio::test]
 async fn edits_are_searchable_soon() {
     let dir = tempfile::tempdir().unwrap();
@@ -98,8 +104,7 @@ async fn edits_are_searchable_soon() {
     let (daemon, mut raw) = watching(&root).await;
     let mut times = Vec::new();
     for n in 0..count("CAIRN_EDITS", 10) {
-        let (path, word) =
-            (format!("part{}/unit{}.py", n * 7 % 200 / 50, n * 7 % 200), format!("freshword{n}x"));
+        let (path, word) = (format!("part{}/unit{}.py", n * 7 % 200 / 50, n * 7 % 200), word(n));
         std::fs::write(root.join(&path), format!("{}\n{word} = {n}\n", source(n))).unwrap();
         times.push(found(&mut raw, &word, &[&path]).await);
     }

@@ -181,7 +181,7 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 pub struct Raw {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next: u64,
-    /// Notifications that came while an answer was waited for.
+    /// What came while something else was waited for.
     pub aside: Vec<Value>,
 }
 
@@ -200,6 +200,11 @@ impl Raw {
 
     pub async fn send(&mut self, message: Message) {
         self.socket.send(message).await.unwrap();
+    }
+
+    /// Sends to a peer that may hang up before it has read everything.
+    pub async fn send_in_vain(&mut self, message: Message) {
+        let _cut = self.socket.send(message).await;
     }
 
     pub async fn send_json(&mut self, value: &Value) {
@@ -247,6 +252,9 @@ impl Raw {
 
     /// The answer with that id.
     pub async fn answer(&mut self, id: &Value) -> Value {
+        if let Some(at) = self.aside.iter().position(|m| m.get("id") == Some(id)) {
+            return self.aside.remove(at);
+        }
         loop {
             let message = self.json().await;
             if message.get("id") == Some(id) {
@@ -300,6 +308,8 @@ impl Raw {
             let end = ends(&record);
             records.push(record);
             if end {
+                self.ok("orchestrate.unsubscribe", json!({"subscriptionId": given["subscriptionId"]})).await;
+                self.aside.retain(|m| m["params"]["subscriptionId"] != given["subscriptionId"]);
                 return records;
             }
         }

@@ -52,19 +52,26 @@ impl Engine {
             let id = request_id.clone();
             let tell = move |stage: &str, percent: f64| {
                 let (request_id, stage) = (id.clone(), stage.to_owned());
-                let progress =
-                    GitProgress { request_id, stage, percent, done: false, result: None, error: None };
+                let progress = GitProgress {
+                    request_id,
+                    stage,
+                    percent,
+                    done: false,
+                    result: None,
+                    error: None,
+                    reason: None,
+                };
                 let _listeners = news.send(Notice::Git(progress));
             };
             let remote = params.remote_url.clone();
             let outcome = clone(params, dest, engine.inner.shutdown.child_token(), tell).await;
             let outcome = outcome.and_then(|result| engine.remember_clone(&remote, result));
-            let (result, error) = match outcome {
-                Ok(result) => (Some(result), None),
-                Err(failure) => (None, Some(failure.message)),
+            let (result, error, reason) = match outcome {
+                Ok(result) => (Some(result), None, None),
+                Err(failure) => (None, Some(failure.message), Some(failure.reason.as_str().to_owned())),
             };
             let stage = "done".to_owned();
-            let last = GitProgress { request_id, stage, percent: 100.0, done: true, result, error };
+            let last = GitProgress { request_id, stage, percent: 100.0, done: true, result, error, reason };
             let _listeners = engine.inner.notices.send(Notice::Git(last));
         });
         Ok(receipt)

@@ -30,7 +30,7 @@ const MAX_IDLE: usize = 4;
 /// # Errors
 /// [`StoreError::Newer`], [`StoreError::DiskFull`], or what the system says.
 pub fn open(folder: &Path) -> Result<Connection, StoreError> {
-    std::fs::create_dir_all(folder).map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
+    make_private(folder)?;
     match open_once(folder) {
         Ok(Some(conn)) => return Ok(conn),
         Err(StoreError::Corrupt(why)) => {
@@ -53,7 +53,16 @@ pub fn clear(folder: &Path) -> Result<(), StoreError> {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(io(e)),
         _ => {}
     }
-    std::fs::create_dir_all(folder).map_err(io)
+    make_private(folder)
+}
+
+/// Makes the folder, for its owner alone.
+fn make_private(folder: &Path) -> Result<(), StoreError> {
+    let mut options = std::fs::DirBuilder::new();
+    options.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut options, 0o700);
+    options.create(folder).map_err(|source| StoreError::Io { path: folder.to_owned(), source })
 }
 
 fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {

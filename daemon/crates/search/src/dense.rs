@@ -64,7 +64,7 @@ impl Dense {
     pub fn open(&self) -> std::io::Result<Vec<i64>> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         *inner = Inner::default();
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&self.path)?;
+        let mut file = private().read(true).append(true).create(true).open(&self.path)?;
         let mut head = [0u8; HEAD];
         head[..8].copy_from_slice(MAGIC);
         head[8..12].copy_from_slice(&(self.dim as u32).to_le_bytes());
@@ -73,7 +73,7 @@ impl Dense {
         let same = std::io::Read::read_exact(&mut file, &mut have).is_ok() && have == head;
         if !same {
             std::fs::remove_file(&self.path)?;
-            file = OpenOptions::new().read(true).append(true).create(true).open(&self.path)?;
+            file = private().read(true).append(true).create(true).open(&self.path)?;
             file.write_all(&head)?;
         }
         // A torn last record is cut off; nothing is mapped yet.
@@ -134,7 +134,8 @@ impl Dense {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         let Some(map) = &inner.map else { return Ok(()) };
         let fresh = self.path.with_extension("new");
-        let mut out = std::io::BufWriter::new(File::create(&fresh)?);
+        let mut out =
+            std::io::BufWriter::new(private().write(true).create(true).truncate(true).open(&fresh)?);
         out.write_all(&map[..HEAD])?;
         let mut rows = 0;
         let mut seen = FxHashSet::default();
@@ -222,6 +223,14 @@ impl Inner {
     fn records(&self, stride: usize) -> &[u8] {
         self.map.as_ref().and_then(|m| m.get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
     }
+}
+
+/// How files are made: for their owner alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 fn chunk_id(record: &[u8]) -> i64 {
