@@ -22,6 +22,7 @@ const PAGE: u32 = 2_000;
 #[derive(Debug, Clone, Args)]
 pub struct GrepArgs {
     /// A regular expression
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pattern: String,
     /// A file or folder
     path: Option<PathBuf>,

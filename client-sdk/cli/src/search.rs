@@ -44,7 +44,7 @@ enum Mode {
 #[command(after_help = EXAMPLES)]
 pub struct SearchArgs {
     /// Words, an identifier, or a question
-    #[arg(required = true, value_name = "QUERY")]
+    #[arg(required = true, value_name = "QUERY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     query: Vec<String>,
     /// How to search
     #[arg(long, short, value_enum, default_value = "hybrid")]
