@@ -17,4 +17,4 @@ pub use discover::{Found, discover};
 pub use error::ClientError;
 pub use events::{EventStream, Item, Notice, Notices, Record};
 pub use follow::Follow;
-pub use start::{Starter, ensure_daemon, is_held};
+pub use start::{ALREADY_RUNNING, Starter, ensure_daemon, is_held};

@@ -13,8 +13,13 @@ use cairn_protocol::location::{DataRoot, Env};
 
 use crate::{Client, ClientError, Connector};
 
+/// Exit code of a daemon that leaves because another one holds its data root.
+pub const ALREADY_RUNNING: u8 = 5;
+
 /// How long a daemon may take until it answers.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Daemons that one client starts at most before it gives up.
+const MAX_STARTS: u32 = 5;
 /// Pauses between looks, first and longest.
 const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
 /// Bytes of the log's end that are searched for the reason of a failed start.
@@ -45,12 +50,18 @@ pub async fn ensure_daemon(
     let root = DataRoot(env.data_root().ok_or(ClientError::NoHome)?);
     let log = root.log_file();
     let failed = |cause: String| ClientError::Start { cause, log: log.clone() };
-    let from = log.metadata().map_or(0, |m| m.len());
-    let mut child =
-        Some(spawn(env, starter, &log).map_err(|e| failed(format!("{}: {e}", starter.exe.display())))?);
     let until = Instant::now() + START_TIMEOUT;
+    let (mut child, mut starts, mut from) = (None, 0, 0);
     let mut pause = LOOK.0;
     loop {
+        // One that is leaving holds the lock for a moment; the next is started once it has gone.
+        if child.is_none() && starts < MAX_STARTS && !is_held(&root) {
+            from = log.metadata().map_or(0, |m| m.len());
+            starts += 1;
+            child = Some(
+                spawn(env, starter, &log).map_err(|e| failed(format!("{}: {e}", starter.exe.display())))?,
+            );
+        }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LOOK.1);
         let error = match connector.connect().await {
@@ -60,11 +71,11 @@ pub async fn ensure_daemon(
         if let Some(running) = &mut child
             && let Ok(Some(status)) = running.try_wait()
         {
-            child = None;
-            // The loser of a race leaves too; then the winner holds the lock and will answer.
-            if !status.success() && !is_held(&root) {
+            // The loser of a race leaves at once, and the winner will answer.
+            if !status.success() && status.code() != Some(ALREADY_RUNNING.into()) {
                 return Err(failed(reason(&log, from).unwrap_or_else(|| format!("it ended with {status}"))));
             }
+            child = None;
         }
         if Instant::now() >= until {
             return Err(failed(format!("no answer within {} s: {error}", START_TIMEOUT.as_secs())));

@@ -3,18 +3,28 @@
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use cairn_cli::{DoctorArgs, FAILED, Globals, Host, ServeArgs, ServiceArgs, UNREACHABLE};
+use cairn_client_sdk::ALREADY_RUNNING;
 use cairn_protocol::location::{DataRoot, Env};
 
-use crate::{doctor, logging, serve, service, settings};
+use crate::{doctor, instance::InstanceError, logging, serve, service, settings};
+
+const NO_HOME: &str = "there is no home folder to keep data in; set CAIRN_HOME";
 
 /// This binary.
 pub struct Binary;
 
 impl Host for Binary {
     fn serve(&self, args: ServeArgs, globals: &Globals) -> ExitCode {
+        let on_demand = args.on_demand;
         match run(args, globals) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
+            // Its client knows that it may lose the race to another's daemon.
+            Err(Unserved::Other(_)) if on_demand => ExitCode::from(ALREADY_RUNNING),
+            Err(Unserved::Other(error)) => {
+                tell(&format!("error: {error}"));
+                ExitCode::from(ALREADY_RUNNING)
+            }
+            Err(Unserved::Failed(error)) => {
                 // In the form that a client which started this looks for in the log.
                 tell(&format!("error: {}", error.replace('\n', "; ")));
                 ExitCode::from(FAILED)
@@ -31,7 +41,7 @@ impl Host for Binary {
         match env.data_root() {
             Some(root) => doctor::run(&env, &DataRoot(root), globals),
             None => {
-                tell("error: there is no home folder to keep data in; set CAIRN_HOME");
+                tell(&format!("error: {NO_HOME}"));
                 ExitCode::from(UNREACHABLE)
             }
         }
@@ -51,9 +61,23 @@ fn flags(globals: &Globals) -> settings::Flags {
     settings::Flags { config: globals.config.clone(), overrides: Vec::new() }
 }
 
-fn run(args: ServeArgs, globals: &Globals) -> Result<(), String> {
+/// Why there was nothing to serve.
+enum Unserved {
+    /// Another daemon has the data root.
+    Other(String),
+    /// It failed.
+    Failed(String),
+}
+
+impl From<String> for Unserved {
+    fn from(message: String) -> Self {
+        Unserved::Failed(message)
+    }
+}
+
+fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
     let env = Env::from_process();
-    let root = DataRoot(env.data_root().ok_or("there is no home folder to keep data in; set CAIRN_HOME")?);
+    let root = DataRoot(env.data_root().ok_or_else(|| NO_HOME.to_owned())?);
     let mode = match (args.on_demand, args.service) {
         (true, _) => serve::Mode::OnDemand,
         (_, true) => serve::Mode::Service,
@@ -75,5 +99,11 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), String> {
         log_file,
     };
     let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("no runtime: {e}"))?;
-    runtime.block_on(serve::serve(&env, root, options, levels)).map(drop).map_err(|e| e.to_string())
+    match runtime.block_on(serve::serve(&env, root, options, levels)) {
+        Ok(_) => Ok(()),
+        Err(error @ serve::ServeError::Instance(InstanceError::Running(_))) => {
+            Err(Unserved::Other(error.to_string()))
+        }
+        Err(error) => Err(Unserved::Failed(error.to_string())),
+    }
 }

@@ -100,15 +100,18 @@ fn wait_for(lock: &File, path: &Path) -> Result<(), InstanceError> {
     loop {
         match lock.try_lock() {
             Ok(()) => return Ok(()),
-            Err(TryLockError::WouldBlock) if std::time::Instant::now() < until => {
-                std::thread::sleep(LOCK_TICK)
-            }
-            Err(TryLockError::WouldBlock) => {
-                let root = path.parent().unwrap_or(path).display().to_string();
-                return Err(InstanceError::Running(root));
-            }
+            Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(io_error(path)(error)),
         }
+        // Who only looks shares the lock; a daemon does not. One that waited for it would take over when that
+        // daemon is stopped.
+        let taken = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+        if taken || std::time::Instant::now() >= until {
+            let root = path.parent().unwrap_or(path).display().to_string();
+            return Err(InstanceError::Running(root));
+        }
+        lock.unlock().map_err(io_error(path))?;
+        std::thread::sleep(LOCK_TICK);
     }
 }
 

@@ -37,6 +37,8 @@ pub async fn wait(
     tokio::pin!(idle);
     let watchdog = watchdog();
     tokio::pin!(watchdog);
+    let tidy = give_back_when_idle(engine);
+    tokio::pin!(tidy);
     loop {
         tokio::select! {
             _ = terminate.recv() => return Ok(End::Signal),
@@ -45,6 +47,7 @@ pub async fn wait(
             () = engine.stop_asked().cancelled() => return Ok(End::Asked),
             () = &mut idle => return Ok(End::Idle),
             () = &mut watchdog => {}
+            () = &mut tidy => {}
         }
     }
 }
@@ -61,6 +64,20 @@ async fn idle(api: &Api, engine: &Engine, limit: Option<Duration>) {
         } else if since.elapsed() >= limit {
             return;
         }
+    }
+}
+
+/// After each burst of work, gives the memory it used back to the system.
+async fn give_back_when_idle(engine: &Engine) {
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    let mut worked = true;
+    loop {
+        tick.tick().await;
+        let idle = engine.is_idle();
+        if idle && worked && tokio::task::spawn_blocking(crate::memory::give_back).await.is_err() {
+            tracing::warn!("memory was not given back");
+        }
+        worked = !idle;
     }
 }
 

@@ -8,14 +8,12 @@ mod instance;
 mod lifecycle;
 mod listen;
 mod logging;
+mod memory;
 mod serve;
 mod service;
 mod settings;
 
-/// Gives memory back to the system after a burst of indexing, which the system's own allocator mostly keeps.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> std::process::ExitCode {
+    memory::bound();
     cairn_cli::main(&host::Binary)
 }

@@ -73,6 +73,7 @@ reasons! {
     NotResumable = 4007, "not_resumable", false, "only interrupted sessions can be resumed";
     BlobNotFound = 4008, "blob_not_found", false, "it was deleted with its session, or never stored";
     BadTrace = 4009, "bad_trace", false, "import takes the JSONL text that trace.export makes";
+    SessionExists = 4010, "session_exists", false, "delete the session that is here first, to import it again";
     UnknownTool = 5001, "unknown_tool", false, "tool.list names the tools";
     ToolDenied = 5002, "tool_denied", false, "the policy does not allow it; the message names the rule";
     ToolFailed = 5003, "tool_failed", true, "see the message";

@@ -14,6 +14,7 @@ Exit codes:
     2  wrong use: arguments, patterns, URLs
     3  not found, or refused by policy
     4  the daemon cannot be reached or started
+    5  another daemon runs already (serve)
   130  interrupted
 
 Where things lie: $CAIRN_HOME, else the platform's data folder; 'cairn status' names it.";

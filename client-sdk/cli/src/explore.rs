@@ -21,6 +21,8 @@ use crate::{
 
 /// The operation whose end is the end of the run.
 const OP: &str = "explore";
+/// How long a cut connection is tried again; a service comes back within it.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the index is asked how far it is.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -84,7 +86,7 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
         progress: Progress::new(!app.globals.quiet && !app.globals.json),
         aborting: false,
     }
-    .to_the_end()
+    .follow()
     .await
 }
 
@@ -151,8 +153,8 @@ enum Step {
 }
 
 impl Watch<'_> {
-    async fn to_the_end(mut self) -> Result<u8, Failure> {
-        let mut follow = self.client.follow(&self.run.session, self.run.after);
+    async fn follow(mut self) -> Result<u8, Failure> {
+        let mut follow = self.client.follow(&self.run.session, self.run.after).patience(PATIENCE);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let interrupt = tokio::signal::ctrl_c();

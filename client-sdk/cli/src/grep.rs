@@ -12,7 +12,7 @@ use crate::{
     app::{App, current_dir},
     exit::{FAILED, Failure, OK},
     output::{self, plain},
-    scope,
+    scope::{self, Where},
 };
 
 /// Lines asked for at once.
@@ -72,7 +72,7 @@ pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
     let here = current_dir()?;
     let place = scope::canonical(&args.path.as_ref().map_or_else(|| here.clone(), |p| here.join(p)))?;
     let client = app.client().await?;
-    let root = scope::root(app, &client, Some(&scope::utf8(&place)?)).await?;
+    let root = scope::root(app, &client, Where::Around(&place)).await?;
     let mut params = params(&args, &root.root.to_string());
     params.path_prefix = scope::prefix(&root.path, &place)?;
     let mut left = args.k.unwrap_or(u64::MAX);

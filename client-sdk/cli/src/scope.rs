@@ -8,12 +8,7 @@ use std::{
 use cairn_client_sdk::Client;
 use cairn_protocol::index::{AddRootParams, IndexState, IndexStatusParams, RootStatus};
 
-use crate::{
-    app::{App, current_dir},
-    exit::Failure,
-    output::number,
-    progress::Progress,
-};
+use crate::{app::App, exit::Failure, output::number, progress::Progress};
 
 /// How long a search waits until the text of a new root is indexed.
 const LEXICAL_WAIT: Duration = Duration::from_secs(300);
@@ -29,24 +24,35 @@ pub enum Until {
     Complete,
 }
 
+/// How a command says where it works.
+#[derive(Debug, Clone, Copy)]
+pub enum Where<'a> {
+    /// In this root: an id, or a folder that is one or is to be one.
+    Root(&'a str),
+    /// In whatever project this place is part of.
+    Around(&'a Path),
+}
+
 /// The root that a command works in, declared and with its text indexed.
-pub async fn root(app: &App<'_>, client: &Client, named: Option<&str>) -> Result<RootStatus, Failure> {
-    let place = match named {
-        Some(id) if id.starts_with("root_") => {
+pub async fn root(app: &App<'_>, client: &Client, at: Where<'_>) -> Result<RootStatus, Failure> {
+    let place = match at {
+        Where::Root(id) if id.starts_with("root_") => {
             let params = IndexStatusParams { root: Some(id.to_owned()) };
             let found = client.index_status(&params).await?.roots.into_iter().next();
             let missing = || Failure::told("root_not_found", format!("there is no root {id}"));
             return ready(app, client, found.ok_or_else(missing)?).await;
         }
-        Some(path) => canonical(Path::new(path))?,
-        None => canonical(&current_dir()?)?,
+        Where::Root(path) => canonical(Path::new(path))?,
+        Where::Around(path) => canonical(path)?,
     };
     let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
     if let Some(found) = around(&roots, &place) {
         return ready(app, client, found.clone()).await;
     }
-    let folder =
-        if named.is_some() && place.is_dir() { place } else { project_of(&place, app.env.home.as_deref())? };
+    let folder = match at {
+        Where::Root(_) if place.is_dir() => place,
+        _ => project_of(&place, app.env.home.as_deref())?,
+    };
     app.remark(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
     let path = utf8(&folder)?;
     let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
@@ -103,7 +109,7 @@ pub fn line(status: &RootStatus) -> String {
         }
         IndexState::Indexing => format!("indexing: {figures}"),
         IndexState::Enriching => {
-            let share = |part: u64, whole: u64| if whole == 0 { 100 } else { part.min(whole) * 100 / whole };
+            let share = |part: u64, whole: u64| (part.min(whole) * 100).checked_div(whole).unwrap_or(100);
             let vectors = share(status.vectors, status.chunks);
             format!(
                 "enriching: {figures}; vectors {vectors} %, symbols {} %",
@@ -159,5 +165,37 @@ pub fn prefix(root: &str, place: &Path) -> Result<Option<String>, Failure> {
     match place.strip_prefix(root) {
         Ok(rest) if !rest.as_os_str().is_empty() => utf8(rest).map(Some),
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn projects_and_paths() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("repo");
+        let inner = top.join("src/deep");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(inner.join("a.rs"), "").unwrap();
+        // A folder without git stands for itself, unless it is the home folder or the whole disk.
+        assert_eq!(project_of(&inner.join("a.rs"), None).unwrap(), inner);
+        assert!(project_of(&inner, Some(&inner)).is_err());
+        assert!(project_of(Path::new("/"), None).is_err());
+        // A worktree has a file of that name.
+        std::fs::write(top.join(".git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(project_of(&inner.join("a.rs"), Some(&top)).unwrap(), top);
+
+        for (path, here, want) in [
+            ("src/a.rs", "/r", "src/a.rs"),
+            ("src/a.rs", "/r/src", "a.rs"),
+            ("src/a.rs", "/elsewhere", "/r/src/a.rs"),
+            ("a\u{1b}.rs", "/r", "a\\u{1b}.rs"),
+        ] {
+            assert_eq!(shown("/r", path, Path::new(here)), want);
+        }
+        assert_eq!(prefix("/r", Path::new("/r")).unwrap(), None);
+        assert_eq!(prefix("/r", Path::new("/r/src/x")).unwrap().as_deref(), Some("src/x"));
     }
 }

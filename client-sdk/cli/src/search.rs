@@ -10,7 +10,7 @@ use crate::{
     app::{App, current_dir},
     exit::{Failure, OK},
     output::{self, plain},
-    scope,
+    scope::{self, Where},
 };
 
 /// Lines of a passage shown on a terminal.
@@ -79,8 +79,10 @@ pub struct SearchArgs {
 }
 
 pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
+    let here = current_dir()?;
     let client = app.client().await?;
-    let root = scope::root(app, &client, args.root.as_deref()).await?;
+    let at = args.root.as_deref().map_or(Where::Around(&here), Where::Root);
+    let root = scope::root(app, &client, at).await?;
     let terminal = console::user_attended();
     let params = SearchParams {
         query: args.query.join(" "),
@@ -113,7 +115,6 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     } else if !answer.complete {
         app.remark("the index is not complete yet; 'cairn index status' tells how far it is");
     }
-    let here = current_dir()?;
     let limit = if args.text { usize::MAX } else { LINES };
     let text: String = answer.items.iter().map(|item| shown(item, &root.path, &here, limit)).collect();
     output::print(&text)?;

@@ -1,6 +1,6 @@
 //! `cairn symbols`: definitions by name, or the outline of a file.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::Path};
 
 use cairn_protocol::search::{NameMatch, SearchFilters, SymbolsAnswer, SymbolsParams};
 use clap::Args;
@@ -10,7 +10,7 @@ use crate::{
     app::{App, current_dir},
     exit::{FAILED, Failure, OK},
     output::{self, plain},
-    scope,
+    scope::{self, Where},
 };
 
 /// Results of an outline.
@@ -55,7 +55,12 @@ pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
         Some(file) if args.root.is_none() => Some(scope::utf8(&scope::canonical(&here.join(file))?)?),
         other => other.clone(),
     };
-    let root = scope::root(app, &client, args.root.as_deref().or(file.as_deref())).await?;
+    let at = match (&args.root, &file) {
+        (Some(root), _) => Where::Root(root),
+        (None, Some(file)) => Where::Around(Path::new(file)),
+        (None, None) => Where::Around(&here),
+    };
+    let root = scope::root(app, &client, at).await?;
     let matching = match (args.exact, args.prefix, args.fuzzy) {
         (true, ..) => Some(NameMatch::Exact),
         (_, true, _) => Some(NameMatch::Prefix),

@@ -80,6 +80,29 @@ async fn one_that_fails_says_why() {
     assert!(matches!(error, Some(ClientError::Start { .. })), "{error:?}");
 }
 
+#[tokio::test]
+async fn the_loser_of_a_race_waits_for_the_winner() {
+    let dir = tempfile::tempdir().unwrap();
+    let (env, root) = env(&dir);
+    let fake = Fake::start(0).await;
+    publish(&fake, &root);
+    let (ready, file) = (dir.path().join("ready"), root.daemon_json());
+    std::fs::rename(&file, &ready).unwrap();
+    // The first that is started loses; the file comes with the second, as if the winner had left meanwhile.
+    let (lost, again) = (dir.path().join("lost"), dir.path().join("again"));
+    let script = format!(
+        "if mkdir '{}'; then exit {}; else mkdir '{}'; mv '{}' '{}'; fi",
+        lost.display(),
+        cairn_client_sdk::ALREADY_RUNNING,
+        again.display(),
+        ready.display(),
+        file.display()
+    );
+    let client = ensure_daemon(&env, &Connector::local(env.clone()), &shell(&script)).await.unwrap();
+    assert_eq!(client.server().server.instance_id, fake.instance);
+    assert!(again.exists());
+}
+
 #[test]
 fn a_held_lock_is_seen() {
     let dir = tempfile::tempdir().unwrap();

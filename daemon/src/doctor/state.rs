@@ -43,7 +43,7 @@ pub fn folder(root: &DataRoot) -> Vec<Check> {
     let shown = path.display();
     if !path.exists() {
         let above = path.ancestors().skip(1).find(|p| p.exists());
-        return vec![match above.map(|dir| tried(dir)) {
+        return vec![match above.map(tried) {
             Some(Ok(())) => Check::new(NAME, Outcome::Ok, format!("{shown} will be made at the first start")),
             Some(Err(e)) => {
                 Check::new(NAME, Outcome::Fail, format!("{shown} cannot be made: {e}")).hint("set CAIRN_HOME")

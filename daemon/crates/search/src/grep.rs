@@ -1,6 +1,7 @@
 //! Lines by pattern: ripgrep's own matcher and searcher over the index's file list, read from the disk, so that the
 //! answer is always fresh and has the same lines as `rg -n`.
 
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -8,6 +9,7 @@ use std::time::Instant;
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GREP_K};
+use cairn_workspace::Opener;
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -29,6 +31,7 @@ const MAX_UNREADABLE: usize = 100;
 struct Scope {
     live: Arc<Live>,
     table: Arc<FileTable>,
+    opener: Opener,
 }
 
 /// Where an answer goes on: the root and path of its last line, and that line.
@@ -73,7 +76,8 @@ impl Indexes {
             let conn = live.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
             let table = live.files(&conn)?;
             drop(conn);
-            scopes.push(Scope { live, table });
+            let opener = live.root.opener()?;
+            scopes.push(Scope { live, table, opener });
         }
         let threads = scopes.first().map_or(1, |s| s.live.opts.threads);
         let files = chosen(&scopes, &filters, job.after.as_ref());
@@ -204,9 +208,10 @@ impl<'a> Job<'a> {
         while !self.full.load(Ordering::Relaxed) && !self.cancel.is_cancelled() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((scope, file)) = files.get(at) else { break };
-            let live = &scopes[*scope].live;
-            let hits = match live.root.open_file(&file.path) {
-                Ok(open) => self.search(&mut searcher, &open, *scope, file, scopes),
+            let hits = match scopes[*scope].opener.open_file(&file.path) {
+                Ok((open, size)) => {
+                    self.search(&mut searcher, Whole { file: &open, left: size.max(1) }, *scope, file, scopes)
+                }
                 Err(e)
                     if matches!(
                         e.reason,
@@ -242,7 +247,7 @@ impl<'a> Job<'a> {
     fn search(
         &self,
         searcher: &mut Searcher,
-        open: &std::fs::File,
+        open: Whole<'_>,
         scope: usize,
         file: &FileEntry,
         scopes: &[Scope],
@@ -250,7 +255,7 @@ impl<'a> Job<'a> {
         let same = |c: &&Cursor| *scopes[scope].live.root.id.0 == *c.root && *file.path == *c.path;
         let skip = self.after.as_ref().filter(same).map_or(0, |c| c.line);
         let mut sink = Collect { job: self, skip, hits: FileHits::default() };
-        searcher.search_file(&self.matcher, open, &mut sink).map_err(|e| e.to_string())?;
+        searcher.search_reader(&self.matcher, open, &mut sink).map_err(|e| e.to_string())?;
         Ok(sink.hits)
     }
 
@@ -313,6 +318,29 @@ fn around(lines: &[Line], n: usize, number: u64, context: usize, before: bool) -
         found.reverse();
     }
     found
+}
+
+/// A file that ends where its size says, as long as a read gives no more: the reads that only find the end are half of
+/// all reads of a tree of small files.
+struct Whole<'a> {
+    file: &'a std::fs::File,
+    left: u64,
+}
+
+impl Read for Whole<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            return Ok(0);
+        }
+        let n = self.file.read(buffer)?;
+        // A full buffer may hide that the file has grown; then its end is looked for as usual.
+        let grown = n == buffer.len() && n as u64 >= self.left;
+        self.left = if grown { 1 } else { self.left.saturating_sub(n as u64) };
+        if n == 0 {
+            self.left = 0;
+        }
+        Ok(n)
+    }
 }
 
 struct Collect<'a> {

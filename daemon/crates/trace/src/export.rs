@@ -58,12 +58,12 @@ impl Trace {
     /// Brings in an export. The session keeps its id; one that is here already is not touched.
     ///
     /// # Errors
-    /// `bad_trace` naming the line; `request_conflict` when the session is here.
+    /// `bad_trace` naming the line; `session_exists`.
     pub async fn import(&self, jsonl: &str) -> Result<Session, Failure> {
         let (session, lines) = check(jsonl)?;
         let id = session.session_id.clone();
         if self.session(&id).await.is_ok() {
-            return Err(Failure::new(Reason::RequestConflict, format!("session {id} is here already")));
+            return Err(Failure::new(Reason::SessionExists, format!("session {id} is here already")));
         }
         // Nothing runs here that the trace left running.
         let state = if session.state == RunState::Running { RunState::Interrupted } else { session.state };

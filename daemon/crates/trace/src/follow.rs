@@ -213,7 +213,7 @@ mod tests {
             .session_id;
         trace.append(Append::new(&id, (0..5).map(record).collect())).await.unwrap();
         let text = trace.export(&id, None).await.unwrap().jsonl;
-        assert_eq!(trace.import(&text).await.unwrap_err().reason, Reason::RequestConflict);
+        assert_eq!(trace.import(&text).await.unwrap_err().reason, Reason::SessionExists);
         let other = Trace::open(&dir.path().join("b.db")).unwrap();
         other.import(&text).await.unwrap();
         assert_eq!(other.lines(&id, 0, 10).await.unwrap(), trace.lines(&id, 0, 10).await.unwrap());

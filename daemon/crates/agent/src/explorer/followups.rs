@@ -94,10 +94,8 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
     for (reason, count) in skipped.into_iter().flatten().filter(|(reason, n)| {
         **n > 0 && ["too_large", "unreadable", "invalid_name"].contains(&reason.as_str())
     }) {
-        all.push(format!(
-            "{count} files are not in the index ({}): do they matter?",
-            reason.replace('_', " ")
-        ));
+        let (files, they) = if *count == 1 { ("file is", "does it") } else { ("files are", "do they") };
+        all.push(format!("{count} {files} not in the index ({}): {they} matter?", reason.replace('_', " ")));
     }
     if facts.listing_cut {
         all.push("the listing was cut at its limit: deeper folders were found by the index only".into());

@@ -187,9 +187,7 @@ impl Planner {
     }
 
     fn after_listing(&self, facts: &Facts) -> Vec<AgentOp> {
-        let mut wanted: Vec<&str> = facts.known_files().filter(|p| worth_reading(p)).collect();
-        wanted.sort_by_key(|p| (paths::secondary(p), paths::depth(p), *p));
-        wanted.into_iter().take(MAX_READ).map(read).collect()
+        wanted(facts).into_iter().map(read).collect()
     }
 
     fn after_index(&self, facts: &Facts) -> Vec<AgentOp> {
@@ -212,11 +210,7 @@ impl Planner {
         }
         ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
         // Files that manifests name are looked up in one go, once all manifests are read.
-        let reading = facts
-            .known_files()
-            .filter(|p| worth_reading(p))
-            .take(MAX_READ)
-            .any(|p| !facts.texts.contains_key(p));
+        let reading = wanted(facts).into_iter().any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
             let mut seen = BTreeSet::new();
             let named: Vec<String> = manifests::named_files(facts)
@@ -229,6 +223,14 @@ impl Planner {
         }
         ops
     }
+}
+
+/// The files that are read, the product's own and outermost first.
+fn wanted(facts: &Facts) -> Vec<&str> {
+    let mut all: Vec<&str> = facts.known_files().filter(|p| worth_reading(p)).collect();
+    all.sort_by_key(|p| (paths::secondary(p), paths::depth(p), *p));
+    all.truncate(MAX_READ);
+    all
 }
 
 fn worth_reading(path: &str) -> bool {
@@ -292,6 +294,23 @@ mod tests {
         assert!(matches!(second.last(), Some(AgentOp::ReadSpan { path, .. }) if path == "Cargo.toml"));
         facts.index_waited = true;
         assert!(planner.next(&facts).len() > second.len() + PROBES.len());
+    }
+
+    #[test]
+    fn what_manifests_name_is_looked_up_though_not_all_are_read() {
+        let mut facts = Facts::new("x".into());
+        facts.looked = true;
+        facts.index_waited = true;
+        for n in 0..2 * MAX_READ {
+            facts.files.insert(format!("playground/p{n}/package.json"));
+        }
+        facts.files.insert("package.json".into());
+        facts.lookups.insert(manifests::GLOBS.join(" "));
+        for path in wanted(&facts).into_iter().map(str::to_owned).collect::<Vec<_>>() {
+            facts.texts.insert(path, r#"{"bin": "bin/x.js"}"#.into());
+        }
+        let asks = |op: &AgentOp| call_of(op).arguments.to_string().contains("/bin/x.js");
+        assert!(Planner::new(&[]).next(&facts).iter().any(asks));
     }
 
     #[test]

@@ -135,9 +135,9 @@ pub fn csproj(path: &str, content: &str) -> Manifest {
 /// Reads a `Dockerfile`: what the container starts.
 pub fn docker(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "docker");
-    let starts =
+    let mut starts =
         content.lines().map(str::trim).filter(|l| l.starts_with("ENTRYPOINT") || l.starts_with("CMD"));
-    if let Some(line) = starts.last() {
+    if let Some(line) = starts.next_back() {
         found.start(vec![Some(path.to_owned())], "container", format!("container: {line}"), false);
     }
     found
