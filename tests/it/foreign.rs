@@ -110,26 +110,28 @@ async fn jsonrpsees_own_client_explores_searches_and_follows() {
     assert!(matches!(wrong, Err(ClientError::Call(e)) if e.code() == -32602));
 }
 
+/// The cases of permessage-deflate, an extension that the daemon does not offer: kosoku counts what is not negotiated as failed.
+const NOT_OFFERED: [&str; 4] = ["-x", "12.*", "-x", "13.*"];
+
 #[test]
 fn the_websocket_passes_every_case_of_kosoku() {
     let Some(python) = python("kosoku") else { return };
     let dir = tempfile::tempdir().unwrap();
-    let place = dir.path().join("address");
+    let (place, out) = (dir.path().join("address"), dir.path().join("out"));
     let echo = built(&["-p", "cairn-transport", "--example", "echo"], "examples/echo");
     let mut echo = Command::new(echo).arg("127.0.0.1:0").arg(&place).spawn().unwrap();
     let address =
         wait_for("the echo server", || std::fs::read_to_string(&place).ok().filter(|a| a.contains(':')));
     let mut suite = Command::new(python);
-    suite
-        .args(["-c", KOSOKU, "-m", "fuzzingclient", "-p", "4", "-o"])
-        .arg(dir.path().join("out"))
-        .arg(&address);
-    let output = suite.stdin(Stdio::null()).output().unwrap();
+    suite.args(["-c", KOSOKU, "-m", "fuzzingclient", "-p", "4"]).args(NOT_OFFERED);
+    let output = suite.arg("-o").arg(&out).arg(&address).stdin(Stdio::null()).output().unwrap();
     echo.kill().unwrap();
     echo.wait().unwrap();
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    let tally = said.lines().rev().find(|l| l.contains("failed")).unwrap_or_else(|| panic!("{said}"));
-    assert!(output.status.success() && tally.contains("0 failed"), "{said}");
-    crate::sealed::say(tally);
+    assert!(output.status.success() && !said.contains("failed"), "{said}");
+    let passed = said.lines().rev().find(|l| l.ends_with("cases passed")).unwrap_or_else(|| panic!("{said}"));
+    let cases: u32 = passed.split(' ').next().unwrap().parse().unwrap();
+    assert!(cases > 290, "{passed}");
+    crate::sealed::say(&format!("kosoku: {passed}"));
 }
