@@ -27,12 +27,36 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// Builds a target and tells where it lies; `file` is its place in the profile's folder.
+/// Where a target lies; `file` is its place in the profile's folder. It is built when it is not there or older than a
+/// source: `cargo test --workspace` has built it already, and another build would choose other features.
 pub fn built(target: &[&str], file: &str) -> PathBuf {
-    let build = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(target).status();
-    assert!(build.unwrap().success(), "{target:?} does not build");
     let tests = std::env::current_exe().unwrap();
-    tests.parent().unwrap().parent().unwrap().join(file)
+    let place = tests.parent().unwrap().parent().unwrap().join(file);
+    let made = place.metadata().and_then(|m| m.modified());
+    if !made.is_ok_and(|made| made >= newest_source()) {
+        let build = Command::new(env!("CARGO")).args(["build", "--quiet"]).args(target).status();
+        assert!(build.unwrap().success(), "{target:?} does not build");
+    }
+    place
+}
+
+/// When a source of the binary was last changed.
+fn newest_source() -> std::time::SystemTime {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut waiting =
+        ["Cargo.toml", "Cargo.lock", "protocol", "client-sdk", "daemon"].map(|p| root.join(p)).to_vec();
+    let mut newest = std::time::UNIX_EPOCH;
+    while let Some(path) = waiting.pop() {
+        if path.is_dir() {
+            let inside = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path());
+            // Tests and documents do not change the binary.
+            waiting
+                .extend(inside.filter(|p| !["tests", "docs", "schema"].iter().any(|skip| p.ends_with(skip))));
+        } else {
+            newest = newest.max(path.metadata().unwrap().modified().unwrap());
+        }
+    }
+    newest
 }
 
 /// A line for whoever reads the log of a test run, also when the test passes.
