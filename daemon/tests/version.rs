@@ -1,5 +1,4 @@
 //! The binary answers. This also has `cargo test` build it, which the workspace's integration tests then use.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[test]
 fn it_tells_its_version() {
