@@ -21,7 +21,6 @@ const TABLES: &[(&str, &str)] = &[
          FROM symbol s LEFT JOIN file f ON f.id = s.file_id",
     ),
     ("ref", "SELECT f.path, r.idents FROM file_ref r LEFT JOIN file f ON f.id = r.file_id"),
-    ("words", "SELECT count(*) FROM chunk_fts_docsize"),
     ("vectors", "SELECT count(*) FROM chunk_vec"),
 ];
 

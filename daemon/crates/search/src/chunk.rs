@@ -1,7 +1,5 @@
 //! Text to windows of about 40 lines, and which files have none.
 
-use crate::words;
-
 /// Lines of a window.
 pub const LINES: u32 = 40;
 /// Bytes of a window at most; a longer line is cut into several windows.
@@ -119,15 +117,15 @@ fn is_minified(text: &[u8]) -> bool {
     text.len() > 20_000 && text.len() / lines > 400
 }
 
-/// Words of names that lines of `text` seem to define, by keywords and shape, stemmed; for the definitions column.
+/// Calls `each` with the names that lines of `text` seem to define, by keywords and shape.
 /// A parse comes later and knows better; this is there at once and for every language.
-pub fn defined_words(text: &[u8], out: &mut String) {
+pub fn defined_names<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
     let mut start = 0;
     for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
         let line = &text[start..end];
         start = end + 1;
         if let Some(name) = defined_name(line) {
-            words::lexical_into(name, out);
+            each(name);
         }
     }
 }
@@ -248,16 +246,16 @@ mod tests {
     #[test]
     fn definitions_are_seen_by_shape() {
         for (line, words) in [
-            ("pub fn parse_header(buf: &[u8]) {", "pars header"),
-            ("    def readFile(self):", "read fil"),
-            ("export default class UserStore {", "user stor"),
-            ("func (s *Server) HandleRequest(w http.ResponseWriter) {", "handl request"),
-            ("static int vmalloc_to_pfn(const void *addr)", "vmalloc to pfn"),
+            ("pub fn parse_header(buf: &[u8]) {", "parse_header"),
+            ("    def readFile(self):", "readFile"),
+            ("export default class UserStore {", "UserStore"),
+            ("func (s *Server) HandleRequest(w http.ResponseWriter) {", "HandleRequest"),
+            ("static int vmalloc_to_pfn(const void *addr)", "vmalloc_to_pfn"),
             ("x = foo(bar)", ""),
             ("// fn in a comment", ""),
         ] {
             let mut out = String::new();
-            defined_words(line.as_bytes(), &mut out);
+            defined_names(line.as_bytes(), |name| out.push_str(&String::from_utf8_lossy(name)));
             assert_eq!(out, words, "{line}");
         }
     }
@@ -272,7 +270,7 @@ mod tests {
             for w in &all {
                 assert_eq!(w.start_line as usize, 1 + text.as_bytes()[..w.start].iter().filter(|b| **b == b'\n').count());
             }
-            defined_words(text.as_bytes(), &mut String::new());
+            defined_names(text.as_bytes(), |name| assert!(!name.is_empty()));
         }
     }
 }

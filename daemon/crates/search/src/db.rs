@@ -20,7 +20,7 @@ pub mod due {
 
 const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: include_str!("schema.sql") }];
 /// How words, windows and symbols are made; an index made otherwise is thrown away and made anew.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 /// Readers kept open.
 const MAX_IDLE: usize = 4;
 

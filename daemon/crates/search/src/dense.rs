@@ -44,6 +44,17 @@ struct Inner {
     file: Option<File>,
     rows: usize,
     dead: FxHashSet<i64>,
+    /// Stretches of rows by ascending ids, for looking one up.
+    runs: Vec<Run>,
+}
+
+/// Rows `start..end` whose ids ascend from `first` to `last`.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    start: usize,
+    end: usize,
+    first: i64,
+    last: i64,
 }
 
 impl Dense {
@@ -83,7 +94,9 @@ impl Dense {
         // SAFETY: see the module's reason.
         inner.map = Some(unsafe { Mmap::map(&file)? });
         inner.file = Some(file);
-        Ok(inner.records(self.stride()).chunks_exact(self.stride()).map(chunk_id).collect())
+        let ids: Vec<i64> = inner.records(self.stride()).chunks_exact(self.stride()).map(chunk_id).collect();
+        inner.add_runs(0, &ids);
+        Ok(ids)
     }
 
     /// Marks chunks as gone.
@@ -122,7 +135,9 @@ impl Dense {
         // SAFETY: see the module's reason.
         let map = unsafe { Mmap::map(&*file)? };
         inner.map = Some(map);
-        inner.rows += records.len() / self.stride();
+        let (from, ids) = (inner.rows, records.chunks_exact(self.stride()).map(chunk_id).collect::<Vec<_>>());
+        inner.rows += ids.len();
+        inner.add_runs(from, &ids);
         Ok(())
     }
 
@@ -151,7 +166,9 @@ impl Dense {
         let file = OpenOptions::new().read(true).append(true).open(&self.path)?;
         // SAFETY: see the module's reason.
         let map = unsafe { Mmap::map(&file)? };
-        *inner = Inner { map: Some(map), file: Some(file), rows, dead: FxHashSet::default() };
+        *inner = Inner { map: Some(map), file: Some(file), rows, ..Inner::default() };
+        let ids: Vec<i64> = inner.records(self.stride()).chunks_exact(self.stride()).map(chunk_id).collect();
+        inner.add_runs(0, &ids);
         Ok(())
     }
 
@@ -186,7 +203,44 @@ impl Dense {
     }
 }
 
+impl Dense {
+    /// Cosines of chunks with `query` by the int8 values; nothing for a chunk without a vector.
+    pub fn cosines(&self, query: &[f32], chunks: &[i64]) -> Vec<Option<f32>> {
+        let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
+        let records = inner.records(self.stride());
+        let cosine = |id: &i64| {
+            let record = records.get(inner.row(records, self.stride(), *id)? * self.stride()..)?;
+            let scale = f32::from_le_bytes([record[12], record[13], record[14], record[15]]);
+            let values = record.get(SKIP..self.stride())?;
+            Some(values.iter().zip(query).map(|(v, q)| f32::from(*v as i8) * q).sum::<f32>() * scale)
+        };
+        chunks.iter().map(cosine).collect()
+    }
+}
+
 impl Inner {
+    fn add_runs(&mut self, from: usize, ids: &[i64]) {
+        for (row, id) in (from..).zip(ids) {
+            match self.runs.last_mut() {
+                Some(run) if run.last < *id => (run.end, run.last) = (row + 1, *id),
+                _ => self.runs.push(Run { start: row, end: row + 1, first: *id, last: *id }),
+            }
+        }
+    }
+
+    /// The row of a chunk.
+    fn row(&self, records: &[u8], stride: usize, id: i64) -> Option<usize> {
+        let id_of = |row: usize| records.get(row * stride..).map_or(i64::MAX, chunk_id);
+        self.runs.iter().filter(|r| (r.first..=r.last).contains(&id)).find_map(|run| {
+            let (mut low, mut high) = (run.start, run.end);
+            while low < high {
+                let middle = (low + high) / 2;
+                if id_of(middle) < id { low = middle + 1 } else { high = middle }
+            }
+            (low < run.end && id_of(low) == id).then_some(low)
+        })
+    }
+
     /// The best `k` of `records` in no order, and some more.
     fn scan(
         &self,

@@ -81,13 +81,14 @@ pub fn vector_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>,
         return Ok(None);
     }
     let embedder = &live.opts.embedder;
-    let made: Vec<(i64, i64, Vec<f32>)> = live.opts.pool.install(|| {
+    let mut made: Vec<(i64, i64, Vec<f32>)> = live.opts.pool.install(|| {
         pieces
             .par_iter()
             .map(|(path, p)| (p.id, p.file, embedder.embed(&[path.as_bytes(), b" ", &p.text])))
             .collect()
     });
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
+    made.sort_unstable_by_key(|(id, _, _)| *id);
     let mut records = Vec::with_capacity(made.len() * (16 + embedder.dim()));
     for (id, file, vector) in &made {
         live.dense.record(*id, *file as u32, vector, &mut records);

@@ -1,16 +1,17 @@
-//! Candidates with everything the ranker and the answer need: text, lines, definitions, word counts, cosine.
+//! Candidates with everything the ranker needs, from the segments: words are counted by their postings, so that no text
+//! is read for a candidate that will not be an answer.
 
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use cairn_store::StoreError;
-use cairn_store::rusqlite::Connection;
+use cairn_store::rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 
 use crate::db::unpack;
-use crate::dense::dot_blob;
 use crate::lexical::Term;
 use crate::live::{FileEntry, FileTable};
+use crate::postings::{Place, Snapshot};
 use crate::words;
 
 /// A definition that overlaps a candidate.
@@ -34,147 +35,124 @@ pub struct Match {
 pub struct Candidate {
     /// Position of its root in the query's list of roots.
     pub root: usize,
+    pub chunk: i64,
     pub file: u32,
     pub path: Rc<str>,
     pub lang: Option<&'static str>,
     pub start_line: u32,
     pub end_line: u32,
-    pub fingerprint: i64,
+    pub fingerprint: u64,
     pub tokens: u32,
-    pub text: Vec<u8>,
-    /// Definitions that overlap it.
+    /// Definitions that overlap it; empty until [`load_spans`].
     pub spans: Vec<Span>,
-    /// Words of the query in its text.
-    pub matches: Vec<Match>,
-    /// How often each term is in the body, in names defined here, and in the path.
+    /// How often each term is in the body, in names that seem to be defined here, and in the path.
     pub counts: Vec<[u16; 3]>,
     /// Cosine with the query, when its vector is known.
     pub cosine: Option<f32>,
 }
 
-/// Reads the chunks `ids`; those that are gone are left out.
-///
-/// # Errors
-/// When the database cannot be read.
+/// Candidates at some places of one root's snapshot; those whose file is gone are left out.
 pub fn gather(
-    conn: &Connection,
+    snapshot: &Snapshot,
     table: &FileTable,
     root: usize,
-    ids: &[i64],
+    places: &[Place],
     terms: &[Term],
-    vector: Option<&[f32]>,
-) -> Result<Vec<Candidate>, StoreError> {
-    let index: FxHashMap<words::Stem, u16> = terms.iter().zip(0..).map(|(t, i)| (t.stem, i)).collect();
-    let mut chunk = conn.prepare_cached(
-        "SELECT file_id, start_line, end_line, fingerprint, tokens, text FROM chunk WHERE id = ?",
-    )?;
-    let mut vec = conn.prepare_cached("SELECT vec FROM chunk_vec WHERE chunk_id = ?")?;
-    let mut files: FxHashMap<u32, OfFile> = FxHashMap::default();
-    let mut all = Vec::with_capacity(ids.len());
-    for id in ids {
-        let mut rows = chunk.query([id])?;
-        let Some(row) = rows.next()? else { continue };
-        let file: u32 = row.get(0)?;
-        let Some(entry) = table.get(file) else { continue };
-        let of_file = match files.entry(file) {
+) -> Vec<Candidate> {
+    let mut files: FxHashMap<u32, (Rc<str>, Vec<u16>)> = FxHashMap::default();
+    let mut all = Vec::with_capacity(places.len());
+    let mut kept = Vec::with_capacity(places.len());
+    for place in places {
+        let doc = snapshot.segments[place.segment as usize].doc(place.doc);
+        let Some(entry) = table.get(doc.file) else { continue };
+        let (path, in_path) = match files.entry(doc.file) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(slot) => slot.insert(of_file(conn, entry, &index)?),
+            Entry::Vacant(slot) => slot.insert(((&*entry.path).into(), path_counts(entry, terms))),
         };
-        let mut made = Candidate {
+        kept.push((*place, all.len()));
+        all.push(Candidate {
             root,
-            file,
-            path: Rc::clone(&of_file.path),
+            chunk: doc.chunk as i64,
+            file: doc.file,
+            path: Rc::clone(path),
             lang: entry.lang,
-            start_line: row.get(1)?,
-            end_line: row.get(2)?,
-            fingerprint: row.get(3)?,
-            tokens: row.get(4)?,
-            text: unpack(row.get_ref(5)?.as_blob().unwrap_or(&[])),
+            start_line: doc.start_line,
+            end_line: doc.end_line,
+            fingerprint: doc.fingerprint,
+            tokens: doc.tokens,
             spans: Vec::new(),
-            matches: Vec::new(),
-            counts: of_file.in_path.iter().map(|n| [0, 0, *n]).collect(),
+            counts: in_path.iter().map(|n| [0, 0, *n]).collect(),
             cosine: None,
-        };
-        made.spans = of_file
-            .spans
-            .iter()
-            .filter(|s| s.start_line <= made.end_line && s.end_line >= made.start_line)
-            .cloned()
-            .collect();
-        count(&mut made, &index);
-        if let Some(query) = vector {
-            let mut own = vec.query([id])?;
-            made.cosine =
-                own.next()?.and_then(|r| r.get_ref(0).ok()?.as_blob().ok().map(|b| dot_blob(b, query)));
-        }
-        all.push(made);
+        });
     }
-    Ok(all)
+    kept.sort_unstable();
+    count(snapshot, terms, &kept, &mut all);
+    all
 }
 
-/// What all candidates of one file share.
-struct OfFile {
-    path: Rc<str>,
-    spans: Vec<Span>,
-    /// How often each term is in the path.
-    in_path: Vec<u16>,
-}
-
-fn of_file(
-    conn: &Connection,
-    entry: &FileEntry,
-    index: &FxHashMap<words::Stem, u16>,
-) -> Result<OfFile, StoreError> {
-    let mut in_path = vec![0; index.len()];
+fn path_counts(entry: &FileEntry, terms: &[Term]) -> Vec<u16> {
+    let mut counts = vec![0; terms.len()];
     words::each_lexical(entry.path.as_bytes(), |stem, _, _| {
-        if let Some(i) = index.get(&stem) {
-            in_path[*i as usize] += 1;
+        if let Some(i) = terms.iter().position(|t| t.stem == stem) {
+            counts[i] += 1;
         }
     });
-    Ok(OfFile { path: (&*entry.path).into(), spans: spans_of(conn, entry.id)?, in_path })
+    counts
 }
 
-/// The definitions of a file.
+/// Looks each term up in each candidate's document; `places` are in order.
+fn count(snapshot: &Snapshot, terms: &[Term], places: &[(Place, usize)], all: &mut [Candidate]) {
+    for group in places.chunk_by(|a, b| a.0.segment == b.0.segment) {
+        let segment = &snapshot.segments[group[0].0.segment as usize];
+        for (t, term) in terms.iter().enumerate() {
+            let Some(word) = segment.term(term.stem.as_bytes()) else { continue };
+            let mut cursor = segment.cursor(word);
+            for (place, candidate) in group {
+                cursor.seek(place.doc);
+                if cursor.doc() == place.doc {
+                    let payload = cursor.payload();
+                    let counts = &mut all[*candidate].counts[t];
+                    (counts[0], counts[1]) = (payload.body().into(), payload.names().into());
+                }
+            }
+        }
+    }
+}
+
+/// Fills in the definitions that overlap a candidate.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn spans_of(conn: &Connection, file: u32) -> Result<Vec<Span>, StoreError> {
+pub fn load_spans(conn: &Connection, candidate: &mut Candidate) -> Result<(), StoreError> {
     let mut get = conn.prepare_cached(
-        "SELECT name, kind, start_line, end_line FROM symbol WHERE file_id = ? ORDER BY start_line, end_line DESC",
+        "SELECT name, kind, start_line, end_line FROM symbol
+         WHERE file_id = ? AND start_line <= ? AND end_line >= ? ORDER BY start_line, end_line DESC",
     )?;
-    let rows = get.query_map([file], |r| {
+    let rows = get.query_map((candidate.file, candidate.end_line, candidate.start_line), |r| {
         Ok(Span { name: r.get(0)?, kind: r.get(1)?, start_line: r.get(2)?, end_line: r.get(3)? })
     })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    candidate.spans = rows.collect::<Result<_, _>>()?;
+    Ok(())
 }
 
-/// Counts the terms in the candidate's text and in the names it defines.
-fn count(made: &mut Candidate, index: &FxHashMap<words::Stem, u16>) {
-    if index.is_empty() {
-        return;
-    }
-    let (mut line, mut counted) = (made.start_line, 0);
-    let (text, matches, counts) = (&made.text, &mut made.matches, &mut made.counts);
+/// The text of a chunk; `None` when it is gone.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn text_of(conn: &Connection, chunk: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut get = conn.prepare_cached("SELECT text FROM chunk WHERE id = ?")?;
+    Ok(get.query_row([chunk], |r| Ok(unpack(r.get_ref(0)?.as_blob().unwrap_or(&[])))).optional()?)
+}
+
+/// The terms in a text that begins at line `first`.
+pub fn matches(text: &[u8], first: u32, terms: &[Term]) -> Vec<Match> {
+    let (mut line, mut counted, mut found) = (first, 0, Vec::new());
     words::each_lexical(text, |stem, start, _| {
-        if let Some(term) = index.get(&stem) {
+        if let Some(term) = terms.iter().position(|t| t.stem == stem) {
             line += memchr::memchr_iter(b'\n', &text[counted..start]).count() as u32;
             counted = start;
-            matches.push(Match { term: *term, line });
-            counts[*term as usize][0] = counts[*term as usize][0].saturating_add(1);
+            found.push(Match { term: term as u16, line });
         }
     });
-    let mut defined = |name: &str| {
-        words::each_lexical(name.as_bytes(), |stem, _, _| {
-            if let Some(term) = index.get(&stem) {
-                counts[*term as usize][1] = counts[*term as usize][1].saturating_add(1);
-            }
-        });
-    };
-    if made.spans.is_empty() {
-        let mut names = String::new();
-        crate::chunk::defined_words(text, &mut names);
-        defined(&names);
-    } else {
-        made.spans.iter().filter(|s| s.start_line >= made.start_line).for_each(|s| defined(&s.name));
-    }
+    found
 }

@@ -11,7 +11,7 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::OptionalExtension;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::gather::{Candidate, Span};
+use crate::gather::{self, Candidate, Match, Span};
 use crate::live::Live;
 use crate::rank::Scored;
 use crate::search::Query;
@@ -24,6 +24,9 @@ const MAX_TEXT: usize = 64 * 1024;
 const MAX_HIGHLIGHTS: usize = 500;
 /// Share of what matched that must lie in a definition for the answer to be trimmed to it.
 const TRIM_SHARE: f32 = 0.7;
+
+/// Words up to which two windows may be alike by chance.
+const SHORT: u32 = 10;
 
 /// A file of the answer as the index and the disk have it.
 struct Fresh {
@@ -51,7 +54,7 @@ pub fn of_candidates(
     cancel: &CancelFlag,
 ) -> Result<Vec<SearchItem>, Failure> {
     let mut files: FxHashMap<(usize, u32), Option<Fresh>> = FxHashMap::default();
-    let mut texts: FxHashSet<(i64, u32)> = FxHashSet::default();
+    let mut texts: FxHashSet<(u64, u32)> = FxHashSet::default();
     let mut items = Vec::new();
     for (i, score) in scored {
         if items.len() >= query.params.k as usize {
@@ -66,10 +69,11 @@ pub fn of_candidates(
         };
         let Some(state) = state else { continue };
         // The same text twice says nothing new.
-        if c.text.len() > 80 && !texts.insert((c.fingerprint, c.tokens)) {
+        if c.tokens > SHORT && !texts.insert((c.fingerprint, c.tokens)) {
             continue;
         }
-        items.push(item(query, live, c, *score, state));
+        let Some(text) = gather::text_of(&*live.readers.get()?, c.chunk)? else { continue };
+        items.push(item(query, live, c, &text, *score, state));
     }
     Ok(items)
 }
@@ -101,8 +105,9 @@ fn fresh(live: &Live, c: &Candidate) -> Result<Option<Fresh>, Failure> {
     Ok(row)
 }
 
-fn item(query: &Query<'_>, live: &Live, c: &Candidate, score: f32, state: &Fresh) -> SearchItem {
-    let (symbol, (start_line, end_line)) = answer_range(query, c);
+fn item(query: &Query<'_>, live: &Live, c: &Candidate, own: &[u8], score: f32, state: &Fresh) -> SearchItem {
+    let matches = gather::matches(own, c.start_line, query.terms(c.root));
+    let (symbol, (start_line, end_line)) = answer_range(query, c, &matches);
     let mut made = SearchItem {
         path: c.path.to_string(),
         root: live.root.id.clone(),
@@ -120,7 +125,7 @@ fn item(query: &Query<'_>, live: &Live, c: &Candidate, score: f32, state: &Fresh
     };
     if query.params.include_text {
         let context = query.params.context_lines;
-        let (text, first) = text_of(live, c, (start_line, end_line), context, state.changed);
+        let (text, first) = text_of(live, c, own, (start_line, end_line), context, state.changed);
         made.highlights = highlights(query, &text);
         made.text_start_line = (first != start_line).then_some(first);
         made.text = Some(text);
@@ -129,12 +134,16 @@ fn item(query: &Query<'_>, live: &Live, c: &Candidate, score: f32, state: &Fresh
 }
 
 /// The definition that answers and the lines to show.
-fn answer_range<'a>(query: &Query<'_>, c: &'a Candidate) -> (Option<&'a Span>, (u32, u32)) {
+fn answer_range<'a>(
+    query: &Query<'_>,
+    c: &'a Candidate,
+    matches: &[Match],
+) -> (Option<&'a Span>, (u32, u32)) {
     let whole = (c.start_line, c.end_line);
-    let weights = query.weights(c.root);
+    let weights: Vec<f32> = query.terms(c.root).iter().map(|t| t.rarity).collect();
     let value = |from: u32, to: u32| {
         let mut seen = vec![0f32; weights.len()];
-        for m in c.matches.iter().filter(|m| (from..=to).contains(&m.line)) {
+        for m in matches.iter().filter(|m| (from..=to).contains(&m.line)) {
             let seen = &mut seen[m.term as usize];
             *seen = (*seen + 0.25).clamp(1.0, 2.0);
         }
@@ -144,7 +153,7 @@ fn answer_range<'a>(query: &Query<'_>, c: &'a Candidate) -> (Option<&'a Span>, (
     let mut best: Option<(f32, &Span)> = None;
     for span in &c.spans {
         let (from, to) = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
-        let named: f32 = named(query, c.root, span).iter().sum();
+        let named = named(query, c.root, span);
         // Of two that hold the same, the shorter one says more.
         let length = (span.end_line - span.start_line + 1) as f32;
         let score = value(from, to) + 2.0 * named - 0.02 * all * length.ln() + 0.001 * (to - from) as f32;
@@ -159,14 +168,21 @@ fn answer_range<'a>(query: &Query<'_>, c: &'a Candidate) -> (Option<&'a Span>, (
     (Some(span), if clear || forced { (from, to) } else { whole })
 }
 
-fn named(query: &Query<'_>, root: usize, span: &Span) -> Vec<f32> {
+/// How much of the query (by rarity) a definition's name covers.
+fn named(query: &Query<'_>, root: usize, span: &Span) -> f32 {
     let stems = words::query_stems(&span.name);
-    let weights = query.weights(root);
-    query.terms(root).iter().zip(weights).filter(|(t, _)| stems.contains(&t.stem)).map(|(_, w)| w).collect()
+    query.terms(root).iter().filter(|t| stems.contains(&t.stem)).map(|t| t.rarity).sum()
 }
 
 /// Lines of the file with context; of what is indexed when the file has changed since. With the first line's number.
-fn text_of(live: &Live, c: &Candidate, (from, to): (u32, u32), context: u32, changed: bool) -> (String, u32) {
+fn text_of(
+    live: &Live,
+    c: &Candidate,
+    own: &[u8],
+    (from, to): (u32, u32),
+    context: u32,
+    changed: bool,
+) -> (String, u32) {
     if context > 0 && !changed {
         let mut bytes = Vec::new();
         let read = live
@@ -179,7 +195,7 @@ fn text_of(live: &Live, c: &Candidate, (from, to): (u32, u32), context: u32, cha
             return (lines(&bytes, 1, first, to.saturating_add(context)), first);
         }
     }
-    (lines(&c.text, c.start_line, from, to), from)
+    (lines(own, c.start_line, from, to), from)
 }
 
 /// Lines `from` to `to` of `bytes`, whose first line has the number `base`.

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::db;
 use crate::embed::Embedder;
 use crate::live::Live;
+use crate::postings;
 use crate::sync::{CancelFlag, lock};
 use crate::worker::{self, Job};
 
@@ -131,7 +132,9 @@ impl Indexes {
         let folder = self.dir.join(&*root.id.0);
         let live = Arc::new(Live::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
         // So that searches find an existing index at once; a failure is met again, and told, by the worker.
-        drop(db::open(&live.folder));
+        if let Ok(conn) = db::open(&live.folder) {
+            let _ = postings::open(&live, &conn);
+        }
         let started = worker::start(Arc::clone(&live));
         let (jobs, thread) =
             started.map_err(|e| Failure::new(Reason::Internal, format!("no thread for the index: {e}")))?;
@@ -217,6 +220,17 @@ impl Indexes {
         };
         all.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(all)
+    }
+
+    /// Looks for differences between the chunks of a root and its word index; one line for each kind, none when all is
+    /// well. Differences while the index is being written mean nothing.
+    ///
+    /// # Errors
+    /// `root_not_found`, or when the database cannot be read.
+    pub fn verify(&self, id: &RootId) -> Result<Vec<String>, Failure> {
+        let live = self.live(id)?;
+        let conn = live.readers.get()?;
+        Ok(postings::verify(&live, &conn)?)
     }
 
     /// Stops all threads, within about a second. What is indexed stays.

@@ -17,11 +17,13 @@ mod ingest;
 mod lexical;
 mod live;
 mod overview;
+mod postings;
 mod rank;
 mod search;
 mod simd;
 mod symbols;
 mod sync;
+mod text;
 mod words;
 mod worker;
 

@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::db::Readers;
 use crate::dense::Dense;
 use crate::indexes::IndexOptions;
+use crate::postings::Postings;
 use crate::sync::{CancelFlag, lock};
 
 /// What the threads of one root share.
@@ -26,14 +27,13 @@ pub struct Live {
     pub opts: Arc<IndexOptions>,
     pub readers: Readers,
     pub dense: Dense,
+    pub postings: Postings,
     pub progress: Mutex<Progress>,
     pub changed: Condvar,
     pub stop: AtomicBool,
     /// Grows when files come or go.
     pub files_version: AtomicU64,
     files: Mutex<Option<(u64, Arc<FileTable>)>>,
-    /// Chunks that have a word, and the number of chunks when it was counted.
-    pub frequencies: Mutex<FxHashMap<Box<str>, (u64, u64)>>,
     pub notify: Option<Sender<IndexProgress>>,
 }
 
@@ -150,6 +150,7 @@ impl Live {
         let embedder = &opts.embedder;
         Self {
             readers: Readers::new(&folder),
+            postings: Postings::new(&folder),
             dense: Dense::new(&folder, embedder.dim(), *embedder.hash()),
             root,
             folder,
@@ -162,7 +163,6 @@ impl Live {
             stop: AtomicBool::new(false),
             files_version: AtomicU64::new(1),
             files: Mutex::new(None),
-            frequencies: Mutex::default(),
             notify,
             opts,
         }
@@ -191,6 +191,12 @@ impl Live {
     pub fn file_table(&self) -> Result<Arc<FileTable>, Failure> {
         let conn = self.readers.get()?;
         Ok(self.files(&conn)?)
+    }
+
+    /// Leaves chunks that are gone out of all answers from now on.
+    pub fn forget(&self, gone: Vec<i64>) {
+        self.postings.kill(&gone);
+        self.dense.forget(gone);
     }
 
     /// Whether its threads should end.

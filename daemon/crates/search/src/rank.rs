@@ -60,72 +60,126 @@ pub enum Mode {
 /// A candidate's index in the list and its score.
 pub type Scored = (usize, f32);
 
-/// Scores all candidates of a query, best first; ties by path and line.
-pub fn rank(
-    query: &str,
-    candidates: &[Candidate],
-    terms: &[Vec<Term>],
-    chunks: &[u64],
-    mode: Mode,
-    fusion: Fusion,
-) -> Vec<Scored> {
-    let w = &WEIGHTS;
-    let idf: Vec<Vec<f32>> =
-        terms.iter().zip(chunks).map(|(t, n)| t.iter().map(|t| rarity(t.chunks, *n)).collect()).collect();
-    let average = candidates.iter().map(|c| c.tokens as f32).sum::<f32>() / candidates.len().max(1) as f32;
-    let lexical: Vec<f32> = candidates.iter().map(|c| bm25f(c, &idf[c.root], average.max(1.0), w)).collect();
-    let cosine: Vec<f32> = candidates.iter().map(|c| c.cosine.unwrap_or(0.0)).collect();
-    let fused: Vec<f32> = match mode {
-        Mode::Lexical => scaled(&lexical),
-        Mode::Semantic => cosine,
-        Mode::Hybrid => fuse(&lexical, &cosine, fusion, w),
-    };
-    let asked = Asked::of(query);
-    let files = by_file(candidates, &idf, average.max(1.0), w);
-    let names = asked.names();
-    let mut scored: Vec<Scored> = Vec::with_capacity(candidates.len());
-    for (i, c) in candidates.iter().enumerate() {
-        let mut score = fused[i];
-        if mode != Mode::Semantic {
-            let total: f32 = idf[c.root].iter().sum::<f32>().max(0.001);
-            let in_path: f32 =
-                c.counts.iter().zip(&idf[c.root]).filter(|(n, _)| n[2] > 0).map(|(_, i)| i).sum();
-            score += w.file * files.get(&(c.root, c.file)).copied().unwrap_or(0.0)
-                + w.named * best_name(c, &terms[c.root], &idf[c.root]) / total
-                + w.in_path * in_path / total;
-            if c.spans
-                .iter()
-                .any(|s| s.start_line >= c.start_line && names.iter().any(|n| n == &s.name.to_lowercase()))
-            {
-                score += w.exact;
-            }
-        }
-        scored.push((i, score * prior(&c.path, &asked, w)));
+/// What speaks for a candidate; each but the last from 0 on, about 1 at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Features {
+    /// Both lists fused, or the one that counts.
+    pub fused: f32,
+    /// Of its file, by all its candidates.
+    pub file: f32,
+    /// Share of the query (by rarity) that the path covers.
+    pub in_path: f32,
+    /// Share that the best defined name covers.
+    pub named: f32,
+    /// 1 when a defined name is the query or one of its identifiers.
+    pub exact: f32,
+    /// The factor of its path.
+    pub prior: f32,
+}
+
+impl Features {
+    /// The score: a weighted sum, times the path's factor.
+    pub fn score(&self, w: &Weights) -> f32 {
+        let sum = self.fused
+            + w.file * self.file
+            + w.in_path * self.in_path
+            + w.named * self.named
+            + w.exact * self.exact;
+        sum * self.prior
     }
-    scored.sort_by(|a, b| {
+}
+
+/// A query as the ranker sees it.
+pub struct Ranker<'a> {
+    asked: Asked,
+    names: Vec<String>,
+    /// Of each root.
+    terms: &'a [Vec<Term>],
+    mode: Mode,
+}
+
+impl<'a> Ranker<'a> {
+    /// For a query with its terms in each root.
+    pub fn new(query: &str, terms: &'a [Vec<Term>], mode: Mode) -> Self {
+        let asked = Asked::of(query);
+        let names = asked.names();
+        Self { asked, names, terms, mode }
+    }
+
+    /// All features but those that need the candidates' definitions.
+    pub fn features(&self, candidates: &[Candidate], fusion: Fusion) -> Vec<Features> {
+        let w = &WEIGHTS;
+        let average =
+            candidates.iter().map(|c| c.tokens as f32).sum::<f32>() / candidates.len().max(1) as f32;
+        let average = average.max(1.0);
+        let lexical: Vec<f32> =
+            candidates.iter().map(|c| bm25f(c, &self.terms[c.root], average, w)).collect();
+        let cosine: Vec<f32> = candidates.iter().map(|c| c.cosine.unwrap_or(0.0)).collect();
+        let fused: Vec<f32> = match self.mode {
+            Mode::Lexical => scaled(&lexical),
+            Mode::Semantic => cosine,
+            Mode::Hybrid => fuse(&lexical, &cosine, fusion, w),
+        };
+        let by_words = self.mode != Mode::Semantic;
+        let files = if by_words { by_file(candidates, self.terms, average, w) } else { FxHashMap::default() };
+        let mut priors: FxHashMap<(usize, u32), f32> = FxHashMap::default();
+        let feature = |(c, fused): (&Candidate, f32)| {
+            let key = (c.root, c.file);
+            let prior = *priors.entry(key).or_insert_with(|| prior(&c.path, &self.asked, w));
+            let mut made = Features { fused, prior, ..Features::default() };
+            if by_words {
+                made.file = files.get(&key).copied().unwrap_or(0.0);
+                let hit = |(n, t): (&[u16; 3], &Term)| if n[2] > 0 { t.rarity } else { 0.0 };
+                made.in_path = c.counts.iter().zip(&self.terms[c.root]).map(hit).sum::<f32>() / self.total(c);
+            }
+            made
+        };
+        candidates.iter().zip(fused).map(feature).collect()
+    }
+
+    /// Adds what a candidate's definitions say.
+    pub fn define(&self, features: &mut Features, c: &Candidate) {
+        if self.mode == Mode::Semantic {
+            return;
+        }
+        features.named = best_name(c, &self.terms[c.root]) / self.total(c);
+        let is = |s: &crate::gather::Span| {
+            s.start_line >= c.start_line && self.names.iter().any(|n| *n == s.name.to_lowercase())
+        };
+        features.exact = if c.spans.iter().any(is) { 1.0 } else { 0.0 };
+    }
+
+    fn total(&self, c: &Candidate) -> f32 {
+        self.terms[c.root].iter().map(|t| t.rarity).sum::<f32>().max(0.001)
+    }
+}
+
+/// Best first; ties by path and line.
+pub fn order(candidates: &[Candidate], features: &[Features]) -> Vec<Scored> {
+    let mut scored: Vec<Scored> = features.iter().map(|f| f.score(&WEIGHTS)).enumerate().collect();
+    scored.sort_unstable_by(|a, b| {
         let (x, y) = (&candidates[a.0], &candidates[b.0]);
         b.1.total_cmp(&a.1).then_with(|| x.path.cmp(&y.path)).then(x.start_line.cmp(&y.start_line))
     });
     scored
 }
 
-/// BM25's weight of a word in `n` of `all` chunks.
-fn rarity(n: u64, all: u64) -> f32 {
-    let (n, all) = (n as f32, all.max(n) as f32);
-    ((all - n + 0.5) / (n + 0.5) + 1.0).ln()
-}
-
-fn bm25f(c: &Candidate, idf: &[f32], average: f32, w: &Weights) -> f32 {
+fn bm25f(c: &Candidate, terms: &[Term], average: f32, w: &Weights) -> f32 {
     let length = 1.0 - w.b + w.b * c.tokens as f32 / average;
-    let part = |(n, idf): (&[u16; 3], &f32)| {
+    let part = |(n, term): (&[u16; 3], &Term)| {
         let tf = f32::from(n[0]) / length + w.defs * f32::from(n[1].min(3)) + w.path * f32::from(n[2].min(2));
-        idf * tf * (w.k1 + 1.0) / (tf + w.k1)
+        term.rarity * tf * (w.k1 + 1.0) / (tf + w.k1)
     };
-    c.counts.iter().zip(idf).map(part).sum()
+    c.counts.iter().zip(terms).map(part).sum()
 }
 
 /// Scores of whole files by what all their candidates hold, scaled to 0..1.
-fn by_file(all: &[Candidate], idf: &[Vec<f32>], average: f32, w: &Weights) -> FxHashMap<(usize, u32), f32> {
+fn by_file(
+    all: &[Candidate],
+    terms: &[Vec<Term>],
+    average: f32,
+    w: &Weights,
+) -> FxHashMap<(usize, u32), f32> {
     let mut sums: FxHashMap<(usize, u32), (Vec<f32>, usize)> = FxHashMap::default();
     for c in all {
         let (sum, _) = sums.entry((c.root, c.file)).or_insert_with(|| (vec![0.0; c.counts.len()], c.root));
@@ -135,7 +189,7 @@ fn by_file(all: &[Candidate], idf: &[Vec<f32>], average: f32, w: &Weights) -> Fx
         }
     }
     let score = |(sum, root): &(Vec<f32>, usize)| {
-        sum.iter().zip(&idf[*root]).map(|(tf, idf)| idf * tf / (tf + 2.0 * w.k1)).sum::<f32>()
+        sum.iter().zip(&terms[*root]).map(|(tf, term)| term.rarity * tf / (tf + 2.0 * w.k1)).sum::<f32>()
     };
     let scores: Vec<_> = sums.iter().map(|(key, value)| (*key, score(value))).collect();
     let most = scores.iter().fold(f32::MIN_POSITIVE, |m, s| m.max(s.1));
@@ -143,13 +197,12 @@ fn by_file(all: &[Candidate], idf: &[Vec<f32>], average: f32, w: &Weights) -> Fx
 }
 
 /// The most of the query (by rarity) that one name defined here covers.
-fn best_name(c: &Candidate, terms: &[Term], idf: &[f32]) -> f32 {
+fn best_name(c: &Candidate, terms: &[Term]) -> f32 {
     let mut best = 0f32;
     for span in c.spans.iter().filter(|s| s.start_line >= c.start_line) {
         let mut stems = crate::words::query_stems(&span.name);
         stems.retain(|s| s.len() > 1);
-        let covered: f32 =
-            terms.iter().zip(idf).filter(|(t, _)| stems.contains(&t.stem)).map(|(_, i)| i).sum();
+        let covered: f32 = terms.iter().filter(|t| stems.contains(&t.stem)).map(|t| t.rarity).sum();
         let hit = stems.iter().filter(|s| terms.iter().any(|t| t.stem == **s)).count() as f32;
         // A name with much else in it is less of an answer.
         best = best.max(covered * (0.5 + 0.5 * hit / stems.len().max(1) as f32));
@@ -302,15 +355,14 @@ pub fn diversify(scored: &mut [Scored], candidates: &[Candidate]) {
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
 }
 
-/// Maximal marginal relevance over the first `depth`: likeness is the share of words in common.
-pub fn mmr(scored: &mut [Scored], candidates: &[Candidate], lambda: f32, depth: usize) {
-    let depth = depth.min(scored.len());
+/// Maximal marginal relevance over the first of `scored`, whose texts these are: likeness is the share of words in
+/// common.
+pub fn mmr(scored: &mut [Scored], texts: &[Vec<u8>], lambda: f32) {
+    let depth = texts.len().min(scored.len());
     let top = scored.first().map_or(1.0, |s| s.1).max(f32::MIN_POSITIVE);
-    let bags: Vec<rustc_hash::FxHashSet<crate::words::Stem>> = scored[..depth]
+    let bags: Vec<rustc_hash::FxHashSet<crate::words::Stem>> = texts[..depth]
         .iter()
-        .map(|(i, _)| {
-            crate::words::query_stems(&String::from_utf8_lossy(&candidates[*i].text)).into_iter().collect()
-        })
+        .map(|text| crate::words::query_stems(&String::from_utf8_lossy(text)).into_iter().collect())
         .collect();
     let mut likeness = vec![0f32; depth];
     let mut left: Vec<usize> = (0..depth).collect();

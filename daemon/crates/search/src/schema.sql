@@ -32,13 +32,17 @@ CREATE TABLE chunk(
 );
 CREATE INDEX chunk_file ON chunk(file_id);
 
--- Fed with stems, so that its tokenizer has nothing left to decide: `body` has each word of a window once, `often` the
--- words it has three times or more. That is all it needs to choose candidates; the ranker counts in the text itself.
--- Without `detail=full` a contentless table has no bm25: all scores are 0.
-CREATE VIRTUAL TABLE chunk_fts USING fts5(
-    path, defs, body, often, content='', contentless_delete=1, detail=full, tokenize='ascii'
+-- The files of the inverted index (`words-<id>.seg`) and the chunks each covers. Chunks behind the last one are made again
+-- from their text when the index is opened.
+CREATE TABLE segment(
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    first_chunk INTEGER NOT NULL DEFAULT 0,
+    last_chunk INTEGER NOT NULL DEFAULT 0,
+    docs INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL
 );
-CREATE VIRTUAL TABLE chunk_words USING fts5vocab(chunk_fts, row);
+-- Chunks that are gone while a segment still has them.
+CREATE TABLE gone_chunk(chunk_id INTEGER PRIMARY KEY);
 
 -- `vec`: Float32, little-endian, length 1 (or all zero).
 CREATE TABLE chunk_vec(

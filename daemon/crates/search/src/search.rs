@@ -7,22 +7,27 @@ use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{Corpus, Fusion, SearchAnswer, SearchItem, SearchParams, SearchPartial};
 use cairn_store::StoreError;
-use cairn_store::rusqlite::{Connection, OptionalExtension};
+use cairn_store::rusqlite::OptionalExtension;
 
 use crate::dense::{FileSet, dot_blob};
 use crate::filters::{Filters, check_search};
-use crate::gather::{Candidate, gather};
+use crate::gather::{Candidate, gather, load_spans, text_of};
 use crate::hits;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
-use crate::live::Live;
-use crate::rank::{self, Mode, Scored};
+use crate::live::{FileTable, Live};
+use crate::postings::{Place, Snapshot};
+use crate::rank::{self, Mode, Ranker, Scored};
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
 
 /// Candidates of each list, and of the int8 scan before its rescore.
 const LIST: usize = 200;
 const SCAN: usize = 400;
+/// Candidates whose definitions are looked at.
+const DEFINED: usize = 60;
+/// Answers that MMR chooses from, for each one asked for.
+const MMR_DEPTH: usize = 3;
 
 /// Receives partial answers.
 pub type OnPartial<'a> = &'a (dyn Fn(SearchPartial) + Sync);
@@ -83,7 +88,7 @@ impl Indexes {
             query.collect(live, partial)?;
             cancel.check()?;
         }
-        let scored = query.order();
+        let scored = query.order()?;
         let items = hits::build(&query, &scored, cancel)?;
         let mut degraded = query.degraded(&lives);
         let complete = lives.iter().all(|l| l.now().state == Some(IndexState::Ready));
@@ -109,12 +114,10 @@ pub struct Query<'a> {
     pub filters: Filters,
     pub stems: Vec<Stem>,
     pub roots: Vec<Arc<Live>>,
-    /// Terms and number of chunks of each root.
+    /// Terms of each root.
     terms: Vec<Vec<Term>>,
-    chunks: Vec<u64>,
     pub candidates: Vec<Candidate>,
     cancel: CancelFlag,
-    late: bool,
 }
 
 impl<'a> Query<'a> {
@@ -127,57 +130,75 @@ impl<'a> Query<'a> {
             stems,
             roots: Vec::new(),
             terms: Vec::new(),
-            chunks: Vec::new(),
             candidates: Vec::new(),
             cancel,
-            late: false,
         }
     }
 
     /// Adds the candidates of one root.
     fn collect(&mut self, live: &Arc<Live>, partial: OnPartial<'_>) -> Result<(), Failure> {
-        let mut conn = match live.readers.get() {
+        let conn = match live.readers.get() {
             Ok(conn) => conn,
             // An index that could not be opened says why.
             Err(error) => return Err(live.now().error.unwrap_or_else(|| error.into())),
         };
         let table = live.files(&conn)?;
+        let snapshot = live.postings.snapshot();
         let files = self.filters.files(&table);
-        let lexical = self.mode != Mode::Semantic;
         let vector = if self.mode == Mode::Lexical {
             Vec::new()
         } else {
             live.opts.embedder.embed(&[self.params.query.as_bytes()])
         };
-        let terms = lexical::terms(live, &conn, &self.stems)?;
+        let terms = lexical::terms(&snapshot, &self.stems);
         let root = self.roots.len();
-        let limit = self.list_length();
-        let (words, near) = std::thread::scope(|scope| {
-            let near =
-                (!vector.is_empty()).then(|| scope.spawn(|| nearest(live, &vector, limit, files.as_ref())));
-            let words = if lexical {
-                lexical::candidates(&mut conn, &terms, limit, files.as_ref(), &self.cancel)
-            } else {
-                Ok(lexical::Found::default())
-            };
-            (words, near.map_or_else(|| Ok(Vec::new()), |n| n.join().unwrap_or_else(|_| Ok(Vec::new()))))
-        });
-        let (words, near) = (words?, near?);
-        self.late |= words.late;
+        let (words, near) = self.lists(live, &snapshot, &terms, &vector, files.as_ref())?;
         self.roots.push(Arc::clone(live));
-        self.chunks.push(live.now().counts.chunks);
         self.terms.push(terms);
-        let mut ids = words.chunks;
         if self.mode == Mode::Hybrid && self.params.request_id.is_some() {
-            self.partials(&conn, &table, root, &ids, &near, partial)?;
+            self.partials(&snapshot, &table, root, &words, &near, partial)?;
         }
-        let seen: rustc_hash::FxHashSet<i64> = ids.iter().copied().collect();
-        ids.extend(near.iter().map(|n| n.0).filter(|id| !seen.contains(id)));
-        let vector = Some(vector.as_slice()).filter(|v| !v.is_empty());
-        let mut found = gather(&conn, &table, root, &ids, &self.terms[root], vector)?;
-        self.keep_kinds(&mut found);
+        let mut places = words;
+        let seen: rustc_hash::FxHashSet<Place> = places.iter().copied().collect();
+        places.extend(near.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
+        let mut found = gather(&snapshot, &table, root, &places, &self.terms[root]);
+        if !vector.is_empty() {
+            let chunks: Vec<i64> = found.iter().map(|c| c.chunk).collect();
+            let exact: rustc_hash::FxHashMap<i64, f32> = near.iter().map(|(_, id, s)| (*id, *s)).collect();
+            for (c, cosine) in found.iter_mut().zip(live.dense.cosines(&vector, &chunks)) {
+                c.cosine = exact.get(&c.chunk).copied().or(cosine);
+            }
+        }
+        self.keep_kinds(&conn, &mut found)?;
         self.candidates.append(&mut found);
         Ok(())
+    }
+
+    /// The best windows by words and by vectors, looked for side by side.
+    fn lists(
+        &self,
+        live: &Live,
+        snapshot: &Snapshot,
+        terms: &[Term],
+        vector: &[f32],
+        files: Option<&FileSet>,
+    ) -> Result<(Vec<Place>, Vec<Near>), Failure> {
+        let limit = self.list_length();
+        let by_words = || {
+            if self.mode == Mode::Semantic {
+                return Ok(Vec::new());
+            }
+            let hits = lexical::candidates(snapshot, terms, limit, files, &self.cancel)?;
+            Ok::<_, Failure>(hits.iter().map(|h| Place { segment: h.segment, doc: h.doc }).collect())
+        };
+        if vector.is_empty() {
+            return Ok((by_words()?, Vec::new()));
+        }
+        let (words, near) = std::thread::scope(|scope| {
+            let near = scope.spawn(|| nearest(live, snapshot, vector, limit, files));
+            (by_words(), near.join().unwrap_or_else(|_| Ok(Vec::new())))
+        });
+        Ok((words?, near?))
     }
 
     /// Candidates of each list: those of a semantic search are in order already, but for what is aside or gone.
@@ -187,30 +208,37 @@ impl<'a> Query<'a> {
     }
 
     /// With a filter by kind, only candidates inside such a definition stay.
-    fn keep_kinds(&self, found: &mut Vec<Candidate>) {
+    fn keep_kinds(
+        &self,
+        conn: &cairn_store::rusqlite::Connection,
+        found: &mut Vec<Candidate>,
+    ) -> Result<(), Failure> {
         if !self.filters.kinds.is_empty() {
             for c in found.iter_mut() {
+                load_spans(conn, c)?;
                 c.spans.retain(|s| self.filters.kinds.contains(&s.kind));
             }
             found.retain(|c| !c.spans.is_empty());
         }
+        Ok(())
     }
 
     /// Sends both lists of one root as they are before fusion.
     fn partials(
         &self,
-        conn: &Connection,
-        table: &crate::live::FileTable,
+        snapshot: &Snapshot,
+        table: &FileTable,
         root: usize,
-        words: &[i64],
-        near: &[(i64, f32)],
+        words: &[Place],
+        near: &[Near],
         partial: OnPartial<'_>,
     ) -> Result<(), Failure> {
-        let near: Vec<i64> = near.iter().map(|n| n.0).collect();
-        for (corpus, ids) in [(Corpus::Lex, words), (Corpus::Sem, &near)] {
-            let first = &ids[..ids.len().min(self.params.k as usize)];
-            let mut candidates = gather(conn, table, root, first, &self.terms[root], None)?;
-            self.keep_kinds(&mut candidates);
+        let near: Vec<Place> = near.iter().map(|n| n.0).collect();
+        for (corpus, places) in [(Corpus::Lex, words), (Corpus::Sem, &near)] {
+            let first = &places[..places.len().min(self.params.k as usize)];
+            let mut candidates = gather(snapshot, table, root, first, &self.terms[root]);
+            let conn = self.roots[root].readers.get()?;
+            self.keep_kinds(&conn, &mut candidates)?;
             let scored: Vec<Scored> = (0..candidates.len()).map(|i| (i, 1.0 / (1.0 + i as f32))).collect();
             let items: Vec<SearchItem> = hits::of_candidates(self, &candidates, &scored, &self.cancel)?;
             let request_id = self.params.request_id.clone().unwrap_or_default();
@@ -219,17 +247,33 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    fn order(&self) -> Vec<Scored> {
+    /// Ranks the candidates: by what is known of all of them first, then the best of these by their definitions too.
+    fn order(&mut self) -> Result<Vec<Scored>, Failure> {
         let fusion = self.params.fusion.unwrap_or(Fusion::Minmax);
-        let mut scored =
-            rank::rank(&self.params.query, &self.candidates, &self.terms, &self.chunks, self.mode, fusion);
+        let ranker = Ranker::new(&self.params.query, &self.terms, self.mode);
+        let mut features = ranker.features(&self.candidates, fusion);
+        let first = rank::order(&self.candidates, &features);
+        for (i, _) in first.iter().take(DEFINED.max(2 * self.params.k as usize)) {
+            let c = &mut self.candidates[*i];
+            if c.spans.is_empty() {
+                load_spans(&*self.roots[c.root].readers.get()?, c)?;
+            }
+            ranker.define(&mut features[*i], c);
+        }
+        let mut scored = rank::order(&self.candidates, &features);
         if self.params.diversify == Some(true) {
             rank::diversify(&mut scored, &self.candidates);
         }
         if let Some(lambda) = self.params.mmr {
-            rank::mmr(&mut scored, &self.candidates, lambda as f32, 3 * self.params.k as usize);
+            let depth = (MMR_DEPTH * self.params.k as usize).min(scored.len());
+            let text = |(i, _): &Scored| {
+                let c = &self.candidates[*i];
+                Ok(text_of(&*self.roots[c.root].readers.get()?, c.chunk)?.unwrap_or_default())
+            };
+            let texts = scored[..depth].iter().map(text).collect::<Result<Vec<_>, Failure>>()?;
+            rank::mmr(&mut scored, &texts, lambda as f32);
         }
-        scored
+        Ok(scored)
     }
 
     fn degraded(&self, lives: &[Arc<Live>]) -> Vec<String> {
@@ -247,7 +291,6 @@ impl<'a> Query<'a> {
         );
         note(states.iter().any(|p| p.counts.symbol_files < p.counts.files), "symbols");
         note(states.iter().any(|p| p.state == Some(IndexState::Failed)), "failed");
-        note(self.late, "lexical_time");
         what
     }
 
@@ -256,39 +299,39 @@ impl<'a> Query<'a> {
         self.terms.iter().flatten().any(|t| t.stem == *stem)
     }
 
-    /// Rarity of each term of a root, for choosing lines.
-    pub fn weights(&self, root: usize) -> Vec<f32> {
-        let all = self.chunks.get(root).copied().unwrap_or(0) as f32;
-        let of = |t: &Term| (1.0 + all / (1.0 + t.chunks as f32)).ln();
-        self.terms.get(root).map_or_else(Vec::new, |terms| terms.iter().map(of).collect())
-    }
-
     /// The query's terms in a root.
     pub fn terms(&self, root: usize) -> &[Term] {
         self.terms.get(root).map_or(&[], |t| t)
     }
 }
 
-/// The chunks nearest to the query: the int8 scan, scored again with the stored vectors.
+/// A window, its chunk, and its cosine.
+type Near = (Place, i64, f32);
+
+/// The windows nearest to the query: the int8 scan, scored again with the stored vectors.
 fn nearest(
     live: &Live,
+    snapshot: &Snapshot,
     vector: &[f32],
     limit: usize,
     files: Option<&FileSet>,
-) -> Result<Vec<(i64, f32)>, Failure> {
-    let mut near = live.dense.nearest(vector, (2 * limit).min(SCAN).max(limit), files);
+) -> Result<Vec<Near>, Failure> {
+    let near = live.dense.nearest(vector, (2 * limit).min(SCAN).max(limit), files);
     let conn = live.readers.get()?;
     let mut get =
         conn.prepare_cached("SELECT vec FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
-    for (id, score) in &mut near {
-        let exact =
-            get.query_row([*id], |r| Ok(r.get_ref(0)?.as_blob().map(|b| dot_blob(b, vector)).unwrap_or(0.0)));
-        *score = exact.optional().map_err(StoreError::from)?.unwrap_or(0.0);
+    let mut exact = Vec::with_capacity(near.len());
+    for (id, _) in near {
+        let score =
+            get.query_row([id], |r| Ok(r.get_ref(0)?.as_blob().map(|b| dot_blob(b, vector)).unwrap_or(0.0)));
+        let score = score.optional().map_err(StoreError::from)?.unwrap_or(0.0);
+        if let Some(place) = snapshot.find(id as u64).filter(|_| score > 0.0) {
+            exact.push((place, id, score));
+        }
     }
-    near.retain(|(_, score)| *score > 0.0);
-    near.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    near.truncate(limit);
-    Ok(near)
+    exact.sort_unstable_by(|a, b| b.2.total_cmp(&a.2).then(a.1.cmp(&b.1)));
+    exact.truncate(limit);
+    Ok(exact)
 }
 
 /// The failure of a root that is there but has no such file.

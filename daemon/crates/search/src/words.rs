@@ -67,6 +67,24 @@ pub fn scan(text: &[u8], sink: &mut impl Sink) {
     }
 }
 
+/// Calls `each` with every run of letters, digits and bytes outside ASCII: what [`each_lexical`] of a text finds is what
+/// it finds of its runs, one after the other.
+#[inline]
+pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
+    let mut at = 0;
+    while at < text.len() {
+        if CLASS[text[at] as usize] == SEPARATOR {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while at < text.len() && CLASS[text[at] as usize] != SEPARATOR {
+            at += 1;
+        }
+        each(&text[start..at]);
+    }
+}
+
 /// A run of ASCII letters and digits; `both` says whether its parts are embedding words too.
 fn ascii_run(run: &[u8], base: usize, seen: u8, sink: &mut impl Sink, both: bool) {
     let mut buffer = [0u8; MAX_WORD];
@@ -155,100 +173,6 @@ fn lower<'a>(word: &[u8], buffer: &'a mut [u8; MAX_WORD]) -> &'a [u8] {
         *to = from.to_ascii_lowercase();
     }
     &buffer[..len]
-}
-
-/// Stemmed lexical words of `text`, separated by spaces, appended to `out`.
-pub fn lexical_into(text: &[u8], out: &mut String) {
-    each_lexical(text, |stem, _, _| push(out, &stem));
-}
-
-fn push(out: &mut String, stem: &str) {
-    if !out.is_empty() {
-        out.push(' ');
-    }
-    out.push_str(stem);
-}
-
-/// Counts the words of one text after the other, with one table for all of them.
-pub struct Tally {
-    /// Hash of a word, the text it was last seen in, and how often there.
-    slots: Box<[(u64, u32, u32)]>,
-    text: u32,
-    used: usize,
-}
-
-/// The words of a text as the index takes them.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Tallied {
-    /// Each word once.
-    pub once: String,
-    /// Words that are there [`OFTEN`] times or more.
-    pub often: String,
-    /// All words, with repetitions.
-    pub tokens: u32,
-}
-
-/// Occurrences that make a word one of the frequent ones of its text.
-pub const OFTEN: u32 = 3;
-const SLOTS: usize = 4096;
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self { slots: vec![(0, 0, 0); SLOTS].into(), text: 0, used: 0 }
-    }
-}
-
-impl Tally {
-    /// Counts the words of `text`. Beyond some thousand different ones, further ones are taken as new each time.
-    pub fn count(&mut self, text: &[u8]) -> Tallied {
-        self.text = self.text.wrapping_add(1).max(1);
-        self.used = 0;
-        let mut sink = Counting { tally: self, made: Tallied::default() };
-        sink.made.once.reserve(text.len() / 2);
-        scan(text, &mut sink);
-        sink.made
-    }
-
-    /// How often `word` was seen in this text, now included.
-    fn seen(&mut self, word: &[u8]) -> u32 {
-        let mut hasher = rustc_hash::FxHasher::default();
-        std::hash::Hasher::write(&mut hasher, word);
-        let hash = std::hash::Hasher::finish(&hasher);
-        let mut at = (hash ^ (hash >> 32)) as usize % SLOTS;
-        loop {
-            let slot = &mut self.slots[at];
-            if slot.1 != self.text {
-                if self.used < SLOTS / 2 {
-                    self.used += 1;
-                    *slot = (hash, self.text, 1);
-                }
-                return 1;
-            }
-            if slot.0 == hash {
-                slot.2 += 1;
-                return slot.2;
-            }
-            at = (at + 1) % SLOTS;
-        }
-    }
-}
-
-struct Counting<'a> {
-    tally: &'a mut Tally,
-    made: Tallied,
-}
-
-impl Sink for Counting<'_> {
-    #[inline]
-    fn lexical(&mut self, word: &[u8], _: usize, _: usize) {
-        self.made.tokens += 1;
-        match self.tally.seen(word) {
-            1 => push(&mut self.made.once, &stemmed(word)),
-            OFTEN => push(&mut self.made.often, &stemmed(word)),
-            _ => {}
-        }
-    }
-    fn embed(&mut self, _: &[u8]) {}
 }
 
 /// Calls `each` with the stem and byte range of every lexical word of `text`.
@@ -429,16 +353,6 @@ mod tests {
     }
 
     #[test]
-    fn words_are_counted_text_by_text() {
-        let mut tally = Tally::default();
-        let made = tally.count(b"read the file, read a File, FILE x");
-        assert_eq!((made.once.as_str(), made.often.as_str(), made.tokens), ("read the fil", "fil", 6));
-        assert_eq!(tally.count(b"file").once, "fil");
-        let many: String = (0..9000).map(|n| format!("w{n} ")).collect();
-        assert!(tally.count(many.as_bytes()).tokens >= 9000);
-    }
-
-    #[test]
     fn forms_of_a_word_share_a_stem() {
         for forms in [
             vec!["parse", "parses", "parsed", "parsing"],
@@ -470,6 +384,10 @@ mod tests {
                 before = start;
                 assert!(start < end && end <= bytes.len() && !stem.is_empty());
             });
+            let (mut whole, mut by_run) = (Vec::new(), Vec::new());
+            each_lexical(&bytes, |stem, _, _| whole.push(stem));
+            runs(&bytes, |run| each_lexical(run, |stem, _, _| by_run.push(stem)));
+            assert_eq!(whole, by_run);
         }
     }
 }

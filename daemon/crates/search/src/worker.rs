@@ -11,7 +11,7 @@ use cairn_workspace::{Change, Watch};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 
 use crate::live::{Counts, Live};
-use crate::{db, enrich, ingest};
+use crate::{db, enrich, ingest, postings, text};
 
 /// Jobs and changes that may wait.
 const QUEUE: usize = 64;
@@ -93,6 +93,11 @@ impl Worker {
                 }
                 Err(error) => self.failed(&error),
             }
+        }
+        if let Some(conn) = &mut self.conn
+            && let Err(error) = postings::settle(&self.live, conn)
+        {
+            tracing::debug!(error = error.message, "words in memory were not put into a file");
         }
         self.live.changed.notify_all();
     }
@@ -185,7 +190,7 @@ impl Worker {
                 }
             });
             tracing::debug!(root = %live.root.path.display(), ?found, "walked");
-            ingest::text_pass(&live, conn)?;
+            text::text_pass(&live, conn)?;
             return self.text_is_done();
         }
         if !self.todo.paths.is_empty() {
@@ -220,10 +225,11 @@ impl Worker {
     }
 
     fn finish(&mut self) -> Result<bool, Failure> {
-        let Some(conn) = &self.conn else { return Ok(false) };
+        let Some(conn) = &mut self.conn else { return Ok(false) };
         if self.live.stopping() {
             return Ok(false);
         }
+        postings::tidy(&self.live, conn, 0)?;
         let (rows, dead) = self.live.dense.size();
         if dead > 1000
             && dead * 3 > rows
@@ -248,6 +254,8 @@ impl Worker {
         let counts = read_counts(&conn)?;
         let clock = db::meta(&conn, "clock")?.unwrap_or(0) as u64;
         self.live.update(|p| (p.counts, p.clock) = (counts, clock));
+        postings::open(&self.live, &conn)?;
+        postings::heal(&self.live, &mut conn)?;
         enrich::open_vectors(&self.live, &mut conn)?;
         self.conn = Some(conn);
         if self.live.opts.watch && self.watch.is_none() {
@@ -268,6 +276,7 @@ impl Worker {
     fn throw_away(&mut self) -> Result<(), Failure> {
         self.conn = None;
         self.live.readers.clear();
+        self.live.postings.set(Vec::new());
         db::clear(&self.live.folder)?;
         self.todo.rebuild = false;
         self.todo.scan = true;

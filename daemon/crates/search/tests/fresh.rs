@@ -108,6 +108,7 @@ fn changes_are_searchable_soon() {
     times.sort();
     assert!(times[2] < Duration::from_millis(500), "{times:?}");
     indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
     indexes.close();
     assert_as_fresh(&index, &id, &top);
 }
@@ -140,6 +141,7 @@ fn an_interrupted_index_ends_as_a_fresh_one() {
     let (indexes, id) = open(&index, &top, false);
     let status = indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
     assert_eq!((status.files, status.vectors == status.chunks), (400, true));
+    assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
     indexes.close();
     assert_as_fresh(&index, &id, &top);
 }

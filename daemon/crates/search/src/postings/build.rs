@@ -1,0 +1,295 @@
+//! Text to a segment: every run of letters and digits is looked up once, and what it means (which stems) is known
+//! from the first time it was seen.
+
+use std::hash::Hasher;
+
+use super::encode::Writer;
+use super::segment::Doc;
+use super::{Payload, Segment};
+use crate::words;
+
+/// Longest run that is remembered.
+const MAX_RUN: usize = 64;
+const NONE: u32 = u32::MAX;
+
+/// Gathers windows and their words, then writes them as a segment.
+pub struct Builder {
+    runs: Runs,
+    stems: Stems,
+    docs: Vec<Doc>,
+    /// Word and payload of each posting, by document; `ends` says where each document's end.
+    postings: Vec<(u32, u8)>,
+    ends: Vec<u32>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            runs: Runs::default(),
+            stems: Stems::default(),
+            docs: Vec::new(),
+            postings: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+}
+
+/// Words of a path, ready for each window of the file.
+pub struct PathWords(Vec<u32>);
+
+impl Builder {
+    /// Windows so far.
+    pub fn len(&self) -> usize {
+        self.docs.len()
+    }
+
+    /// The words of a path.
+    pub fn path(&mut self, path: &str) -> PathWords {
+        let mut ids = Vec::new();
+        self.each(path.as_bytes(), |_, id| ids.push(id));
+        ids.sort_unstable();
+        ids.dedup();
+        PathWords(ids)
+    }
+
+    /// Adds a window with its text; returns how many words it has, which is its `tokens` from then on. Windows come by
+    /// ascending chunk ids.
+    pub fn add(&mut self, mut doc: Doc, path: &PathWords, text: &[u8]) -> u32 {
+        let n = self.docs.len() as u32;
+        let from = self.postings.len();
+        let mut tokens = 0;
+        let mut postings = std::mem::take(&mut self.postings);
+        self.each(text, |stems, id| {
+            tokens += 1;
+            let at = stems.place(id, n, &mut postings);
+            if at.1 & Payload::MAX_BODY < Payload::MAX_BODY {
+                at.1 += 1;
+            }
+        });
+        for id in &path.0 {
+            self.stems.place(*id, n, &mut postings).1 |= 16;
+        }
+        crate::chunk::defined_names(text, |name| {
+            self.each(name, |stems, id| {
+                let at = stems.place(id, n, &mut postings);
+                if at.1 >> 5 < Payload::MAX_NAMES {
+                    at.1 += 32;
+                }
+            });
+        });
+        debug_assert!(postings.len() >= from);
+        self.postings = postings;
+        self.ends.push(self.postings.len() as u32);
+        doc.tokens = tokens;
+        self.docs.push(doc);
+        tokens
+    }
+
+    /// Calls `each` with every stem of `text`.
+    fn each(&mut self, text: &[u8], mut each: impl FnMut(&mut Stems, u32)) {
+        words::runs(text, |run| {
+            if run.len() > MAX_RUN {
+                words::each_lexical(run, |stem, _, _| {
+                    let id = self.stems.id(stem.as_bytes());
+                    each(&mut self.stems, id);
+                });
+                return;
+            }
+            let (from, to) = self.runs.stems_of(run, &mut self.stems);
+            for at in from..to {
+                let id = self.runs.lists[at as usize];
+                each(&mut self.stems, id);
+            }
+        });
+    }
+
+    /// The segment of what was added, with `more` added to all chunk ids. `None` when nothing was.
+    pub fn finish(self, more: u64) -> Option<Segment> {
+        let mut writer = Writer::new(self.docs.first()?.chunk + more);
+        for doc in &self.docs {
+            writer.doc(&Doc { chunk: doc.chunk + more, ..*doc });
+        }
+        // Postings by word: counted, then put in place, documents in their order.
+        let count = self.stems.entries.len();
+        let mut starts = vec![0u32; count + 1];
+        for (id, _) in &self.postings {
+            starts[*id as usize + 1] += 1;
+        }
+        for i in 0..count {
+            starts[i + 1] += starts[i];
+        }
+        let mut fill = starts.clone();
+        let (mut docs, mut payloads) = (vec![0u32; self.postings.len()], vec![0u32; self.postings.len()]);
+        let mut from = 0;
+        for (n, end) in (0u32..).zip(&self.ends) {
+            for (id, payload) in &self.postings[from as usize..*end as usize] {
+                let at = &mut fill[*id as usize];
+                (docs[*at as usize], payloads[*at as usize]) = (n, u32::from(*payload));
+                *at += 1;
+            }
+            from = *end;
+        }
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        order.sort_unstable_by_key(|id| self.stems.word(*id));
+        for id in order {
+            let range = starts[id as usize] as usize..starts[id as usize + 1] as usize;
+            writer.term(self.stems.word(id), &docs[range.clone()], &payloads[range]);
+        }
+        Segment::held(writer.finish())
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// A hash table of byte strings, open addressing, half full at most.
+struct Table {
+    /// Entry's number and some bits of its hash.
+    slots: Vec<(u32, u32)>,
+}
+
+impl Table {
+    fn new(size: usize) -> Self {
+        Self { slots: vec![(NONE, 0); size.next_power_of_two()] }
+    }
+
+    /// The entry, or the free slot for it.
+    #[inline]
+    fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Result<u32, usize> {
+        let mask = self.slots.len() - 1;
+        let (mut at, bits) = (hash as usize & mask, (hash >> 32) as u32);
+        loop {
+            let (entry, have) = self.slots[at];
+            if entry == NONE {
+                return Err(at);
+            }
+            if have == bits && is(entry) {
+                return Ok(entry);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn put(&mut self, slot: usize, hash: u64, entry: u32, hash_of: impl Fn(u32) -> u64) {
+        self.slots[slot] = (entry, (hash >> 32) as u32);
+        if (entry as usize + 1) * 2 > self.slots.len() {
+            let mut larger = Self::new(self.slots.len() * 2);
+            for (entry, _) in self.slots.iter().filter(|s| s.0 != NONE) {
+                let hash = hash_of(*entry);
+                if let Err(slot) = larger.find(hash, |_| false) {
+                    larger.slots[slot] = (*entry, (hash >> 32) as u32);
+                }
+            }
+            *self = larger;
+        }
+    }
+}
+
+/// Runs seen, and the stems each of them holds.
+struct Runs {
+    table: Table,
+    /// Where each run's bytes and stems begin.
+    entries: Vec<(u32, u32)>,
+    bytes: Vec<u8>,
+    lists: Vec<u32>,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self { table: Table::new(1 << 10), entries: vec![(0, 0)], bytes: Vec::new(), lists: Vec::new() }
+    }
+}
+
+impl Runs {
+    #[inline]
+    fn stems_of(&mut self, run: &[u8], stems: &mut Stems) -> (u32, u32) {
+        let hash = hash(run);
+        let (entries, bytes) = (&self.entries, &self.bytes);
+        let found = self.table.find(hash, |e| {
+            let (from, to) = (entries[e as usize].0 as usize, entries[e as usize + 1].0 as usize);
+            &bytes[from..to] == run
+        });
+        let entry = match found {
+            Ok(entry) => entry as usize,
+            Err(slot) => self.learn(run, hash, slot, stems),
+        };
+        (self.entries[entry].1, self.entries[entry + 1].1)
+    }
+
+    #[cold]
+    fn learn(&mut self, run: &[u8], hash: u64, slot: usize, stems: &mut Stems) -> usize {
+        let entry = self.entries.len() - 1;
+        words::each_lexical(run, |stem, _, _| {
+            let id = stems.id(stem.as_bytes());
+            self.lists.push(id);
+        });
+        self.bytes.extend_from_slice(run);
+        self.entries.push((self.bytes.len() as u32, self.lists.len() as u32));
+        let (entries, bytes) = (&self.entries, &self.bytes);
+        self.table.put(slot, hash, entry as u32, |e| {
+            self::hash(&bytes[entries[e as usize].0 as usize..entries[e as usize + 1].0 as usize])
+        });
+        entry
+    }
+}
+
+struct StemEntry {
+    start: u32,
+    len: u32,
+    /// The document it was last seen in, and where its posting there is.
+    doc: u32,
+    at: u32,
+}
+
+/// Stems by number.
+struct Stems {
+    table: Table,
+    entries: Vec<StemEntry>,
+    bytes: Vec<u8>,
+}
+
+impl Default for Stems {
+    fn default() -> Self {
+        Self { table: Table::new(1 << 10), entries: Vec::new(), bytes: Vec::new() }
+    }
+}
+
+impl Stems {
+    fn word(&self, id: u32) -> &[u8] {
+        let entry = &self.entries[id as usize];
+        &self.bytes[entry.start as usize..][..entry.len as usize]
+    }
+
+    fn id(&mut self, word: &[u8]) -> u32 {
+        let hash = hash(word);
+        match self.table.find(hash, |id| self.word(id) == word) {
+            Ok(id) => id,
+            Err(slot) => {
+                let id = self.entries.len() as u32;
+                let (start, len) = (self.bytes.len() as u32, word.len() as u32);
+                self.bytes.extend_from_slice(word);
+                self.entries.push(StemEntry { start, len, doc: NONE, at: 0 });
+                let (entries, bytes) = (&self.entries, &self.bytes);
+                self.table.put(slot, hash, id, |id| {
+                    let e = &entries[id as usize];
+                    self::hash(&bytes[e.start as usize..][..e.len as usize])
+                });
+                id
+            }
+        }
+    }
+
+    /// The posting of a word in document `n`, which is the newest; made when it is new.
+    #[inline]
+    fn place<'a>(&mut self, id: u32, n: u32, postings: &'a mut Vec<(u32, u8)>) -> &'a mut (u32, u8) {
+        let entry = &mut self.entries[id as usize];
+        if entry.doc != n {
+            (entry.doc, entry.at) = (n, postings.len() as u32);
+            postings.push((id, 0));
+        }
+        &mut postings[entry.at as usize]
+    }
+}

@@ -1,0 +1,165 @@
+//! Writing a segment. The layout, all numbers little-endian:
+//!
+//! ```text
+//! head      magic 8, docs u32, terms u32, first chunk u64, offsets of classes, terms, words, postings u32 each,
+//!           length u64, checksum of these u64
+//! docs      one record of 32 bytes each, by chunk id
+//! classes   length class u8 of each
+//! terms     word's offset u32, postings' offset u32, documents u32; by word, and one more that ends the last word
+//! words     their bytes
+//! postings  highest score u8; for each full block: last doc u32, offset u32, score, doc bits, payload bits u8, 0;
+//!           the blocks, bit-packed; then the rest as LEB128 distance and payload
+//! ```
+
+use bitpacking::{BitPacker, BitPacker4x};
+
+use super::segment::Doc;
+use super::{Impacts, length_class};
+
+pub const MAGIC: &[u8; 8] = b"CAIRNPO1";
+pub const HEAD: usize = 64;
+pub const DOC: usize = 32;
+pub const TERM: usize = 12;
+pub const SKIP: usize = 12;
+pub const BLOCK: usize = BitPacker4x::BLOCK_LEN;
+
+/// Takes documents in the order of their chunks, then words in their order, and gives the bytes.
+pub struct Writer {
+    first: u64,
+    docs: Vec<u8>,
+    classes: Vec<u8>,
+    terms: Vec<u8>,
+    words: Vec<u8>,
+    postings: Vec<u8>,
+    packer: BitPacker4x,
+}
+
+impl Writer {
+    /// For documents whose chunk ids begin at `first`.
+    pub fn new(first: u64) -> Self {
+        Self {
+            first,
+            docs: Vec::new(),
+            classes: Vec::new(),
+            terms: Vec::new(),
+            words: Vec::new(),
+            postings: Vec::new(),
+            packer: BitPacker4x::new(),
+        }
+    }
+
+    /// Adds the next document.
+    pub fn doc(&mut self, doc: &Doc) {
+        for number in [(doc.chunk - self.first) as u32, doc.file, doc.start_line, doc.end_line, doc.tokens, 0]
+        {
+            self.docs.extend_from_slice(&number.to_le_bytes());
+        }
+        self.docs.extend_from_slice(&doc.fingerprint.to_le_bytes());
+        self.classes.push(length_class(doc.tokens));
+    }
+
+    /// Documents so far.
+    pub fn docs(&self) -> u32 {
+        self.classes.len() as u32
+    }
+
+    /// Adds the next word with its documents (ascending) and payloads; none is allowed.
+    pub fn term(&mut self, word: &[u8], docs: &[u32], payloads: &[u32]) {
+        if docs.is_empty() {
+            return;
+        }
+        self.entry(docs.len() as u32);
+        self.words.extend_from_slice(word);
+        let impacts = Impacts::get();
+        let classes = &self.classes;
+        let score = |docs: &[u32], payloads: &[u32]| {
+            let each = docs.iter().zip(payloads).map(|(d, p)| impacts.of(*p as u8, classes[*d as usize]));
+            (each.fold(0f32, f32::max) * 255.0).ceil() as u8
+        };
+        let (full, full_payloads) = (docs.chunks_exact(BLOCK), payloads.chunks_exact(BLOCK));
+        let highest_at = self.postings.len();
+        self.postings.push(0);
+        let skips_at = self.postings.len();
+        self.postings.resize(skips_at + full.len() * SKIP, 0);
+        let data_at = self.postings.len();
+        let (mut before, mut highest) = (0, 0);
+        for (n, (docs, payloads)) in full.zip(full_payloads).enumerate() {
+            let (doc_bits, bits) =
+                (self.packer.num_bits_sorted(before, docs), self.packer.num_bits(payloads));
+            let start = self.postings.len();
+            let (doc_size, size) = (BLOCK * doc_bits as usize / 8, BLOCK * bits as usize / 8);
+            self.postings.resize(start + doc_size + size, 0);
+            let (doc_out, out) = self.postings[start..].split_at_mut(doc_size);
+            self.packer.compress_sorted(before, docs, doc_out, doc_bits);
+            self.packer.compress(payloads, out, bits);
+            before = docs[BLOCK - 1];
+            let most = score(docs, payloads);
+            highest = highest.max(most);
+            let skip = &mut self.postings[skips_at + n * SKIP..][..SKIP];
+            skip[..4].copy_from_slice(&before.to_le_bytes());
+            skip[4..8].copy_from_slice(&((start - data_at) as u32).to_le_bytes());
+            skip[8..11].copy_from_slice(&[most, doc_bits, bits]);
+        }
+        let rest = docs.len() / BLOCK * BLOCK;
+        highest = highest.max(score(&docs[rest..], &payloads[rest..]));
+        for (doc, payload) in docs[rest..].iter().zip(&payloads[rest..]) {
+            leb128(doc - before, &mut self.postings);
+            self.postings.push(*payload as u8);
+            before = *doc;
+        }
+        self.postings[highest_at] = highest;
+    }
+
+    fn entry(&mut self, docs: u32) {
+        for number in [self.words.len() as u32, self.postings.len() as u32, docs] {
+            self.terms.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    /// The segment.
+    pub fn finish(mut self) -> Vec<u8> {
+        let terms = (self.terms.len() / TERM) as u32;
+        self.entry(0);
+        let docs = self.docs();
+        let mut out = Vec::with_capacity(
+            HEAD + self.docs.len()
+                + self.classes.len()
+                + self.terms.len()
+                + self.words.len()
+                + self.postings.len(),
+        );
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&docs.to_le_bytes());
+        out.extend_from_slice(&terms.to_le_bytes());
+        out.extend_from_slice(&self.first.to_le_bytes());
+        let mut at = HEAD + self.docs.len();
+        for part in [&self.classes, &self.terms, &self.words] {
+            out.extend_from_slice(&(at as u32).to_le_bytes());
+            at += part.len();
+        }
+        out.extend_from_slice(&(at as u32).to_le_bytes());
+        at += self.postings.len();
+        out.extend_from_slice(&(at as u64).to_le_bytes());
+        out.extend_from_slice(&checksum(&out).to_le_bytes());
+        out.resize(HEAD, 0);
+        for part in [&self.docs, &self.classes, &self.terms, &self.words, &self.postings] {
+            out.extend_from_slice(part);
+        }
+        out
+    }
+}
+
+/// FNV-1a, 64 bits: enough to know a head that was cut off or is something else.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+}
+
+fn leb128(mut value: u32, out: &mut Vec<u8>) {
+    while value >= 128 {
+        out.push(value as u8 | 128);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}

@@ -1,0 +1,383 @@
+//! Reading a segment, from memory or a mapped file. Whatever its bytes are, reading stays inside them.
+#![expect(unsafe_code, reason = "mapping a file; it is written once, renamed into place and never changed")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use bitpacking::{BitPacker, BitPacker4x};
+use memmap2::Mmap;
+
+use super::encode::{BLOCK, DOC, HEAD, MAGIC, SKIP, TERM, checksum};
+use super::{Impacts, Payload};
+
+/// What the ranker knows of a window without its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doc {
+    /// Its id in `chunk`.
+    pub chunk: u64,
+    /// Its file's id.
+    pub file: u32,
+    /// First line, from 1.
+    pub start_line: u32,
+    /// Last line.
+    pub end_line: u32,
+    /// Words.
+    pub tokens: u32,
+    /// Of its text: equal ones are near-duplicates.
+    pub fingerprint: u64,
+}
+
+enum Bytes {
+    Held(Vec<u8>),
+    Mapped(Mmap),
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Held(bytes) => bytes,
+            Self::Mapped(map) => map,
+        }
+    }
+}
+
+/// A segment open for reading.
+pub struct Segment {
+    bytes: Bytes,
+    /// Its row in `segment`, 0 for one in memory only.
+    pub id: i64,
+    docs: u32,
+    terms: u32,
+    first: u64,
+    /// Where classes, terms, words and postings begin.
+    at: [usize; 4],
+    dead: Box<[AtomicU64]>,
+    dead_count: AtomicU32,
+}
+
+impl Segment {
+    /// A segment in memory; `None` when the bytes are none.
+    pub fn held(bytes: Vec<u8>) -> Option<Self> {
+        Self::read(Bytes::Held(bytes), 0)
+    }
+
+    /// A segment in a file. Nothing when the file is no whole segment.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn mapped(path: &Path, id: i64) -> std::io::Result<Option<Self>> {
+        let file = std::fs::File::open(path)?;
+        // SAFETY: see the module's reason.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Self::read(Bytes::Mapped(map), id))
+    }
+
+    fn read(bytes: Bytes, id: i64) -> Option<Self> {
+        let head: &[u8; HEAD] = bytes.first_chunk()?;
+        let sum = u64::from_le_bytes(*head[48..56].first_chunk()?);
+        let length = u64::from_le_bytes(*head[40..48].first_chunk()?);
+        if !head.starts_with(MAGIC) || checksum(&head[..48]) != sum || length != bytes.len() as u64 {
+            return None;
+        }
+        let (docs, terms) = (number(head, 8), number(head, 12));
+        let first = u64::from_le_bytes(*head[16..24].first_chunk()?);
+        let at = [24, 28, 32, 36].map(|at| number(head, at) as usize);
+        let fits = at[0] == HEAD + docs as usize * DOC
+            && at[1] == at[0] + docs as usize
+            && at[2] == at[1] + (terms as usize + 1) * TERM
+            && at[2] <= at[3]
+            && at[3] <= bytes.len();
+        let dead = (0..docs.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        fits.then_some(Self { bytes, id, docs, terms, first, at, dead, dead_count: AtomicU32::new(0) })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Documents, dead ones included.
+    pub fn docs(&self) -> u32 {
+        self.docs
+    }
+
+    /// Documents whose chunk is gone.
+    pub fn dead(&self) -> u32 {
+        self.dead_count.load(Ordering::Relaxed)
+    }
+
+    /// A document below [`Segment::docs`].
+    pub fn doc(&self, doc: u32) -> Doc {
+        let record = self.bytes.get(HEAD + doc as usize * DOC..).unwrap_or(&[]);
+        Doc {
+            chunk: self.first + u64::from(number(record, 0)),
+            file: number(record, 4),
+            start_line: number(record, 8),
+            end_line: number(record, 12),
+            tokens: number(record, 16),
+            fingerprint: record.get(24..32).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes),
+        }
+    }
+
+    #[inline]
+    pub fn class(&self, doc: u32) -> u8 {
+        self.bytes.get(self.at[0] + doc as usize).copied().unwrap_or(0)
+    }
+
+    /// Ids of its first and last chunk.
+    pub fn range(&self) -> (u64, u64) {
+        match self.docs {
+            0 => (u64::MAX, 0),
+            n => (self.doc(0).chunk, self.doc(n - 1).chunk),
+        }
+    }
+
+    /// The document of a chunk.
+    pub fn find(&self, chunk: u64) -> Option<u32> {
+        let (mut low, mut high) = (0, self.docs);
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.doc(middle).chunk.cmp(&chunk) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Marks a chunk as gone. False when it is not here.
+    pub fn kill(&self, chunk: u64) -> bool {
+        let Some(doc) = self.find(chunk) else { return false };
+        let bit = 1 << (doc % 64);
+        let old = self.dead.get(doc as usize / 64).map_or(bit, |w| w.fetch_or(bit, Ordering::Relaxed));
+        if old & bit == 0 {
+            self.dead_count.fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    pub fn is_dead(&self, doc: u32) -> bool {
+        self.dead.get(doc as usize / 64).is_none_or(|w| w.load(Ordering::Relaxed) & (1 << (doc % 64)) != 0)
+    }
+
+    /// Words.
+    pub fn terms(&self) -> u32 {
+        self.terms
+    }
+
+    /// The word at a place in their order.
+    pub fn word(&self, term: u32) -> &[u8] {
+        let entry = self.at[1] + term as usize * TERM;
+        let (from, to) = (number(&self.bytes, entry) as usize, number(&self.bytes, entry + TERM) as usize);
+        self.bytes.get(self.at[2]..self.at[3]).and_then(|words| words.get(from..to)).unwrap_or(&[])
+    }
+
+    /// The place of a word.
+    pub fn term(&self, word: &[u8]) -> Option<u32> {
+        let (mut low, mut high) = (0, self.terms);
+        while low < high {
+            let middle = (low + high) / 2;
+            match self.word(middle).cmp(word) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// How many documents have the word at a place, dead ones included.
+    pub fn frequency(&self, term: u32) -> u32 {
+        number(&self.bytes, self.at[1] + term as usize * TERM + 8)
+    }
+
+    /// The documents of the word at a place.
+    pub fn cursor(&self, term: u32) -> Cursor<'_> {
+        let entry = self.at[1] + term as usize * TERM;
+        let start = self.at[3] + number(&self.bytes, entry + 4) as usize;
+        Cursor::new(self.bytes.get(start..).unwrap_or(&[]), number(&self.bytes, entry + 8))
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+/// Walks the documents of one word.
+pub struct Cursor<'a> {
+    /// One record for each full block, then the blocks, then the rest.
+    skips: &'a [u8],
+    data: &'a [u8],
+    blocks: usize,
+    /// Documents behind the full blocks.
+    rest: usize,
+    /// The block that is decoded; [`Cursor::blocks`] for the rest, more at the end.
+    block: usize,
+    /// The first block that may matter to [`Cursor::most_in`].
+    ahead: usize,
+    at: usize,
+    len: usize,
+    docs: [u32; BLOCK],
+    payloads: [u32; BLOCK],
+    highest: u8,
+    packer: BitPacker4x,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(bytes: &'a [u8], docs: u32) -> Self {
+        let (blocks, rest) = (docs as usize / BLOCK, docs as usize % BLOCK);
+        let highest = bytes.first().copied().unwrap_or(0);
+        let bytes = bytes.get(1..).unwrap_or(&[]);
+        let (skips, data) = bytes.split_at(bytes.len().min(blocks * SKIP));
+        let mut made = Self {
+            skips,
+            data,
+            blocks,
+            rest,
+            block: 0,
+            ahead: 0,
+            at: 0,
+            len: 0,
+            docs: [0; BLOCK],
+            payloads: [0; BLOCK],
+            highest,
+            packer: BitPacker4x::new(),
+        };
+        made.decode(0);
+        made
+    }
+
+    /// The document it stands at; `u32::MAX` at the end.
+    #[inline]
+    pub fn doc(&self) -> u32 {
+        if self.at < self.len { self.docs[self.at] } else { u32::MAX }
+    }
+
+    /// What is said of the word in it.
+    #[inline]
+    pub fn payload(&self) -> Payload {
+        Payload(self.payloads[self.at.min(BLOCK - 1)] as u8)
+    }
+
+    /// Goes to the next document.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.at += 1;
+        if self.at >= self.len {
+            self.decode(self.block + 1);
+        }
+    }
+
+    /// Goes to the first document not before `target`.
+    pub fn seek(&mut self, target: u32) {
+        if self.doc() >= target {
+            return;
+        }
+        if self.docs[self.len - 1] < target {
+            let mut block = self.block + 1;
+            while block < self.blocks && self.last(block) < target {
+                block += 1;
+            }
+            self.decode(block);
+        }
+        while self.at < self.len && self.docs[self.at] < target {
+            self.at += 1;
+        }
+        if self.at >= self.len {
+            self.decode(self.block + 1);
+        }
+    }
+
+    /// The highest score of documents in `from..to`, at least; windows must not go back.
+    pub fn most_in(&mut self, from: u32, to: u32) -> f32 {
+        while self.ahead < self.blocks && self.last(self.ahead) < from {
+            self.ahead += 1;
+        }
+        let mut most = 0;
+        let mut block = self.ahead;
+        while block < self.blocks {
+            most = most.max(self.skips.get(block * SKIP + 8).copied().unwrap_or(255));
+            if self.last(block) >= to - 1 {
+                return f32::from(most) / 255.0;
+            }
+            block += 1;
+        }
+        let most = if self.rest > 0 && self.block <= self.blocks { most.max(self.highest) } else { most };
+        f32::from(most) / 255.0
+    }
+
+    fn last(&self, block: usize) -> u32 {
+        number(self.skips, block * SKIP)
+    }
+
+    fn decode(&mut self, block: usize) {
+        (self.block, self.at, self.len) = (block, 0, 0);
+        if block < self.blocks {
+            self.len = self.decode_full(block).map_or(0, |()| BLOCK);
+        } else if block == self.blocks && self.rest > 0 {
+            self.len = self.decode_rest().unwrap_or(0);
+        }
+        if self.len == 0 {
+            self.block = self.blocks + 1;
+        }
+    }
+
+    fn decode_full(&mut self, block: usize) -> Option<()> {
+        let before = if block == 0 { 0 } else { self.last(block - 1) };
+        let (start, doc_size, size) = self.extent(block)?;
+        let [doc_bits, bits] = *self.skips.get(block * SKIP + 9..)?.first_chunk()?;
+        self.packer.decompress_sorted(
+            before,
+            self.data.get(start..start + doc_size)?,
+            &mut self.docs,
+            doc_bits,
+        );
+        let packed = self.data.get(start + doc_size..start + doc_size + size)?;
+        self.packer.decompress(packed, &mut self.payloads, bits);
+        Some(())
+    }
+
+    /// Where a block begins, and the sizes of its documents and payloads.
+    fn extent(&self, block: usize) -> Option<(usize, usize, usize)> {
+        let [doc_bits, bits] = *self.skips.get(block * SKIP + 9..)?.first_chunk()?;
+        if doc_bits > 32 || bits > 8 {
+            return None;
+        }
+        let start = number(self.skips, block * SKIP + 4) as usize;
+        Some((start, BLOCK * doc_bits as usize / 8, BLOCK * bits as usize / 8))
+    }
+
+    fn decode_rest(&mut self) -> Option<usize> {
+        let (mut at, mut doc) = (0, 0);
+        if self.blocks > 0 {
+            let (start, doc_size, size) = self.extent(self.blocks - 1)?;
+            (at, doc) = (start + doc_size + size, self.last(self.blocks - 1));
+        }
+        for n in 0..self.rest {
+            let (mut delta, mut shift) = (0u32, 0);
+            loop {
+                let byte = *self.data.get(at)?;
+                at += 1;
+                delta |= u32::from(byte & 127).checked_shl(shift)?;
+                shift += 7;
+                if byte < 128 {
+                    break;
+                }
+            }
+            doc = doc.checked_add(delta)?;
+            (self.docs[n], self.payloads[n]) = (doc, u32::from(*self.data.get(at)?));
+            at += 1;
+        }
+        Some(self.rest)
+    }
+}
+
+impl Segment {
+    /// The score of a posting, before the word's rarity.
+    #[inline]
+    pub fn score(&self, payload: Payload, doc: u32) -> f32 {
+        Impacts::get().of(payload.0, self.class(doc))
+    }
+}
