@@ -1,5 +1,7 @@
 //! Text to windows of about 40 lines, and which files have none.
 
+use crate::words;
+
 /// Lines of a window.
 pub const LINES: u32 = 40;
 /// Bytes of a window at most; a longer line is cut into several windows.
@@ -130,32 +132,37 @@ pub fn defined_names<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
     }
 }
 
+/// Words before a defined name.
+fn is_keyword(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"fn"
+            | b"def"
+            | b"class"
+            | b"func"
+            | b"function"
+            | b"struct"
+            | b"enum"
+            | b"trait"
+            | b"interface"
+            | b"type"
+            | b"mod"
+            | b"module"
+            | b"impl"
+            | b"macro_rules"
+            | b"protocol"
+            | b"record"
+            | b"union"
+            | b"namespace"
+            | b"package"
+            | b"object"
+            | b"sub"
+            | b"defmodule"
+            | b"define"
+    )
+}
+
 fn defined_name(line: &[u8]) -> Option<&[u8]> {
-    const KEYS: [&[u8]; 23] = [
-        b"fn",
-        b"def",
-        b"class",
-        b"func",
-        b"function",
-        b"struct",
-        b"enum",
-        b"trait",
-        b"interface",
-        b"type",
-        b"mod",
-        b"module",
-        b"impl",
-        b"macro_rules",
-        b"protocol",
-        b"record",
-        b"union",
-        b"namespace",
-        b"package",
-        b"object",
-        b"sub",
-        b"defmodule",
-        b"define",
-    ];
     let body = line.trim_ascii_start();
     let first = *body.first()?;
     if !(first.is_ascii_alphabetic() || first == b'_' || first == b'#' || first == b'@') {
@@ -164,15 +171,15 @@ fn defined_name(line: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     let mut last: Option<&[u8]> = None;
     for _ in 0..6 {
-        let start = at + body[at..].iter().position(|b| is_name(*b))?;
-        if body[at..start].iter().any(|b| b"({=.,;\"'".contains(b))
+        let Some(start) = body[at..].iter().position(|b| is_name(*b)).map(|n| at + n) else { return None };
+        if body[at..start].iter().any(|b| matches!(b, b'(' | b'{' | b'=' | b'.' | b',' | b';' | b'"' | b'\''))
             && !(last == Some(b"func") && body[at..start].contains(&b'('))
         {
             return call_shape(line, body);
         }
         let end = start + body[start..].iter().position(|b| !is_name(*b)).unwrap_or(body.len() - start);
         let word = &body[start..end];
-        if last.is_some_and(|l| KEYS.contains(&l)) && !KEYS.contains(&word) {
+        if last.is_some_and(is_keyword) && !is_keyword(word) {
             return Some(method_after_receiver(last, &body[start - 1..]).unwrap_or(word));
         }
         last = Some(word);
@@ -194,9 +201,11 @@ fn method_after_receiver<'a>(last: Option<&[u8]>, rest: &'a [u8]) -> Option<&'a 
 
 /// `type name(args) {` at the left margin, as C has it.
 fn call_shape<'a>(line: &[u8], body: &'a [u8]) -> Option<&'a [u8]> {
-    let margin = line.len() == body.len();
-    let open = body.iter().position(|b| *b == b'(')?;
-    if !margin || body[..open].contains(&b'=') || body.trim_ascii_end().ends_with(b";") {
+    if line.len() != body.len() {
+        return None;
+    }
+    let open = memchr::memchr(b'(', body)?;
+    if body[..open].contains(&b'=') || body.trim_ascii_end().ends_with(b";") {
         return None;
     }
     let start = body[..open].iter().rposition(|b| !is_name(*b))? + 1;
@@ -204,7 +213,7 @@ fn call_shape<'a>(line: &[u8], body: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 128
+    words::is_letter_or_digit(byte) || byte == b'_'
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The int8 copy of an index's vectors: an append-only, memory-mapped file that is scanned whole.
+//! The int8 copy of an index's vectors: an append-only, memory-mapped file that is scanned whole, and beside it a file
+//! of what the rounding left, read for the best of a scan only.
 //!
-//! A record is `chunk id i64 | file id u32 | scale f32 | dim × i8`, little-endian; value = int8 × scale. The file is a
-//! cache of `chunk_vec`: a record whose chunk is gone is dead, a live chunk without a record is appended again at
+//! A record is `chunk id i64 | file id u32 | scale f32 | dim × i8`, little-endian; value = int8 × scale. The second file
+//! has dim × i8 for each record: value = (int8 + rest / 256) × scale. Both are a cache of `chunk_vec`: a record whose chunk is gone is dead, a live chunk without a record is appended again at
 //! the next opening. Ids of chunks are never used twice, so a record is never wrong.
 #![expect(
     unsafe_code,
@@ -18,7 +19,7 @@ use rustc_hash::FxHashSet;
 
 use crate::simd;
 
-const MAGIC: &[u8; 8] = b"CAIRNVE1";
+const MAGIC: &[u8; 8] = b"CAIRNVE2";
 /// Bytes before the records: magic, dimensions (u32), zeros, and the model's hash.
 const HEAD: usize = 64;
 /// Bytes of a record before its values.
@@ -30,6 +31,50 @@ const SPLIT_ROWS: usize = 30_000;
 /// A set of file ids.
 pub type FileSet = FxHashSet<u32>;
 
+/// Records to append: of the scanned file, and of the file of rests.
+#[derive(Default)]
+pub struct Records {
+    high: Vec<u8>,
+    low: Vec<u8>,
+}
+
+impl Records {
+    /// Bytes of both.
+    pub fn len(&self) -> usize {
+        self.high.len() + self.low.len()
+    }
+
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.high.clear();
+        self.low.clear();
+    }
+}
+
+/// An append-only file and its mapping.
+struct Mapped {
+    map: Mmap,
+    file: File,
+}
+
+impl Mapped {
+    fn new(file: File) -> std::io::Result<Self> {
+        // SAFETY: see the module's reason.
+        Ok(Self { map: unsafe { Mmap::map(&file)? }, file })
+    }
+
+    /// Appends behind the first `good` bytes; a failed write is cut off again.
+    fn append(&mut self, good: usize, bytes: &[u8]) -> std::io::Result<()> {
+        if let Err(error) = self.file.write_all(bytes) {
+            self.file.set_len(good as u64)?;
+            return Err(error);
+        }
+        // SAFETY: see the module's reason.
+        self.map = unsafe { Mmap::map(&self.file)? };
+        Ok(())
+    }
+}
+
 /// The matrix of one index.
 pub struct Dense {
     path: PathBuf,
@@ -40,9 +85,11 @@ pub struct Dense {
 
 #[derive(Default)]
 struct Inner {
-    map: Option<Mmap>,
-    file: Option<File>,
+    high: Option<Mapped>,
+    low: Option<Mapped>,
     rows: usize,
+    /// Grows with each compaction; both files have it.
+    generation: u32,
     dead: FxHashSet<i64>,
     /// Stretches of rows by ascending ids, for looking one up.
     runs: Vec<Run>,
@@ -75,28 +122,58 @@ impl Dense {
     pub fn open(&self) -> std::io::Result<Vec<i64>> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         *inner = Inner::default();
-        let mut file = private().read(true).append(true).create(true).open(&self.path)?;
+        let (mut high, one) = self.open_one(&self.path)?;
+        let (mut low, other) = self.open_one(&self.low_path())?;
+        if one != other {
+            // A compaction was cut off between its two files.
+            for path in [&self.path, &self.low_path()] {
+                std::fs::remove_file(path)?;
+            }
+            (high, low) = (self.open_one(&self.path)?.0, self.open_one(&self.low_path())?.0);
+        }
+        let rows_of = |file: &File, stride: usize| {
+            file.metadata().map(|m| (m.len() as usize).saturating_sub(HEAD) / stride)
+        };
+        // A torn last record is cut off, and what only one of them has; nothing is mapped yet.
+        let rows = rows_of(&high, self.stride())?.min(rows_of(&low, self.dim)?);
+        high.set_len((HEAD + rows * self.stride()) as u64)?;
+        low.set_len((HEAD + rows * self.dim) as u64)?;
+        *inner = Inner {
+            high: Some(Mapped::new(high)?),
+            low: Some(Mapped::new(low)?),
+            rows,
+            generation: one.max(other),
+            ..Inner::default()
+        };
+        Ok(inner.find_runs(self.stride()))
+    }
+
+    fn low_path(&self) -> PathBuf {
+        self.path.with_extension("rest")
+    }
+
+    fn head(&self, generation: u32) -> [u8; HEAD] {
         let mut head = [0u8; HEAD];
         head[..8].copy_from_slice(MAGIC);
         head[8..12].copy_from_slice(&(self.dim as u32).to_le_bytes());
+        head[12..16].copy_from_slice(&generation.to_le_bytes());
         head[32..].copy_from_slice(&self.model);
+        head
+    }
+
+    /// Opens a file, or makes it when it is missing or has another head; with its generation.
+    fn open_one(&self, path: &Path) -> std::io::Result<(File, u32)> {
+        let mut file = private().read(true).append(true).create(true).open(path)?;
         let mut have = [0u8; HEAD];
-        let same = std::io::Read::read_exact(&mut file, &mut have).is_ok() && have == head;
-        if !same {
-            std::fs::remove_file(&self.path)?;
-            file = private().read(true).append(true).create(true).open(&self.path)?;
-            file.write_all(&head)?;
+        let read = std::io::Read::read_exact(&mut file, &mut have);
+        let generation = u32::from_le_bytes([have[12], have[13], have[14], have[15]]);
+        if read.is_ok() && have == self.head(generation) {
+            return Ok((file, generation));
         }
-        // A torn last record is cut off; nothing is mapped yet.
-        let rows = (file.metadata()?.len() as usize).saturating_sub(HEAD) / self.stride();
-        file.set_len((HEAD + rows * self.stride()) as u64)?;
-        inner.rows = rows;
-        // SAFETY: see the module's reason.
-        inner.map = Some(unsafe { Mmap::map(&file)? });
-        inner.file = Some(file);
-        let ids: Vec<i64> = inner.records(self.stride()).chunks_exact(self.stride()).map(chunk_id).collect();
-        inner.add_runs(0, &ids);
-        Ok(ids)
+        std::fs::remove_file(path)?;
+        file = private().read(true).append(true).create(true).open(path)?;
+        file.write_all(&self.head(0))?;
+        Ok((file, 0))
     }
 
     /// Marks chunks as gone.
@@ -110,70 +187,81 @@ impl Dense {
         (inner.rows, inner.dead.len())
     }
 
-    /// A record for a chunk's vector; append some with [`Dense::append`].
-    pub fn record(&self, chunk: i64, file: u32, vector: &[f32], out: &mut Vec<u8>) {
+    /// Adds the record of a chunk's vector to `out`; append some with [`Dense::append`].
+    pub fn record(&self, chunk: i64, file: u32, vector: &[f32], out: &mut Records) {
         let largest = vector.iter().fold(0f32, |m, x| m.max(x.abs()));
         let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
-        out.extend_from_slice(&chunk.to_le_bytes());
-        out.extend_from_slice(&file.to_le_bytes());
-        out.extend_from_slice(&scale.to_le_bytes());
-        out.extend(vector.iter().map(|x| (x / scale).round() as i8 as u8));
+        out.high.extend_from_slice(&chunk.to_le_bytes());
+        out.high.extend_from_slice(&file.to_le_bytes());
+        out.high.extend_from_slice(&scale.to_le_bytes());
+        let inverse = 1.0 / scale;
+        out.high.extend(vector.iter().map(|x| round(x * inverse) as i8 as u8));
+        out.low.extend(vector.iter().map(|x| {
+            let exact = x * inverse;
+            round((exact - round(exact) as f32) * 256.0).clamp(-128, 127) as i8 as u8
+        }));
     }
 
     /// Appends whole records.
     ///
     /// # Errors
     /// What the system says (a full disk); what was there stays.
-    pub fn append(&self, records: &[u8]) -> std::io::Result<()> {
+    pub fn append(&self, records: &Records) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
-        let good = (HEAD + inner.rows * self.stride()) as u64;
-        let Some(file) = &mut inner.file else { return Ok(()) };
-        if let Err(error) = file.write_all(records) {
-            file.set_len(good)?;
+        let from = inner.rows;
+        let Inner { high: Some(high), low: Some(low), .. } = &mut *inner else { return Ok(()) };
+        low.append(HEAD + from * self.dim, &records.low)?;
+        if let Err(error) = high.append(HEAD + from * self.stride(), &records.high) {
+            low.file.set_len((HEAD + from * self.dim) as u64)?;
             return Err(error);
         }
-        // SAFETY: see the module's reason.
-        let map = unsafe { Mmap::map(&*file)? };
-        inner.map = Some(map);
-        let (from, ids) = (inner.rows, records.chunks_exact(self.stride()).map(chunk_id).collect::<Vec<_>>());
+        let ids: Vec<i64> = records.high.chunks_exact(self.stride()).map(chunk_id).collect();
         inner.rows += ids.len();
         inner.add_runs(from, &ids);
         Ok(())
     }
 
-    /// Writes the file anew without its dead records.
+    /// Writes the files anew without their dead records.
     ///
     /// # Errors
-    /// What the system says; the old file stays.
+    /// What the system says; the old files stay, or are made again at the next opening.
     pub fn compact(&self) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
-        let Some(map) = &inner.map else { return Ok(()) };
-        let fresh = self.path.with_extension("new");
-        let mut out =
-            std::io::BufWriter::new(private().write(true).create(true).truncate(true).open(&fresh)?);
-        out.write_all(&map[..HEAD])?;
-        let mut rows = 0;
+        let generation = inner.generation.wrapping_add(1);
+        let paths = [self.path.clone(), self.low_path()];
+        let fresh = |path: &Path| path.with_added_extension("new");
+        let mut outs = Vec::new();
+        for path in &paths {
+            let file = private().write(true).create(true).truncate(true).open(fresh(path))?;
+            let mut out = std::io::BufWriter::new(file);
+            out.write_all(&self.head(generation))?;
+            outs.push(out);
+        }
         let mut seen = FxHashSet::default();
-        for record in inner.records(self.stride()).chunks_exact(self.stride()) {
+        let high = inner.records(self.stride()).chunks_exact(self.stride());
+        for (record, rest) in high.zip(inner.rests(self.dim).chunks_exact(self.dim)) {
             let id = chunk_id(record);
             if !inner.dead.contains(&id) && seen.insert(id) {
-                out.write_all(record)?;
-                rows += 1;
+                outs[0].write_all(record)?;
+                outs[1].write_all(rest)?;
             }
         }
-        out.into_inner().map_err(|e| e.into_error())?.sync_all()?;
-        std::fs::rename(&fresh, &self.path)?;
-        let file = OpenOptions::new().read(true).append(true).open(&self.path)?;
-        // SAFETY: see the module's reason.
-        let map = unsafe { Mmap::map(&file)? };
-        *inner = Inner { map: Some(map), file: Some(file), rows, ..Inner::default() };
-        let ids: Vec<i64> = inner.records(self.stride()).chunks_exact(self.stride()).map(chunk_id).collect();
-        inner.add_runs(0, &ids);
+        for out in outs {
+            out.into_inner().map_err(|e| e.into_error())?.sync_all()?;
+        }
+        let mut opened = Vec::new();
+        for path in &paths {
+            std::fs::rename(fresh(path), path)?;
+            opened.push(Mapped::new(OpenOptions::new().read(true).append(true).open(path)?)?);
+        }
+        let (low, high) = (opened.pop(), opened.pop());
+        *inner = Inner { high, low, rows: seen.len(), generation, ..Inner::default() };
+        inner.find_runs(self.stride());
         Ok(())
     }
 
-    /// The `k` chunks nearest to `query` by the int8 values, best first, with their cosine: those in `files` only, when
-    /// given.
+    /// The `k` chunks nearest to `query`, best first, with their cosine: those in `files` only, when given. The scan by
+    /// the int8 values finds twice as many, the rests put them in order.
     pub fn nearest(&self, query: &[f32], k: usize, files: Option<&FileSet>) -> Vec<(i64, f32)> {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
         let stride = self.stride();
@@ -184,7 +272,7 @@ impl Dense {
         let unit = largest / 2047.0;
         let packed: Vec<i16> = query.iter().map(|x| (x / unit).round() as i16).collect();
         let records = inner.records(stride);
-        let scan = |records: &[u8]| inner.scan(records, stride, &packed, unit, k, files);
+        let scan = |records: &[u8]| inner.scan(records, stride, &packed, unit, 2 * k, files);
         let half = inner.rows / 2 * stride;
         let mut best = if inner.rows < SPLIT_ROWS {
             scan(records)
@@ -192,33 +280,60 @@ impl Dense {
             std::thread::scope(|scope| {
                 let other = scope.spawn(|| scan(&records[half..]));
                 let mut best = scan(&records[..half]);
-                best.extend(other.join().unwrap_or_default());
+                let mut second = other.join().unwrap_or_default();
+                second.iter_mut().for_each(|f| f.row += inner.rows / 2);
+                best.append(&mut second);
                 best
             })
         };
-        best.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        best.dedup_by_key(|(_, id)| *id);
+        let by = |a: &Found, b: &Found| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id));
+        best.sort_unstable_by(by);
+        best.dedup_by_key(|f| f.id);
+        best.truncate(2 * k);
+        for found in &mut best {
+            found.score = inner.exact(found.row, self.dim, query).unwrap_or(found.score);
+        }
+        best.sort_unstable_by(by);
         best.truncate(k);
-        best.into_iter().map(|(score, id)| (id, score)).collect()
+        best.into_iter().map(|f| (f.id, f.score)).filter(|(_, score)| *score > 0.0).collect()
     }
 }
 
 impl Dense {
-    /// Cosines of chunks with `query` by the int8 values; nothing for a chunk without a vector.
+    /// Cosines of chunks with `query`; nothing for a chunk without a vector.
     pub fn cosines(&self, query: &[f32], chunks: &[i64]) -> Vec<Option<f32>> {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
         let records = inner.records(self.stride());
-        let cosine = |id: &i64| {
-            let record = records.get(inner.row(records, self.stride(), *id)? * self.stride()..)?;
-            let scale = f32::from_le_bytes([record[12], record[13], record[14], record[15]]);
-            let values = record.get(SKIP..self.stride())?;
-            Some(values.iter().zip(query).map(|(v, q)| f32::from(*v as i8) * q).sum::<f32>() * scale)
-        };
+        let cosine = |id: &i64| inner.exact(inner.row(records, self.stride(), *id)?, self.dim, query);
         chunks.iter().map(cosine).collect()
     }
 }
 
+/// A row of the scan.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    score: f32,
+    id: i64,
+    row: usize,
+}
+
 impl Inner {
+    /// The ids of all records, in the order of the file; learns their runs.
+    fn find_runs(&mut self, stride: usize) -> Vec<i64> {
+        let ids: Vec<i64> = self.records(stride).chunks_exact(stride).map(chunk_id).collect();
+        self.add_runs(0, &ids);
+        ids
+    }
+
+    /// The cosine of a row by both its parts.
+    fn exact(&self, row: usize, dim: usize, query: &[f32]) -> Option<f32> {
+        let stride = SKIP + dim;
+        let record = self.records(stride).get(row * stride..(row + 1) * stride)?;
+        let rest = self.rests(dim).get(row * dim..(row + 1) * dim)?;
+        let scale = f32::from_le_bytes([record[12], record[13], record[14], record[15]]);
+        Some(simd::dot_parts(&record[SKIP..], rest, query) * scale)
+    }
+
     fn add_runs(&mut self, from: usize, ids: &[i64]) {
         for (row, id) in (from..).zip(ids) {
             match self.runs.last_mut() {
@@ -250,8 +365,8 @@ impl Inner {
         unit: f32,
         k: usize,
         files: Option<&FileSet>,
-    ) -> Vec<(f32, i64)> {
-        let mut best: Vec<(f32, i64)> = Vec::with_capacity(4 * k);
+    ) -> Vec<Found> {
+        let mut best: Vec<Found> = Vec::with_capacity(4 * k);
         let mut floor = f32::MIN_POSITIVE;
         simd::dot_rows(records, stride, SKIP, query, |row, dot| {
             let record = &records[row * stride..row * stride + SKIP];
@@ -264,18 +379,22 @@ impl Inner {
             if self.dead.contains(&id) {
                 return;
             }
-            best.push((score, id));
+            best.push(Found { score, id, row });
             if best.len() == 4 * k {
-                best.select_nth_unstable_by(k - 1, |a, b| b.0.total_cmp(&a.0));
+                best.select_nth_unstable_by(k - 1, |a, b| b.score.total_cmp(&a.score));
                 best.truncate(k);
-                floor = best[k - 1].0;
+                floor = best[k - 1].score;
             }
         });
         best
     }
 
     fn records(&self, stride: usize) -> &[u8] {
-        self.map.as_ref().and_then(|m| m.get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
+        self.high.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
+    }
+
+    fn rests(&self, dim: usize) -> &[u8] {
+        self.low.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * dim)).unwrap_or(&[])
     }
 }
 
@@ -295,19 +414,10 @@ fn file_id(record: &[u8]) -> u32 {
     u32::from_le_bytes([record[8], record[9], record[10], record[11]])
 }
 
-/// Dot product of a stored vector (Float32, little-endian) and a query; 0 where their lengths differ.
-pub fn dot_blob(blob: &[u8], query: &[f32]) -> f32 {
-    let (values, _) = blob.as_chunks::<4>();
-    if values.len() != query.len() {
-        return 0.0;
-    }
-    let mut lanes = [0f32; 8];
-    for (v, q) in values.chunks(8).zip(query.chunks(8)) {
-        for ((lane, v), q) in lanes.iter_mut().zip(v).zip(q) {
-            *lane += f32::from_le_bytes(*v) * q;
-        }
-    }
-    lanes.iter().sum()
+/// To the nearest whole number, halves away from zero; small numbers only.
+#[inline]
+fn round(x: f32) -> i32 {
+    (x + 0.5f32.copysign(x)) as i32
 }
 
 #[cfg(test)]
@@ -324,7 +434,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dense = Dense::new(dir.path(), 4, [7; 32]);
         assert!(dense.open().unwrap().is_empty());
-        let mut records = Vec::new();
+        let mut records = Records::default();
         for (id, v) in [(1, [1.0, 0.0, 0.0, 0.1]), (2, [0.9, 0.5, 0.0, 0.0]), (3, [0.0, 1.0, 0.2, 0.0])] {
             dense.record(id, 10 + id as u32, &unit(&v), &mut records);
         }
@@ -334,6 +444,9 @@ mod tests {
             d.nearest(&query, 2, files).iter().map(|(id, _)| *id).collect::<Vec<_>>()
         };
         assert_eq!(ids(&dense, None), [1, 2]);
+        let exact = dense.cosines(&query, &[2, 99]);
+        let wanted: f32 = unit(&[0.9, 0.5, 0.0, 0.0]).iter().zip(&query).map(|(a, b)| a * b).sum();
+        assert!((exact[0].unwrap() - wanted).abs() < 1e-4 && exact[1].is_none());
         assert_eq!(ids(&dense, Some(&[13].into_iter().collect())), [3]);
         dense.forget([1]);
         assert_eq!(ids(&dense, None), [2, 3]);
@@ -352,7 +465,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dense = Dense::new(dir.path(), 4, [7; 32]);
         dense.open().unwrap();
-        let mut records = Vec::new();
+        let mut records = Records::default();
         dense.record(5, 1, &[0.5; 4], &mut records);
         dense.append(&records).unwrap();
         drop(dense);

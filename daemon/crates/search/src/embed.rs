@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::{simd, words};
 
 /// Words of a text that count.
-const MAX_WORDS: usize = 400;
+pub(crate) const MAX_WORDS: usize = 400;
 /// Letters of an unknown word whose 4-grams count.
 const MAX_LETTERS: usize = 24;
 /// Bytes of the table before its scales.
@@ -28,6 +28,7 @@ pub struct Embedder {
     table: std::borrow::Cow<'static, [u8]>,
     vocabulary: std::borrow::Cow<'static, str>,
     rows: OnceLock<FxHashMap<Box<[u8]>, u32>>,
+    scales: OnceLock<Vec<f32>>,
     words: usize,
     buckets: usize,
     dim: usize,
@@ -108,8 +109,8 @@ impl Embedder {
         if vocabulary.lines().count() != words {
             return Err(bad(&format!("{name}: vocab.txt has other than {words} words")));
         }
-        let (rows, hash) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { table, vocabulary, rows, words, buckets, dim, name, hash })
+        let (rows, scales, hash) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Self { table, vocabulary, rows, scales, words, buckets, dim, name, hash })
     }
 
     /// Dimensions of its vectors.
@@ -134,21 +135,42 @@ impl Embedder {
 
     /// The vector of `text`, of length 1; all zero when no word of it has a row.
     pub fn embed(&self, text: &[&[u8]]) -> Vec<f32> {
+        self.of_bag(&self.bag(text))
+    }
+
+    /// The vector of rows with their summed weights.
+    pub(crate) fn of_bag(&self, bag: &[(u32, f32)]) -> Vec<f32> {
         let mut sum = vec![0f32; self.dim];
         let rows_at = HEAD + 2 * (self.words + self.buckets);
-        for (row, weight) in self.bag(text) {
-            let at = rows_at + row as usize * self.dim;
-            simd::add_scaled(
-                &mut sum,
-                &self.table[at..at + self.dim],
-                weight.ln_1p() * self.scale(row as usize),
-            );
+        let row = |(row, weight): &(u32, f32)| {
+            let at = rows_at + *row as usize * self.dim;
+            (&self.table[at..at + self.dim], log_weight(*weight) * self.scales()[*row as usize])
+        };
+        let (groups, rest) = bag.as_chunks::<4>();
+        for group in groups {
+            simd::add_scaled(&mut sum, group.each_ref().map(row));
+        }
+        for one in rest {
+            simd::add_scaled(&mut sum, [row(one)]);
         }
         let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
         if norm > 0.0 {
             sum.iter_mut().for_each(|x| *x /= norm);
         }
         sum
+    }
+
+    /// Rows of its table.
+    pub(crate) fn row_count(&self) -> usize {
+        self.words + self.buckets
+    }
+
+    /// Rows and weights of the words of `text`, in the order of the text, not summed; with the number of words.
+    pub(crate) fn rows_of(&self, text: &[u8], most: usize) -> (Vec<(u32, f32)>, usize) {
+        let before = MAX_WORDS.saturating_sub(most);
+        let mut bag = Bag { model: self, rows: self.rows(), found: Vec::new(), words: before };
+        words::scan(text, &mut bag);
+        (bag.found, bag.words - before)
     }
 
     /// Rows of `text` (its pieces one after the other) with their summed weights, in row order.
@@ -175,10 +197,20 @@ impl Embedder {
         })
     }
 
-    fn scale(&self, row: usize) -> f32 {
-        let at = HEAD + 2 * row;
-        half(u16::from_le_bytes([self.table[at], self.table[at + 1]]))
+    fn scales(&self) -> &[f32] {
+        self.scales.get_or_init(|| {
+            let halves = self.table[HEAD..HEAD + 2 * self.row_count()].as_chunks::<2>().0;
+            halves.iter().map(|b| half(u16::from_le_bytes(*b))).collect()
+        })
     }
+}
+
+/// The weight of a row in a text: the logarithm of one more than its sum.
+fn log_weight(sum: f32) -> f32 {
+    static LOGS: OnceLock<[f32; 64]> = OnceLock::new();
+    let logs = LOGS.get_or_init(|| std::array::from_fn(|n| (n as f32).ln_1p()));
+    let whole = sum as usize;
+    if whole as f32 == sum && whole < logs.len() { logs[whole] } else { sum.ln_1p() }
 }
 
 fn bad(what: &str) -> Failure {

@@ -9,7 +9,9 @@ use cairn_workspace::language_of;
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
+use crate::bulk;
 use crate::db::{due, meta, set_meta, unpack};
+use crate::dense::Records;
 use crate::ingest::write;
 use crate::live::Live;
 use crate::symbols::extract::{self, Extracted};
@@ -51,7 +53,7 @@ pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
     let held_set: FxHashSet<i64> = held.iter().copied().collect();
     live.dense.forget(held.into_iter().filter(|id| !alive.contains(id)));
     let mut get = conn.prepare("SELECT vec FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
-    let mut records = Vec::new();
+    let mut records = Records::default();
     for (id, file) in current.into_iter().filter(|(id, _)| !held_set.contains(id)) {
         let blob: Vec<u8> = get.query_row([id], |r| r.get(0)).map_err(StoreError::from)?;
         let vector: Vec<f32> = blob.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
@@ -84,12 +86,12 @@ pub fn vector_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>,
     let mut made: Vec<(i64, i64, Vec<f32>)> = live.opts.pool.install(|| {
         pieces
             .par_iter()
-            .map(|(path, p)| (p.id, p.file, embedder.embed(&[path.as_bytes(), b" ", &p.text])))
+            .map(|(path, p)| (p.id, p.file, bulk::embed(embedder, &[path.as_bytes(), b" ", &p.text])))
             .collect()
     });
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
     made.sort_unstable_by_key(|(id, _, _)| *id);
-    let mut records = Vec::with_capacity(made.len() * (16 + embedder.dim()));
+    let mut records = Records::default();
     for (id, file, vector) in &made {
         live.dense.record(*id, *file as u32, vector, &mut records);
     }

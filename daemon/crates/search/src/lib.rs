@@ -3,9 +3,11 @@
 //! [`Indexes`] owns one index folder for each root and all threads that keep them fresh; queries are blocking
 //! functions on it.
 
+mod bulk;
 mod chunk;
 mod db;
 mod dense;
+mod digest;
 mod embed;
 mod enrich;
 mod filters;
@@ -23,6 +25,7 @@ mod search;
 mod simd;
 mod symbols;
 mod sync;
+mod table;
 mod text;
 mod words;
 mod worker;

@@ -3,13 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cairn_protocol::error::{Failure, Reason};
-use cairn_protocol::index::IndexState;
-use cairn_protocol::search::{Corpus, Fusion, SearchAnswer, SearchItem, SearchParams, SearchPartial};
-use cairn_store::StoreError;
-use cairn_store::rusqlite::OptionalExtension;
-
-use crate::dense::{FileSet, dot_blob};
+use crate::dense::FileSet;
 use crate::filters::{Filters, check_search};
 use crate::gather::{Candidate, gather, load_spans, text_of};
 use crate::hits;
@@ -20,10 +14,12 @@ use crate::postings::{Place, Snapshot};
 use crate::rank::{self, Mode, Ranker, Scored};
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
+use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::index::IndexState;
+use cairn_protocol::search::{Corpus, Fusion, SearchAnswer, SearchItem, SearchParams, SearchPartial};
 
-/// Candidates of each list, and of the int8 scan before its rescore.
+/// Candidates of each list.
 const LIST: usize = 200;
-const SCAN: usize = 400;
 /// Candidates whose definitions are looked at.
 const DEFINED: usize = 60;
 /// Answers that MMR chooses from, for each one asked for.
@@ -164,9 +160,8 @@ impl<'a> Query<'a> {
         let mut found = gather(&snapshot, &table, root, &places, &self.terms[root]);
         if !vector.is_empty() {
             let chunks: Vec<i64> = found.iter().map(|c| c.chunk).collect();
-            let exact: rustc_hash::FxHashMap<i64, f32> = near.iter().map(|(_, id, s)| (*id, *s)).collect();
             for (c, cosine) in found.iter_mut().zip(live.dense.cosines(&vector, &chunks)) {
-                c.cosine = exact.get(&c.chunk).copied().or(cosine);
+                c.cosine = cosine;
             }
         }
         self.keep_kinds(&conn, &mut found)?;
@@ -196,9 +191,9 @@ impl<'a> Query<'a> {
         }
         let (words, near) = std::thread::scope(|scope| {
             let near = scope.spawn(|| nearest(live, snapshot, vector, limit, files));
-            (by_words(), near.join().unwrap_or_else(|_| Ok(Vec::new())))
+            (by_words(), near.join().unwrap_or_default())
         });
-        Ok((words?, near?))
+        Ok((words?, near))
     }
 
     /// Candidates of each list: those of a semantic search are in order already, but for what is aside or gone.
@@ -308,30 +303,16 @@ impl<'a> Query<'a> {
 /// A window, its chunk, and its cosine.
 type Near = (Place, i64, f32);
 
-/// The windows nearest to the query: the int8 scan, scored again with the stored vectors.
+/// The windows nearest to the query.
 fn nearest(
     live: &Live,
     snapshot: &Snapshot,
     vector: &[f32],
     limit: usize,
     files: Option<&FileSet>,
-) -> Result<Vec<Near>, Failure> {
-    let near = live.dense.nearest(vector, (2 * limit).min(SCAN).max(limit), files);
-    let conn = live.readers.get()?;
-    let mut get =
-        conn.prepare_cached("SELECT vec FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
-    let mut exact = Vec::with_capacity(near.len());
-    for (id, _) in near {
-        let score =
-            get.query_row([id], |r| Ok(r.get_ref(0)?.as_blob().map(|b| dot_blob(b, vector)).unwrap_or(0.0)));
-        let score = score.optional().map_err(StoreError::from)?.unwrap_or(0.0);
-        if let Some(place) = snapshot.find(id as u64).filter(|_| score > 0.0) {
-            exact.push((place, id, score));
-        }
-    }
-    exact.sort_unstable_by(|a, b| b.2.total_cmp(&a.2).then(a.1.cmp(&b.1)));
-    exact.truncate(limit);
-    Ok(exact)
+) -> Vec<Near> {
+    let near = live.dense.nearest(vector, limit, files);
+    near.into_iter().filter_map(|(id, score)| Some((snapshot.find(id as u64)?, id, score))).collect()
 }
 
 /// The failure of a root that is there but has no such file.

@@ -4,14 +4,23 @@
     reason = "a function compiled for an instruction set may be called only after the processor was asked for it"
 )]
 
-/// Adds `weight * row[i]` to each element of `sum`.
-pub fn add_scaled(sum: &mut [f32], row: &[u8], weight: f32) {
+/// Adds `weight * row[i]` to each element of `sum`, for several rows at once, whose values are int8.
+pub fn add_scaled<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has AVX2 and FMA.
-        return unsafe { add_scaled_avx2(sum, row, weight) };
+    {
+        if std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+        {
+            // SAFETY: the processor has AVX-512 F, BW, VL and DQ.
+            return unsafe { add_scaled_avx512(sum, rows) };
+        }
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has AVX2 and FMA.
+            return unsafe { add_scaled_avx2(sum, rows) };
+        }
     }
-    add_scaled_body(sum, row, weight);
+    add_scaled_body(sum, rows);
 }
 
 /// Calls `each(row index, dot product)` for every row of `rows`, a table with `stride` bytes a row whose int8
@@ -33,10 +42,42 @@ pub fn dot_rows(rows: &[u8], stride: usize, skip: usize, query: &[i16], each: im
     dot_rows_body(rows, stride, skip, query, each);
 }
 
+/// Dot product of `query` with a row of two int8 parts, the second in 256ths of the first.
+pub fn dot_parts(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has AVX2 and FMA.
+        return unsafe { dot_parts_avx2(high, low, query) };
+    }
+    dot_parts_body(high, low, query)
+}
+
 #[inline(always)]
-fn add_scaled_body(sum: &mut [f32], row: &[u8], weight: f32) {
-    for (s, r) in sum.iter_mut().zip(row) {
-        *s += weight * f32::from(*r as i8);
+fn dot_parts_body(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
+    let mut lanes = [0f32; 16];
+    let rows = high.chunks(16).zip(low.chunks(16)).zip(query.chunks(16));
+    for ((high, low), query) in rows {
+        for (((lane, h), l), q) in lanes.iter_mut().zip(high).zip(low).zip(query) {
+            let both = i32::from(*h as i8) * 256 + i32::from(*l as i8);
+            *lane += both as f32 * q;
+        }
+    }
+    lanes.iter().sum::<f32>() / 256.0
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn dot_parts_avx2(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
+    dot_parts_body(high, low, query)
+}
+
+#[inline(always)]
+fn add_scaled_body<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
+    let rows = rows.map(|(row, weight)| (&row[..sum.len()], weight));
+    for (i, s) in sum.iter_mut().enumerate() {
+        for (row, weight) in &rows {
+            *s += weight * f32::from(row[i] as i8);
+        }
     }
 }
 
@@ -51,8 +92,14 @@ fn dot_rows_body(rows: &[u8], stride: usize, skip: usize, query: &[i16], mut eac
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn add_scaled_avx2(sum: &mut [f32], row: &[u8], weight: f32) {
-    add_scaled_body(sum, row, weight);
+fn add_scaled_avx2<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
+    add_scaled_body(sum, rows);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+fn add_scaled_avx512<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
+    add_scaled_body(sum, rows);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -80,8 +127,11 @@ mod tests {
         dot_rows_body(&rows, 400, 16, &query, |i, d| plain.push((i, d)));
         assert_eq!(fast, plain);
         let (mut a, mut b) = (vec![0.5; 384], vec![0.5; 384]);
-        add_scaled(&mut a, &rows[..384], 0.25);
-        add_scaled_body(&mut b, &rows[..384], 0.25);
-        assert!(a.iter().zip(&b).all(|(x, y)| (x - y).abs() < 1e-5));
+        let four = [0, 400, 800, 1200].map(|at| (&rows[at..at + 384], 0.25 + at as f32 / 1000.0));
+        add_scaled(&mut a, four);
+        for one in four {
+            add_scaled_body(&mut b, [one]);
+        }
+        assert!(a.iter().zip(&b).all(|(x, y)| (x - y).abs() < 1e-3));
     }
 }

@@ -1,6 +1,7 @@
 //! The text of new and changed files: read and cut by some threads, written batch by batch by one.
 
 use std::io::Read;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,19 +10,22 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, params};
 use cairn_workspace::{FileStat, Root};
 use crossbeam_channel::{Receiver, Sender};
-use sha2::{Digest, Sha256};
 
 use crate::chunk;
 use crate::db::{due, meta, set_meta};
+use crate::digest::sha256_all;
 use crate::ingest::{remove_chunks, remove_file, write};
 use crate::live::{Counts, Live};
 use crate::postings::{Builder, Doc, Pending, add, tidy};
 
 /// Text of a reader's first batch and of its later ones, in bytes: something can be found soon, and then the work is
-/// done in large pieces.
-const BATCH_BYTES: (usize, usize) = (512 * 1024, 8 * 1024 * 1024);
+/// done in pieces whose words stay in the processor's cache.
+const BATCH_BYTES: (usize, usize) = (512 * 1024, 4 * 1024 * 1024);
 /// Files of one batch.
 const BATCH_FILES: usize = 4096;
+/// Text and files that are hashed together.
+const GROUP_BYTES: usize = 1024 * 1024;
+const GROUP_FILES: usize = 128;
 /// Batches that may wait for the writer.
 const QUEUE: usize = 1;
 /// Files that one thread brings in as fast as several.
@@ -42,7 +46,8 @@ struct Prepared {
 
 struct PreparedChunk {
     window: chunk::Window,
-    packed: Vec<u8>,
+    /// Its compressed text in the batch's `texts`.
+    packed: Range<usize>,
     fingerprint: i64,
     tokens: u32,
 }
@@ -53,6 +58,8 @@ struct PreparedChunk {
 struct Batch {
     files: Vec<Result<Prepared, i64>>,
     words: Builder,
+    /// Compressed windows.
+    texts: Vec<u8>,
     bytes: usize,
 }
 
@@ -89,30 +96,76 @@ fn due_files(conn: &Connection) -> Result<Vec<Due>, StoreError> {
 }
 
 fn read_some(live: &Live, due: &[Due], next: &AtomicUsize, tx: &Sender<Batch>) {
-    let (mut buffer, mut batch, mut limit) = (Vec::new(), Batch::default(), BATCH_BYTES.0);
-    while let Some((id, path, sha256)) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
+    let (mut group, mut batch, mut limit) = (Group::default(), Batch::default(), BATCH_BYTES.0);
+    loop {
+        let one = due.get(next.fetch_add(1, Ordering::Relaxed));
         if live.stopping() {
             return;
         }
-        match prepare(&live.root, live.opts.max_file_bytes, *id, path.clone(), &mut buffer) {
-            Some(mut made) => {
-                batch.bytes += made.size;
-                if made.skipped.is_none() && (sha256.is_none() || *sha256 != made.sha256) {
-                    cut(&mut made, &buffer, &mut batch.words);
-                }
-                batch.files.push(Ok(made));
-            }
-            None => batch.files.push(Err(*id)),
+        if let Some((id, path, sha256)) = one {
+            group.read(&live.root, live.opts.max_file_bytes, *id, path, *sha256);
         }
-        if batch.bytes >= limit || batch.files.len() >= BATCH_FILES {
+        if one.is_none() || group.is_full() {
+            group.cut_into(&mut batch);
+        }
+        let full = batch.bytes >= limit || batch.files.len() >= BATCH_FILES;
+        if (full || one.is_none()) && !batch.files.is_empty() {
             if tx.send(std::mem::take(&mut batch)).is_err() {
                 return;
             }
             limit = (limit * 2).min(BATCH_BYTES.1);
         }
+        if one.is_none() {
+            return;
+        }
     }
-    if !batch.files.is_empty() {
-        let _ = tx.send(batch);
+}
+
+/// Files read but not hashed yet: many are hashed at once.
+#[derive(Default)]
+struct Group {
+    /// Each file, and the hash of what is indexed of it.
+    files: Vec<(Result<Prepared, i64>, Option<[u8; 32]>)>,
+    texts: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Group {
+    fn is_full(&self) -> bool {
+        self.bytes >= GROUP_BYTES || self.files.len() >= GROUP_FILES
+    }
+
+    fn read(&mut self, root: &Root, max_bytes: u64, id: i64, path: &str, known: Option<[u8; 32]>) {
+        if self.texts.len() == self.files.len() {
+            self.texts.push(Vec::new());
+        }
+        let text = &mut self.texts[self.files.len()];
+        let made = prepare(root, max_bytes, id, path.to_owned(), text);
+        self.bytes += text.len();
+        self.files.push((made.ok_or(id), known));
+    }
+
+    /// Hashes what was read, cuts what is new, and is empty again.
+    fn cut_into(&mut self, batch: &mut Batch) {
+        let texts: Vec<&[u8]> = self.texts[..self.files.len()].iter().map(Vec::as_slice).collect();
+        let hashes = sha256_all(&texts);
+        for (((made, known), text), hash) in self.files.drain(..).zip(texts).zip(hashes) {
+            batch.files.push(made.map(|mut made| {
+                if !matches!(made.skipped, Some("unreadable" | "too_large")) {
+                    made.sha256 = Some(hash);
+                    made.skipped = chunk::unfit(&made.path, text);
+                }
+                batch.bytes += made.size;
+                if made.skipped.is_none() && known != Some(hash) {
+                    cut(&mut made, text, &mut batch.words, &mut batch.texts);
+                }
+                made
+            }));
+        }
+        if self.bytes > 4 * GROUP_BYTES {
+            self.texts.clear();
+        }
+        self.bytes = 0;
     }
 }
 
@@ -146,17 +199,16 @@ fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<
         }
     }
     if made.stat.size > max_bytes || buffer.len() as u64 > max_bytes {
+        buffer.clear();
         made.skipped = Some("too_large");
         return Some(made);
     }
     made.size = buffer.len();
-    made.sha256 = Some(Sha256::digest(&*buffer).into());
-    made.skipped = chunk::unfit(&made.path, buffer);
     Some(made)
 }
 
 /// Cuts the text of a file that is to be indexed.
-fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder) {
+fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder, texts: &mut Vec<u8>) {
     let path = words.path(&made.path);
     for window in chunk::windows(text) {
         let piece = &text[window.start..window.end];
@@ -170,9 +222,21 @@ fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder) {
             fingerprint: fingerprint as u64,
         };
         let tokens = words.add(doc, &path, piece);
-        let packed = lz4_flex::compress_prepend_size(piece);
+        let packed = pack(piece, texts);
         made.chunks.push(PreparedChunk { window, packed, fingerprint, tokens });
     }
+}
+
+/// Appends the length of `piece` and its lz4 block; returns where they are.
+fn pack(piece: &[u8], texts: &mut Vec<u8>) -> Range<usize> {
+    let start = texts.len();
+    texts.extend_from_slice(&(piece.len() as u32).to_le_bytes());
+    let at = texts.len();
+    texts.resize(at + lz4_flex::block::get_maximum_output_size(piece.len()), 0);
+    // It fails only when the room is too small, and then what is stored is no text.
+    let size = lz4_flex::block::compress_into(piece, &mut texts[at..]).unwrap_or(0);
+    texts.truncate(at + size);
+    start..texts.len()
 }
 
 fn write_all(live: &Live, conn: &mut Connection, rx: Receiver<Batch>, total: usize) -> Result<(), Failure> {
@@ -215,7 +279,7 @@ fn write_batch(
     for file in &batch.files {
         match file {
             Ok(made) => {
-                if !write_file(tx, made, next, gone, delta)? {
+                if !write_file(tx, made, &batch.texts, next, gone, delta)? {
                     // Its windows are among the words already.
                     gone.extend(next..next + made.chunks.len() as i64);
                 }
@@ -232,6 +296,7 @@ fn write_batch(
 fn write_file(
     tx: &Connection,
     made: &Prepared,
+    texts: &[u8],
     first: i64,
     gone: &mut Vec<i64>,
     delta: &mut Counts,
@@ -265,7 +330,7 @@ fn write_file(
     delta.files += 1;
     delta.bytes += made.size as u64;
     delta.chunks += made.chunks.len() as u64;
-    write_chunks(tx, made, first, now)?;
+    write_chunks(tx, made, texts, first, now)?;
     Ok(true)
 }
 
@@ -291,7 +356,13 @@ fn update_row(tx: &Connection, made: &Prepared, left: i64, same: bool, now: i64)
     Ok(())
 }
 
-fn write_chunks(tx: &Connection, made: &Prepared, first: i64, now: i64) -> Result<(), StoreError> {
+fn write_chunks(
+    tx: &Connection,
+    made: &Prepared,
+    texts: &[u8],
+    first: i64,
+    now: i64,
+) -> Result<(), StoreError> {
     let mut add = tx.prepare_cached(
         "INSERT INTO chunk(id, file_id, start_line, end_line, byte_range_start, byte_range_end, text, fingerprint,
          tokens, created_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -305,7 +376,7 @@ fn write_chunks(tx: &Connection, made: &Prepared, first: i64, now: i64) -> Resul
             w.end_line,
             w.start as i64,
             w.end as i64,
-            c.packed,
+            texts.get(c.packed.clone()).unwrap_or(&[]),
             c.fingerprint,
             c.tokens,
             now

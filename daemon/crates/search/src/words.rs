@@ -33,6 +33,12 @@ const CLASS: [u8; 256] = {
     table
 };
 
+/// Whether a byte belongs to a run: a letter, a digit, or part of a character outside ASCII.
+#[inline]
+pub fn is_letter_or_digit(byte: u8) -> bool {
+    CLASS[byte as usize] != SEPARATOR
+}
+
 /// Receives words, lower-cased and cut to [`MAX_WORD`] bytes, with their byte range in the text.
 pub trait Sink {
     /// A word of lexical search, not yet stemmed.
@@ -67,10 +73,10 @@ pub fn scan(text: &[u8], sink: &mut impl Sink) {
     }
 }
 
-/// Calls `each` with every run of letters, digits and bytes outside ASCII: what [`each_lexical`] of a text finds is what
-/// it finds of its runs, one after the other.
+/// Calls `each` with every run of letters, digits and bytes outside ASCII, and its [`key`]: what [`each_lexical`] of a
+/// text finds is what it finds of its runs, one after the other.
 #[inline]
-pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
+pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], u128)) {
     let mut at = 0;
     while at < text.len() {
         if CLASS[text[at] as usize] == SEPARATOR {
@@ -81,8 +87,23 @@ pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
         while at < text.len() && CLASS[text[at] as usize] != SEPARATOR {
             at += 1;
         }
-        each(&text[start..at]);
+        each(&text[start..at], key(text, start, at - start));
     }
+}
+
+/// The first sixteen bytes of `text[start..][..len]` as a number, zeros behind a shorter one.
+#[inline]
+fn key(text: &[u8], start: usize, len: usize) -> u128 {
+    let whole = match text[start..].first_chunk::<16>() {
+        Some(bytes) => u128::from_le_bytes(*bytes),
+        None => {
+            let mut bytes = [0; 16];
+            let rest = &text[start..];
+            bytes[..rest.len()].copy_from_slice(rest);
+            u128::from_le_bytes(bytes)
+        }
+    };
+    if len >= 16 { whole } else { whole & ((1 << (8 * len)) - 1) }
 }
 
 /// A run of ASCII letters and digits; `both` says whether its parts are embedding words too.
@@ -386,7 +407,12 @@ mod tests {
             });
             let (mut whole, mut by_run) = (Vec::new(), Vec::new());
             each_lexical(&bytes, |stem, _, _| whole.push(stem));
-            runs(&bytes, |run| each_lexical(run, |stem, _, _| by_run.push(stem)));
+            runs(&bytes, |run, key| {
+                let mut start = [0; 16];
+                start[..run.len().min(16)].copy_from_slice(&run[..run.len().min(16)]);
+                assert_eq!(key, u128::from_le_bytes(start));
+                each_lexical(run, |stem, _, _| by_run.push(stem));
+            });
             assert_eq!(whole, by_run);
         }
     }

@@ -1,11 +1,10 @@
 //! Text to a segment: every run of letters and digits is looked up once, and what it means (which stems) is known
 //! from the first time it was seen.
 
-use std::hash::Hasher;
-
 use super::encode::Writer;
 use super::segment::Doc;
 use super::{Payload, Segment};
+use crate::table::{Table, hash};
 use crate::words;
 
 /// Longest run that is remembered.
@@ -87,7 +86,7 @@ impl Builder {
 
     /// Calls `each` with every stem of `text`.
     fn each(&mut self, text: &[u8], mut each: impl FnMut(&mut Stems, u32)) {
-        words::runs(text, |run| {
+        words::runs(text, |run, key| {
             if run.len() > MAX_RUN {
                 words::each_lexical(run, |stem, _, _| {
                     let id = self.stems.id(stem.as_bytes());
@@ -95,10 +94,14 @@ impl Builder {
                 });
                 return;
             }
-            let (from, to) = self.runs.stems_of(run, &mut self.stems);
-            for at in from..to {
-                let id = self.runs.lists[at as usize];
-                each(&mut self.stems, id);
+            match self.runs.find(run, key, &mut self.stems) {
+                Meaning::One(id) => each(&mut self.stems, id),
+                Meaning::Many(from, to) => {
+                    for at in from..to {
+                        let id = self.runs.lists[at as usize];
+                        each(&mut self.stems, id);
+                    }
+                }
             }
         });
     }
@@ -139,101 +142,93 @@ impl Builder {
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = rustc_hash::FxHasher::default();
-    hasher.write(bytes);
-    hasher.finish()
+/// A run seen: all that a look-up needs lies together.
+struct Run {
+    /// Its first sixteen bytes, and where the others are in `bytes`.
+    key: u128,
+    rest: u32,
+    len: u32,
+    /// Its only stem, or where its stems begin in `lists`.
+    stem: u32,
+    count: u32,
 }
 
-/// A hash table of byte strings, open addressing, half full at most.
-struct Table {
-    /// Entry's number and some bits of its hash.
-    slots: Vec<(u32, u32)>,
-}
-
-impl Table {
-    fn new(size: usize) -> Self {
-        Self { slots: vec![(NONE, 0); size.next_power_of_two()] }
-    }
-
-    /// The entry, or the free slot for it.
-    #[inline]
-    fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Result<u32, usize> {
-        let mask = self.slots.len() - 1;
-        let (mut at, bits) = (hash as usize & mask, (hash >> 32) as u32);
-        loop {
-            let (entry, have) = self.slots[at];
-            if entry == NONE {
-                return Err(at);
-            }
-            if have == bits && is(entry) {
-                return Ok(entry);
-            }
-            at = (at + 1) & mask;
-        }
-    }
-
-    fn put(&mut self, slot: usize, hash: u64, entry: u32, hash_of: impl Fn(u32) -> u64) {
-        self.slots[slot] = (entry, (hash >> 32) as u32);
-        if (entry as usize + 1) * 2 > self.slots.len() {
-            let mut larger = Self::new(self.slots.len() * 2);
-            for (entry, _) in self.slots.iter().filter(|s| s.0 != NONE) {
-                let hash = hash_of(*entry);
-                if let Err(slot) = larger.find(hash, |_| false) {
-                    larger.slots[slot] = (*entry, (hash >> 32) as u32);
-                }
-            }
-            *self = larger;
-        }
-    }
+/// The stems of a run: one, or a range of `lists`.
+#[derive(Clone, Copy)]
+enum Meaning {
+    One(u32),
+    Many(u32, u32),
 }
 
 /// Runs seen, and the stems each of them holds.
 struct Runs {
     table: Table,
-    /// Where each run's bytes and stems begin.
-    entries: Vec<(u32, u32)>,
+    entries: Vec<Run>,
     bytes: Vec<u8>,
     lists: Vec<u32>,
 }
 
 impl Default for Runs {
     fn default() -> Self {
-        Self { table: Table::new(1 << 10), entries: vec![(0, 0)], bytes: Vec::new(), lists: Vec::new() }
+        Self { table: Table::new(1 << 12), entries: Vec::new(), bytes: Vec::new(), lists: Vec::new() }
     }
 }
 
 impl Runs {
     #[inline]
-    fn stems_of(&mut self, run: &[u8], stems: &mut Stems) -> (u32, u32) {
-        let hash = hash(run);
+    fn find(&mut self, run: &[u8], key: u128, stems: &mut Stems) -> Meaning {
+        let of = hash_run(run, key);
         let (entries, bytes) = (&self.entries, &self.bytes);
-        let found = self.table.find(hash, |e| {
-            let (from, to) = (entries[e as usize].0 as usize, entries[e as usize + 1].0 as usize);
-            &bytes[from..to] == run
+        let found = self.table.find(of, |e| {
+            let entry = &entries[e as usize];
+            entry.key == key
+                && entry.len as usize == run.len()
+                && (run.len() <= 16 || bytes[entry.rest as usize..][..run.len() - 16] == run[16..])
         });
         let entry = match found {
             Ok(entry) => entry as usize,
-            Err(slot) => self.learn(run, hash, slot, stems),
+            Err(slot) => self.learn(run, key, of, slot, stems),
         };
-        (self.entries[entry].1, self.entries[entry + 1].1)
+        let entry = &self.entries[entry];
+        if entry.count == 1 {
+            Meaning::One(entry.stem)
+        } else {
+            Meaning::Many(entry.stem, entry.stem + entry.count)
+        }
     }
 
     #[cold]
-    fn learn(&mut self, run: &[u8], hash: u64, slot: usize, stems: &mut Stems) -> usize {
-        let entry = self.entries.len() - 1;
+    fn learn(&mut self, run: &[u8], key: u128, of: u64, slot: usize, stems: &mut Stems) -> usize {
+        let (number, from) = (self.entries.len(), self.lists.len());
         words::each_lexical(run, |stem, _, _| {
             let id = stems.id(stem.as_bytes());
             self.lists.push(id);
         });
-        self.bytes.extend_from_slice(run);
-        self.entries.push((self.bytes.len() as u32, self.lists.len() as u32));
+        let count = (self.lists.len() - from) as u32;
+        let stem = if count == 1 { self.lists.pop().unwrap_or(0) } else { from as u32 };
+        self.entries.push(Run { key, rest: self.bytes.len() as u32, len: run.len() as u32, stem, count });
+        self.bytes.extend_from_slice(run.get(16..).unwrap_or(&[]));
         let (entries, bytes) = (&self.entries, &self.bytes);
-        self.table.put(slot, hash, entry as u32, |e| {
-            self::hash(&bytes[entries[e as usize].0 as usize..entries[e as usize + 1].0 as usize])
+        self.table.put(slot, of, number as u32, |e| {
+            let entry = &entries[e as usize];
+            let rest = (entry.len as usize).saturating_sub(16);
+            hash_parts(&bytes[entry.rest as usize..][..rest], entry.key, entry.len)
         });
-        entry
+        number
     }
+}
+
+#[inline]
+fn hash_run(run: &[u8], key: u128) -> u64 {
+    hash_parts(run.get(16..).unwrap_or(&[]), key, run.len() as u32)
+}
+
+#[inline]
+fn hash_parts(rest: &[u8], key: u128, len: u32) -> u64 {
+    let (low, high) = (key as u64 ^ 0x9E37_79B9_7F4A_7C15, (key >> 64) as u64 ^ 0xD1B5_4A32_D192_ED03);
+    let product = u128::from(low) * u128::from(high.wrapping_add(u64::from(len)));
+    let mixed = (product >> 64) as u64 ^ product as u64;
+    if rest.is_empty() { mixed } else { mixed.rotate_left(23) ^ hash(rest) }
 }
 
 struct StemEntry {
@@ -264,8 +259,8 @@ impl Stems {
     }
 
     fn id(&mut self, word: &[u8]) -> u32 {
-        let hash = hash(word);
-        match self.table.find(hash, |id| self.word(id) == word) {
+        let of = hash(word);
+        match self.table.find(of, |id| self.word(id) == word) {
             Ok(id) => id,
             Err(slot) => {
                 let id = self.entries.len() as u32;
@@ -273,9 +268,9 @@ impl Stems {
                 self.bytes.extend_from_slice(word);
                 self.entries.push(StemEntry { start, len, doc: NONE, at: 0 });
                 let (entries, bytes) = (&self.entries, &self.bytes);
-                self.table.put(slot, hash, id, |id| {
+                self.table.put(slot, of, id, |id| {
                     let e = &entries[id as usize];
-                    self::hash(&bytes[e.start as usize..][..e.len as usize])
+                    hash(&bytes[e.start as usize..][..e.len as usize])
                 });
                 id
             }
