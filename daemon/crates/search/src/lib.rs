@@ -20,7 +20,7 @@ mod overview;
 mod rank;
 mod search;
 mod simd;
-mod symbols;
+pub mod symbols;
 mod sync;
 mod words;
 mod worker;
