@@ -1,7 +1,8 @@
 //! Definitions of whole trees, one thread: how fast they are found beside bare parsing, and whether what is left out of
 //! the parse changes them.
 //!
-//! `cargo run --release -p cairn-search --example symbols -- FOLDER... [--differ]`
+//! `cargo run --release -p cairn-search --example symbols -- FOLDER... [--differ] [--names]`; `--names` asks for names
+//! among 400,000 made of those that were found.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use cairn_search::symbols::extract::{self, Extent, Extracted};
 use cairn_search::symbols::languages::grammar;
+use cairn_search::symbols::names::Names;
 use cairn_workspace::language_of;
 
 /// Larger files are generated; an index leaves them out.
@@ -76,6 +78,35 @@ fn main() {
         if flags.iter().any(|f| f == "--differ") {
             differ.iter().for_each(|line| println!("{line}"));
         }
+    }
+    if flags.iter().any(|f| f == "--names") {
+        ask(&all);
+    }
+}
+
+/// How long it takes to choose among many names.
+#[expect(clippy::print_stdout, reason = "it is a tool for a terminal")]
+fn ask(all: &BTreeMap<&str, Files>) {
+    let of = |lang: &&str, files: &Files| -> Vec<String> {
+        let symbols = files.iter().flat_map(|f| find(Extent::Short, lang, f).symbols);
+        symbols.map(|s| s.name).collect()
+    };
+    let found: Vec<String> = all.iter().flat_map(|(lang, files)| of(lang, files)).collect();
+    let mut names = Names::default();
+    let start = cpu();
+    for round in 0.. {
+        for name in &found {
+            names.add(&if round == 0 { name.clone() } else { format!("{name}{}", round * 37) });
+        }
+        if names.len() >= 400_000 || found.is_empty() {
+            break;
+        }
+    }
+    println!("{} names taken in, {:.0} ms", names.len(), (cpu() - start) * 1e3);
+    for query in ["parse_header", "parseHead", "get", "server", "raxInsret", "nothing_like_this", "e"] {
+        let mut count = 0;
+        let each = fastest(|| (0..10).for_each(|_| count = names.close_to(query, None, 2000).len())) / 10.0;
+        println!("{query:<20}{count:>7} names{:>9.2} ms", each * 1e3);
     }
 }
 

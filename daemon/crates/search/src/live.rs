@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::db::Readers;
 use crate::dense::Dense;
 use crate::indexes::IndexOptions;
+use crate::symbols::names::NameCache;
 use crate::sync::{CancelFlag, lock};
 
 /// What the threads of one root share.
@@ -34,6 +35,8 @@ pub struct Live {
     files: Mutex<Option<(u64, Arc<FileTable>)>>,
     /// Chunks that have a word, and the number of chunks when it was counted.
     pub frequencies: Mutex<FxHashMap<Box<str>, (u64, u64)>>,
+    /// The names of all definitions, for queries by name.
+    pub names: NameCache,
     pub notify: Option<Sender<IndexProgress>>,
 }
 
@@ -163,6 +166,7 @@ impl Live {
             files_version: AtomicU64::new(1),
             files: Mutex::new(None),
             frequencies: Mutex::default(),
+            names: NameCache::default(),
             notify,
             opts,
         }

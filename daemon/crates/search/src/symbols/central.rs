@@ -66,8 +66,9 @@ impl Indexes {
 }
 
 fn defined(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashMap<u32, Name>, StoreError> {
-    let mut all =
-        conn.prepare_cached("SELECT name, file_id FROM symbol WHERE kind NOT IN ('module', 'section') ORDER BY file_id")?;
+    let mut all = conn.prepare_cached(
+        "SELECT name, file_id FROM symbol WHERE kind NOT IN ('module', 'section') ORDER BY file_id",
+    )?;
     let mut rows = all.query([])?;
     let mut names: FxHashMap<u32, Name> = FxHashMap::default();
     while let Some(row) = rows.next()? {
