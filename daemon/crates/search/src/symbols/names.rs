@@ -181,7 +181,7 @@ impl Names {
             self.misspelt(&letters, &mut hits);
         }
         let order = |a: &(f64, u32), b: &(f64, u32)| {
-            b.0.total_cmp(&a.0).then_with(|| self.folded(a.1).cmp(self.folded(b.1)))
+            b.0.total_cmp(&a.0).then_with(|| self.bytes(a.1).cmp(self.bytes(b.1)))
         };
         if hits.len() > limit && limit > 0 {
             hits.select_nth_unstable_by(limit - 1, order);
@@ -194,12 +194,16 @@ impl Names {
     /// Adds the names that hold these letters.
     fn holding(&self, letters: &[u8], only_begin: bool, hits: &mut Vec<(f64, u32)>) {
         // Names are compared with the gap before them when only their beginning counts: fewer places to look at.
+        // One letter is in nearly all of them, and begins enough.
+        let only_begin = only_begin || letters.len() == 1;
         let wanted: Vec<u8> = if only_begin { [&[GAP], letters].concat() } else { letters.to_vec() };
-        let mut before = u32::MAX;
+        let (mut before, mut index) = (u32::MAX, 0);
         for found in memchr::memmem::find_iter(&self.letters, &wanted) {
             let at = found + usize::from(only_begin);
-            let index = self.entries.partition_point(|e| e.at as usize <= at).saturating_sub(1);
-            let Some(entry) = self.entries.get(index) else { continue };
+            while self.entries.get(index + 1).is_some_and(|e| e.at as usize <= at) {
+                index += 1;
+            }
+            let Some(entry) = self.entries.get(index) else { break };
             let (offset, length) = (at - entry.at as usize, entry.length as usize);
             let share = letters.len() as f64 / length.max(1) as f64;
             let score = match offset {
@@ -247,9 +251,12 @@ impl Names {
     }
 
     fn folded(&self, index: u32) -> &str {
+        std::str::from_utf8(self.bytes(index)).unwrap_or("")
+    }
+
+    fn bytes(&self, index: u32) -> &[u8] {
         let end = |i: usize| self.entries.get(i).map_or(self.folded.len(), |e| e.folded as usize);
-        let range = end(index as usize)..end(index as usize + 1);
-        std::str::from_utf8(&self.folded[range]).unwrap_or("")
+        &self.folded[end(index as usize)..end(index as usize + 1)]
     }
 }
 
