@@ -110,7 +110,7 @@ fn named_children<'a>(node: &Node<'a>) -> impl Iterator<Item = Node<'a>> {
 
 /// Whether one of the first children, words of the language among them, is of this kind.
 pub fn has_child(node: &Node<'_>, kind: &str) -> bool {
-    (0..node.child_count().min(8)).any(|i| node.child(i as u32).is_some_and(|c| c.kind() == kind))
+    (0..node.child_count().min(8)).any(|i| node.child(i).is_some_and(|c| c.kind() == kind))
 }
 
 /// Whether what is assigned is a function or a class.

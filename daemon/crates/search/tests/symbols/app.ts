@@ -84,3 +84,11 @@ module.exports = plain;
 export async function serve(options: { close(): void }): Promise<{ stop(): Promise<void> }> {
   return { stop: async () => {} };
 }
+
+function generic(all: Map<string, number>) {
+  const pick = <T extends Exclude<keyof Options, undefined>>(key: T) => {
+    return key;
+  };
+  const table = { a: plain(), nested: { deep(): Map<string, number> { return all; } } };
+  return pick(table);
+}

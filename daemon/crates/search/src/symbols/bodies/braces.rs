@@ -32,7 +32,7 @@ impl Lang {
 /// An open bracket.
 pub struct Open {
     at: usize,
-    bracket: u8,
+    pub bracket: u8,
     pub role: Role,
     /// Definitions before it; one more at its end says that it must stay.
     defs: u32,
@@ -393,11 +393,4 @@ fn nested_comment(rest: &[u8]) -> usize {
         }
     }
     rest.len()
-}
-
-impl Open {
-    /// Whether it is a `(`.
-    pub fn is_parenthesis(&self) -> bool {
-        self.bracket == b'('
-    }
 }

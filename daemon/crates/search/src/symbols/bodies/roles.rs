@@ -216,7 +216,7 @@ pub fn take_word(pass: &mut Pass<'_, '_>, word: Word) {
 }
 
 fn in_parentheses(pass: &Pass<'_, '_>) -> bool {
-    pass.stack.last().is_some_and(|o| o.is_parenthesis())
+    pass.stack.last().is_some_and(|o| o.bracket == b'(')
 }
 
 /// What `=>` or `->` changes.
@@ -241,7 +241,7 @@ pub fn take_mark(pass: &mut Pass<'_, '_>, mark: u8) {
                 open.constants = false;
             }
         }
-        b',' if pass.lang == Lang::Script => pass.head = Head::default(),
+        b',' if pass.lang == Lang::Script => after_comma(pass),
         b'=' => pass.head.add(Head::ASSIGNED),
         b':' => {
             let in_type = pass.stack.last().is_some_and(|o| o.role == Role::Type);
@@ -251,6 +251,16 @@ pub fn take_mark(pass: &mut Pass<'_, '_>, mark: u8) {
         }
         _ => {}
     }
+}
+
+/// A comma ends a value, or stands in `Map<A, B>`, which no bracket shows: what must not be forgotten then stays.
+fn after_comma(pass: &mut Pass<'_, '_>) {
+    let stays = match pass.stack.last() {
+        Some(open) if open.bracket != b'{' => 0,
+        Some(open) if open.role == Role::Type => Head::PARENTHESES,
+        _ => Head::ASSIGNED | Head::COLON | Head::FUNCTION,
+    };
+    pass.head = Head(pass.head.0 & stays);
 }
 
 /// Whether a `/` after this begins a regex.
