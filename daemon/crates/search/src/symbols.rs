@@ -4,6 +4,7 @@ mod bodies;
 mod central;
 pub mod extract;
 pub mod languages;
+pub mod map;
 pub mod names;
 mod naming;
 mod query;
