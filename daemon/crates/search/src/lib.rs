@@ -23,7 +23,7 @@ mod postings;
 mod rank;
 mod search;
 mod simd;
-mod symbols;
+pub mod symbols;
 mod sync;
 mod table;
 mod text;

@@ -18,6 +18,7 @@ use crate::db::Readers;
 use crate::dense::Dense;
 use crate::indexes::IndexOptions;
 use crate::postings::Postings;
+use crate::symbols::names::NameCache;
 use crate::sync::{CancelFlag, lock};
 
 /// What the threads of one root share.
@@ -34,6 +35,8 @@ pub struct Live {
     /// Grows when files come or go.
     pub files_version: AtomicU64,
     files: Mutex<Option<(u64, Arc<FileTable>)>>,
+    /// The names of all definitions, for queries by name.
+    pub names: NameCache,
     pub notify: Option<Sender<IndexProgress>>,
 }
 
@@ -163,6 +166,7 @@ impl Live {
             stop: AtomicBool::new(false),
             files_version: AtomicU64::new(1),
             files: Mutex::new(None),
+            names: NameCache::default(),
             notify,
             opts,
         }

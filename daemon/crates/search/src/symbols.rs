@@ -1,7 +1,13 @@
 //! Definitions: taken from syntax trees, asked for by name or by file, and ranked by who refers to them.
 
-pub mod bodies;
-pub mod central;
+mod bodies;
+mod central;
 pub mod extract;
 pub mod languages;
-pub mod query;
+pub mod map;
+pub mod names;
+mod naming;
+mod query;
+mod sections;
+mod tables;
+mod walk;

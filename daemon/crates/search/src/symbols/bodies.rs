@@ -1,152 +1,92 @@
-//! Leaving function bodies out of a parse: in languages whose functions hold no definitions, most of the text, and so
-//! most of the time, is in their bodies.
+//! Leaving out of a parse what defines nothing: most of a text, and so most of the time, is in the bodies of functions
+//! and in comments.
 //!
-//! Bodies are found by layout alone: from the line that opens one at the left margin to the line whose first byte is
-//! `}`. Text laid out otherwise is parsed whole, or with an error inside one function.
+//! A first pass over the bytes ([`braces`], [`indented`]) finds the identifiers and the bodies without definitions in
+//! them; the parser then reads the rest, with `{}` where they were. A text in which that pass loses its way, as its
+//! brackets tell at the end, is parsed whole.
+
+mod braces;
+mod indented;
+mod layout;
+mod lex;
+mod reserved;
+mod roles;
 
 use rustc_hash::FxHashSet;
 
-use super::extract::{MAX_NAME, ident_hash};
+use super::extract::ident_hash;
 
-/// Whether functions of a language hold no definitions worth finding.
-pub fn are_left_out(lang: &str) -> bool {
-    matches!(lang, "c" | "go")
+/// What a parser is given instead of the whole text.
+#[derive(Debug, Default)]
+pub struct Short {
+    /// The text without what was left out.
+    pub text: Vec<u8>,
+    /// Where lines are missing in it.
+    pub lines: Lines,
 }
 
-/// `text` with the lines inside function bodies made empty; line numbers stay.
-pub fn without(lang: &str, text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let (mut inside, mut in_header) = (false, false);
-    for line in text.split_inclusive(|b| *b == b'\n') {
-        let first = line.first().copied().unwrap_or(0);
-        if inside && first != b'}' {
-            out.push(b'\n');
+/// The lines left out before a place of a shortened text.
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// Offsets in the shortened text, each with all lines left out up to there.
+    gaps: Vec<(usize, u32)>,
+}
+
+impl Lines {
+    /// Lines left out before what begins at `offset`.
+    pub fn before_start(&self, offset: usize) -> u32 {
+        self.up_to(self.gaps.partition_point(|g| g.0 <= offset))
+    }
+
+    /// Lines left out before what ends at `offset`: what was left out right there lies behind it.
+    pub fn before_end(&self, offset: usize) -> u32 {
+        self.up_to(self.gaps.partition_point(|g| g.0 < offset))
+    }
+
+    fn up_to(&self, gaps: usize) -> u32 {
+        gaps.checked_sub(1).map_or(0, |i| self.gaps[i].1)
+    }
+}
+
+/// A part to leave out, with what stands for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    from: usize,
+    to: usize,
+    instead: &'static [u8],
+}
+
+/// Shortens `text` and adds the hashes of its identifiers to `seen`. `None` when the language has no such pass, or the
+/// text is beyond it: then it must be parsed whole, and its identifiers are those of the tree.
+pub fn shorten(lang: &str, text: &[u8], seen: &mut FxHashSet<u32>) -> Option<Short> {
+    let mut cuts = match lang {
+        "c" => layout::cuts(text, seen),
+        "python" => indented::cuts(text, seen)?,
+        _ => braces::cuts(braces::Lang::of(lang)?, text, seen)?,
+    };
+    for word in reserved::words(lang) {
+        seen.remove(&ident_hash(word.as_bytes()));
+    }
+    cuts.sort_unstable_by_key(|c| (c.from, std::cmp::Reverse(c.to)));
+    Some(without(text, &cuts))
+}
+
+fn without(text: &[u8], cuts: &[Cut]) -> Short {
+    let mut short = Short { text: Vec::with_capacity(text.len() / 2), lines: Lines::default() };
+    let (mut at, mut dropped) = (0, 0u32);
+    for cut in cuts {
+        if cut.from < at {
             continue;
         }
-        out.extend_from_slice(line);
-        let end = line.trim_ascii_end();
-        if lang == "go" {
-            in_header = line.starts_with(b"func ") || (in_header && !end.ends_with(b"}"));
-            inside = in_header
-                && end.ends_with(b"{")
-                && !end.ends_with(b"interface{")
-                && !end.ends_with(b"struct{");
-        } else {
-            let named = first.is_ascii_alphabetic() || first == b'_';
-            // A header may go on in indented lines; a blank line, a `;` or a `}` ends it.
-            in_header = (named && line.contains(&b'(') && !end.contains(&b'='))
-                || (in_header && matches!(first, b' ' | b'\t' | b'{'));
-            in_header &= !end.ends_with(b";") && !end.ends_with(b"}");
-            inside = in_header && end.ends_with(b"{") && (first == b'{' || end.contains(&b')'));
+        short.text.extend_from_slice(&text[at..cut.from]);
+        let lines = memchr::memchr_iter(b'\n', &text[cut.from..cut.to]).count() as u32;
+        if lines > 0 {
+            dropped += lines;
+            short.lines.gaps.push((short.text.len(), dropped));
         }
-        if inside {
-            in_header = false;
-        }
+        short.text.extend_from_slice(cut.instead);
+        at = cut.to;
     }
-    out
-}
-
-/// Adds the hashes of all identifiers of `text` outside comments and strings.
-pub fn idents(text: &[u8], seen: &mut FxHashSet<u32>) {
-    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 128;
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        let skip = match rest {
-            [b'/', b'/', ..] => memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
-            [b'/', b'*', ..] => memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |n| n + 4),
-            [b'"', ..] => string(rest, true),
-            [b'`', ..] => memchr::memchr(b'`', &rest[1..]).map_or(1, |n| n + 2),
-            [b'\'', ..] => string(rest, false).min(6),
-            [b, ..] if is_name(*b) => {
-                let end = rest.iter().position(|b| !is_name(*b)).unwrap_or(rest.len());
-                if !b.is_ascii_digit() && (2..=MAX_NAME).contains(&end) {
-                    seen.insert(ident_hash(&rest[..end]));
-                }
-                end
-            }
-            _ => 1,
-        };
-        at += skip;
-    }
-}
-
-/// Bytes of a quoted string; it ends with its line at the latest.
-fn string(text: &[u8], double: bool) -> usize {
-    let quote = if double { b'"' } else { b'\'' };
-    let mut at = 1;
-    while at < text.len() && text[at] != b'\n' {
-        match text[at] {
-            b'\\' => at += 2,
-            b if b == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    at.min(text.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_bodies_go_and_lines_stay() {
-        for (lang, text, left) in [
-            (
-                "c",
-                "struct s {\n\tint a;\n};\nint f(void)\n{\n\treturn g(1);\n}\nint b;\n",
-                "struct s {\n\tint a;\n};\nint f(void)\n{\n\n}\nint b;\n",
-            ),
-            (
-                "c",
-                "static int f(int a,\n\t int b) {\n  if (a) {\n  }\n}\n",
-                "static int f(int a,\n\t int b) {\n\n\n}\n",
-            ),
-            (
-                "c",
-                "static const struct ops o = {\n\t.f = g(1),\n};\nFOO(x);\nenum e {\n\tA,\n};\n",
-                "static const struct ops o = {\n\t.f = g(1),\n};\nFOO(x);\nenum e {\n\tA,\n};\n",
-            ),
-            (
-                "go",
-                "func (s *S) Run(a int,\n\tb int) error {\n\treturn nil\n}\ntype T struct {\n\tA int\n}\nfunc one() { x() }\n",
-                "func (s *S) Run(a int,\n\tb int) error {\n\n}\ntype T struct {\n\tA int\n}\nfunc one() { x() }\n",
-            ),
-        ] {
-            assert_eq!(String::from_utf8(without(lang, text.as_bytes())).unwrap(), left);
-        }
-    }
-
-    #[test]
-    fn identifiers_outside_comments_and_strings() {
-        let mut seen = FxHashSet::default();
-        idents(
-            b"foo(\"bar\\\"bar\", 'q', `raw`); // baz\n/* qux */ x1 = 0xff; it's_fine \"open\nnext",
-            &mut seen,
-        );
-        for (name, is) in [
-            ("foo", true),
-            ("bar", false),
-            ("baz", false),
-            ("qux", false),
-            ("x1", true),
-            ("next", true),
-            ("raw", false),
-        ] {
-            assert_eq!(seen.contains(&ident_hash(name.as_bytes())), is, "{name}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_text_keeps_its_lines(text in "[a-z(){};\\n \"'/*`\\\\]{0,200}") {
-            for lang in ["c", "go"] {
-                let left = without(lang, text.as_bytes());
-                let lines = |t: &[u8]| t.iter().filter(|b| **b == b'\n').count();
-                let gained = usize::from(!text.ends_with('\n'));
-                assert!(lines(&left).abs_diff(lines(text.as_bytes())) <= gained);
-            }
-            idents(text.as_bytes(), &mut FxHashSet::default());
-        }
-    }
+    short.text.extend_from_slice(&text[at..]);
+    short
 }

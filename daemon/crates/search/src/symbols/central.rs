@@ -15,19 +15,23 @@ use super::extract::ident_hash;
 use crate::indexes::Indexes;
 
 /// Names defined in more files than this are no references.
-const MAX_HOMES: usize = 6;
+pub(super) const MAX_HOMES: usize = 6;
 /// Letters a name needs.
-const MIN_NAME: usize = 4;
+pub(super) const MIN_NAME: usize = 4;
+/// What a test or an example has of its own, beside 1 of other files.
+pub(super) const ASIDE: f64 = 0.2;
 const DAMPING: f64 = 0.85;
 const ROUNDS: usize = 25;
 /// Names told for each file.
 const NAMES: usize = 5;
 
 /// What is known of one defined name.
-struct Name {
-    text: String,
-    homes: Vec<u32>,
-    users: Vec<u32>,
+pub(super) struct Name {
+    pub text: String,
+    pub homes: Vec<u32>,
+    pub users: Vec<u32>,
+    /// How much more than others it counts.
+    pub factor: f64,
 }
 
 impl Indexes {
@@ -43,7 +47,8 @@ impl Indexes {
         let mut names = defined(&conn, &place)?;
         add_users(&conn, &place, &mut names)?;
         let aside: Vec<bool> = table.files.iter().map(|f| crate::rank::is_aside(&f.path)).collect();
-        let scores = page_rank(table.files.len(), &names, &aside);
+        let base: Vec<f64> = aside.iter().map(|a| if *a { ASIDE } else { 1.0 }).collect();
+        let scores = page_rank(&names, &base);
         let mut best: Vec<(usize, f64)> =
             scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !aside[*i]).collect();
         best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -66,8 +71,9 @@ impl Indexes {
 }
 
 fn defined(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashMap<u32, Name>, StoreError> {
-    let mut all =
-        conn.prepare_cached("SELECT name, file_id FROM symbol WHERE kind <> 'module' ORDER BY file_id")?;
+    let mut all = conn.prepare_cached(
+        "SELECT name, file_id FROM symbol WHERE kind NOT IN ('module', 'section') ORDER BY file_id",
+    )?;
     let mut rows = all.query([])?;
     let mut names: FxHashMap<u32, Name> = FxHashMap::default();
     while let Some(row) = rows.next()? {
@@ -80,6 +86,7 @@ fn defined(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashMap<u
             text: text.to_owned(),
             homes: Vec::new(),
             users: Vec::new(),
+            factor: 1.0,
         });
         if name.homes.last() != Some(file) && name.homes.len() <= MAX_HOMES {
             name.homes.push(*file);
@@ -110,9 +117,9 @@ fn add_users(
 }
 
 /// Weight of one reference to a name: rarer, less ambiguous and more telling is more.
-fn weight(name: &Name, files: usize) -> f64 {
+pub(super) fn weight(name: &Name, files: usize) -> f64 {
     let rarity = ((1 + files) as f64 / (1 + name.users.len()) as f64).ln().max(0.05);
-    rarity * telling(&name.text) / (name.homes.len() * name.homes.len()) as f64
+    name.factor * rarity * telling(&name.text) / (name.homes.len() * name.homes.len()) as f64
 }
 
 /// Names that standard libraries use for their own: a mention hardly ever means a definition of this project.
@@ -232,7 +239,9 @@ fn telling(name: &str) -> f64 {
     }
 }
 
-fn page_rank(files: usize, names: &FxHashMap<u32, Name>, aside: &[bool]) -> Vec<f64> {
+/// The rank of each file; `base` is what each has of its own, in any measure.
+pub(super) fn page_rank(names: &FxHashMap<u32, Name>, base: &[f64]) -> Vec<f64> {
+    let files = base.len();
     let mut edges: FxHashMap<(u32, u32), f64> = FxHashMap::default();
     for name in names.values().filter(|n| !n.users.is_empty()) {
         let each = weight(name, files);
@@ -253,9 +262,8 @@ fn page_rank(files: usize, names: &FxHashMap<u32, Name>, aside: &[bool]) -> Vec<
     if edges.is_empty() {
         return vec![0.0; files];
     }
-    let base: Vec<f64> = aside.iter().map(|a| if *a { 0.2 } else { 1.0 }).collect();
     let sum: f64 = base.iter().sum();
-    let base: Vec<f64> = base.into_iter().map(|b| b / sum).collect();
+    let base: Vec<f64> = base.iter().map(|b| b / sum.max(f64::MIN_POSITIVE)).collect();
     let mut score = base.clone();
     for _ in 0..ROUNDS {
         let mut next = vec![0f64; files];

@@ -1,5 +1,4 @@
-//! One pass over a syntax tree: definitions with their spans, and the distinct identifiers. No recursion, so that no
-//! depth of nesting can exhaust the stack; bounded in time and number.
+//! What a file defines, with spans, and the distinct identifiers in it; bounded in time and number.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -7,17 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
-use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
+use tree_sitter::{ParseOptions, Parser, Tree};
 
-use super::bodies;
-use super::languages::{Action, Grammar, NameBy, When, grammar};
+use super::bodies::{self, Lines};
+use super::languages::{Grammar, grammar, has_grammar};
+use super::sections;
+use super::walk::Walk;
 
 /// Longest time for one file.
 const MAX_TIME: Duration = Duration::from_millis(1500);
 /// Definitions of one file.
-const MAX_SYMBOLS: usize = 20_000;
+pub(super) const MAX_SYMBOLS: usize = 20_000;
 /// Bytes of a name.
-pub const MAX_NAME: usize = 200;
+pub(super) const MAX_NAME: usize = 200;
 
 /// What a file defines and refers to.
 #[derive(Debug, Default, PartialEq)]
@@ -43,9 +44,9 @@ pub struct Symbol {
     pub end_line: u32,
 }
 
-/// Whether files of this language are parsed.
+/// Whether definitions of this language are found.
 pub fn is_parsed(lang: &str) -> bool {
-    grammar(lang).is_some()
+    lang == sections::LANGUAGE || has_grammar(lang)
 }
 
 /// The hash that stands for an identifier.
@@ -53,25 +54,62 @@ pub fn ident_hash(name: &[u8]) -> u32 {
     name.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
 }
 
-/// Parses `text`. `None` when the language is not parsed, or it took too long, or `stop` was set.
+/// How much of a text is parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What may define something.
+    Short,
+    /// All of it: slower, and the measure for the other.
+    Whole,
+}
+
+/// Finds the definitions and identifiers of `text`. `None` when the language is not known, or it took too long, or
+/// `stop` was set.
 pub fn extract(lang: &str, path: &str, text: &[u8], stop: &AtomicBool) -> Option<Extracted> {
+    extract_from(Extent::Short, lang, path, text, stop)
+}
+
+/// As [`extract`], from as much of the text as `extent` says.
+pub fn extract_from(
+    extent: Extent,
+    lang: &str,
+    path: &str,
+    text: &[u8],
+    stop: &AtomicBool,
+) -> Option<Extracted> {
+    if lang == sections::LANGUAGE {
+        return Some(Extracted { symbols: sections::sections(text), idents: Vec::new() });
+    }
+    let lang = if lang == "c" && is_cpp_header(path, text) { "cpp" } else { lang };
     let grammar = grammar(lang)?;
     let mut seen = FxHashSet::default();
-    let short = bodies::are_left_out(lang).then(|| {
-        bodies::idents(text, &mut seen);
-        bodies::without(lang, text)
-    });
-    let text = short.as_deref().unwrap_or(text);
-    let tree = parse(grammar, text, stop)?;
-    let mut walk = Walk { text, grammar, lang, scopes: Vec::new(), found: Extracted::default(), seen };
-    walk.run(&mut tree.walk());
-    let mut found = walk.found;
-    found.idents = walk.seen.into_iter().collect();
-    found.idents.sort_unstable();
-    if found.symbols.len() == MAX_SYMBOLS {
+    let short = if extent == Extent::Short { bodies::shorten(lang, text, &mut seen) } else { None };
+    let whole = Lines::default();
+    let (left, lines) = short.as_ref().map_or((text, &whole), |s| (&s.text, &s.lines));
+    let tree = parse(grammar, left, stop)?;
+    let mut walk = Walk::new(left, grammar, lang, lines);
+    if short.is_none() {
+        seen.clear();
+    }
+    walk.run(&mut tree.walk(), short.is_none().then_some(&mut seen));
+    if walk.symbols.len() == MAX_SYMBOLS {
         tracing::debug!(path, "definitions were cut at their limit");
     }
-    Some(found)
+    let mut idents: Vec<u32> = seen.into_iter().collect();
+    idents.sort_unstable();
+    Some(Extracted { symbols: walk.symbols, idents })
+}
+
+/// Whether a `.h` file is C++: it says so by what begins one of its lines.
+fn is_cpp_header(path: &str, text: &[u8]) -> bool {
+    const TOLD_BY: [&[u8]; 6] =
+        [b"class ", b"namespace ", b"template <", b"template<", b"public:", b"using namespace "];
+    let is_header = path.len() > 2 && path.as_bytes()[path.len() - 2..].eq_ignore_ascii_case(b".h");
+    let told = |line: &[u8]| {
+        let line = line.trim_ascii_start();
+        TOLD_BY.iter().any(|t| line.starts_with(t))
+    };
+    is_header && text[..text.len().min(64 * 1024)].split(|b| *b == b'\n').any(told)
 }
 
 fn parse(grammar: &Grammar, text: &[u8], stop: &AtomicBool) -> Option<Tree> {
@@ -90,174 +128,6 @@ fn parse(grammar: &Grammar, text: &[u8], stop: &AtomicBool) -> Option<Tree> {
         let options = ParseOptions::new().progress_callback(&mut check);
         parser.parse_with_options(&mut |at, _| text.get(at..).unwrap_or(&[]), None, Some(options))
     })
-}
-
-struct Scope {
-    end: usize,
-    name: String,
-    is_type: bool,
-}
-
-struct Walk<'a> {
-    text: &'a [u8],
-    grammar: &'static Grammar,
-    lang: &'a str,
-    scopes: Vec<Scope>,
-    found: Extracted,
-    seen: FxHashSet<u32>,
-}
-
-impl Walk<'_> {
-    fn run(&mut self, cursor: &mut TreeCursor<'_>) {
-        let mut depth = 0u32;
-        loop {
-            let node = cursor.node();
-            match self.grammar.actions.get(node.kind_id() as usize) {
-                Some(Action::Ident) => {
-                    let name = &self.text[node.byte_range()];
-                    if (2..=MAX_NAME).contains(&name.len()) {
-                        self.seen.insert(ident_hash(name));
-                    }
-                }
-                Some(Action::Define(row)) => self.define(&node, *row, depth),
-                _ => {}
-            }
-            if cursor.goto_first_child() {
-                depth += 1;
-                continue;
-            }
-            while !cursor.goto_next_sibling() {
-                if !cursor.goto_parent() {
-                    return;
-                }
-                depth -= 1;
-            }
-        }
-    }
-
-    fn define(&mut self, node: &Node<'_>, row: u8, depth: u32) {
-        let (_, kind, name_by, when) = self.grammar.rows[row as usize];
-        while self.scopes.last().is_some_and(|s| s.end <= node.start_byte()) {
-            self.scopes.pop();
-        }
-        let counts = match when {
-            When::Always => true,
-            When::TopLevel => self.scopes.is_empty() && depth <= 3,
-            When::Body => node.child_by_field_name("body").is_some(),
-            When::FunctionValue => function_value(node),
-        };
-        let name = if counts { self.name(node, name_by) } else { None };
-        let Some(name) = name else { return };
-        if name_by != NameBy::Type && self.found.symbols.len() < MAX_SYMBOLS {
-            let (kind, container) = self.refine(node, kind);
-            self.found.symbols.push(Symbol {
-                name: name.clone(),
-                kind,
-                container,
-                start_line: node.start_position().row as u32 + 1,
-                end_line: last_line(node),
-            });
-        }
-        let is_type =
-            !matches!(kind, "function" | "method" | "constructor" | "constant" | "variable" | "macro");
-        self.scopes.push(Scope { end: node.end_byte(), name, is_type });
-    }
-
-    /// The kind in its surroundings, and the definition around it.
-    fn refine(&self, node: &Node<'_>, kind: &'static str) -> (&'static str, Option<String>) {
-        let around = self.scopes.last();
-        let container = around.map(|s| s.name.clone());
-        match (self.lang, kind) {
-            ("rust" | "python", "function") if around.is_some_and(|s| s.is_type && !self.in_module(s)) => {
-                ("method", container)
-            }
-            ("go", "method") => (kind, self.receiver(node).or(container)),
-            ("go", "type") => {
-                let inner = node.child_by_field_name("type").map_or("", |t| t.kind());
-                let kind = match inner {
-                    "struct_type" => "struct",
-                    "interface_type" => "interface",
-                    _ => kind,
-                };
-                (kind, container)
-            }
-            _ => (kind, container),
-        }
-    }
-
-    /// Whether a scope is a Rust module, in which functions are no methods.
-    fn in_module(&self, scope: &Scope) -> bool {
-        let of = |s: &&Symbol| s.name == scope.name;
-        self.found.symbols.iter().rev().find(of).is_some_and(|s| s.kind == "module")
-    }
-
-    fn receiver(&self, node: &Node<'_>) -> Option<String> {
-        let text = self.slice(&node.child_by_field_name("receiver")?)?;
-        let name = text.trim_matches(['(', ')']).split('[').next()?.split_whitespace().last()?;
-        Some(name.trim_start_matches('*').to_owned()).filter(|n| !n.is_empty())
-    }
-
-    fn name(&self, node: &Node<'_>, by: NameBy) -> Option<String> {
-        let found = match by {
-            NameBy::Field => {
-                node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"))?
-            }
-            NameBy::Key => node.child_by_field_name("key")?,
-            NameBy::Left => {
-                let left = node.child_by_field_name("left")?;
-                left.child_by_field_name("property").unwrap_or(left)
-            }
-            NameBy::Type => {
-                let mut inner = node.child_by_field_name("type")?;
-                while let Some(deeper) =
-                    inner.child_by_field_name("type").or_else(|| inner.child_by_field_name("name"))
-                {
-                    inner = deeper;
-                }
-                inner
-            }
-            NameBy::Declarator => {
-                let mut inner = node.child_by_field_name("declarator")?;
-                while let Some(deeper) =
-                    inner.child_by_field_name("declarator").or_else(|| inside_parentheses(&inner))
-                {
-                    inner = deeper;
-                }
-                inner
-            }
-        };
-        let text = self.slice(&found)?.trim_matches(['"', '\'']);
-        let plain = !text.is_empty()
-            && text.len() <= MAX_NAME
-            && !text.contains(char::is_whitespace)
-            && !text.contains(['(', '[', '{']);
-        plain.then(|| text.to_owned())
-    }
-
-    fn slice(&self, node: &Node<'_>) -> Option<&str> {
-        std::str::from_utf8(self.text.get(node.byte_range())?).ok()
-    }
-}
-
-/// `(*name)` in a C declarator has no field for what is inside.
-fn inside_parentheses<'a>(node: &Node<'a>) -> Option<Node<'a>> {
-    matches!(node.kind(), "parenthesized_declarator" | "attributed_declarator")
-        .then(|| node.named_child(0))
-        .flatten()
-}
-
-fn function_value(node: &Node<'_>) -> bool {
-    let value = node.child_by_field_name("value").or_else(|| node.child_by_field_name("right"));
-    value.is_some_and(|v| {
-        matches!(v.kind(), "arrow_function" | "function_expression" | "generator_function" | "class")
-    })
-}
-
-/// Some nodes end with the newline behind them; their last line is the one before.
-fn last_line(node: &Node<'_>) -> u32 {
-    let (start, end) = (node.start_position(), node.end_position());
-    let row = if end.column == 0 && end.row > start.row { end.row - 1 } else { end.row };
-    row as u32 + 1
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
-//! What a definition looks like in each language, as tables over node kinds.
+//! The grammars, and what is done at each kind of node.
 
 use std::sync::OnceLock;
 
 use tree_sitter::Language;
+
+use super::tables;
 
 /// How the name of a definition is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum NameBy {
     Key,
     /// The field `type`: names a scope, no definition (Rust's `impl`).
     Type,
+    /// The first child with a name.
+    First,
 }
 
 /// Where a definition counts.
@@ -30,18 +34,26 @@ pub enum When {
     FunctionValue,
     /// With a body.
     Body,
+    /// When what is assigned to is a constant by its spelling, as in Ruby.
+    Constant,
+    /// With a body that computes its value, or outside of all types (Swift's properties).
+    Computed,
+    /// Without a body ever (`= 0` in C++).
+    PureVirtual,
 }
 
 /// A row: node kind, symbol kind, how it is named, when it counts.
-type Row = (&'static str, &'static str, NameBy, When);
+pub type Row = (&'static str, &'static str, NameBy, When);
 
 /// What to do at a node.
 #[derive(Debug, Clone, Copy)]
 pub enum Action {
-    /// Nothing.
+    /// Go on to its children.
     Pass,
     /// An identifier: a reference.
     Ident,
+    /// Neither it nor what is in it defines anything.
+    Barren,
     /// A definition, by its row's index in the table.
     Define(u8),
 }
@@ -56,120 +68,99 @@ pub struct Grammar {
     pub rows: &'static [Row],
 }
 
-use NameBy::{Declarator, Field, Key, Left, Type};
-use When::{Always, Body, FunctionValue, TopLevel};
-
-const RUST: &[Row] = &[
-    ("function_item", "function", Field, Always),
-    ("function_signature_item", "method", Field, Always),
-    ("struct_item", "struct", Field, Always),
-    ("enum_item", "enum", Field, Always),
-    ("union_item", "union", Field, Always),
-    ("trait_item", "trait", Field, Always),
-    ("type_item", "type", Field, TopLevel),
-    ("const_item", "constant", Field, Always),
-    ("static_item", "constant", Field, Always),
-    ("mod_item", "module", Field, Body),
-    ("macro_definition", "macro", Field, Always),
-    ("impl_item", "", Type, Always),
-];
-const PYTHON: &[Row] = &[
-    ("class_definition", "class", Field, Always),
-    ("function_definition", "function", Field, Always),
-    ("assignment", "constant", Left, TopLevel),
-];
-const JAVASCRIPT: &[Row] = &[
-    ("class_declaration", "class", Field, Always),
-    ("function_declaration", "function", Field, Always),
-    ("generator_function_declaration", "function", Field, Always),
-    ("method_definition", "method", Field, Always),
-    ("variable_declarator", "function", Field, FunctionValue),
-    ("assignment_expression", "function", Left, FunctionValue),
-    ("pair", "method", Key, FunctionValue),
-    ("field_definition", "method", Field, FunctionValue),
-];
-const TYPESCRIPT: &[Row] = &[
-    ("class_declaration", "class", Field, Always),
-    ("abstract_class_declaration", "class", Field, Always),
-    ("interface_declaration", "interface", Field, Always),
-    ("type_alias_declaration", "type", Field, Always),
-    ("enum_declaration", "enum", Field, Always),
-    ("internal_module", "module", Field, Always),
-    ("function_declaration", "function", Field, Always),
-    ("generator_function_declaration", "function", Field, Always),
-    ("function_signature", "function", Field, Always),
-    ("method_definition", "method", Field, Always),
-    ("abstract_method_signature", "method", Field, Always),
-    ("method_signature", "method", Field, Always),
-    ("variable_declarator", "function", Field, FunctionValue),
-    ("assignment_expression", "function", Left, FunctionValue),
-    ("pair", "method", Key, FunctionValue),
-    ("public_field_definition", "method", Field, FunctionValue),
-];
-const GO: &[Row] = &[
-    ("function_declaration", "function", Field, Always),
-    ("method_declaration", "method", Field, Always),
-    ("type_spec", "type", Field, Always),
-    ("type_alias", "type", Field, Always),
-    ("const_spec", "constant", Field, TopLevel),
-    ("var_spec", "variable", Field, TopLevel),
-];
-const C: &[Row] = &[
-    ("function_definition", "function", Declarator, Always),
-    ("struct_specifier", "struct", Field, Body),
-    ("union_specifier", "union", Field, Body),
-    ("enum_specifier", "enum", Field, Body),
-    ("type_definition", "type", Declarator, Always),
-    ("preproc_def", "macro", Field, Always),
-    ("preproc_function_def", "macro", Field, Always),
-];
-const JAVA: &[Row] = &[
-    ("class_declaration", "class", Field, Always),
-    ("interface_declaration", "interface", Field, Always),
-    ("enum_declaration", "enum", Field, Always),
-    ("record_declaration", "record", Field, Always),
-    ("annotation_type_declaration", "interface", Field, Always),
-    ("method_declaration", "method", Field, Always),
-    ("constructor_declaration", "constructor", Field, Always),
-];
-
-const IDENTS: [&str; 6] = [
+/// Kinds of identifiers in all grammars.
+const IDENTS: &[&str] = &[
     "identifier",
     "type_identifier",
     "field_identifier",
     "property_identifier",
     "shorthand_property_identifier",
     "package_identifier",
+    "namespace_identifier",
+    "simple_identifier",
+    "constant",
+    "name",
+    "word",
+];
+
+/// Kinds in which nothing is defined, but for scripts: there, types in them may have methods.
+const BARREN: &[&str] = &[
+    "comment",
+    "line_comment",
+    "block_comment",
+    "string",
+    "string_literal",
+    "use_declaration",
+    "attribute_item",
+    "inner_attribute_item",
+    "token_tree",
+    "parameters",
+    "type_parameters",
+    "type_arguments",
+    "import_statement",
+    "import_declaration",
+    "import_from_statement",
+    "import_spec",
+    "formal_parameters",
+    "parameter_list",
+    "annotation",
+    "marker_annotation",
+    "package_declaration",
+    "preproc_include",
+    "initializer_list",
+    "element_value_array_initializer",
+];
+
+/// What there is to know of one language before its grammar is loaded.
+type Entry = (&'static str, &'static [Row], fn() -> Language);
+
+const ALL: &[Entry] = &[
+    ("rust", tables::RUST, || tree_sitter_rust::LANGUAGE.into()),
+    ("python", tables::PYTHON, || tree_sitter_python::LANGUAGE.into()),
+    ("javascript", tables::JAVASCRIPT, || tree_sitter_javascript::LANGUAGE.into()),
+    ("typescript", tables::TYPESCRIPT, || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()),
+    ("tsx", tables::TYPESCRIPT, || tree_sitter_typescript::LANGUAGE_TSX.into()),
+    ("go", tables::GO, || tree_sitter_go::LANGUAGE.into()),
+    ("c", tables::C, || tree_sitter_c::LANGUAGE.into()),
+    ("cpp", tables::CPP, || tree_sitter_cpp::LANGUAGE.into()),
+    ("java", tables::JAVA, || tree_sitter_java::LANGUAGE.into()),
+    ("ruby", tables::RUBY, || tree_sitter_ruby::LANGUAGE.into()),
+    ("swift", tables::SWIFT, || tree_sitter_swift::LANGUAGE.into()),
+    ("csharp", tables::CSHARP, || tree_sitter_c_sharp::LANGUAGE.into()),
+    ("php", tables::PHP, || tree_sitter_php::LANGUAGE_PHP.into()),
+    ("bash", tables::BASH, || tree_sitter_bash::LANGUAGE.into()),
+    ("lua", tables::LUA, || tree_sitter_lua::LANGUAGE.into()),
 ];
 
 /// The grammar of a language by its name, when it is one that is parsed.
 pub fn grammar(lang: &str) -> Option<&'static Grammar> {
-    static ALL: [OnceLock<Grammar>; 8] = [const { OnceLock::new() }; 8];
-    let (slot, rows, make): (usize, _, fn() -> Language) = match lang {
-        "rust" => (0, RUST, || tree_sitter_rust::LANGUAGE.into()),
-        "python" => (1, PYTHON, || tree_sitter_python::LANGUAGE.into()),
-        "javascript" => (2, JAVASCRIPT, || tree_sitter_javascript::LANGUAGE.into()),
-        "typescript" => (3, TYPESCRIPT, || tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()),
-        "tsx" => (4, TYPESCRIPT, || tree_sitter_typescript::LANGUAGE_TSX.into()),
-        "go" => (5, GO, || tree_sitter_go::LANGUAGE.into()),
-        "c" => (6, C, || tree_sitter_c::LANGUAGE.into()),
-        "java" => (7, JAVA, || tree_sitter_java::LANGUAGE.into()),
-        _ => return None,
-    };
-    Some(ALL[slot].get_or_init(|| build(make(), rows)))
+    static LOADED: [OnceLock<Grammar>; ALL.len()] = [const { OnceLock::new() }; ALL.len()];
+    let slot = ALL.iter().position(|e| e.0 == lang)?;
+    Some(LOADED.get(slot)?.get_or_init(|| build(&ALL[slot])))
 }
 
-fn build(language: Language, rows: &'static [Row]) -> Grammar {
+/// Whether a language has a grammar; loads nothing.
+pub fn has_grammar(lang: &str) -> bool {
+    ALL.iter().any(|e| e.0 == lang)
+}
+
+fn build((name, rows, make): &Entry) -> Grammar {
+    let language = make();
+    let is_script = matches!(*name, "javascript" | "typescript" | "tsx");
     let actions = (0..language.node_kind_count())
         .map(|id| {
             let id = id as u16;
             let kind = language.node_kind_for_id(id).unwrap_or("");
             if !language.node_kind_is_named(id) {
                 Action::Pass
+            } else if let Some(row) = rows.iter().position(|r| r.0 == kind) {
+                Action::Define(row as u8)
             } else if IDENTS.contains(&kind) {
                 Action::Ident
+            } else if !is_script && BARREN.contains(&kind) {
+                Action::Barren
             } else {
-                rows.iter().position(|r| r.0 == kind).map_or(Action::Pass, |i| Action::Define(i as u8))
+                Action::Pass
             }
         })
         .collect();

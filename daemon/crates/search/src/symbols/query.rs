@@ -11,12 +11,13 @@ use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::indexes::Indexes;
 use crate::live::{FileTable, Live};
 use crate::search::no_file;
+use crate::symbols::names;
 
 /// Results of a query and entries of an outline at most.
 const MAX_K: u32 = 200;
 const MAX_OUTLINE: u32 = 2_000;
-/// Likeness below which a name is not close.
-const CLOSE: f64 = 0.75;
+/// Names that are looked up for one query.
+const MAX_NAMES: usize = 2_000;
 /// Rows read for one name before filters.
 const MAX_ROWS: usize = 5_000;
 
@@ -39,7 +40,7 @@ impl Indexes {
             (Some(query), path) => {
                 check_text("query", query)?;
                 check_k(params.k, MAX_K)?;
-                by_name(&lives, query, path, params.matching, &filters)?
+                by_name(&lives, query, path, params, &filters)?
             }
         };
         items.truncate(params.k as usize);
@@ -83,125 +84,154 @@ fn outline(
     Err(no_file(path))
 }
 
+/// What a query asks for: a name, and what is around it.
+struct Wanted<'q> {
+    whole: &'q str,
+    name: &'q str,
+    container: Option<&'q str>,
+}
+
+impl<'q> Wanted<'q> {
+    /// `Type.method`, `Type#method`, `module::name()` and the like name a container too.
+    fn new(query: &'q str) -> Self {
+        let whole = query.trim().trim_end_matches("()").trim_end_matches(['.', ':', '#', '\\']);
+        match whole.rsplit_once(['.', ':', '#', '\\']) {
+            Some((before, name)) if !name.is_empty() => {
+                let before = before.trim_end_matches([':', '.', '#', '\\']);
+                Self { whole, name, container: Some(last_part(before)).filter(|c| !c.is_empty()) }
+            }
+            _ => Self { whole, name: whole, container: None },
+        }
+    }
+
+    /// What a definition's surroundings make of its score: all of it in the container that was named, less in a file of
+    /// that name, half elsewhere.
+    fn share(&self, item: &SymbolItem) -> f64 {
+        let Some(wanted) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.whole)) else {
+            return 1.0;
+        };
+        let alike = |a: &str| letters(a).eq(letters(wanted));
+        let stem = || {
+            let mut parts = item.path.rsplit('/');
+            let file = parts.next().unwrap_or("").split('.').next().unwrap_or("");
+            alike(file)
+                || (matches!(file, "mod" | "lib" | "index" | "__init__") && parts.next().is_some_and(alike))
+        };
+        match item.container.as_deref().map(last_part) {
+            Some(c) if alike(c) => 1.0,
+            _ if stem() => 0.9,
+            Some(c) if c.to_lowercase().starts_with(&wanted.to_lowercase()) => 0.8,
+            _ => 0.5,
+        }
+    }
+}
+
+/// The last name of `a::b`, `a.b` or `a\b`.
+fn last_part(path: &str) -> &str {
+    path.rsplit(['.', ':', '#', '\\']).next().unwrap_or(path)
+}
+
+/// Letters and digits in lower case.
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+}
+
+/// Definitions by name, best first: by how well the name is met ([`super::names`]) and where the definition lies
+/// ([`Wanted::share`]); then code before tests and the like, types and functions before constants, constants before
+/// headings, short names before long ones; then by path and line.
 fn by_name(
     lives: &[std::sync::Arc<Live>],
     query: &str,
     path: Option<&str>,
-    matching: Option<NameMatch>,
+    params: &SymbolsParams,
     filters: &Filters,
 ) -> Result<Vec<SymbolItem>, Failure> {
-    // `Type.method` and `module::name` name a container too.
-    let (container, name) = match query.rsplit_once(['.', ':', '#']) {
-        Some((before, name)) if !name.is_empty() => (Some(before.trim_end_matches(':')), name),
-        _ => (None, query),
-    };
+    let wanted = Wanted::new(query);
     let mut items = Vec::new();
     for live in lives {
         let conn = live.readers.get()?;
         let table = live.files(&conn)?;
-        let mut found = of_root(&conn, live, &table, name, matching)?;
-        found.retain(|s| {
-            let file = table.files.binary_search_by(|f| (*f.path).cmp(&s.path)).ok().map(|i| &table.files[i]);
-            file.is_some_and(|f| filters.admits(f))
+        let keep = |s: &SymbolItem| {
+            let at = table.files.binary_search_by(|f| (*f.path).cmp(&s.path));
+            at.is_ok_and(|i| filters.admits(&table.files[i]))
                 && (filters.kinds.is_empty() || filters.kinds.contains(&s.kind))
                 && path.is_none_or(|p| relative(live, p) == Some(&s.path))
-        });
-        items.append(&mut found);
+        };
+        of_root(&conn, live, &table, &wanted, params, &keep, &mut items)?;
     }
-    if let Some(container) = container {
-        let last = container.rsplit(['.', ':']).next().unwrap_or(container);
-        for item in &mut items {
-            let inside = item.container.as_deref().is_some_and(|c| c.eq_ignore_ascii_case(last));
-            item.score *= if inside { 1.0 } else { 0.6 };
-        }
+    for item in &mut items {
+        item.score *= wanted.share(item);
     }
+    let rank = |s: &SymbolItem| (crate::rank::is_aside(&s.path), kind_class(&s.kind), s.name.len());
     items.sort_by(|a, b| {
-        b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.start_line.cmp(&b.start_line))
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| rank(a).cmp(&rank(b)))
+            .then_with(|| a.path.cmp(&b.path))
+            .then(a.start_line.cmp(&b.start_line))
     });
     let mut seen = rustc_hash::FxHashMap::default();
+    let mut left = params.k as usize;
     items.retain(|s| {
         let live = lives.iter().find(|l| l.root.id == s.root);
-        *seen
-            .entry((s.root.clone(), s.path.clone()))
-            .or_insert_with(|| live.is_some_and(|l| l.root.stat(&s.path).is_ok()))
+        let key = (s.root.clone(), s.path.clone());
+        let is_there = left > 0
+            && *seen.entry(key).or_insert_with(|| live.is_some_and(|l| l.root.stat(&s.path).is_ok()));
+        left -= usize::from(is_there);
+        is_there
     });
     Ok(items)
+}
+
+/// Which kinds come first among equals.
+fn kind_class(kind: &str) -> u8 {
+    match kind {
+        "constant" | "variable" | "property" => 1,
+        "section" => 2,
+        _ => 0,
+    }
 }
 
 fn of_root(
     conn: &Connection,
     live: &Live,
     table: &FileTable,
-    name: &str,
-    matching: Option<NameMatch>,
-) -> Result<Vec<SymbolItem>, Failure> {
-    let folded = name.to_lowercase();
-    let exact = |s: &str| if s == name { 1.0 } else { 0.95 };
-    let mut found = Vec::new();
-    if matches!(matching, None | Some(NameMatch::Exact)) {
-        found = read(conn, live, table, &format!("{COLUMNS} WHERE folded = ?1"), params![folded], exact)?;
-        if matching.is_some() {
-            found.retain(|s| s.name == name);
+    wanted: &Wanted<'_>,
+    params: &SymbolsParams,
+    keep: &dyn Fn(&SymbolItem) -> bool,
+    items: &mut Vec<SymbolItem>,
+) -> Result<(), Failure> {
+    let sql = format!("{COLUMNS} WHERE folded = ?1");
+    let mut take = |folded: &str, score: &dyn Fn(&str) -> f64| -> Result<usize, Failure> {
+        let mut found = read(conn, live, table, &sql, params![folded], score)?;
+        found.retain(|s| s.score > 0.0 && keep(s));
+        items.append(&mut found);
+        Ok(items.len())
+    };
+    let folded = wanted.name.to_lowercase();
+    let only_exact = params.matching == Some(NameMatch::Exact);
+    let equal = |query: &str, name: &str| match name == query {
+        true => names::EQUAL,
+        false if only_exact => 0.0,
+        false => names::EQUAL_FOLDED,
+    };
+    // Equal names are asked of the database itself: they are there as soon as their file is.
+    take(&folded, &|s| equal(wanted.name, s))?;
+    if wanted.container.is_some() {
+        take(&wanted.whole.to_lowercase(), &|s| equal(wanted.whole, s))?;
+    }
+    if only_exact {
+        return Ok(());
+    }
+    let names = live.names.get(conn, &live.now())?;
+    // A container may be that of any of them; without one, the best names are enough.
+    let enough = params.k as usize * if wanted.container.is_some() { 8 } else { 1 };
+    for (score, name) in names.close_to(wanted.name, params.matching, MAX_NAMES) {
+        if name != folded && take(name, &|_| score)? >= enough {
+            break;
         }
     }
-    if matches!(matching, None | Some(NameMatch::Prefix)) {
-        let after = after_prefix(&folded);
-        let from = if matching.is_none() { format!("{folded}\0") } else { folded.clone() };
-        let share = |s: &str| 0.6 + 0.3 * folded.len() as f64 / s.len().max(1) as f64;
-        let sql = format!("{COLUMNS} WHERE folded >= ?1 AND folded < ?2");
-        found.extend(read(conn, live, table, &sql, params![from, after], |s| {
-            if s.to_lowercase() == folded { exact(s) } else { share(s) }
-        })?);
-    }
-    if matching == Some(NameMatch::Fuzzy) || (matching.is_none() && found.len() < 20) {
-        let have: Vec<String> = found.iter().map(|s| s.name.to_lowercase()).collect();
-        for (close, likeness) in close_names(conn, &folded)? {
-            if matching.is_none() && have.contains(&close) {
-                continue;
-            }
-            found.extend(read(
-                conn,
-                live,
-                table,
-                &format!("{COLUMNS} WHERE folded = ?1"),
-                params![close],
-                |_| likeness,
-            )?);
-        }
-    }
-    Ok(found)
-}
-
-/// The least text greater than all that begin with `prefix`.
-fn after_prefix(prefix: &str) -> String {
-    format!("{prefix}\u{10FFFF}")
-}
-
-/// Distinct names close to `name` with their likeness: a few edits away, or holding it or its parts in order.
-fn close_names(conn: &Connection, name: &str) -> Result<Vec<(String, f64)>, StoreError> {
-    let mut all = conn.prepare_cached("SELECT DISTINCT folded FROM symbol")?;
-    let mut rows = all.query([])?;
-    let mut close: Vec<(String, f64)> = Vec::new();
-    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
-    while let Some(row) = rows.next()? {
-        let candidate = row.get_ref(0)?.as_str().unwrap_or("");
-        let longer = candidate.len().max(name.len()).max(1) as f64;
-        let likeness = if candidate == name {
-            1.0
-        } else if name.len() >= 3 && candidate.contains(name) {
-            0.5 + 0.3 * name.len() as f64 / longer
-        } else if candidate.len().abs_diff(name.len()) <= 2 + name.len() / 4 {
-            let same = candidate.chars().filter(|c| c.is_alphanumeric()).eq(plain.chars());
-            let edits = if same { 0.9 } else { strsim::normalized_damerau_levenshtein(candidate, name) };
-            if edits >= CLOSE { 0.9 * edits } else { continue }
-        } else {
-            continue;
-        };
-        close.push((candidate.to_owned(), likeness));
-    }
-    close.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    close.truncate(MAX_K as usize);
-    Ok(close)
+    Ok(())
 }
 
 fn read(

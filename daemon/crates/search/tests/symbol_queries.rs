@@ -1,0 +1,133 @@
+//! Which definitions a name finds, and in what order.
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::fs;
+
+use cairn_protocol::search::SymbolsParams;
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::Roots;
+
+const FILES: &[(&str, &str)] = &[
+    (
+        "src/http/parser.rs",
+        "pub struct Parser;\nimpl Parser {\n    pub fn parse_header_block(&self) {}\n    pub fn run(&self) {}\n}\npub const PARSER: u8 = 1;\n",
+    ),
+    ("src/http/mod.rs", "pub fn connect() {}\n"),
+    (
+        "src/server.rs",
+        "pub struct Server;\nimpl Server {\n    pub fn run(&self) {}\n    fn parse_header(&self) {}\n}\n",
+    ),
+    ("src/query.rs", "pub fn run() {}\npub fn execute_query() {}\n"),
+    ("tests/parser_test.rs", "fn parser() {}\nfn parse_header_block() {}\n"),
+    ("web/app.ts", "export class App { parseHeader(): void {} executeQuery() { return 1; } }\n"),
+    ("lib/store.rb", "module Store\n  class Cache\n    def fetch_all(key)\n    end\n  end\nend\n"),
+    (
+        "lib/store.cpp",
+        "void Store::open() { work(); }\nnamespace disk { class Store { void close() { work(); } }; }\n",
+    ),
+    ("src/Orders.cs", "namespace Shop.Orders { class Order { public int Total { get; set; } } }\n"),
+    ("docs/guide.md", "# Guide\n\n## Parser\n\nText.\n\n## Getting started\n\nMore.\n"),
+];
+
+fn index() -> (tempfile::TempDir, Indexes) {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("root");
+    for (path, text) in FILES {
+        let full = top.join(path);
+        fs::create_dir_all(full.parent().unwrap()).unwrap();
+        fs::write(full, text).unwrap();
+    }
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    opts.watch = false;
+    opts.sweep_seconds = 0;
+    let root = Roots::new(Vec::new()).declare(&top).unwrap();
+    let id = root.id.clone();
+    let indexes = Indexes::open(dir.path().join("index"), opts, None);
+    indexes.add_root(root).unwrap();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    (dir, indexes)
+}
+
+fn ask(indexes: &Indexes, params: serde_json::Value) -> Vec<String> {
+    let params: SymbolsParams = serde_json::from_value(params).unwrap();
+    let show = |s: cairn_protocol::search::SymbolItem| {
+        let inside = s.container.map(|c| format!("{c}.")).unwrap_or_default();
+        format!("{} {inside}{}", s.path.rsplit('/').next().unwrap(), s.name)
+    };
+    indexes.symbols(&params).unwrap().items.into_iter().map(show).collect()
+}
+
+#[test]
+fn the_order_of_answers() {
+    let (_dir, indexes) = index();
+    for (query, wanted) in [
+        // Equal before other case; among those code before tests, types before constants, headings last.
+        ("Parser", &["parser.rs Parser", "guide.md Parser", "parser.rs PARSER", "parser_test.rs parser"][..]),
+        ("parser", &["parser_test.rs parser", "parser.rs Parser", "parser.rs PARSER", "guide.md Parser"]),
+        ("Server::run", &["server.rs Server.run", "parser.rs Parser.run", "query.rs run"]),
+        ("Parser.run", &["parser.rs Parser.run", "query.rs run", "server.rs Server.run"]),
+        // A container may be a file or a folder.
+        ("query::run", &["query.rs run", "parser.rs Parser.run", "server.rs Server.run"]),
+        ("http::connect()", &["mod.rs connect"]),
+        ("Store::open", &["store.cpp Store.open"]),
+        ("disk::Store", &["store.cpp disk.Store", "store.rb Store"]),
+        ("Cache#fetch_all", &["store.rb Cache.fetch_all"]),
+        ("Store::", &["store.cpp disk.Store", "store.rb Store"]),
+        ("Shop.Orders", &["Orders.cs Shop.Orders"]),
+        ("Order.Total", &["Orders.cs Order.Total"]),
+        ("execute_query", &["query.rs execute_query", "app.ts App.executeQuery"]),
+        ("executeQuery", &["app.ts App.executeQuery", "query.rs execute_query"]),
+        // Half an identifier, in the other spelling.
+        (
+            "parseHead",
+            &[
+                "app.ts App.parseHeader",
+                "server.rs Server.parse_header",
+                "parser.rs Parser.parse_header_block",
+                "parser_test.rs parse_header_block",
+            ],
+        ),
+        ("fetchal", &["store.rb Cache.fetch_all"]),
+        ("block", &["parser.rs Parser.parse_header_block", "parser_test.rs parse_header_block"]),
+        // One slip.
+        ("exceute_query", &["app.ts App.executeQuery", "query.rs execute_query"]),
+        ("Servr", &["server.rs Server"]),
+        ("getting started", &["guide.md Guide.Getting started"]),
+        ("nothing_like_it", &[]),
+    ] {
+        let found = ask(&indexes, serde_json::json!({"query": query}));
+        let shown: Vec<&str> = found.iter().map(|f| f.as_str()).take(wanted.len().max(1)).collect();
+        let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
+        let plain = |s: &str| s.replace("Guide.Parser", "Parser");
+        assert_eq!(shown.into_iter().map(plain).collect::<Vec<_>>(), wanted, "{query}: {found:?}");
+    }
+}
+
+#[test]
+fn ways_of_matching_and_filters() {
+    let (dir, indexes) = index();
+    let count = |p: serde_json::Value| ask(&indexes, p).len();
+    assert_eq!(ask(&indexes, serde_json::json!({"query": "run", "match": "exact"})).len(), 3);
+    assert_eq!(count(serde_json::json!({"query": "RUN", "match": "exact"})), 0);
+    assert_eq!(count(serde_json::json!({"query": "parse_header", "match": "prefix"})), 4);
+    assert_eq!(count(serde_json::json!({"query": "parse_haeder", "match": "prefix"})), 0);
+    assert_eq!(count(serde_json::json!({"query": "parse_haeder", "match": "fuzzy"})), 2);
+    assert_eq!(count(serde_json::json!({"query": "parse", "k": 2})), 2);
+    let only = serde_json::json!({"query": "parser", "filters": {"kinds": ["section"]}});
+    assert_eq!(ask(&indexes, only), ["guide.md Guide.Parser"]);
+    let within = serde_json::json!({"query": "run", "path": "src/query.rs"});
+    assert_eq!(ask(&indexes, within), ["query.rs run"]);
+    // A file that is gone is told no more, even before the index knows.
+    fs::remove_file(dir.path().join("root/src/query.rs")).unwrap();
+    assert_eq!(count(serde_json::json!({"query": "run"})), 2);
+}
+
+#[test]
+fn new_names_are_found_after_a_change() {
+    let (dir, indexes) = index();
+    assert!(ask(&indexes, serde_json::json!({"query": "brandNew"})).is_empty());
+    fs::write(dir.path().join("root/src/query.rs"), "pub fn brand_new_thing() {}\n").unwrap();
+    let root = Roots::new(Vec::new()).declare(&dir.path().join("root")).unwrap();
+    indexes.build_and_wait(&root.id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert_eq!(ask(&indexes, serde_json::json!({"query": "brandNew"})), ["query.rs brand_new_thing"]);
+}

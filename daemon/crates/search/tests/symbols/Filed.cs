@@ -1,0 +1,6 @@
+namespace Shop.Small;
+
+public class Basket
+{
+    public int Count { get; set; }
+}
