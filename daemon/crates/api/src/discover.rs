@@ -73,6 +73,7 @@ pub fn openrpc() -> Value {
     let error = schemas.subschema_for::<ErrorData>();
     let errors: Vec<Value> = Reason::ALL
         .iter()
+                "x-scope": m.scope.as_str(),
         .map(
             |r| json!({"code": r.code(), "reason": r.as_str(), "retryable": r.retryable(), "hint": r.hint()}),
         )

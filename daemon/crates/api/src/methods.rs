@@ -239,8 +239,8 @@ fn tool() -> Vec<Method> {
                 cx.api().engine.call_tool(p, client).await
             },
         )
-        .detached(Right::Prompt)
-        .scope(Scope::PerSession),
+        // Not one after the other: what tools read, they may read side by side.
+        .detached(Right::Prompt),
     ]
 }
 

@@ -10,7 +10,7 @@ use axum::{
     routing::get,
     serve::ListenerExt,
 };
-use cairn_api::{Api, Connection};
+use cairn_api::{Api, Connection, Rights};
 use cairn_protocol::{error::Failure, rpc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -99,7 +99,7 @@ async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebS
         Ok(chosen) => chosen,
         Err(failure) => return refusal(&failure),
     };
-    let (connection, outgoing) = match Connection::open(&shared.api) {
+    let (connection, outgoing) = match Connection::open(&shared.api, Rights::ALL) {
         Ok(opened) => opened,
         Err(failure) => return refusal(&failure),
     };
