@@ -91,9 +91,9 @@ section! {
         max_file_bytes: u64 = 4 * 1024 * 1024,
         /// Connections at once.
         max_connections: u32 = 1024,
-        /// Memory for caches, in MiB.
+        /// Memory for the caches of all databases together, in MiB.
         memory_mb: u64 = 512,
-        /// Runs at work at once.
+        /// Runs at work at once; one more is refused as `overloaded`.
         max_runs: u32 = 16,
     }
 }
@@ -403,6 +403,7 @@ impl Config {
         check(self.resources.max_runs > 0, "resources.maxRuns", "must be at least 1");
         check(self.agent.retry_attempts <= 100, "agent.retry_attempts", "must be at most 100");
         check(
+        check(self.resources.memory_mb >= 16, "resources.memoryMb", "must be at least 16");
             self.listen.address.parse::<std::net::IpAddr>().is_ok(),
             "listen.address",
             "must be an IP address",

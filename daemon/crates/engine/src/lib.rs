@@ -14,6 +14,7 @@ mod notice;
 mod query;
 mod queue;
 mod recorded;
+mod retry;
 mod roots;
 mod runs;
 mod sessions;
