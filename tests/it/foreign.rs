@@ -67,6 +67,17 @@ fn a_python_client_explores_searches_and_follows() {
     assert_eq!(said["found"]["items"][0]["path"], "sample/store.py", "{said}");
 }
 
+#[test]
+fn a_python_client_that_sends_too_much_hears_why() {
+    let Some(python) = python("websockets") else { return };
+    let daemon = Daemon::start();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/oversize.py");
+    let output = Command::new(python).arg(script).arg(&daemon.home).args(["33554432", "8"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["codes"], Value::from(vec![1009; 8]));
+}
+
 fn object(value: Value) -> ObjectParams {
     let mut params = ObjectParams::new();
     for (name, value) in value.as_object().unwrap() {

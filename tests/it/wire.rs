@@ -111,6 +111,36 @@ async fn frames_over_the_limit_and_binary_ones_end_the_connection() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_all_before_it_reads_still_gets_the_close_frame() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let daemon = Daemon::start();
+    let mut stream = tokio::net::TcpStream::connect(daemon.address()).await.unwrap();
+    let upgrade = format!(
+        "GET /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+        bearer(&daemon.token())
+    );
+    stream.write_all(upgrade.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+    // One text frame of 32 MiB, masked with zeros.
+    let size: u64 = 32 * 1024 * 1024;
+    let mut frame = vec![0x81, 0xff];
+    frame.extend(size.to_be_bytes());
+    frame.extend([0; 4]);
+    stream.write_all(&frame).await.unwrap();
+    for _ in 0..512 {
+        stream.write_all(&[b'x'; 64 * 1024]).await.unwrap();
+    }
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!((rest[0], u16::from_be_bytes([rest[2], rest[3]])), (0x88, 1009), "{rest:?}");
+}
+
+#[tokio::test]
 async fn batches_are_answered_together_in_order() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
