@@ -249,6 +249,10 @@ async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSumm
                 arguments["branch"] = branch.as_str().into();
             }
             let clone = cx.call("git_clone", arguments).await?;
+            if let Some(why) = clone.get("stale").and_then(|s| s.as_str()) {
+                let message = format!("the clone that is here already is used as it was: {why}");
+                cx.emit(AgentEvt::Warning { op: "git_clone".into(), message }).await?;
+            }
             let path = clone.get("path").and_then(|p| p.as_str()).unwrap_or_default().to_owned();
             cx.call("index_add_root", serde_json::json!({"path": path})).await?;
             engine.inner.trace.set_root(cx.session(), &path).await?;
