@@ -13,3 +13,4 @@ mod paths;
 mod sealed;
 mod tidy;
 mod wire;
+mod traces;

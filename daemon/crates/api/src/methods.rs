@@ -259,9 +259,11 @@ fn trace() -> Vec<Method> {
             Ok(TracePage { next_after: data.last().filter(|_| full).map(|r| r.seq), data })
         }),
         Method::new("trace.export", "A trace as JSONL, in parts.", export),
-        Method::new("trace.import", "Brings in an export.", |cx, p: TraceImportParams| async move {
-            cx.api().engine.trace().import(&p.jsonl).await
-        })
+        Method::new(
+            "trace.import",
+            "Brings in an export, whole or part by part.",
+            |cx, p: TraceImportParams| async move { cx.api().engine.trace().import(&p.jsonl).await },
+        )
         .detached(Right::Admin),
         Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
             cx.api().engine.trace().blob(p).await
