@@ -11,6 +11,7 @@ mod kinds;
 mod network;
 mod paths;
 mod sealed;
+mod policy;
 mod tidy;
 mod wire;
 mod traces;

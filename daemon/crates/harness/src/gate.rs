@@ -96,6 +96,7 @@ impl Harness {
             paths: &paths,
             read_only: entry.spec.read_only,
             network: entry.spec.network,
+            narrows: entry.spec.narrows,
             grants: &call.grants,
             memory: &[],
         };
