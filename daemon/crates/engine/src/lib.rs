@@ -29,6 +29,6 @@ pub use cairn_harness::{Rule, Rules, Verdict};
 pub use context::RunContext;
 pub use engine::{Engine, EngineOptions, Parts};
 pub use notice::Notice;
-pub use query::{OnPartial, SearchKind};
+pub use query::{OnLines, OnPartial, SearchKind};
 pub use queue::{Offered, OpQueue};
 pub use runs::Agent;
