@@ -89,6 +89,8 @@ pub async fn serve(
     let config = &loaded.config;
     let reload = Reload::new(&loaded, options.clone(), levels);
     let instance = Instance::claim(&root)?;
+    let signals =
+        lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
     let (sockets, addresses) = sockets(config, &options)?;
     let engine = compose::engine(&root, config, config.roots.clone()).await?;
     let idle_exit = idle_exit(config, &options);
@@ -111,7 +113,7 @@ pub async fn serve(
     let advert = announce(config, &options, &instance, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);
-    let end = lifecycle::wait(&api, &engine, idle_exit, || reload.run(env, &engine)).await;
+    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine)).await;
     tracing::info!(?end, "stopping");
     lifecycle::tell(sd_notify::NotifyState::Stopping);
     drop(advert);
@@ -124,7 +126,7 @@ pub async fn serve(
         Err(error) => tracing::error!(%error, "serving failed"),
     }
     tracing::info!("stopped");
-    end.map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))
+    Ok(end)
 }
 
 fn sockets(

@@ -172,6 +172,37 @@ async fn a_retry_gets_the_first_receipt_and_other_content_is_refused() {
 }
 
 #[tokio::test]
+async fn a_search_over_lines_is_told_part_by_part() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    tree(dir.path(), &[("a.txt", &"ledger\n".repeat(40)), ("b/b.txt", &"the ledger\n".repeat(400))]);
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
+    crate::contents::complete(&mut raw).await;
+    let plain = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300})).await;
+    raw.aside.clear();
+    let told = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300, "requestId": "g"})).await;
+    for field in ["items", "truncated", "nextCursor", "complete"] {
+        assert_eq!(told[field], plain[field], "{field}");
+    }
+    let parts: Vec<&Value> = raw.aside.iter().filter(|m| m["method"] == "search.partial").collect();
+    assert!(parts.len() > 1, "{}", parts.len());
+    let done: Vec<bool> = parts.iter().map(|p| p["params"]["done"] == true).collect();
+    assert_eq!(done.iter().filter(|d| **d).count(), 1);
+    assert!(done[done.len() - 1]);
+    let mut lines = Vec::new();
+    for part in &parts {
+        assert_eq!((&part["params"]["requestId"], &part["params"]["corpus"]), (&json!("g"), &json!("grep")));
+        lines.extend(part["params"]["items"].as_array().unwrap().iter().cloned());
+    }
+    assert_eq!(Value::from(lines), told["items"]);
+    // Without a name nothing is told.
+    raw.aside.clear();
+    raw.ok("search.grep", json!({"pattern": "ledger"})).await;
+    assert!(raw.aside.iter().all(|m| m["method"] != "search.partial"));
+}
+
+#[tokio::test]
 async fn following_names_what_is_wrong() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
