@@ -14,6 +14,9 @@ use crate::ClientError;
 
 /// Daemons listed at most.
 const MAX_FOUND: usize = 256;
+/// Shortest time to listen. A daemon multicasts an answer once a second and lets other questions within that second go by
+/// (RFC 6762, section 6), so that a question soon after another's is only answered when it is asked again, a second later.
+pub const SHORTEST: Duration = Duration::from_secs(2);
 
 /// A daemon that announces itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,7 +34,7 @@ pub struct Found {
     pub port: u16,
 }
 
-/// Listens for `timeout` to what daemons announce.
+/// Listens for `timeout`, but not less than [`SHORTEST`], to what daemons announce.
 ///
 /// # Errors
 /// [`ClientError::Connect`] when multicast cannot be used.
@@ -40,7 +43,7 @@ pub async fn discover(timeout: Duration) -> Result<Vec<Found>, ClientError> {
     let failed = |e: mdns_sd::Error| ClientError::Connect { address: service.clone(), cause: e.to_string() };
     let daemon = ServiceDaemon::new().map_err(failed)?;
     let events = daemon.browse(&service).map_err(failed)?;
-    let until = Instant::now() + timeout;
+    let until = Instant::now() + timeout.max(SHORTEST);
     let mut found = BTreeMap::new();
     while let Ok(Ok(event)) = tokio::time::timeout_at(until.into(), events.recv_async()).await {
         let ServiceEvent::ServiceResolved(info) = event else { continue };

@@ -8,7 +8,7 @@ use cairn_protocol::{
     id::SubscriptionId,
     index::IndexProgress,
     rpc,
-    search::SearchPartial,
+    search::{GrepPartial, SearchPartial},
     session::{LaggedNotification, SyncedNotification},
 };
 use serde::Deserialize;
@@ -153,6 +153,8 @@ pub enum Notice {
     Git(Box<GitProgress>),
     /// Early results of a search.
     Partial(Box<SearchPartial>),
+    /// The next lines of a search over lines.
+    Lines(Box<GrepPartial>),
 }
 
 impl Notice {
@@ -160,7 +162,10 @@ impl Notice {
         match method {
             rpc::INDEX_PROGRESS => serde_json::from_str(params.get()).ok().map(Notice::Index),
             rpc::GIT_PROGRESS => serde_json::from_str(params.get()).ok().map(Notice::Git),
-            rpc::SEARCH_PARTIAL => serde_json::from_str(params.get()).ok().map(Notice::Partial),
+            rpc::SEARCH_PARTIAL => serde_json::from_str(params.get())
+                .map(Notice::Partial)
+                .or_else(|_| serde_json::from_str(params.get()).map(Notice::Lines))
+                .ok(),
             _ => None,
         }
     }

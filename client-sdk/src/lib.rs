@@ -13,7 +13,7 @@ mod start;
 
 pub use client::{CALL_TIMEOUT, Client};
 pub use connector::{Connector, Target};
-pub use discover::{Found, discover};
+pub use discover::{Found, SHORTEST, discover};
 pub use error::ClientError;
 pub use events::{EventStream, Item, Notice, Notices, Record};
 pub use follow::Follow;

@@ -29,6 +29,7 @@ pub async fn engine(
     let workspaces = root.workspaces_dir();
     let leftover = workspaces.clone();
     tokio::task::spawn_blocking(move || cairn_workspace::git::remove_partials(&leftover));
+    limit_memory(config)?;
     let trace_path = root.trace_db();
     let trace = blocking(move || Ok(Trace::open(&trace_path)?)).await?;
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
@@ -46,6 +47,7 @@ pub async fn engine(
         state_file: root.state_json(),
         rules: rules(config)?,
         roots: workspace_roots,
+        max_runs: config.resources.max_runs,
     };
     let engine = Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
@@ -66,7 +68,20 @@ fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
     }
 }
 
-fn rules(config: &Config) -> Result<Rules, Failure> {
+/// Bounds the memory of the databases' caches.
+///
+/// # Errors
+/// `internal` when SQLite does not take it.
+pub fn limit_memory(config: &Config) -> Result<(), Failure> {
+    cairn_store::limit_memory(config.resources.memory_mb.saturating_mul(1024 * 1024))
+        .map_err(|e| Failure::new(Reason::Internal, format!("resources.memoryMb: {e}")))
+}
+
+/// The rules of the gate.
+///
+/// # Errors
+/// `invalid_params` that names the key of a rule that is none.
+pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let read = |name: &str, list: &[String]| -> Result<Vec<Rule>, Failure> {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
         list.iter().map(|text| text.parse().map_err(bad)).collect()

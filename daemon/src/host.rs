@@ -87,7 +87,9 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
     flags.overrides.extend(args.port.map(|port| ("listen.port".into(), port.into())));
     flags.overrides.extend(args.listen.map(|ip| ("listen.address".into(), ip.to_string().into())));
     let log_file = (mode == serve::Mode::OnDemand).then(|| root.log_file());
-    let filter = args.log.or_else(|| std::env::var("CAIRN_LOG").ok()).unwrap_or_else(|| "info".into());
+    let given = args.log.or_else(|| std::env::var("CAIRN_LOG").ok());
+    let log_given = given.is_some();
+    let filter = given.unwrap_or_else(|| "info".into());
     let levels =
         logging::start(&filter, log_file.as_deref()).map_err(|e| format!("the log cannot be opened: {e}"))?;
     let options = serve::Options {
@@ -96,6 +98,7 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
         insecure_lan: args.insecure_lan,
         label: args.name,
         idle_exit: args.idle_exit,
+        log_given,
         log_file,
     };
     let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("no runtime: {e}"))?;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use cairn_api::Api;
 use cairn_engine::Engine;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Why the daemon ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,19 +20,36 @@ pub enum End {
 /// How often idleness is looked at, at most.
 const IDLE_TICK: Duration = Duration::from_secs(5);
 
+/// The signals a daemon acts on; those that come before it waits for them are kept.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Catches them from now on. To be called before anybody can know of the daemon: one who stops it as soon as it is there
+    /// must not find it without.
+    ///
+    /// # Errors
+    /// When signals cannot be caught.
+    pub fn catch() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
 /// Waits for the reason to end. `reload` runs at each SIGHUP.
-///
-/// # Errors
-/// When signals cannot be caught.
 pub async fn wait(
+    mut signals: Signals,
     api: &Api,
     engine: &Engine,
     idle_exit: Option<Duration>,
     mut reload: impl FnMut(),
-) -> std::io::Result<End> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+) -> End {
     let idle = idle(api, engine, idle_exit);
     tokio::pin!(idle);
     let watchdog = watchdog();
@@ -41,11 +58,11 @@ pub async fn wait(
     tokio::pin!(tidy);
     loop {
         tokio::select! {
-            _ = terminate.recv() => return Ok(End::Signal),
-            _ = interrupt.recv() => return Ok(End::Signal),
-            _ = hangup.recv() => reload(),
-            () = engine.stop_asked().cancelled() => return Ok(End::Asked),
-            () = &mut idle => return Ok(End::Idle),
+            _ = signals.terminate.recv() => return End::Signal,
+            _ = signals.interrupt.recv() => return End::Signal,
+            _ = signals.hangup.recv() => reload(),
+            () = engine.stop_asked().cancelled() => return End::Asked,
+            () = &mut idle => return End::Idle,
             () = &mut watchdog => {}
             () = &mut tidy => {}
         }

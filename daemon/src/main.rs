@@ -9,6 +9,7 @@ mod lifecycle;
 mod listen;
 mod logging;
 mod memory;
+mod reload;
 mod serve;
 mod service;
 mod settings;

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use cairn_api::{Api, HostInfo};
-use cairn_config::{Config, Discovery, Loaded};
+use cairn_config::{Config, Discovery};
 use cairn_protocol::{
     daemon::Limits,
     error::Failure,
@@ -17,6 +17,7 @@ use crate::{
     instance::{Instance, InstanceError},
     lifecycle, listen,
     logging::Levels,
+    reload::Reload,
     settings,
 };
 
@@ -47,6 +48,8 @@ pub struct Options {
     pub label: Option<String>,
     /// Seconds without need after which it leaves, whatever the config says.
     pub idle_exit: Option<u64>,
+    /// Whether this process was told what to log, whatever the config says.
+    pub log_given: bool,
     /// Where it logs, when to a file.
     pub log_file: Option<PathBuf>,
 }
@@ -84,7 +87,10 @@ pub async fn serve(
     let loaded = settings::load(env, &options.flags, None)?;
     loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
     let config = &loaded.config;
+    let reload = Reload::new(&loaded, options.clone(), levels);
     let instance = Instance::claim(&root)?;
+    let signals =
+        lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
     let (sockets, addresses) = sockets(config, &options)?;
     let engine = compose::engine(&root, config, config.roots.clone()).await?;
     let idle_exit = idle_exit(config, &options);
@@ -107,7 +113,7 @@ pub async fn serve(
     let advert = announce(config, &options, &instance, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);
-    let end = lifecycle::wait(&api, &engine, idle_exit, || reload(env, &options, &engine, &levels)).await;
+    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine)).await;
     tracing::info!(?end, "stopping");
     lifecycle::tell(sd_notify::NotifyState::Stopping);
     drop(advert);
@@ -120,7 +126,7 @@ pub async fn serve(
         Err(error) => tracing::error!(%error, "serving failed"),
     }
     tracing::info!("stopped");
-    end.map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))
+    Ok(end)
 }
 
 fn sockets(
@@ -184,32 +190,4 @@ fn announce(
             None
         }
     }
-}
-
-/// SIGHUP: reads the configuration again and takes what can be taken without a restart.
-fn reload(env: &Env, options: &Options, engine: &cairn_engine::Engine, levels: &Levels) {
-    lifecycle::reloading();
-    match settings::load(env, &options.flags, None) {
-        Ok(Loaded { config, warnings, .. }) => {
-            warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
-            if let Ok(filter) = std::env::var("CAIRN_LOG") {
-                levels.set(&filter);
-            }
-            let engine = engine.clone();
-            tokio::spawn(async move {
-                for path in config.roots {
-                    let path = path.to_string_lossy().into_owned();
-                    let params = cairn_protocol::index::AddRootParams { path, request_id: None };
-                    if let Err(error) = engine.add_root(params).await {
-                        tracing::warn!(%error, "root is not available");
-                    }
-                }
-            });
-            tracing::info!(
-                "configuration read again: new roots are declared; other keys take effect at the next start"
-            );
-        }
-        Err(errors) => tracing::error!("the configuration stays as it was: {errors}"),
-    }
-    lifecycle::tell(sd_notify::NotifyState::Ready);
 }

@@ -52,7 +52,8 @@ pub struct IndexAddRoot {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexBuild {
-    /// Threads to use at most; the configured number when omitted.
+    /// Indexes at work at once at most, this one among them: with as many others at work the build waits for them first.
+    /// As many as there are when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
     /// Seconds to wait at most, up to 600; then the answer is the state reached.

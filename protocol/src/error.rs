@@ -88,6 +88,7 @@ reasons! {
     Unauthorized = 8001, "unauthorized", false, "send the token of the file that daemon.json names, as 'Authorization: Bearer <token>'";
     OriginDenied = 8002, "origin_denied", false, "browsers may connect from allowed origins only (listen.allowedOrigins)";
     HostDenied = 8003, "host_denied", false, "connect by the loopback address or an allowed host name (listen.allowedHosts)";
+    RightMissing = 8004, "right_missing", false, "the connection may not call this method; rpc.discover names the right it needs (x-right)";
 }
 
 /// `error.data` of every failed call.

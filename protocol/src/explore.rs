@@ -47,7 +47,8 @@ pub struct ExplorePolicy {
     /// The only operations that may run, by tool name; all read-only ones when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<String>>,
-    /// The only paths that may be read, relative to the root; everything when omitted.
+    /// The only paths that may be read, relative to the root; everything when omitted. What asks for more (a search of the
+    /// whole root, its languages) is answered for these paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
 }

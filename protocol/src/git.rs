@@ -42,8 +42,11 @@ pub struct CloneResult {
     /// Branch checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// True when an earlier clone of the same remote was there already; it is given as it is, not fetched.
+    /// True when an earlier clone of the same remote was there already; it is brought up to date.
     pub reused: bool,
+    /// Why an earlier clone was not brought up to date: it is given as it was. Without a network, what git says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<String>,
 }
 
 /// Live notification `git.progress`.

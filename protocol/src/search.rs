@@ -158,6 +158,28 @@ pub struct SearchPartial {
     pub done: bool,
 }
 
+/// Live notification `search.partial` of a `search.grep`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GrepPartial {
+    /// The `requestId` of the search.
+    pub request_id: String,
+    /// Always `grep`.
+    pub corpus: GrepCorpus,
+    /// The lines that come after those of the partial before.
+    pub items: Vec<GrepItem>,
+    /// True on the last one.
+    pub done: bool,
+}
+
+/// What the partials of `search.grep` come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GrepCorpus {
+    /// The files themselves.
+    Grep,
+}
+
 /// The list a partial comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -200,7 +222,7 @@ pub struct GrepParams {
     /// Where to go on, from `nextCursor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Name for `search.partial` notifications.
+    /// Name for `search.partial` notifications, each with the next lines; none are sent when omitted or with `countOnly`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }

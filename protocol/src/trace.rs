@@ -57,7 +57,8 @@ pub struct TraceExportPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TraceImportParams {
-    /// A whole export.
+    /// A whole export, or a part of one that ends after a whole line: the first begins with the header, each further one with
+    /// the record after the last that is here.
     pub jsonl: String,
 }
 

@@ -100,7 +100,11 @@ const KINDS: &[Kind] = &[
             ("main.c", "#include \"list.h\"\n\nint main(void) {\n    return list_length(0);\n}\n"),
             (
                 "list.c",
-                "#include \"list.h\"\n\nint list_length(const int *list) {\n    return list ? 1 : 0;\n}\n",
+                concat!(
+                    "#include \"list.h\"\n\nint list_length(const int *list) {\n    return list ? 1 : 0;\n}\n",
+                    "\n#ifdef LIST_TEST\n#include <stdio.h>\n\nstatic int cases[] = {\n    1,\n    2,\n    3,\n    4,\n    5,\n};\n",
+                    "\nstatic int check(void) {\n    return list_length(cases);\n}\n\nint main(void) {\n    return check();\n}\n#endif\n",
+                ),
             ),
             ("list.h", "int list_length(const int *list);\n"),
         ],

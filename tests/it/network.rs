@@ -77,6 +77,16 @@ fn a_daemon_in_the_network_is_found_and_guarded() {
     let output =
         cable.at(1, Path::new(&python), &elsewhere).arg(script).args([&token, "den"]).output().unwrap();
     let discover = cable.at(1, binary(), &elsewhere).args(["discover", "--json"]).output().unwrap();
+    // Right after others have asked, and with little time, it is found as well.
+    let mut ask = cable.at(1, binary(), &elsewhere);
+    ask.args(["discover", "--json", "--timeout", "0.1"]);
+    let in_a_hurry: Vec<_> = (0..4).map(|_| ask.output().unwrap()).collect();
+    let mut at_once = Vec::new();
+    for _ in 0..3 {
+        at_once.push(ask.stdout(Stdio::piped()).spawn().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(120));
+    }
+    let at_once: Vec<_> = at_once.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
     daemon.kill().unwrap();
     daemon.wait().unwrap();
 
@@ -97,4 +107,8 @@ fn a_daemon_in_the_network_is_found_and_guarded() {
     assert!(discover.status.success(), "{found}{}", String::from_utf8_lossy(&discover.stderr));
     assert!(found.contains(file["instanceId"].as_str().unwrap()) && found.contains("den"), "{found}");
     assert!(!found.contains(&token));
+    for output in in_a_hurry.iter().chain(&at_once) {
+        let found = String::from_utf8_lossy(&output.stdout);
+        assert!(found.contains(file["instanceId"].as_str().unwrap()), "{found}");
+    }
 }

@@ -144,6 +144,12 @@ impl Daemon {
         self.ended()
     }
 
+    /// SIGHUP.
+    pub fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+
     /// The wait for an end that comes by itself.
     pub fn ended(&mut self) -> std::process::ExitStatus {
         wait_for("the end of the daemon", || self.child.try_wait().unwrap())

@@ -111,6 +111,36 @@ async fn frames_over_the_limit_and_binary_ones_end_the_connection() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_all_before_it_reads_still_gets_the_close_frame() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let daemon = Daemon::start();
+    let mut stream = tokio::net::TcpStream::connect(daemon.address()).await.unwrap();
+    let upgrade = format!(
+        "GET /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+        bearer(&daemon.token())
+    );
+    stream.write_all(upgrade.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+    // One text frame of 32 MiB, masked with zeros.
+    let size: u64 = 32 * 1024 * 1024;
+    let mut frame = vec![0x81, 0xff];
+    frame.extend(size.to_be_bytes());
+    frame.extend([0; 4]);
+    stream.write_all(&frame).await.unwrap();
+    for _ in 0..512 {
+        stream.write_all(&[b'x'; 64 * 1024]).await.unwrap();
+    }
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+    assert_eq!((rest[0], u16::from_be_bytes([rest[2], rest[3]])), (0x88, 1009), "{rest:?}");
+}
+
+#[tokio::test]
 async fn batches_are_answered_together_in_order() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;
@@ -139,6 +169,37 @@ async fn a_retry_gets_the_first_receipt_and_other_content_is_refused() {
     let session = json!({"title": "t", "requestId": "s1"});
     let made = raw.ok("session.create", session.clone()).await;
     assert_eq!(raw.ok("session.create", session).await["sessionId"], made["sessionId"]);
+}
+
+#[tokio::test]
+async fn a_search_over_lines_is_told_part_by_part() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    tree(dir.path(), &[("a.txt", &"ledger\n".repeat(40)), ("b/b.txt", &"the ledger\n".repeat(400))]);
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
+    crate::contents::complete(&mut raw).await;
+    let plain = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300})).await;
+    raw.aside.clear();
+    let told = raw.ok("search.grep", json!({"pattern": "ledger", "k": 300, "requestId": "g"})).await;
+    for field in ["items", "truncated", "nextCursor", "complete"] {
+        assert_eq!(told[field], plain[field], "{field}");
+    }
+    let parts: Vec<&Value> = raw.aside.iter().filter(|m| m["method"] == "search.partial").collect();
+    assert!(parts.len() > 1, "{}", parts.len());
+    let done: Vec<bool> = parts.iter().map(|p| p["params"]["done"] == true).collect();
+    assert_eq!(done.iter().filter(|d| **d).count(), 1);
+    assert!(done[done.len() - 1]);
+    let mut lines = Vec::new();
+    for part in &parts {
+        assert_eq!((&part["params"]["requestId"], &part["params"]["corpus"]), (&json!("g"), &json!("grep")));
+        lines.extend(part["params"]["items"].as_array().unwrap().iter().cloned());
+    }
+    assert_eq!(Value::from(lines), told["items"]);
+    // Without a name nothing is told.
+    raw.aside.clear();
+    raw.ok("search.grep", json!({"pattern": "ledger"})).await;
+    assert!(raw.aside.iter().all(|m| m["method"] != "search.partial"));
 }
 
 #[tokio::test]

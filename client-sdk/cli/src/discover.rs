@@ -13,7 +13,7 @@ use crate::{
 /// Arguments of `cairn discover`.
 #[derive(Debug, Clone, Args)]
 pub struct DiscoverArgs {
-    /// Seconds to listen
+    /// Seconds to listen; at least 2 are, since daemons answer once a second
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
     timeout: f64,
 }

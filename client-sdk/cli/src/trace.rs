@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    io::Write as _,
+    io::{BufRead, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -197,15 +197,19 @@ async fn export(app: &App<'_>, client: &Client, id: SessionId, file: Option<&Pat
 }
 
 async fn import(app: &App<'_>, client: &Client, file: &Path) -> Result<u8, Failure> {
-    let limit = client.server().limits.max_message_bytes;
-    let jsonl = read(file, limit).map_err(|e| Failure::path(file, &e))?;
-    if jsonl.len() as u64 >= limit {
-        let text = format!(
-            "{} is larger than the {} that the daemon takes at once",
-            file.display(),
-            output::bytes(limit)
-        );
-        return Err(Failure::told("too_large", text));
+    let source: Box<dyn BufRead> = match file == Path::new("-") {
+        true => Box::new(std::io::stdin().lock()),
+        false => {
+            Box::new(std::io::BufReader::new(std::fs::File::open(file).map_err(|e| Failure::path(file, &e))?))
+        }
+    };
+    // As JSON text a line takes at most twice its bytes: what is doubled are quotes and backslashes.
+    let room = client.server().limits.max_message_bytes.saturating_sub(4096) / 2;
+    let mut parts = Parts { source, room, waiting: String::new(), line: 0 };
+    let mut jsonl = parts.next(file)?.unwrap_or_default();
+    while let Some(next) = parts.next(file)? {
+        client.trace_import(&TraceImportParams { jsonl }).await?;
+        jsonl = next;
     }
     if let Some(session) = app.answer::<Session>(client, "trace.import", &TraceImportParams { jsonl }).await?
     {
@@ -214,15 +218,68 @@ async fn import(app: &App<'_>, client: &Client, file: &Path) -> Result<u8, Failu
     Ok(OK)
 }
 
-fn read(file: &Path, limit: u64) -> std::io::Result<String> {
-    let mut text = String::new();
-    if file == Path::new("-") {
-        std::io::Read::read_to_string(&mut std::io::Read::take(std::io::stdin(), limit), &mut text)?;
-    } else {
-        std::io::Read::read_to_string(
-            &mut std::io::Read::take(std::fs::File::open(file)?, limit),
-            &mut text,
-        )?;
+/// An export cut after whole lines into parts that the daemon takes.
+struct Parts {
+    source: Box<dyn BufRead>,
+    room: u64,
+    /// A line that was read and has no part yet.
+    waiting: String,
+    line: u64,
+}
+
+impl Parts {
+    fn next(&mut self, file: &Path) -> Result<Option<String>, Failure> {
+        let mut part = std::mem::take(&mut self.waiting);
+        loop {
+            let mut line = String::new();
+            let mut bounded = std::io::Read::take(&mut self.source, self.room + 1);
+            bounded.read_line(&mut line).map_err(|e| Failure::path(file, &e))?;
+            self.line += 1;
+            if line.len() as u64 > self.room {
+                let text = format!(
+                    "line {} of {} is longer than the {} that the daemon takes at once",
+                    self.line,
+                    file.display(),
+                    output::bytes(self.room)
+                );
+                return Err(Failure::told("too_large", text));
+            }
+            if line.is_empty() {
+                return Ok((!part.is_empty()).then_some(part));
+            }
+            if (part.len() + line.len()) as u64 > self.room {
+                self.waiting = line;
+                return Ok(Some(part));
+            }
+            part.push_str(&line);
+        }
     }
-    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_end_after_whole_lines_and_hold_all_of_them() {
+        let file = Path::new("f");
+        let cut = |text: &'static str, room| {
+            let mut parts =
+                Parts { source: Box::new(text.as_bytes()), room, waiting: String::new(), line: 0 };
+            let mut all = Vec::new();
+            while let Some(part) = parts.next(file)? {
+                all.push(part);
+            }
+            Ok::<_, Failure>(all)
+        };
+        for (text, room, want) in [
+            ("", 4, vec![]),
+            ("a\nb\nc\n", 4, vec!["a\nb\n", "c\n"]),
+            ("abc\nabc\n", 4, vec!["abc\n", "abc\n"]),
+            ("a\nlast", 100, vec!["a\nlast"]),
+        ] {
+            assert_eq!(cut(text, room).ok().unwrap(), want);
+        }
+        assert!(cut("a\nabcdef\n", 4).is_err());
+    }
 }

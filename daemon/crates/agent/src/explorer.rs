@@ -68,7 +68,8 @@ struct Work {
 impl Work {
     fn new(cx: RunContext, goals: &[String]) -> Self {
         let folder = cx.root_path().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
-        let facts = Facts::new(folder.unwrap_or_default());
+        let mut facts = Facts::new(folder.unwrap_or_default());
+        facts.limited = cx.paths().is_some();
         let planner = Planner::new(goals);
         Self { cx, facts, planner, queue: OpQueue::new(MAX_OPS), running: JoinSet::new(), revision: 0 }
     }

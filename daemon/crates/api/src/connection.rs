@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -19,7 +19,8 @@ use serde_json::value::RawValue;
 use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
-    Api, Disconnect,
+    Api, Disconnect, Rights,
+    lane::Turn,
     message::{self, Frame, Incoming},
     notices::Interest,
 };
@@ -44,8 +45,9 @@ pub(crate) struct Inner {
     pub(crate) out: mpsc::Sender<Outgoing>,
     pub(crate) client: OnceLock<ClientInfo>,
     pub(crate) interest: Interest,
+    rights: Rights,
     in_flight: AtomicU32,
-    calls: Mutex<HashMap<String, AbortHandle>>,
+    calls: Mutex<HashMap<String, Cancellable>>,
     pub(crate) subscriptions: Mutex<HashMap<SubscriptionId, AbortHandle>>,
 }
 
@@ -63,6 +65,13 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A call that its client may cancel.
+struct Cancellable {
+    /// Set by whoever answers first: the call or its cancelling.
+    answered: Arc<AtomicBool>,
+    task: AbortHandle,
+}
+
 /// Counts a call while it is at work.
 struct InFlight(Connection);
 
@@ -73,11 +82,12 @@ impl Drop for InFlight {
 }
 
 impl Connection {
-    /// A new client. What it is to be sent comes out of the receiver; when that is full, its calls wait.
+    /// A new client that may do what `rights` say. What it is to be sent comes out of the receiver; when that is full,
+    /// its calls wait.
     ///
     /// # Errors
     /// `overloaded` when the daemon has as many connections as it may.
-    pub fn open(api: &Arc<Api>) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
+    pub fn open(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
         let before = api.counters.connections.fetch_add(1, Ordering::SeqCst);
         if before >= u64::from(api.limits.max_connections) {
             api.counters.connections.fetch_sub(1, Ordering::SeqCst);
@@ -89,6 +99,7 @@ impl Connection {
             out,
             client: OnceLock::new(),
             interest: Interest::default(),
+            rights,
             in_flight: AtomicU32::new(0),
             calls: Mutex::default(),
             subscriptions: Mutex::default(),
@@ -171,7 +182,7 @@ impl Connection {
         tokio::spawn(work);
     }
 
-    /// Looks a request up and starts it, within the limits.
+    /// Looks a request up and starts it, within its client's rights and limits.
     fn begin(&self, request: &Incoming<'_>, in_batch: bool) -> Result<Call, Failure> {
         let name = request.method.as_deref().unwrap_or_default();
         let handshake = name == crate::methods::INITIALIZE;
@@ -185,6 +196,12 @@ impl Connection {
             let shown: String = name.chars().take(64).collect();
             Failure::new(Reason::MethodNotFound, format!("there is no method '{}'", shown.escape_default()))
         })?;
+        // The handshake tells who a client is; everything else needs the right of its row.
+        if !handshake && !self.inner.rights.hold(method.right) {
+            let right = format!("{:?}", method.right).to_lowercase();
+            let text = format!("{name} needs the right '{right}', which this connection has not");
+            return Err(Failure::new(Reason::RightMissing, text));
+        }
         let limit = self.inner.api.limits.max_in_flight;
         if self.inner.in_flight.fetch_add(1, Ordering::SeqCst) >= limit {
             self.inner.in_flight.fetch_sub(1, Ordering::SeqCst);
@@ -194,32 +211,48 @@ impl Connection {
             ));
         }
         let in_flight = InFlight(self.clone());
+        let turn = self.inner.api.lanes.enter(method.scope, request.params);
         let then = Arc::new(Mutex::new(Vec::new()));
         let caller = Caller { connection: self.clone(), then: Arc::clone(&then) };
         let answer = (method.handler)(caller, request.params);
-        Ok(Call { answer, then, disconnect: method.disconnect, _in_flight: in_flight })
+        Ok(Call { answer, turn, then, disconnect: method.disconnect, _in_flight: in_flight })
     }
 
     fn spawn(&self, id: &Id<'static>, call: Call) {
         let key = serde_json::to_string(id).unwrap_or_default();
         let (this, id) = (self.clone(), id.clone());
         let cancels = call.disconnect == Disconnect::Cancel;
-        let done = key.clone();
+        let (done, answered) = (key.clone(), Arc::new(AtomicBool::new(false)));
+        let mine = Arc::clone(&answered);
         // Registered under its id before it can end, so that a cancel finds it and an end removes it.
         let mut calls = locked(&self.inner.calls);
         let task = tokio::spawn(async move {
             let (answer, then) = this.finish(&id, call).await;
-            locked(&this.inner.calls).remove(&done);
+            {
+                let mut calls = locked(&this.inner.calls);
+                // A later call may have taken the same id.
+                if calls.get(&done).is_some_and(|c| Arc::ptr_eq(&c.answered, &mine)) {
+                    calls.remove(&done);
+                }
+            }
+            if mine.swap(true, Ordering::SeqCst) {
+                // Cancelled at the last moment, and answered so: there is one answer to a call.
+                return;
+            }
             this.reply(answer).await;
             then.into_iter().for_each(|run| run());
         });
         if cancels {
-            calls.insert(key, task.abort_handle());
+            calls.insert(key, Cancellable { answered, task: task.abort_handle() });
         }
     }
 
-    async fn finish(&self, id: &Id<'_>, call: Call) -> (String, Vec<Then>) {
+    async fn finish(&self, id: &Id<'_>, mut call: Call) -> (String, Vec<Then>) {
+        if let Some(turn) = &mut call.turn {
+            turn.come().await;
+        }
         let outcome = call.answer.await;
+        drop(call.turn);
         self.count(outcome.is_ok());
         let answer = match outcome {
             Ok(result) => message::success(id, &result),
@@ -248,8 +281,12 @@ impl Connection {
             return;
         };
         let key = serde_json::to_string(&cancel.id).unwrap_or_default();
-        if let Some(task) = locked(&self.inner.calls).remove(&key) {
-            task.abort();
+        let found = locked(&self.inner.calls).remove(&key);
+        if let Some(call) = found
+            && !call.answered.swap(true, Ordering::SeqCst)
+        {
+            call.task.abort();
+            self.count(false);
             let failure = Failure::new(Reason::Cancelled, "the call was cancelled");
             let answer = message::failure(Some(&cancel.id), &failure);
             let this = self.clone();
@@ -272,8 +309,8 @@ impl Connection {
 
     /// The client has gone: its searches, reads and subscriptions end, nothing else does.
     pub fn close(&self) {
-        for (_, task) in locked(&self.inner.calls).drain() {
-            task.abort();
+        for (_, call) in locked(&self.inner.calls).drain() {
+            call.task.abort();
         }
         let ended: Vec<AbortHandle> =
             locked(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
@@ -287,6 +324,8 @@ impl Connection {
 /// A call at work.
 struct Call {
     answer: crate::method::Answer,
+    /// Its place among calls that run one after the other.
+    turn: Option<Turn>,
     then: Arc<Mutex<Vec<Then>>>,
     disconnect: Disconnect,
     _in_flight: InFlight,

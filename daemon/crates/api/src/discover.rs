@@ -5,7 +5,7 @@ use cairn_protocol::{
     git::GitProgress,
     index::IndexProgress,
     rpc,
-    search::SearchPartial,
+    search::{GrepPartial, SearchPartial},
     session::{EventNotification, LaggedNotification, SyncedNotification},
 };
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
@@ -30,8 +30,19 @@ fn notifications(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
         (rpc::GONE, schemas.subschema_for::<GoneNotification>()),
         (rpc::INDEX_PROGRESS, schemas.subschema_for::<IndexProgress>()),
         (rpc::GIT_PROGRESS, schemas.subschema_for::<GitProgress>()),
-        (rpc::SEARCH_PARTIAL, schemas.subschema_for::<SearchPartial>()),
+        (rpc::SEARCH_PARTIAL, schemas.subschema_for::<AnyPartial>()),
     ]
+}
+
+/// Params of `search.partial`.
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum AnyPartial {
+    /// Of a search for passages.
+    Search(SearchPartial),
+    /// Of a search over lines.
+    Grep(GrepPartial),
 }
 
 /// Params of `orchestrate.gone`.
@@ -62,6 +73,7 @@ pub fn openrpc() -> Value {
                 "params": [{"name": "params", "schema": params}],
                 "result": {"name": "result", "schema": result},
                 "x-right": format!("{:?}", m.right).to_lowercase(),
+                "x-scope": m.scope.as_str(),
                 "x-disconnect": format!("{:?}", m.disconnect).to_lowercase(),
             })
         })

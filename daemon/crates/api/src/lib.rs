@@ -7,6 +7,7 @@
 mod connection;
 mod discover;
 mod host;
+mod lane;
 mod message;
 mod method;
 pub mod methods;
@@ -26,7 +27,7 @@ use cairn_protocol::daemon::Limits;
 pub use connection::{Connection, Outgoing};
 pub use discover::openrpc;
 pub use host::HostInfo;
-pub use method::{Disconnect, Method, Right, Scope};
+pub use method::{Disconnect, Method, Right, Rights, Scope};
 
 /// Messages that wait for a slow client's socket; then its calls and subscriptions wait.
 pub const OUTGOING: usize = 64;
@@ -37,6 +38,7 @@ pub struct Api {
     pub(crate) host: HostInfo,
     pub(crate) limits: Limits,
     pub(crate) table: Vec<Method>,
+    pub(crate) lanes: Arc<lane::Lanes>,
     pub(crate) counters: Counters,
 }
 
@@ -52,7 +54,8 @@ pub(crate) struct Counters {
 impl Api {
     /// A table over `engine`.
     pub fn new(engine: Engine, host: HostInfo, limits: Limits) -> Arc<Self> {
-        Arc::new(Self { engine, host, limits, table: methods::table(), counters: Counters::default() })
+        let (lanes, counters) = (Arc::default(), Counters::default());
+        Arc::new(Self { engine, host, limits, table: methods::table(), lanes, counters })
     }
 
     /// The limits of every connection.

@@ -20,6 +20,17 @@ pub enum Scope {
     Global,
 }
 
+impl Scope {
+    /// As the reference tells it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::PerSession => "session",
+            Self::Global => "global",
+        }
+    }
+}
+
 /// What happens to a call when its client goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disconnect {
@@ -31,6 +42,7 @@ pub enum Disconnect {
 
 /// What a client must be allowed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Right {
     /// Look.
     Observe,
@@ -40,6 +52,30 @@ pub enum Right {
     Approve,
     /// Change the daemon.
     Admin,
+}
+
+/// The rights of one connection, none of which brings another with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights(u8);
+
+impl Rights {
+    /// Those of whoever holds the token of the data folder.
+    pub const ALL: Self = Self::of(&[Right::Observe, Right::Prompt, Right::Approve, Right::Admin]);
+
+    /// These and no others.
+    pub const fn of(rights: &[Right]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < rights.len() {
+            bits |= 1 << rights[at] as u8;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether `right` is among them.
+    pub fn hold(self, right: Right) -> bool {
+        self.0 & (1 << right as u8) != 0
+    }
 }
 
 /// An answer on its way.
@@ -53,7 +89,7 @@ pub struct Method {
     pub name: &'static str,
     /// One line for the reference.
     pub summary: &'static str,
-    /// What it may run beside.
+    /// What it may run beside; a scope that orders calls needs a call that nobody cancels.
     pub scope: Scope,
     /// What a disconnect means.
     pub disconnect: Disconnect,
@@ -105,7 +141,7 @@ impl Method {
     }
 
     /// Sets what it may run beside.
-    pub fn scope(mut self, scope: Scope) -> Self {
+    pub(crate) fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }

@@ -109,7 +109,8 @@ fn search() -> Vec<Method> {
         Method::new("search.semantic", "Passages by meaning.", find(SearchKind::Semantic)),
         Method::new("search.hybrid", "Passages by words and meaning.", find(SearchKind::Hybrid)),
         Method::new("search.grep", "Lines by text or regular expression.", |cx, p: GrepParams| async move {
-            cx.api().engine.grep(p).await
+            let tell = p.request_id.is_some().then(|| Box::new(partials(&cx)) as cairn_engine::OnLines);
+            cx.api().engine.grep(p, tell).await
         }),
         Method::new(
             "search.symbols",
@@ -120,14 +121,18 @@ fn search() -> Vec<Method> {
 }
 
 async fn find(cx: Caller, kind: SearchKind, params: SearchParams) -> Result<SearchAnswer, Failure> {
+    let tell = params.request_id.is_some().then(|| Box::new(partials(&cx)) as cairn_engine::OnPartial);
+    cx.api().engine.search(kind, params, tell).await
+}
+
+/// Tells the caller early results.
+fn partials<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) + Send + Sync + 'static {
     let connection = cx.connection.clone();
-    let wanted = params.request_id.is_some();
-    let tell = move |partial: cairn_protocol::search::SearchPartial| {
-        // Early results are a courtesy: a full queue drops them, the answer has them all.
+    move |partial| {
+        // A courtesy: a full queue drops them, the answer has them all.
         let text = message::notification(rpc::SEARCH_PARTIAL, &partial);
         let _full = connection.inner.out.try_send(crate::Outgoing::One(text));
-    };
-    cx.api().engine.search(kind, params, wanted.then(|| Box::new(tell) as cairn_engine::OnPartial)).await
+    }
 }
 
 fn content() -> Vec<Method> {
@@ -239,8 +244,8 @@ fn tool() -> Vec<Method> {
                 cx.api().engine.call_tool(p, client).await
             },
         )
-        .detached(Right::Prompt)
-        .scope(Scope::PerSession),
+        // Not one after the other: what tools read, they may read side by side.
+        .detached(Right::Prompt),
     ]
 }
 
@@ -259,9 +264,11 @@ fn trace() -> Vec<Method> {
             Ok(TracePage { next_after: data.last().filter(|_| full).map(|r| r.seq), data })
         }),
         Method::new("trace.export", "A trace as JSONL, in parts.", export),
-        Method::new("trace.import", "Brings in an export.", |cx, p: TraceImportParams| async move {
-            cx.api().engine.trace().import(&p.jsonl).await
-        })
+        Method::new(
+            "trace.import",
+            "Brings in an export, whole or part by part.",
+            |cx, p: TraceImportParams| async move { cx.api().engine.trace().import(&p.jsonl).await },
+        )
         .detached(Right::Admin),
         Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
             cx.api().engine.trace().blob(p).await

@@ -91,9 +91,9 @@ section! {
         max_file_bytes: u64 = 4 * 1024 * 1024,
         /// Connections at once.
         max_connections: u32 = 1024,
-        /// Memory for caches, in MiB.
+        /// Memory for the caches of all databases together, in MiB.
         memory_mb: u64 = 512,
-        /// Runs at work at once.
+        /// Runs at work at once; one more is refused as `overloaded`.
         max_runs: u32 = 16,
     }
 }
@@ -173,6 +173,9 @@ section! {
     DaemonConfig "camelCase" {
         /// Seconds without client and work after which a daemon that a client started leaves; 0 for never.
         idle_exit_seconds: u64 = 900,
+        /// What it logs: `error`, `warn`, `info`, `debug`, `trace`, also by part (`info,cairn_search=debug`). `--log` and
+        /// `CAIRN_LOG` win over it.
+        log: String = "info".into(),
     }
 }
 
@@ -400,6 +403,7 @@ impl Config {
         check(self.resources.max_connections > 0, "resources.maxConnections", "must be at least 1");
         check(self.resources.threads <= 1024, "resources.threads", "must be at most 1024");
         check(self.resources.max_file_bytes > 0, "resources.maxFileBytes", "must be at least 1");
+        check(self.resources.memory_mb >= 16, "resources.memoryMb", "must be at least 16");
         check(self.resources.max_runs > 0, "resources.maxRuns", "must be at least 1");
         check(self.agent.retry_attempts <= 100, "agent.retry_attempts", "must be at most 100");
         check(

@@ -16,7 +16,7 @@ use cairn_trace::Append;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::{Engine, RunContext, context::Inside};
+use crate::{Engine, RunContext, context::Inside, retry::Retry};
 
 impl Engine {
     /// Takes a command: its record is durable when the receipt comes, its events follow.
@@ -31,14 +31,9 @@ impl Engine {
         self.need_open()?;
         let slot = self.command_slot()?;
         let _one_at_a_time = self.inner.starting.lock().await;
-        let scope = params.session_id.as_str().to_owned();
-        let digest = cairn_trace::digest(&params);
-        if let Some(key) = &params.request_id
-            && let Some(receipt) = self.inner.trace.receipt(&scope, key, &digest).await?
-        {
-            let unreadable =
-                |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
-            return serde_json::from_value(receipt).map_err(unreadable);
+        let retry = Retry::new(params.session_id.as_str(), params.request_id.as_ref(), &params);
+        if let Some(receipt) = self.answered(&retry).await? {
+            return Ok(receipt);
         }
         let session = self.inner.trace.session(&params.session_id).await?;
         let cx = self.command_context(&session, client)?;
@@ -46,8 +41,8 @@ impl Engine {
         let receipt = CommandReceipt { session_id: session.session_id, command_id: id, seq: 0 };
         let mut append =
             Append::new(cx.session(), cx.opening(id, params.cmd.parent_id, params.cmd.payload.clone()));
-        if let Some(key) = &params.request_id {
-            append = append.receipt(&scope, key, digest, serde_json::json!(receipt));
+        if let Some((scope, key, digest)) = retry.stored() {
+            append = append.receipt(&scope, &key, digest, serde_json::json!(receipt));
         }
         let seq = self.inner.trace.append(append).await?.first;
         let call = params.cmd.payload.into_call();

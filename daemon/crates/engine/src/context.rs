@@ -55,6 +55,11 @@ impl RunContext {
         self.inner.root.as_ref().map(|root| root.path.as_path())
     }
 
+    /// The paths the run is limited to, relative to the root; none when it may read all of it.
+    pub fn paths(&self) -> Option<&[String]> {
+        self.inner.grants.paths.as_deref()
+    }
+
     /// Cancelled on abort and when the daemon stops.
     pub fn cancel(&self) -> &CancellationToken {
         &self.inner.cancel

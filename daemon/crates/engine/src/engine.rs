@@ -2,7 +2,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -40,6 +43,8 @@ pub struct EngineOptions {
     pub rules: Rules,
     /// Folders that are always roots.
     pub roots: Vec<PathBuf>,
+    /// Runs at work at once, over all sessions.
+    pub max_runs: u32,
 }
 
 /// The rooms an engine is made of; the host opens them.
@@ -78,6 +83,7 @@ pub(crate) struct Inner {
     pub(crate) state: StateFile,
     pub(crate) workspaces: PathBuf,
     pub(crate) stop: CancellationToken,
+    pub(crate) max_runs: AtomicU32,
 }
 
 impl Engine {
@@ -105,6 +111,7 @@ impl Engine {
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
             stop: CancellationToken::new(),
+            max_runs: AtomicU32::new(options.max_runs),
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.forward_progress(progress)?;
@@ -208,6 +215,22 @@ impl Engine {
             return Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping"));
         }
         Ok(())
+    }
+
+    /// Refuses a run while as many are at work as may be. Starts come one by one, so that none slips through.
+    pub(crate) fn need_room(&self) -> Result<(), Failure> {
+        let limit = self.inner.max_runs.load(Ordering::Relaxed);
+        if self.inner.runs.count() < u64::from(limit) {
+            return Ok(());
+        }
+        let text = format!("{limit} runs are at work, which is resources.maxRuns");
+        Err(Failure::new(Reason::Overloaded, text))
+    }
+
+    /// Takes other rules and another number of runs at once; what is at work goes on as it began.
+    pub fn reconfigure(&self, rules: Rules, max_runs: u32) {
+        self.inner.harness.set_rules(rules);
+        self.inner.max_runs.store(max_runs, Ordering::Relaxed);
     }
 
     /// A session's record of failing work that nobody waits for.

@@ -22,6 +22,7 @@ use crate::{
     Engine, RunContext,
     context::{Inside, cancelled, error_event},
     recorded::Recorded,
+    retry::Retry,
     runs::RunHandle,
 };
 
@@ -37,7 +38,8 @@ impl Engine {
     /// background.
     ///
     /// # Errors
-    /// Those of declaring a root; `network_denied` for a clone without leave; `session_busy`; `request_conflict`.
+    /// Those of declaring a root; `network_denied` for a clone without leave; `session_busy`; `request_conflict`;
+    /// `overloaded` when as many runs are at work as may be.
     pub async fn start_explore(
         &self,
         params: ExploreStartParams,
@@ -45,15 +47,12 @@ impl Engine {
     ) -> Result<RunReceipt, Failure> {
         self.need_open()?;
         let _one_at_a_time = self.inner.starting.lock().await;
-        let scope = params.session_id.as_ref().map_or(START, SessionId::as_str).to_owned();
-        let digest = cairn_trace::digest(&params);
-        if let Some(key) = &params.request_id
-            && let Some(receipt) = self.inner.trace.receipt(&scope, key, &digest).await?
-        {
-            let unreadable =
-                |e| Failure::new(Reason::StorageFailed, format!("a stored receipt cannot be read: {e}"));
-            return serde_json::from_value(receipt).map_err(unreadable);
+        let scope = params.session_id.as_ref().map_or(START, SessionId::as_str);
+        let retry = Retry::new(scope, params.request_id.as_ref(), &params);
+        if let Some(receipt) = self.answered(&retry).await? {
+            return Ok(receipt);
         }
+        self.need_room()?;
         let root = self.preflight(&params).await?;
         let session = match &params.session_id {
             Some(id) => self.inner.trace.session(id).await?.session_id,
@@ -73,8 +72,8 @@ impl Engine {
         let stored = serde_json::to_string(&params).unwrap_or_default();
         let mut append =
             Append::new(&session, vec![started]).state(RunState::Running).only_if(&ended).run(&run, stored);
-        if let Some(key) = &params.request_id {
-            append = append.receipt(&scope, key, digest, receipt);
+        if let Some((scope, key, digest)) = retry.stored() {
+            append = append.receipt(&scope, &key, digest, receipt);
         }
         let seq = self.inner.trace.append(append).await?.first;
         self.spawn_explore(cx, params);
@@ -88,6 +87,7 @@ impl Engine {
             || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
         let (run, params) = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
         let params: ExploreStartParams = serde_json::from_str(&params).map_err(|_| lost())?;
+        self.need_room()?;
         let root = self.preflight(&params).await?;
         let recorded = Recorded::read(&self.inner.trace, session, 0).await?;
         let cx = self.run_context(session, &run, root, &params, None, recorded);
@@ -249,6 +249,10 @@ async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSumm
                 arguments["branch"] = branch.as_str().into();
             }
             let clone = cx.call("git_clone", arguments).await?;
+            if let Some(why) = clone.get("stale").and_then(|s| s.as_str()) {
+                let message = format!("the clone that is here already is used as it was: {why}");
+                cx.emit(AgentEvt::Warning { op: "git_clone".into(), message }).await?;
+            }
             let path = clone.get("path").and_then(|p| p.as_str()).unwrap_or_default().to_owned();
             cx.call("index_add_root", serde_json::json!({"path": path})).await?;
             engine.inner.trace.set_root(cx.session(), &path).await?;

@@ -7,6 +7,8 @@ use cairn_protocol::{
     command::{IndexAddRoot, IndexBuild},
     error::{Failure, Reason},
     git::CloneParams,
+    id::RootId,
+    index::{IndexState, RootStatus},
 };
 use cairn_search::{CancelFlag, Indexes, Until};
 use cairn_workspace::Roots;
@@ -16,6 +18,8 @@ use crate::{clone, roots::blocking};
 
 /// Longest an index build is waited for.
 const BUILD_WAIT: Duration = Duration::from_secs(600);
+/// How often other indexes are looked at.
+const LOOK: Duration = Duration::from_millis(25);
 
 /// Adds `index_add_root`, `index_build` and `git_clone`.
 pub fn register(
@@ -90,15 +94,24 @@ impl Tool for Build {
         let flag = CancelFlag::new();
         let stop = flag.clone();
         let (indexes, cancel) = (Arc::clone(&self.0.indexes), permit.cancel().clone());
+        let all = Arc::clone(&indexes);
         let late = cancel.clone();
         let watch = tokio::spawn(async move {
             let _late = tokio::time::timeout(wait, cancel.cancelled()).await;
             stop.cancel();
         });
-        let status = blocking(move || match indexes.build_and_wait(&id, Until::Everything, &flag) {
+        let limit = params.max_concurrency.unwrap_or(u32::MAX);
+        if limit == 0 {
+            return Err(Failure::new(Reason::InvalidParams, "maxConcurrency: at least 1"));
+        }
+        let build = move |id: &RootId| {
+            wait_for_others(&indexes, id, limit, &flag)?;
+            indexes.build_and_wait(id, Until::Everything, &flag)
+        };
+        let status = blocking(move || match build(&id) {
             // Time is over but nobody gave up: what there is, is the answer.
             Err(failure) if failure.reason == Reason::Cancelled && !late.is_cancelled() => {
-                let status = indexes.status(Some(&id))?.into_iter().next();
+                let status = all.status(Some(&id))?.into_iter().next();
                 status.ok_or(failure)
             }
             outcome => outcome,
@@ -107,6 +120,17 @@ impl Tool for Build {
         watch.abort();
         Output::of("index_status", &status?, false)
     }
+}
+
+/// Waits until fewer than `limit` other indexes are at work.
+fn wait_for_others(indexes: &Indexes, id: &RootId, limit: u32, flag: &CancelFlag) -> Result<(), Failure> {
+    let at_work =
+        |r: &RootStatus| r.root != *id && matches!(r.state, IndexState::Indexing | IndexState::Enriching);
+    while limit < u32::MAX && indexes.status(None)?.iter().filter(|r| at_work(r)).count() >= limit as usize {
+        flag.check()?;
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 struct GitClone(Arc<Shared>);

@@ -7,7 +7,8 @@ use cairn_protocol::{
     error::Failure,
     git::{GitStatus, GitStatusParams},
     search::{
-        GrepAnswer, GrepParams, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams,
+        GrepAnswer, GrepCorpus, GrepParams, GrepPartial, MAX_GREP_K, SearchAnswer, SearchParams,
+        SearchPartial, SymbolsAnswer, SymbolsParams,
     },
 };
 use cairn_search::{CancelFlag, Indexes};
@@ -27,6 +28,13 @@ pub enum SearchKind {
 
 /// Told about partial results.
 pub type OnPartial = Box<dyn Fn(SearchPartial) + Send + Sync>;
+
+/// Told about the next lines of a search over lines.
+pub type OnLines = Box<dyn Fn(GrepPartial) + Send + Sync>;
+
+/// Lines of the first partial of a search over lines; each further one has four times as many, so that the first comes
+/// early and a long answer is not searched in many pieces.
+const FIRST_LINES: u32 = 50;
 
 /// Sets the flag when the future that holds it is dropped: the blocking search then ends early.
 struct CancelOnDrop(CancelFlag);
@@ -74,12 +82,18 @@ impl Engine {
         .await
     }
 
-    /// Search over lines.
+    /// Search over lines. The next lines are told while it runs; the answer has all of them.
     ///
     /// # Errors
     /// As [`Engine::search`].
-    pub async fn grep(&self, params: GrepParams) -> Result<GrepAnswer, Failure> {
-        self.cancellable(move |indexes, flag| indexes.grep(&params, flag)).await
+    pub async fn grep(&self, params: GrepParams, on_lines: Option<OnLines>) -> Result<GrepAnswer, Failure> {
+        self.cancellable(move |indexes, flag| match on_lines {
+            Some(tell) if !params.count_only && params.k <= MAX_GREP_K => {
+                grep_in_parts(&params, |part| indexes.grep(part, flag), &*tell)
+            }
+            _ => indexes.grep(&params, flag),
+        })
+        .await
     }
 
     /// Definitions by name, or the outline of a file.
@@ -127,5 +141,89 @@ impl Engine {
             cairn_workspace::git::git_status(&root, &rel)
         })
         .await
+    }
+}
+
+/// Greps page after page and tells each; the answer is that of one grep.
+fn grep_in_parts(
+    params: &GrepParams,
+    grep: impl Fn(&GrepParams) -> Result<GrepAnswer, Failure>,
+    tell: &dyn Fn(GrepPartial),
+) -> Result<GrepAnswer, Failure> {
+    let mut whole = GrepAnswer::default();
+    let (mut lines, mut cursor) = (FIRST_LINES, params.cursor.clone());
+    loop {
+        let left = params.k - u32::try_from(whole.items.len()).unwrap_or(u32::MAX).min(params.k);
+        let part = grep(&GrepParams { k: lines.min(left), cursor: cursor.take(), ..params.clone() })?;
+        let done = part.next_cursor.is_none() || part.items.len() >= left as usize;
+        let request_id = params.request_id.clone().unwrap_or_default();
+        tell(GrepPartial { request_id, corpus: GrepCorpus::Grep, items: part.items.clone(), done });
+        whole.total = whole.items.len() as u64 + part.total;
+        whole.items.extend(part.items);
+        whole.files_searched += part.files_searched;
+        whole.took_us += part.took_us;
+        for path in part.unreadable {
+            if !whole.unreadable.contains(&path) {
+                whole.unreadable.push(path);
+            }
+        }
+        whole.complete = part.complete;
+        if done {
+            return Ok(GrepAnswer { truncated: part.truncated, next_cursor: part.next_cursor, ..whole });
+        }
+        cursor = part.next_cursor;
+        lines = lines.saturating_mul(4);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use cairn_protocol::search::GrepItem;
+
+    use super::*;
+
+    /// A grep over `all` lines of one file, with the paging of the real one.
+    fn pages(all: u32, asked: &GrepParams) -> GrepAnswer {
+        let from = asked.cursor.as_ref().map_or(0, |c| c.parse::<u32>().unwrap());
+        let item = |line| GrepItem {
+            path: "a".into(),
+            root: cairn_protocol::id::RootId("r".into()),
+            line,
+            text: String::new(),
+            ranges: vec![],
+            before: vec![],
+            after: vec![],
+        };
+        let items: Vec<GrepItem> = (from + 1..=all).take(asked.k as usize).map(item).collect();
+        let last = from + items.len() as u32;
+        let truncated = last < all;
+        let next_cursor = truncated.then(|| last.to_string());
+        let total = u64::from(all - from);
+        GrepAnswer { items, truncated, next_cursor, total, complete: true, ..GrepAnswer::default() }
+    }
+
+    #[test]
+    fn parts_are_the_whole() {
+        for (all, k) in
+            [(0, 200), (49, 200), (50, 200), (51, 200), (1_000, 200), (1_000, 50), (1_000, 10_000)]
+        {
+            let asked = GrepParams {
+                k,
+                request_id: Some("r".into()),
+                ..serde_json::from_str(r#"{"pattern": "x"}"#).unwrap()
+            };
+            let told = Mutex::new(Vec::new());
+            let tell = |part: GrepPartial| told.lock().unwrap().push(part);
+            let got = grep_in_parts(&asked, |part| Ok(pages(all, part)), &tell).unwrap();
+            assert_eq!(got, pages(all, &asked), "{all} {k}");
+            let told = told.into_inner().unwrap();
+            assert_eq!(told.iter().filter(|p| p.done).count(), 1);
+            assert!(told.last().unwrap().done);
+            assert!(told.first().unwrap().items.len() <= FIRST_LINES as usize);
+            let lines: Vec<GrepItem> = told.into_iter().flat_map(|p| p.items).collect();
+            assert_eq!(lines, got.items);
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! The one way to act.
 
-use std::time::Instant;
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Instant,
+};
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -36,14 +39,24 @@ pub struct Call {
 /// The gate with all it needs.
 pub struct Harness {
     registry: Registry,
-    rules: Rules,
+    /// A decision is made by one set of rules, whatever takes its place meanwhile.
+    rules: RwLock<Arc<Rules>>,
     trace: Trace,
 }
 
 impl Harness {
     /// A gate over `registry` under `rules`, recording in `trace`.
     pub fn new(registry: Registry, rules: Rules, trace: Trace) -> Self {
-        Self { registry, rules, trace }
+        Self { registry, rules: RwLock::new(Arc::new(rules)), trace }
+    }
+
+    /// Takes other rules for the calls that come.
+    pub fn set_rules(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
+    fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The tools there are.
@@ -83,10 +96,11 @@ impl Harness {
             paths: &paths,
             read_only: entry.spec.read_only,
             network: entry.spec.network,
+            narrows: entry.spec.narrows,
             grants: &call.grants,
             memory: &[],
         };
-        let decision = self.rules.decide(&subject);
+        let decision = self.rules().decide(&subject);
         let allowed = decision.verdict == Verdict::Allow;
         let intent = AuditIntent {
             session: call.session.clone(),

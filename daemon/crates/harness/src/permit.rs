@@ -77,6 +77,34 @@ impl Permit {
         Err(Failure::new(Reason::ToolDenied, format!("path '{rel}' is outside the paths of this run")))
     }
 
+    /// The parts of `rel` that may be read, none of them within another; `None` for all of it.
+    ///
+    /// # Errors
+    /// `tool_denied` when that is nothing.
+    pub fn reach(&self, rel: &str) -> Result<Option<Vec<String>>, Failure> {
+        let Some(paths) = &self.paths else { return Ok(None) };
+        if self.need_path(rel).is_ok() {
+            return Ok(None);
+        }
+        let mut parts: Vec<String> = paths
+            .iter()
+            .filter(|p| crate::policy::beneath(p, rel))
+            .map(|p| crate::policy::plain(p))
+            .collect();
+        if parts.is_empty() {
+            return self.need_path(rel).map(|()| None);
+        }
+        parts.sort();
+        // Sorted, a folder comes before what lies in it.
+        let mut outer: Vec<String> = Vec::new();
+        for part in parts {
+            if !outer.iter().any(|o| crate::policy::beneath(&part, o)) {
+                outer.push(part);
+            }
+        }
+        Ok(Some(outer))
+    }
+
     /// Cancelled when the caller gives up or the time is over.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel

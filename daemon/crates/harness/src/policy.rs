@@ -66,6 +66,8 @@ pub struct Subject<'a> {
     pub read_only: bool,
     /// Whether it uses the network.
     pub network: bool,
+    /// Whether it keeps to the run's paths by itself where it is asked for more.
+    pub narrows: bool,
     /// What its run may do.
     pub grants: &'a Grants,
     /// What was decided for this session before.
@@ -74,10 +76,17 @@ pub struct Subject<'a> {
 
 /// Whether `path` is `prefix` or lies beneath it, by whole components.
 pub fn beneath(path: &str, prefix: &str) -> bool {
-    let parts =
-        |p: &str| p.split('/').filter(|c| !c.is_empty() && *c != ".").map(str::to_owned).collect::<Vec<_>>();
-    let (path, prefix) = (parts(path), parts(prefix));
-    !path.iter().any(|c| c == "..") && path.starts_with(&prefix)
+    let (path, prefix): (Vec<&str>, Vec<&str>) = (parts(path).collect(), parts(prefix).collect());
+    !path.contains(&"..") && path.starts_with(&prefix)
+}
+
+/// A path without empty components and dots.
+pub fn plain(path: &str) -> String {
+    parts(path).collect::<Vec<_>>().join("/")
+}
+
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|c| !c.is_empty() && *c != ".")
 }
 
 impl Rule {
@@ -132,8 +141,8 @@ fn limits(subject: &Subject<'_>) -> Option<Decision> {
     if grants.ops.as_ref().is_some_and(|ops| !ops.iter().any(|op| op == subject.tool)) {
         return deny("policy.ops of the run");
     }
-    let outside =
-        |paths: &Vec<String>| subject.paths.iter().any(|p| !paths.iter().any(|base| beneath(p, base)));
+    let within = |p: &str, base: &str| beneath(p, base) || (subject.narrows && beneath(base, p));
+    let outside = |paths: &Vec<String>| subject.paths.iter().any(|p| !paths.iter().any(|b| within(p, b)));
     if grants.paths.as_ref().is_some_and(outside) {
         return deny("policy.paths of the run");
     }
@@ -178,8 +187,8 @@ mod tests {
 
     fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool, want: (Verdict, &str)) {
         let paths: Vec<String> = if path.is_empty() { vec![] } else { vec![path.into()] };
-        let subject =
-            Subject { tool, paths: &paths, read_only, network: tool == "git_clone", grants, memory: &[] };
+        let (network, narrows) = (tool == "git_clone", tool == "search_hybrid");
+        let subject = Subject { tool, paths: &paths, read_only, network, narrows, grants, memory: &[] };
         let got = rules.decide(&subject);
         assert_eq!((got.verdict, got.rule.as_str()), want, "{tool} {path}");
     }
@@ -194,8 +203,11 @@ mod tests {
             default: Verdict::Ask,
         };
         let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
-        let tight =
-            Grants { ops: Some(vec!["fs_list_dir".into()]), paths: Some(vec!["src".into()]), network: false };
+        let tight = Grants {
+            ops: Some(vec!["fs_list_dir".into(), "search_hybrid".into()]),
+            paths: Some(vec!["src/inner".into()]),
+            network: false,
+        };
         use Verdict::{Allow, Ask, Deny};
         for (tool, path, grants, read_only, want) in [
             ("content_get_span", "secrets/key", &free, true, (Deny, "finalDeny: *(secrets)")),
@@ -209,7 +221,11 @@ mod tests {
             ("git_clone", "", &net, false, (Allow, "default: network granted to this run")),
             ("search_grep", "src", &tight, true, (Deny, "policy.ops of the run")),
             ("fs_list_dir", "lib", &tight, true, (Deny, "policy.paths of the run")),
-            ("fs_list_dir", "src/x", &tight, true, (Allow, "default: read-only inside declared roots")),
+            ("fs_list_dir", "src", &tight, true, (Deny, "policy.paths of the run")),
+            ("fs_list_dir", "src/inner/x", &tight, true, (Allow, "default: read-only inside declared roots")),
+            ("search_hybrid", "src", &tight, true, (Allow, "default: read-only inside declared roots")),
+            ("search_hybrid", ".", &tight, true, (Allow, "default: read-only inside declared roots")),
+            ("search_hybrid", "lib", &tight, true, (Deny, "policy.paths of the run")),
         ] {
             check(&set, tool, path, grants, read_only, want);
         }

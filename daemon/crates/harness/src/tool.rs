@@ -20,6 +20,9 @@ pub struct ToolSpec {
     pub read_only: bool,
     /// Uses the network.
     pub network: bool,
+    /// Keeps to the run's paths by itself ([`Permit::reach`]) where it is asked for more than they are: a search of the
+    /// whole root finds what lies in them.
+    pub narrows: bool,
     /// Names of the arguments that hold a path.
     pub paths: &'static [&'static str],
     /// Time it may take.
@@ -31,7 +34,8 @@ impl ToolSpec {
     pub fn reading<P: schemars::JsonSchema>(name: &'static str, description: &'static str) -> Self {
         let input_schema = schemars::schema_for!(P).to_value();
         let (paths, timeout) = (&["path", "pathPrefix"], Duration::from_secs(30));
-        Self { name, description, input_schema, read_only: true, network: false, paths, timeout }
+        let (read_only, network, narrows) = (true, false, false);
+        Self { name, description, input_schema, read_only, network, narrows, paths, timeout }
     }
 
     /// The same as clients see it.

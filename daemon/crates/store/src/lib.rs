@@ -8,6 +8,6 @@ mod open;
 mod writer;
 
 pub use error::StoreError;
-pub use open::{Migration, integrity_check, open, open_read_only};
+pub use open::{Migration, integrity_check, limit_memory, open, open_read_only};
 pub use rusqlite;
 pub use writer::{Writer, WriterStats};

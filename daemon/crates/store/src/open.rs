@@ -64,6 +64,17 @@ pub fn integrity_check(conn: &Connection) -> Result<String, StoreError> {
     Ok(conn.query_row("PRAGMA integrity_check", [], |r| r.get(0))?)
 }
 
+/// Sets how many bytes the page caches of all databases of this process may take together; they give pages back rather than
+/// go over it. Zero is no limit.
+///
+/// # Errors
+/// When SQLite does not take it.
+pub fn limit_memory(bytes: u64) -> Result<(), StoreError> {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    let sql = format!("PRAGMA soft_heap_limit = {bytes}");
+    Ok(Connection::open_in_memory()?.query_row(&sql, [], |_| Ok(()))?)
+}
+
 fn prepare(conn: &Connection) -> Result<(), StoreError> {
     conn.busy_timeout(std::time::Duration::from_secs(5))?;
     conn.pragma_update(None, "synchronous", "FULL")?;
@@ -99,6 +110,32 @@ mod tests {
         drop(conn);
         let error = open(&path, &[V1]).unwrap_err();
         assert!(matches!(error, StoreError::Newer { found: 2, known: 1, .. }), "{error}");
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "SQLite's own count of its bytes has no safe form")]
+    fn caches_stay_within_their_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let conn = open(&dir.path().join("t.db"), &[V1]).unwrap();
+        conn.pragma_update(None, "synchronous", "OFF").unwrap();
+        let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000)
+                    INSERT INTO a SELECT randomblob(4000) FROM n";
+        conn.execute(fill, []).unwrap();
+        let used_after_a_scan = || {
+            let conn = open(&dir.path().join("t.db"), &[V1]).unwrap();
+            conn.pragma_update(None, "cache_size", -1_000_000).unwrap();
+            conn.query_row("SELECT sum(length(hex(x))) FROM a", [], |_| Ok(())).unwrap();
+            // SAFETY: it reads a counter and takes nothing.
+            unsafe { rusqlite::ffi::sqlite3_memory_used() }
+        };
+        const MIB: i64 = 1024 * 1024;
+        drop(conn);
+        let free = used_after_a_scan();
+        limit_memory(4 * MIB as u64).unwrap();
+        let limited = used_after_a_scan();
+        limit_memory(0).unwrap();
+        assert!(free > 24 * MIB, "the table fills a cache without limit: {free}");
+        assert!(limited < 10 * MIB, "{limited}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Whole-root views: `count_languages`, `rank_files` and `list_folders`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use cairn_harness::Tool;
 use cairn_protocol::{explore::LayoutEntry, session::Empty};
@@ -30,7 +30,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Lines by language (code, comments and blanks), as tokei counts them.",
         "languages",
         |_, permit, _: Empty, _| {
-            let languages = cairn_workspace::count_languages(permit.need_root()?, &[]);
+            let parts = permit.reach(".")?;
+            let languages = cairn_workspace::count_languages(permit.need_root()?, &[], parts.as_deref());
             Ok((serde_json::json!({"languages": languages}), false))
         },
     );
@@ -40,7 +41,11 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Files by how much the rest of the code refers to their definitions.",
         "file_ranking",
         |deps, permit, params: RankFilesParams, _| {
-            let files = deps.indexes.rank_files(&permit.need_root()?.id, params.k.clamp(1, 200) as usize)?;
+            let k = params.k.clamp(1, 200) as usize;
+            let most = if permit.reach(".")?.is_some() { usize::MAX } else { k };
+            let mut files = deps.indexes.rank_files(&permit.need_root()?.id, most)?;
+            files.retain(|file| permit.need_path(&file.path).is_ok());
+            files.truncate(k);
             Ok((serde_json::json!({"files": files}), false))
         },
     );
@@ -55,10 +60,33 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
                 files: f.files,
                 role: f.language.unwrap_or_default().to_owned(),
             };
-            let folders = deps.indexes.folders(&permit.need_root()?.id)?;
-            let folders: Vec<LayoutEntry> = folders.into_iter().map(entry).collect();
+            let root = &permit.need_root()?.id;
+            let folders: Vec<LayoutEntry> = match permit.reach(".")? {
+                None => deps.indexes.folders(root)?.into_iter().map(entry).collect(),
+                Some(_) => {
+                    let paths = deps.indexes.paths(root)?;
+                    folders_of(paths.iter().filter(|path| permit.need_path(path).is_ok()))
+                }
+            };
             Ok((serde_json::json!({"folders": folders}), false))
         },
     );
-    vec![languages, rank, folders]
+    vec![Arc::new(languages), Arc::new(rank), Arc::new(folders)]
+}
+
+/// The top-level folders of these files, as `list_folders` tells them.
+fn folders_of<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<LayoutEntry> {
+    let mut folders: BTreeMap<&str, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
+    for path in paths {
+        let (files, languages) = folders.entry(path.split_once('/').map_or(".", |(top, _)| top)).or_default();
+        *files += 1;
+        if let Some(language) = cairn_workspace::language_of(path) {
+            *languages.entry(language).or_default() += 1;
+        }
+    }
+    let entry = |(path, (files, languages)): (&str, (u64, BTreeMap<&str, u64>))| {
+        let main = languages.into_iter().max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)));
+        LayoutEntry { path: path.to_owned(), files, role: main.map_or("", |(name, _)| name).to_owned() }
+    };
+    folders.into_iter().map(entry).collect()
 }

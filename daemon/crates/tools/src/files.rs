@@ -7,7 +7,7 @@ use cairn_protocol::content::{ListDirParams, SpanParams};
 
 use crate::{
     Deps,
-    reading::{place, reading},
+    reading::{place, reading, wide_place},
 };
 
 /// Both tools.
@@ -18,8 +18,11 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Lists a folder to a depth, ignored files left out.",
         "dir_listing",
         |deps, permit, params: ListDirParams, _| {
-            let (root, rel) = place(deps, permit, &params.path, params.root.as_deref())?;
-            let listing = cairn_workspace::list_dir(&root, &rel, params.depth)?;
+            let (root, rel, parts) = wide_place(deps, permit, &params.path, params.root.as_deref())?;
+            let listing = match parts {
+                None => cairn_workspace::list_dir(&root, &rel, params.depth)?,
+                Some(parts) => cairn_workspace::list_parts(&root, &rel, params.depth, &parts)?,
+            };
             let cut = listing.truncated;
             Ok((listing, cut))
         },
@@ -36,5 +39,5 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((span, cut))
         },
     );
-    vec![list, span]
+    vec![Arc::new(list.narrowing()), Arc::new(span)]
 }

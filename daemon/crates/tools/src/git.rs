@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{
     Deps,
-    reading::{place, reading},
+    reading::{reading, wide_place},
 };
 
 /// Arguments of `git_log`.
@@ -33,8 +33,11 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Branch, head and changed files of a repository.",
         "git_status",
         |deps, permit, params: GitStatusParams, _| {
-            let (root, rel) = place(deps, permit, &params.path, None)?;
-            let status = cairn_workspace::git::git_status(&root, &rel)?;
+            let (root, rel, parts) = wide_place(deps, permit, &params.path, None)?;
+            let mut status = cairn_workspace::git::git_status(&root, &rel)?;
+            if parts.is_some() {
+                status.changes.retain(|change| permit.need_path(&change.path).is_ok());
+            }
             let cut = status.truncated;
             Ok((status, cut))
         },
@@ -45,10 +48,16 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "The latest commits of the root's repository with the paths they changed.",
         "git_log",
         |_, permit, params: GitLogParams, _| {
-            let commits =
-                cairn_workspace::git::git_log(permit.need_root()?, params.limit.clamp(1, 1000) as usize)?;
+            let limit = params.limit.clamp(1, 1000) as usize;
+            let mut commits = cairn_workspace::git::git_log(permit.need_root()?, limit)?;
+            if permit.reach(".")?.is_some() {
+                for commit in &mut commits {
+                    commit.paths.retain(|path| permit.need_path(path).is_ok());
+                }
+                commits.retain(|commit| !commit.paths.is_empty());
+            }
             Ok((serde_json::json!({"commits": commits}), false))
         },
     );
-    vec![status, log]
+    vec![Arc::new(status.narrowing()), Arc::new(log)]
 }

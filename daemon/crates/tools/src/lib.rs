@@ -4,6 +4,7 @@
 mod code;
 mod files;
 mod git;
+mod narrow;
 mod reading;
 mod search;
 

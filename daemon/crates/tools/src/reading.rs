@@ -1,7 +1,5 @@
 //! The shape that all reading tools share: arguments in, a bounded answer out, work off the async threads.
 
-use std::sync::Arc;
-
 use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_search::CancelFlag;
@@ -21,21 +19,25 @@ pub struct Reading<P, T> {
     description: &'static str,
     tag: &'static str,
     act: Act<P, T>,
+    narrows: bool,
 }
 
-/// Makes one.
+/// Makes one that reads what it is asked for.
 pub fn reading<P, T>(
     deps: &Deps,
     name: &'static str,
     description: &'static str,
     tag: &'static str,
     act: Act<P, T>,
-) -> Arc<dyn Tool>
-where
-    P: serde::de::DeserializeOwned + schemars::JsonSchema + Send + 'static,
-    T: serde::Serialize + Send + 'static,
-{
-    Arc::new(Reading { deps: deps.clone(), name, description, tag, act })
+) -> Reading<P, T> {
+    Reading { deps: deps.clone(), name, description, tag, act, narrows: false }
+}
+
+impl<P, T> Reading<P, T> {
+    /// The same, reading of what it is asked for that which lies in the run's paths.
+    pub fn narrowing(self) -> Self {
+        Self { narrows: true, ..self }
+    }
 }
 
 /// Sets the flag when dropped, which is when the call was cancelled or timed out.
@@ -54,7 +56,7 @@ where
     T: serde::Serialize + Send + 'static,
 {
     fn spec(&self) -> ToolSpec {
-        ToolSpec::reading::<P>(self.name, self.description)
+        ToolSpec { narrows: self.narrows, ..ToolSpec::reading::<P>(self.name, self.description) }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
@@ -72,15 +74,31 @@ where
     }
 }
 
-/// The place a path argument names: relative paths lie in the session's root.
+/// The place a path argument names, all of which may be read: relative paths lie in the session's root.
 pub fn place(
     deps: &Deps,
     permit: &Permit,
     path: &str,
     root: Option<&str>,
 ) -> Result<(Root, String), Failure> {
-    let base = root.map(str::to_owned).or_else(|| permit.root().map(|r| r.id.to_string()));
-    let (root, rel) = deps.roots.resolve(path, base.as_deref())?;
+    let (root, rel) = resolve(deps, permit, path, root)?;
     permit.need_path(&rel)?;
     Ok((root, rel))
+}
+
+/// The same for a tool that narrows: with the parts of the place that may be read, where that is not all of it.
+pub fn wide_place(
+    deps: &Deps,
+    permit: &Permit,
+    path: &str,
+    root: Option<&str>,
+) -> Result<(Root, String, Option<Vec<String>>), Failure> {
+    let (root, rel) = resolve(deps, permit, path, root)?;
+    let parts = permit.reach(&rel)?;
+    Ok((root, rel, parts))
+}
+
+fn resolve(deps: &Deps, permit: &Permit, path: &str, root: Option<&str>) -> Result<(Root, String), Failure> {
+    let base = root.map(str::to_owned).or_else(|| permit.root().map(|r| r.id.to_string()));
+    deps.roots.resolve(path, base.as_deref())
 }

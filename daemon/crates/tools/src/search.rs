@@ -8,9 +8,10 @@ use cairn_protocol::{
     search::{GrepParams, SearchFilters, SearchParams, SymbolsParams},
 };
 
-use crate::{Deps, reading::reading};
+use crate::{Deps, narrow::narrow, reading::reading};
 
-/// Keeps a search inside the session's root, unless it names roots itself, and inside the run's paths.
+/// Keeps a search inside the session's root, unless it names roots itself, and inside the run's paths: a search of more than
+/// they are finds what lies in them.
 fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(), Failure> {
     let filters = filters.get_or_insert_default();
     if filters.roots.is_empty()
@@ -18,7 +19,10 @@ fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(), Fai
     {
         filters.roots.push(root.id.to_string());
     }
-    permit.need_path(filters.path_prefix.as_deref().unwrap_or("."))
+    match permit.reach(filters.path_prefix.as_deref().unwrap_or("."))? {
+        None => Ok(()),
+        Some(parts) => narrow(filters, &parts),
+    }
 }
 
 /// Every search tool.
@@ -78,5 +82,11 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((deps.indexes.symbols(&params)?, false))
         },
     );
-    vec![grep, lexical, semantic, hybrid, symbols]
+    vec![
+        Arc::new(grep.narrowing()),
+        Arc::new(lexical.narrowing()),
+        Arc::new(semantic.narrowing()),
+        Arc::new(hybrid.narrowing()),
+        Arc::new(symbols.narrowing()),
+    ]
 }

@@ -10,6 +10,7 @@ mod audit;
 mod blob;
 mod export;
 mod follow;
+mod import;
 mod live;
 mod read;
 mod receipt;

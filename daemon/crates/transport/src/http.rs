@@ -8,14 +8,14 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
-    serve::ListenerExt,
 };
-use cairn_api::{Api, Connection};
+use cairn_api::{Api, Connection, Rights};
 use cairn_protocol::{error::Failure, rpc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     auth::{Guard, status_of},
+    linger::Lingering,
     ws,
 };
 
@@ -59,11 +59,7 @@ pub async fn serve(
     let mut servers = tokio::task::JoinSet::new();
     for listener in listeners {
         listener.set_nonblocking(true)?;
-        let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "no delay could not be set");
-            }
-        });
+        let listener = Lingering(tokio::net::TcpListener::from_std(listener)?);
         let (router, shutdown) = (router.clone(), shutdown.clone());
         servers.spawn(async move {
             tokio::select! {
@@ -99,7 +95,7 @@ async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebS
         Ok(chosen) => chosen,
         Err(failure) => return refusal(&failure),
     };
-    let (connection, outgoing) = match Connection::open(&shared.api) {
+    let (connection, outgoing) = match Connection::open(&shared.api, Rights::ALL) {
         Ok(opened) => opened,
         Err(failure) => return refusal(&failure),
     };

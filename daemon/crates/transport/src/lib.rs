@@ -2,6 +2,7 @@
 
 mod auth;
 mod http;
+mod linger;
 pub mod ws;
 
 pub use auth::Guard;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -23,11 +23,13 @@ const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".t
 /// Lines (blanks + code + comments) by language, named as tokei names them: what the tokei library counts in its default
 /// walk of the root. Its own walk follows wherever ignore files lead, so this one walks by the same rules and
 /// leaves out blocked paths, folders whose ignore files would never end, and files over [`MAX_COUNTED_BYTES`].
-/// `exclude` adds globs to leave out, as in a `.gitignore` at the root; none for tokei's default.
+/// `exclude` adds globs to leave out, as in a `.gitignore` at the root; none for tokei's default. With `parts`, only files that
+/// are one of them or lie beneath one are counted.
 ///
 /// Reads every source file with as many threads as there are processors (at most 12) and cannot be cancelled: call
 /// it where blocking is allowed.
-pub fn count_languages(root: &Root, exclude: &[String]) -> BTreeMap<String, u64> {
+pub fn count_languages(root: &Root, exclude: &[String], parts: Option<&[String]>) -> BTreeMap<String, u64> {
+    let parts: Option<Vec<PathBuf>> = parts.map(|all| all.iter().map(|part| root.path.join(part)).collect());
     let counts: Mutex<BTreeMap<LanguageType, u64>> = Mutex::default();
     if rules_are_readable(&root.path, &NAMES) {
         let mut walk = ignore::WalkBuilder::new(&root.path);
@@ -37,6 +39,16 @@ pub fn count_languages(root: &Root, exclude: &[String]) -> BTreeMap<String, u64>
         walk.build_parallel().run(|| {
             Box::new(|entry| {
                 let Ok(entry) = entry else { return WalkState::Continue };
+                let (within, on_the_way) = match &parts {
+                    None => (true, true),
+                    Some(parts) => (
+                        parts.iter().any(|part| entry.path().starts_with(part)),
+                        parts.iter().any(|part| part.starts_with(entry.path())),
+                    ),
+                };
+                if !within {
+                    return if on_the_way { WalkState::Continue } else { WalkState::Skip };
+                }
                 let small = || entry.metadata().is_ok_and(|m| m.len() <= MAX_COUNTED_BYTES);
                 if entry.file_type().is_some_and(|t| t.is_file())
                     && small()

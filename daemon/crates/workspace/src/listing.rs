@@ -9,7 +9,7 @@ use cairn_protocol::{
 
 use crate::{
     guard::{IGNORE_FILES, rules_are_readable},
-    root::{Root, failure},
+    root::{Root, failure, kind_of},
     walk::{WalkOptions, builder},
 };
 
@@ -25,9 +25,7 @@ const MAX_EXAMINED: usize = 200_000;
 /// # Errors
 /// `InvalidParams` for the depth, `NotADirectory`, and those of [`Root::open_file`].
 pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failure> {
-    if depth == 0 || depth > MAX_DEPTH {
-        return Err(Failure::new(Reason::InvalidParams, format!("depth {depth} is not 1 to {MAX_DEPTH}")));
-    }
+    check_depth(depth)?;
     let (_, real) = root.open_dir(rel)?;
     let at = if rel.is_empty() { "." } else { rel };
     let mut rules = rules_are_readable(&real, &IGNORE_FILES)
@@ -72,6 +70,17 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failur
     Ok(listing)
 }
 
+fn names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !name.is_empty() && *name != ".")
+}
+
+fn check_depth(depth: u32) -> Result<(), Failure> {
+    if (1..=MAX_DEPTH).contains(&depth) {
+        return Ok(());
+    }
+    Err(Failure::new(Reason::InvalidParams, format!("depth {depth} is not 1 to {MAX_DEPTH}")))
+}
+
 type Found = (String, EntryKind, Option<u64>);
 
 /// The entries of one folder: name, kind, size of files. Names that are not UTF-8 are left out.
@@ -86,12 +95,7 @@ fn read_folder(root: &Root, at: &str, below: &str, examined: &mut usize) -> Resu
         *examined += 1;
         let Ok(entry) = entry else { continue };
         let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
-        let kind = match () {
-            () if kind.is_dir() => EntryKind::Dir,
-            () if kind.is_symlink() => EntryKind::Symlink,
-            () if kind.is_file() => EntryKind::File,
-            () => EntryKind::Other,
-        };
+        let kind = kind_of(kind.is_file(), kind.is_dir(), kind.is_symlink());
         let size = (kind == EntryKind::File).then(|| entry.metadata().map(|m| m.len()).ok()).flatten();
         found.push((name, kind, size));
     }
@@ -100,4 +104,40 @@ fn read_folder(root: &Root, at: &str, below: &str, examined: &mut usize) -> Resu
 
 fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
+}
+
+/// The same with nothing in it but `parts` (paths beneath `rel`, as the root names them), what lies in them, and the folders
+/// that lead to them. Parts that are not there are left out.
+///
+/// # Errors
+/// As [`list_dir`].
+pub fn list_parts(root: &Root, rel: &str, depth: u32, parts: &[String]) -> Result<DirListing, Failure> {
+    let above = names(rel).count();
+    let mut listing = DirListing { path: rel.to_owned(), entries: Vec::new(), truncated: false };
+    check_depth(depth)?;
+    root.open_dir(rel)?;
+    for part in parts {
+        let names: Vec<&str> = names(part).collect();
+        for end in above + 1..=names.len().min(above + depth as usize) {
+            let path = names[..end].join("/");
+            if let Ok(stat) = root.stat(&path) {
+                let size = (stat.kind == EntryKind::File).then_some(stat.size);
+                listing.entries.push(DirEntry { path, kind: stat.kind, size });
+            }
+        }
+        let left = depth.saturating_sub(u32::try_from(names.len().saturating_sub(above)).unwrap_or(u32::MAX));
+        if left > 0
+            && let Ok(inner) = list_dir(root, &names.join("/"), left)
+        {
+            listing.truncated |= inner.truncated;
+            listing.entries.extend(inner.entries);
+        }
+    }
+    listing.entries.sort_by(|a, b| a.path.cmp(&b.path));
+    listing.entries.dedup_by(|a, b| a.path == b.path);
+    if listing.entries.len() > MAX_DIR_ENTRIES {
+        listing.truncated = true;
+        listing.entries.truncate(MAX_DIR_ENTRIES);
+    }
+    Ok(listing)
 }

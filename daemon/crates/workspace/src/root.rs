@@ -82,8 +82,7 @@ impl Root {
     /// `PathOutsideRoots`, `PathBlocked`, `PathNotFound`, `NotAFile` (folders, pipes, sockets, devices; never waits
     /// for them), `PathUnreadable`, `InvalidParams`.
     pub fn open_file(&self, rel: &str) -> Result<File, Failure> {
-        let dir = self.dir(rel)?;
-        self.open_in(&dir, rel).map(|(file, _)| file)
+        self.opener()?.open_file(rel).map(|(file, _)| file)
     }
 
     /// For opening many files in a row: the root's folder is looked up once.
@@ -226,35 +225,27 @@ impl Opener {
 impl FileStat {
     fn of(meta: &Metadata) -> FileStat {
         let kind = meta.file_type();
-        let kind = match () {
-            () if kind.is_file() => EntryKind::File,
-            () if kind.is_dir() => EntryKind::Dir,
-            () if kind.is_symlink() => EntryKind::Symlink,
-            () => EntryKind::Other,
-        };
-        FileStat {
-            size: meta.len(),
-            mtime_ns: nanos(meta.mtime(), meta.mtime_nsec()),
-            inode: meta.ino(),
-            kind,
-        }
+        let kind = kind_of(kind.is_file(), kind.is_dir(), kind.is_symlink());
+        let mtime_ns = nanos(meta.mtime(), meta.mtime_nsec());
+        FileStat { size: meta.len(), mtime_ns, inode: meta.ino(), kind }
     }
 
     /// The same facts from the standard library's form.
     pub fn of_std(meta: &std::fs::Metadata) -> FileStat {
         use std::os::unix::fs::MetadataExt as _;
-        let kind = match () {
-            () if meta.is_file() => EntryKind::File,
-            () if meta.is_dir() => EntryKind::Dir,
-            () if meta.is_symlink() => EntryKind::Symlink,
-            () => EntryKind::Other,
-        };
-        FileStat {
-            size: meta.len(),
-            mtime_ns: nanos(meta.mtime(), meta.mtime_nsec()),
-            inode: meta.ino(),
-            kind,
-        }
+        let kind = kind_of(meta.is_file(), meta.is_dir(), meta.is_symlink());
+        let mtime_ns = nanos(meta.mtime(), meta.mtime_nsec());
+        FileStat { size: meta.len(), mtime_ns, inode: meta.ino(), kind }
+    }
+}
+
+/// What a file is, by what the system says that it is.
+pub(crate) fn kind_of(file: bool, dir: bool, symlink: bool) -> EntryKind {
+    match (file, dir, symlink) {
+        (true, ..) => EntryKind::File,
+        (_, true, _) => EntryKind::Dir,
+        (.., true) => EntryKind::Symlink,
+        _ => EntryKind::Other,
     }
 }
 

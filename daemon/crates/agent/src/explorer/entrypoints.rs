@@ -34,7 +34,7 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
         }
     }
     let named: BTreeSet<String> = found.keys().cloned().collect();
-    for hit in facts.hits.iter().filter(|hit| starts(hit, &named)) {
+    for hit in facts.hits.iter().filter(|hit| starts(hit, &named) && !switched_off(facts, hit)) {
         let probe = &PROBES[hit.probe];
         let reason = format!("{}: {}", probe.reason, shortened(hit.text.trim()));
         offer(
@@ -65,17 +65,38 @@ fn is_launcher(path: &str) -> bool {
 fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
     let text = hit.text.trim_start();
     let comment = ["//", "*", "/*", "#!", "\"", "--"].iter().any(|c| text.starts_with(c));
-    let switched = |line: &String| {
-        let line = line.trim_start();
-        let name = line.to_ascii_uppercase();
-        line.starts_with("#if")
-            && ["TEST", "MAIN", "BENCH", "STANDALONE", "DEMO"].iter().any(|w| name.contains(w))
-    };
+    let switched = |line: &String| line.trim_start().starts_with("#if") && names_a_switch(line);
     let name = paths::file_name(&hit.path);
     let cargo_looks = name == "main.rs"
         || paths::parts(&hit.path).any(|p| p == "bin" || p == "examples")
         || named.contains(&hit.path);
     !comment && !hit.before.iter().any(switched) && (!name.ends_with(".rs") || cargo_looks)
+}
+
+/// Whether a line names what is defined to compile a file's own tests or its demonstration.
+fn names_a_switch(line: &str) -> bool {
+    let line = line.to_ascii_uppercase();
+    ["TEST", "MAIN", "BENCH", "STANDALONE", "DEMO"].iter().any(|word| line.contains(word))
+}
+
+/// Whether a hit lies in a part of its file that is compiled only when such a switch is defined, however far above it is asked for.
+fn switched_off(facts: &Facts, hit: &Hit) -> bool {
+    let Some(lines) = facts.conditionals.get(&hit.path) else { return false };
+    // Of each conditional that is open: whether a switch is asked for, and whether this is the part without it.
+    let mut open: Vec<(bool, bool)> = Vec::new();
+    for (_, text) in lines.iter().take_while(|(line, _)| *line < hit.line) {
+        let word = text.trim_start().trim_start_matches('#').trim_start();
+        let negated = word.starts_with("ifndef") || word.contains("!defined") || word.contains("! defined");
+        if word.starts_with("endif") {
+            open.pop();
+        } else if word.starts_with("if") {
+            open.push((names_a_switch(text), negated));
+        } else if let Some(last) = open.last_mut() {
+            *last =
+                if word.starts_with("elif") { (names_a_switch(text), negated) } else { (last.0, !last.1) };
+        }
+    }
+    open.iter().any(|(switch, negated)| *switch && !negated)
 }
 
 fn shortened(text: &str) -> String {
@@ -172,6 +193,30 @@ mod tests {
         assert!(starts(&hit("int main(void) {", ""), &BTreeSet::new()));
         assert!(!starts(&hit("int main(void) {", "#ifdef CRC_TEST_MAIN"), &BTreeSet::new()));
         assert!(!starts(&hit(" * int main(void)", ""), &BTreeSet::new()));
+    }
+
+    #[test]
+    fn a_switch_far_above_a_main_is_seen() {
+        let text = "#ifndef GUARD_H\n#if defined(X) && X > 1\n#else\n#endif\n#ifdef SIPHASH_TEST\n#if X\n#endif\nHERE\n#else\nTHERE\n#endif\nEND\n\
+                    #if !defined(UNIT_TEST)\nREAL\n#else\nFAKE\n#endif\n#ifndef NO_MAIN\nWANTED\n#endif\n#endif";
+        let numbered = || (1..).zip(text.lines());
+        let mut facts = Facts::new("x".into());
+        let directives = numbered().filter(|(_, l)| l.starts_with('#')).map(|(n, l)| (n, l.to_owned()));
+        facts.conditionals.insert("a.c".into(), directives.collect());
+        for (mark, off) in [
+            ("HERE", true),
+            ("THERE", false),
+            ("END", false),
+            ("REAL", false),
+            ("FAKE", true),
+            ("WANTED", false),
+        ] {
+            let line = numbered().find(|(_, l)| *l == mark).unwrap().0;
+            let hit =
+                |path: &str| Hit { probe: 2, path: path.into(), line, text: mark.into(), before: vec![] };
+            assert_eq!(switched_off(&facts, &hit("a.c")), off, "{mark}");
+            assert!(!switched_off(&facts, &hit("b.c")));
+        }
     }
 
     #[test]

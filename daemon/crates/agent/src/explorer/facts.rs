@@ -34,6 +34,8 @@ pub struct Hit {
 pub struct Facts {
     /// Name of the root's folder.
     pub folder: String,
+    /// Whether the run may read only parts of the root.
+    pub limited: bool,
     /// Entries near the top, from listings.
     pub listed: BTreeMap<String, EntryKind>,
     /// Whether the root was listed (well or badly).
@@ -62,6 +64,8 @@ pub struct Facts {
     pub folders: Vec<LayoutEntry>,
     /// What probes found.
     pub hits: Vec<Hit>,
+    /// Conditionals of C files with a main function, by file: line and text.
+    pub conditionals: BTreeMap<String, Vec<(u32, String)>>,
     /// Probes that ended.
     pub probed: BTreeSet<usize>,
     /// Places found for each query.
@@ -128,6 +132,7 @@ impl Facts {
                     Some(probe) => {
                         self.probed.insert(probe);
                     }
+                    None if pattern == super::planner::CONDITIONALS => {}
                     None => {
                         self.lookups.insert(super::planner::globs_of(call).join(" "));
                     }
@@ -163,7 +168,16 @@ impl Facts {
                 };
                 self.hits.extend(answer.items.into_iter().map(hit));
             }
+            None if pattern == super::planner::CONDITIONALS => self.absorb_conditionals(answer),
             None => self.files.extend(answer.counts.into_iter().map(|c| c.path)),
+        }
+    }
+
+    fn absorb_conditionals(&mut self, answer: GrepAnswer) {
+        // The last file of an answer that was cut is not known to its end.
+        let partly = answer.items.last().filter(|_| answer.truncated).map(|item| item.path.clone());
+        for item in answer.items.into_iter().filter(|item| Some(&item.path) != partly.as_ref()) {
+            self.conditionals.entry(item.path).or_default().push((item.line, item.text));
         }
     }
 

@@ -33,6 +33,11 @@ pub struct Probe {
     pub reason: &'static str,
 }
 
+/// Lines that switch a part of a C file on and off, which tells whether a main function far below is compiled for tests only.
+pub const CONDITIONALS: &str = r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b";
+/// Lines that one look for conditionals takes.
+const CONDITIONAL_LINES: u32 = 10_000;
+
 /// Every probe. Patterns are unlike each other, so that an answer is known by its question.
 pub const PROBES: &[Probe] = &[
     Probe {
@@ -165,7 +170,11 @@ impl Planner {
 
     /// What to do, given what is known. Operations that were planned before may be among them.
     pub fn next(&self, facts: &Facts) -> Vec<AgentOp> {
-        let mut ops = self.first_look();
+        let mut ops = first_look();
+        if !facts.limited {
+            // A listing of the root leaves out what lies as deep as this where there is much else.
+            ops.push(AgentOp::ListDir { path: ".github/workflows".into(), depth: 1 });
+        }
         if facts.looked {
             ops.extend(self.after_listing(facts));
         }
@@ -173,17 +182,6 @@ impl Planner {
             ops.extend(self.after_index(facts));
         }
         ops
-    }
-
-    fn first_look(&self) -> Vec<AgentOp> {
-        vec![
-            AgentOp::ListDir { path: ".".into(), depth: 3 },
-            tool("git_status", json!({"path": "."})),
-            tool("index_build", json!({"timeoutSeconds": INDEX_WAIT})),
-            tool("count_languages", json!({})),
-            tool("git_log", json!({"limit": 200})),
-            AgentOp::ListDir { path: ".github/workflows".into(), depth: 1 },
-        ]
     }
 
     fn after_listing(&self, facts: &Facts) -> Vec<AgentOp> {
@@ -208,6 +206,7 @@ impl Planner {
                 }),
             ));
         }
+        ops.extend(conditionals(facts));
         ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
         // Files that manifests name are looked up in one go, once all manifests are read.
         let reading = wanted(facts).into_iter().any(|p| !facts.texts.contains_key(p));
@@ -223,6 +222,38 @@ impl Planner {
         }
         ops
     }
+}
+
+/// Asks for the conditionals of the C files that have a main function, once all of these are known.
+fn conditionals(facts: &Facts) -> Vec<AgentOp> {
+    let Some(main) = PROBES.iter().position(|p| p.globs.contains(&"*.c")) else { return vec![] };
+    if !facts.probed.contains(&main) {
+        return vec![];
+    }
+    let files: BTreeSet<String> = facts
+        .hits
+        .iter()
+        .filter(|hit| hit.probe == main && !paths::secondary(&hit.path))
+        .map(|hit| format!("/{}", hit.path))
+        .collect();
+    let files: Vec<String> = files.into_iter().collect();
+    let ask = |globs: &[String]| {
+        tool(
+            "search_grep",
+            json!({"pattern": CONDITIONALS, "isRegex": true, "k": CONDITIONAL_LINES, "filters": {"globs": globs}}),
+        )
+    };
+    files.chunks(LOOK_UP).map(ask).collect()
+}
+
+fn first_look() -> Vec<AgentOp> {
+    vec![
+        AgentOp::ListDir { path: ".".into(), depth: 3 },
+        tool("git_status", json!({"path": "."})),
+        tool("index_build", json!({"timeoutSeconds": INDEX_WAIT})),
+        tool("count_languages", json!({})),
+        tool("git_log", json!({"limit": 200})),
+    ]
 }
 
 /// The files that are read, the product's own and outermost first.
@@ -319,5 +350,7 @@ mod tests {
             assert!(regex::Regex::new(probe.pattern).is_ok(), "{}", probe.pattern);
             assert_eq!(probe_of(probe.pattern), Some(at));
         }
+        assert!(regex::Regex::new(CONDITIONALS).is_ok());
+        assert_eq!(probe_of(CONDITIONALS), None);
     }
 }

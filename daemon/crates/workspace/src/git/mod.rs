@@ -2,9 +2,11 @@
 //! clones made by the user's own `git`, which alone knows their credentials, keys and proxies.
 
 mod clone;
+mod fetch;
 mod log;
 mod open;
 mod progress;
+mod run;
 mod status;
 mod url;
 

@@ -236,6 +236,93 @@ fn clones_reuses_and_refuses() {
     assert_eq!(left(&base.join("ws")), ["clone", "mine", "other"]);
 }
 
+#[test]
+fn an_earlier_clone_is_brought_up_to_date_or_says_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    let (origin, dest) = (base.join("origin"), base.join("ws/clone"));
+    std::fs::create_dir(&origin).unwrap();
+    repository(&origin);
+    let url = format!("file://{}", origin.display());
+    let clone = || git_clone(&request(&url, &dest), &mut |_, _| {}, &|| false).unwrap();
+    let text = |name: &str| std::fs::read_to_string(dest.join(name)).unwrap();
+    let commit = |name: &str, text: &str| {
+        put(&origin, name, text);
+        git(&origin, &["add", "."]);
+        git(&origin, &["commit", "-qm", "more"]);
+        git(&origin, &["rev-parse", "HEAD"])
+    };
+    let first = clone();
+    let same = clone();
+    assert_eq!((same.head, same.reused, same.stale), (first.head.clone(), true, None));
+    let second = commit("a.rs", "fn a() { 3 }\n");
+    let got = clone();
+    assert_eq!((got.head, got.branch.as_deref(), got.stale), (second.clone(), Some("main"), None));
+    assert_eq!(text("a.rs"), "fn a() { 3 }\n");
+    // A rewritten history is followed: nothing of the user's hangs on it.
+    git(&origin, &["reset", "-q", "--hard", "HEAD~1"]);
+    assert_eq!((clone().head, clone().stale), (first.head, None));
+    // A file that was changed here is not lost, and one that is in nobody's way does not matter.
+    put(&dest, "b.rs", "mine\n");
+    let third = commit("a.rs", "fn a() { 4 }\n");
+    assert_eq!((clone().head, text("b.rs").as_str()), (third.clone(), "mine\n"));
+    commit("b.rs", "theirs\n");
+    let kept = clone();
+    assert!(kept.stale.unwrap().starts_with("fetched and not checked out: "));
+    assert_eq!((kept.head, text("b.rs").as_str()), (third, "mine\n"));
+    git(&dest, &["checkout", "-q", "b.rs"]);
+    git(&dest, &["commit", "-q", "--allow-empty", "-m", "my own"]);
+    assert!(clone().stale.unwrap().contains("commits of its own"));
+    git(&dest, &["reset", "-q", "--hard", "origin/main"]);
+    assert_eq!((clone().stale, text("b.rs").as_str()), (None, "theirs\n"));
+    // Without the remote it is given as it was, with git's words.
+    std::fs::rename(&origin, base.join("away")).unwrap();
+    let offline = clone();
+    assert!(offline.reused && offline.stale.unwrap().starts_with("not fetched: fetching file://"));
+    assert_eq!(text("b.rs"), "theirs\n");
+}
+
+#[test]
+fn an_earlier_clone_that_was_tampered_with_runs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    let (origin, dest, marker) = (base.join("origin"), base.join("ws/clone"), base.join("marker"));
+    std::fs::create_dir(&origin).unwrap();
+    repository(&origin);
+    let url = format!("file://{}", origin.display());
+    let clone = || git_clone(&request(&url, &dest), &mut |_, _| {}, &|| false).unwrap();
+    clone();
+    let touch = format!("touch {}", marker.display());
+    for hook in ["post-checkout", "reference-transaction", "post-merge", "post-rewrite"] {
+        put(&dest, &format!(".git/hooks/{hook}"), &format!("#!/bin/sh\n{touch}\n"));
+        let hook = dest.join(".git/hooks").join(hook);
+        std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    put(&origin, "a.rs", "fn a() { 5 }\n");
+    git(&origin, &["commit", "-qam", "third"]);
+    let got = clone();
+    assert_eq!((got.stale, got.head), (None, git(&origin, &["rev-parse", "HEAD"])));
+    assert!(!marker.exists(), "a hook ran");
+    for (key, value) in [
+        ("core.alternateRefsCommand", touch.as_str()),
+        ("credential.helper", &format!("!{touch}")),
+        ("core.sshCommand", &touch),
+        ("remote.origin.uploadpack", &format!("{touch}; git-upload-pack")),
+        ("filter.x.smudge", &touch),
+        ("include.path", "/dev/null"),
+    ] {
+        git(&dest, &["config", key, value]);
+        let got = clone();
+        assert!(got.stale.as_deref().is_some_and(|why| why.contains("was changed")), "{key}: {got:?}");
+        git(&dest, &["config", "--unset", key]);
+        assert_eq!(clone().stale, None, "{key}");
+    }
+    assert!(!marker.exists());
+    // Control: git itself runs the hook.
+    git(&dest, &["checkout", "-q", "-b", "other"]);
+    assert!(marker.exists());
+}
+
 /// A server that answers every request with `answer`, or holds it when there is none.
 fn server(answer: Option<&'static str>) -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

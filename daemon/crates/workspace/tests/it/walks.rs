@@ -119,7 +119,7 @@ fn blocked_parts_bad_names_and_traps_are_passed_over() {
     for rel in ["closed/b.rs", "trap/c.rs", "pipe/d.rs"] {
         assert!(!rules.is_walked(rel, false), "{rel}");
     }
-    assert_eq!(count_languages(&root, &[]).into_iter().collect::<Vec<_>>(), [("Rust".to_owned(), 1)]);
+    assert_eq!(count_languages(&root, &[], None).into_iter().collect::<Vec<_>>(), [("Rust".to_owned(), 1)]);
     let listed: Vec<_> = list_dir(&root, ".", 2).unwrap().entries.into_iter().map(|e| e.path).collect();
     assert_eq!(listed, ["a.rs", "pipe", "trap"]);
 }
@@ -137,7 +137,7 @@ fn lines_are_those_of_the_library() {
     let mut languages = tokei::Languages::new();
     languages.get_statistics(&[&root.path], &[], &tokei::Config::default());
     let want: Vec<_> = languages.iter().map(|(l, c)| (l.to_string(), c.lines() as u64)).collect();
-    let got = count_languages(&root, &[]);
+    let got = count_languages(&root, &[], None);
     assert_eq!(got, want.into_iter().collect());
     assert!(got["Rust"] > 3 && got["Python"] == 2, "{got:?}");
 }

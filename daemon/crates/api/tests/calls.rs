@@ -1,0 +1,272 @@
+//! What a connection may do: rights, order, and limits of what is at work.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use cairn_api::{Api, Connection, Disconnect, HostInfo, Outgoing, Right, Rights, Scope, methods};
+use cairn_engine::{Agent, Engine, EngineOptions, Parts, Rules, RunContext};
+use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec};
+use cairn_protocol::{
+    daemon::Limits,
+    error::{Failure, Reason},
+    explore::ExploreSummary,
+    id::InstanceId,
+    session::Empty,
+    time::Timestamp,
+};
+use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_trace::Trace;
+use cairn_workspace::Roots;
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A tool that waits until it is let go, and counts how many of its kind wait beside it.
+struct Wait {
+    gate: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+}
+
+#[async_trait::async_trait]
+impl Tool for Wait {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::reading::<Empty>("wait", "Waits.")
+    }
+
+    async fn run(&self, _: Permit, _: Value) -> Result<Output, Failure> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        self.gate.acquire().await.unwrap().forget();
+        Output::of("waited", &json!({}), false)
+    }
+}
+
+/// An explorer that waits as the tool does, and finds nothing.
+struct Idler(Arc<Semaphore>);
+
+#[async_trait::async_trait]
+impl Agent for Idler {
+    async fn explore(&self, _: &RunContext, _: &[String]) -> Result<ExploreSummary, Failure> {
+        self.0.acquire().await.unwrap().forget();
+        Err(Failure::new(Reason::ToolFailed, "nothing was looked for"))
+    }
+}
+
+/// Runs at once in the house.
+const RUNS: usize = 2;
+
+struct House {
+    api: Arc<Api>,
+    gate: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+    _dir: tempfile::TempDir,
+}
+
+async fn house() -> House {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    let (notify, progress) = crossbeam_channel::bounded(8);
+    let mut registry = Registry::default();
+    registry.add(Arc::new(Wait { gate: Arc::clone(&gate), waiting: Arc::clone(&waiting) })).unwrap();
+    let parts = Parts {
+        trace: Trace::open(&at.join("trace.db")).unwrap(),
+        roots: Arc::new(Roots::new(vec![])),
+        indexes: Arc::new(Indexes::open(at.join("index"), options, Some(notify))),
+        progress,
+        registry,
+    };
+    let options = EngineOptions {
+        workspaces: at.join("workspaces"),
+        state_file: at.join("state.json"),
+        rules: Rules::default(),
+        roots: vec![],
+        max_runs: RUNS as u32,
+    };
+    let host = HostInfo {
+        version: "0".into(),
+        instance_id: InstanceId::new(),
+        started_at: Timestamp::now(),
+        addresses: vec![],
+        data_root: at.to_owned(),
+        log_file: None,
+        mode: "foreground".into(),
+        idle_exit_seconds: None,
+    };
+    let engine = Engine::open(parts, options).await.unwrap();
+    engine.set_explorer(Arc::new(Idler(Arc::clone(&gate))));
+    let api = Api::new(engine, host, Limits::default());
+    House { api, gate, waiting, _dir: dir }
+}
+
+struct Client {
+    connection: Connection,
+    out: mpsc::Receiver<Outgoing>,
+    next: u64,
+}
+
+impl Client {
+    async fn open(house: &House, rights: Rights) -> Self {
+        let (connection, out) = Connection::open(&house.api, rights).unwrap();
+        let mut client = Self { connection, out, next: 0 };
+        let hello = json!({"protocolVersions": ["1"], "client": {"name": "t", "version": "0"}});
+        assert!(client.call("initialize", hello).await["result"].is_object());
+        client
+    }
+
+    async fn send(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        let message = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
+        self.connection.message(&message.to_string()).await;
+        self.next
+    }
+
+    async fn answer(&mut self) -> Value {
+        match tokio::time::timeout(LONG, self.out.recv()).await.unwrap() {
+            Some(Outgoing::One(text)) => serde_json::from_str(&text).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        let answer = self.answer().await;
+        assert_eq!(answer["id"], id);
+        answer
+    }
+
+    async fn session(&mut self) -> Value {
+        self.call("session.create", json!({})).await["result"]["sessionId"].clone()
+    }
+}
+
+fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["reason"].as_str().unwrap_or("none")
+}
+
+#[tokio::test]
+async fn a_call_without_its_right_is_refused_and_with_it_is_not() {
+    let house = house().await;
+    for right in [Right::Observe, Right::Prompt, Right::Approve, Right::Admin] {
+        let mut client = Client::open(&house, Rights::of(&[right])).await;
+        for method in methods::table().iter().filter(|m| m.name != "initialize") {
+            // Params that no method takes: a call that was let in is refused for them, and does nothing.
+            let answer = client.call(method.name, json!(["by position"])).await;
+            let want = if method.right == right { "invalid_params" } else { "right_missing" };
+            assert_eq!(reason(&answer), want, "{} with {right:?}", method.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_observer_sees_and_changes_nothing_while_the_token_of_the_house_does() {
+    let house = house().await;
+    let mut guest = Client::open(&house, Rights::of(&[Right::Observe])).await;
+    let mut host = Client::open(&house, Rights::ALL).await;
+    assert_eq!(reason(&guest.call("session.create", json!({})).await), "right_missing");
+    let made = host.session().await;
+    let listed = guest.call("session.list", json!({})).await;
+    assert_eq!(listed["result"]["data"].as_array().unwrap().len(), 1, "{listed}");
+    let named = json!({"sessionId": made});
+    assert_eq!(reason(&guest.call("session.delete", named.clone()).await), "right_missing");
+    assert_eq!(reason(&guest.call("daemon.stop", json!({})).await), "right_missing");
+    assert!(guest.call("session.get", named.clone()).await["result"].is_object());
+    assert!(host.call("session.delete", named).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn one_call_too_many_is_told_at_once_and_nothing_else_breaks() {
+    let house = house().await;
+    let limit = u64::from(house.api.limits().max_in_flight);
+    let (mut busy, mut other) =
+        (Client::open(&house, Rights::ALL).await, Client::open(&house, Rights::ALL).await);
+    let session = busy.session().await;
+    for _ in 0..limit {
+        busy.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}})).await;
+    }
+    let refused = busy.call("daemon.status", json!({})).await;
+    assert_eq!(reason(&refused), "overloaded", "{refused}");
+    assert_eq!(refused["error"]["data"]["retryable"], true);
+    assert!(refused["error"]["data"]["retryAfterMs"].as_u64().unwrap() > 0);
+    assert!(other.call("daemon.status", json!({})).await["result"].is_object(), "others are let be");
+    while house.waiting.load(Ordering::SeqCst) < limit as usize {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    house.gate.add_permits(limit as usize);
+    let mut answered = std::collections::BTreeSet::new();
+    for _ in 0..limit {
+        let answer = busy.answer().await;
+        assert_eq!(answer["result"]["ok"], true, "{answer}");
+        assert!(answered.insert(answer["id"].as_u64().unwrap()));
+    }
+    assert!(busy.call("daemon.status", json!({})).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn one_run_too_many_is_told_at_once_and_later_it_may() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let folder = tempfile::tempdir().unwrap();
+    let start = json!({"root": folder.path(), "requestId": "first"});
+    let first = client.call("orchestrate.explore.start", start.clone()).await;
+    assert!(first["result"]["runId"].is_string(), "{first}");
+    let another = json!({"root": folder.path()});
+    for _ in 1..RUNS {
+        assert!(client.call("orchestrate.explore.start", another.clone()).await["result"].is_object());
+    }
+    let sessions = client.call("session.list", json!({})).await;
+    let refused = client.call("orchestrate.explore.start", another.clone()).await;
+    assert_eq!(reason(&refused), "overloaded", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("resources.maxRuns"), "{refused}");
+    assert!(refused["error"]["data"]["retryAfterMs"].as_u64().unwrap() > 0);
+    assert_eq!(
+        client.call("session.list", json!({})).await["result"],
+        sessions["result"],
+        "no session is left"
+    );
+    // A retry of a start that was taken is no new run.
+    assert_eq!(client.call("orchestrate.explore.start", start).await["result"], first["result"]);
+    house.gate.add_permits(1);
+    let began = std::time::Instant::now();
+    while client.call("orchestrate.explore.start", another.clone()).await["result"].is_null() {
+        assert!(began.elapsed() < LONG, "there is never room again");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    house.gate.add_permits(RUNS);
+}
+
+#[test]
+fn calls_that_keep_an_order_are_not_cancelled() {
+    // A place in a lane that was given up would let the next call go before the one in front has ended.
+    for method in methods::table() {
+        assert!(method.scope == Scope::Shared || method.disconnect == Disconnect::Detach, "{}", method.name);
+    }
+}
+
+#[tokio::test]
+async fn calls_of_one_session_keep_their_order() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    for _ in 0..5 {
+        let session = client.session().await;
+        let cmd = json!({"kind": "Cmd", "payload": {"type": "fs_list_dir", "path": ".", "depth": 1}});
+        let mut ids = Vec::new();
+        for _ in 0..10 {
+            ids.push(client.send("orchestrate.command", json!({"sessionId": session, "cmd": cmd})).await);
+        }
+        let mut seqs = Vec::new();
+        for _ in ids {
+            let answer = client.answer().await;
+            seqs.push((answer["id"].as_u64().unwrap(), answer["result"]["seq"].as_u64().unwrap()));
+        }
+        seqs.sort_unstable();
+        assert!(seqs.is_sorted_by_key(|(_, seq)| *seq), "{seqs:?}");
+    }
+}

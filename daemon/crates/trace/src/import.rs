@@ -1,0 +1,221 @@
+//! Bringing a trace in, whole or part by part.
+
+use std::sync::Arc;
+
+use cairn_protocol::{
+    envelope::Envelope,
+    error::{Failure, Reason},
+    explore::RunState,
+    id::SessionId,
+    session::Session,
+    time::Timestamp,
+    trace::TraceHeader,
+};
+use cairn_store::{
+    StoreError,
+    rusqlite::{OptionalExtension, Savepoint, params},
+};
+
+use crate::Trace;
+
+/// A part of an export that was checked.
+struct Part {
+    /// Of the first part, which makes the session.
+    header: Option<Session>,
+    session: SessionId,
+    /// The number of the first record.
+    first: u64,
+    lines: Vec<Line>,
+}
+
+type Line = (Timestamp, &'static str, Arc<str>);
+
+/// What became of a part.
+enum Taken {
+    /// It is in the log.
+    Here,
+    /// A session of that id is here, and none that was imported up to this part.
+    Refused(Reason, String),
+}
+
+impl Trace {
+    /// Brings in an export, or the next part of one: the first part begins with the header and makes the session, each further
+    /// one goes on where the last ended. The session keeps its id; one that was made here is not touched.
+    ///
+    /// # Errors
+    /// `bad_trace` naming the line; `session_exists`; `session_not_found` for a part whose first part is not here.
+    pub async fn import(&self, jsonl: &str) -> Result<Session, Failure> {
+        let part = check(jsonl)?;
+        let id = part.session.clone();
+        let live = Arc::downgrade(&self.inner);
+        let (session, first) = (id.clone(), part.first);
+        let lines: Vec<Arc<str>> = part.lines.iter().map(|(_, _, line)| Arc::clone(line)).collect();
+        let publish = move |taken: &Taken| {
+            if let (Taken::Here, Some(inner)) = (taken, live.upgrade()) {
+                inner.live.publish(&session, first, &lines);
+            }
+        };
+        let wait = self.inner.writer.submit(move |tx| part.write(tx), publish)?;
+        match wait.await.unwrap_or(Err(StoreError::Closed))? {
+            Taken::Here => self.session(&id).await,
+            Taken::Refused(reason, text) => Err(Failure::new(reason, text)),
+        }
+    }
+}
+
+impl Part {
+    fn write(self, tx: &Savepoint<'_>) -> Result<Taken, StoreError> {
+        let id = &self.session;
+        let last = self.first + self.lines.len() as u64 - 1;
+        let found: Option<(u64, bool)> = tx
+            .prepare_cached("SELECT head_seq, imported FROM session WHERE id = ?1")?
+            .query_row([id.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
+            .optional()?;
+        let refused = |reason, text: String| Ok(Taken::Refused(reason, text));
+        match (&self.header, found) {
+            (Some(_), Some(_)) => {
+                return refused(Reason::SessionExists, format!("session {id} is here already"));
+            }
+            (Some(header), None) => make(tx, header, last)?,
+            (None, None) => {
+                let text =
+                    format!("session {id} is not here: its import begins with the header of the export");
+                return refused(Reason::SessionNotFound, text);
+            }
+            (None, Some((_, false))) => {
+                return refused(Reason::SessionExists, format!("session {id} was made here, not imported"));
+            }
+            (None, Some((head, true))) if head + 1 != self.first => {
+                let text = format!(
+                    "session {id} goes on with record {}, this part begins with {}",
+                    head + 1,
+                    self.first
+                );
+                return refused(Reason::BadTrace, text);
+            }
+            (None, Some((_, true))) => {
+                tx.execute("UPDATE session SET head_seq = ?2 WHERE id = ?1", params![id.as_str(), last])?;
+            }
+        }
+        let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
+        for (seq, (ts, kind, line)) in (self.first..).zip(&self.lines) {
+            insert.execute(params![id.as_str(), seq, ts.0, kind, &**line])?;
+        }
+        Ok(Taken::Here)
+    }
+}
+
+fn make(tx: &Savepoint<'_>, header: &Session, head: u64) -> Result<(), StoreError> {
+    // Nothing runs here that the trace left running.
+    let state = if header.state == RunState::Running { RunState::Interrupted } else { header.state };
+    tx.execute(
+        "INSERT INTO session (id, title, root, state, created_ms, updated_ms, head_seq, imported)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1)",
+        params![
+            header.session_id.as_str(),
+            header.title,
+            header.root,
+            state.as_str(),
+            header.created_at.0,
+            header.updated_at.0,
+            head
+        ],
+    )?;
+    Ok(())
+}
+
+fn check(jsonl: &str) -> Result<Part, Failure> {
+    let bad = |line: usize, what: String| Failure::new(Reason::BadTrace, format!("line {line}: {what}"));
+    let mut lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let (at, first) = *lines.peek().ok_or_else(|| bad(1, "there is neither header nor record".into()))?;
+    let mut part = match serde_json::from_str::<Envelope>(first) {
+        Ok(record) => Part { header: None, session: record.session_id, first: record.seq, lines: Vec::new() },
+        Err(_) => {
+            lines.next();
+            let header: TraceHeader =
+                serde_json::from_str(first).map_err(|e| bad(at + 1, format!("not a trace header: {e}")))?;
+            if header.format != "cairn-trace" || header.version != 1 {
+                let text = format!("format {} {} is not known here", header.format, header.version);
+                return Err(bad(at + 1, text));
+            }
+            let session = header.session.session_id.clone();
+            Part { header: Some(header.session), session, first: 1, lines: Vec::new() }
+        }
+    };
+    for (at, line) in lines {
+        let record: Envelope =
+            serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a record: {e}")))?;
+        if record.session_id != part.session {
+            return Err(bad(at + 1, format!("belongs to session {}", record.session_id)));
+        }
+        let expected = part.first + part.lines.len() as u64;
+        if record.seq != expected {
+            return Err(bad(at + 1, format!("has number {}, {expected} was expected", record.seq)));
+        }
+        let kind = if record.body.evt().is_some() { "Evt" } else { "Cmd" };
+        part.lines.push((record.ts, kind, line.into()));
+    }
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{envelope::Body, event::AgentEvt, session::After};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Append, NewRecord, NewSession, Step};
+
+    fn record(text: &str) -> NewRecord {
+        let evt = AgentEvt::Warning { op: "t".into(), message: text.into() };
+        NewRecord { id: Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
+    }
+
+    /// A session with more than one part of records: its trace, its id, the parts.
+    async fn exported(dir: &std::path::Path) -> (Trace, SessionId, Vec<String>) {
+        let trace = Trace::open(&dir.join("a.db")).unwrap();
+        let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
+        let text = "x".repeat(50_000);
+        for _ in 0..5 {
+            trace.append(Append::new(&id, (0..10).map(|_| record(&text)).collect())).await.unwrap();
+        }
+        let (mut parts, mut cursor) = (Vec::new(), None);
+        loop {
+            let part = trace.export(&id, cursor.as_deref()).await.unwrap();
+            parts.push(part.jsonl);
+            cursor = part.next_cursor;
+            if cursor.is_none() {
+                return (trace, id, parts);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trace_comes_in_part_by_part_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (trace, id, parts) = exported(dir.path()).await;
+        assert!(parts.len() > 2);
+        let other = Trace::open(&dir.path().join("b.db")).unwrap();
+        let reason = |e: Result<Session, Failure>| e.unwrap_err().reason;
+        assert_eq!(reason(other.import(&parts[1]).await), Reason::SessionNotFound);
+        let begun = other.import(&parts[0]).await.unwrap();
+        assert!(begun.head_seq < 50);
+        let (mut follower, _) = other.follow(&id, &After::Seq(begun.head_seq)).await.unwrap();
+        assert!(matches!(follower.step().await.unwrap(), Step::Synced(_)));
+        assert_eq!(reason(other.import(&parts[2]).await), Reason::BadTrace, "a part is missing");
+        assert_eq!(reason(other.import(&parts[0]).await), Reason::SessionExists);
+        for part in &parts[1..] {
+            other.import(part).await.unwrap();
+        }
+        assert!(matches!(follower.step().await.unwrap(), Step::Records(_)), "who follows is told");
+        assert_eq!(reason(other.import(&parts[1]).await), Reason::BadTrace, "it is here already");
+        assert_eq!(other.session(&id).await.unwrap().head_seq, 50);
+        assert_eq!(other.lines(&id, 0, 100).await.unwrap(), trace.lines(&id, 0, 100).await.unwrap());
+        // A session that was made here is nobody's to go on with.
+        let mut forged = parts[1].clone();
+        forged.truncate(forged.find('\n').unwrap());
+        let made = trace.session(&id).await.unwrap();
+        assert_eq!(reason(trace.import(&forged).await), Reason::SessionExists);
+        assert_eq!(trace.session(&id).await.unwrap(), made);
+    }
+}

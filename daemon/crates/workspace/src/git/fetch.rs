@@ -1,0 +1,115 @@
+//! Bringing an earlier clone up to date: as safe as the clone was, or not at all.
+
+use std::{path::Path, time::Duration};
+
+use cairn_protocol::error::{Failure, Reason};
+use git2::Repository;
+
+use super::{
+    CloneRequest,
+    run::{Task, command, run},
+};
+
+/// Longest time for a fetch; a clone that is there is of more use than the wait for a network that is not.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Most bytes of a clone's configuration; git writes some hundred.
+const MAX_CONFIG: u64 = 64 * 1024;
+
+/// What git writes into the configuration of a clone. None of it names a program.
+const WRITTEN_BY_CLONE: [&str; 10] = [
+    "core.repositoryformatversion",
+    "core.filemode",
+    "core.bare",
+    "core.logallrefupdates",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+    "extensions.objectformat",
+    "remote.origin.url",
+    "remote.origin.fetch",
+];
+/// The same of each branch.
+const WRITTEN_OF_BRANCHES: [&str; 3] = ["remote", "merge", "rebase"];
+
+/// Fetches `branch` and checks it out; the answer is why not, when it was not. Nothing of the user's is lost: changed files and
+/// commits of their own stay.
+///
+/// # Errors
+/// `Cancelled`.
+pub(super) fn fetch(
+    request: &CloneRequest,
+    repo: &Repository,
+    branch: &str,
+    progress: &mut dyn FnMut(&'static str, f64),
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Option<String>, Failure> {
+    if let Err(why) = plain(&request.dest) {
+        return Ok(Some(format!("not fetched: {why}")));
+    }
+    let remote = format!("refs/remotes/origin/{branch}");
+    let head = || repo.head().ok()?.target();
+    let theirs = || repo.refname_to_id(&remote).ok();
+    if head() != theirs() {
+        return Ok(Some("not fetched: it has commits of its own".into()));
+    }
+    let git = || {
+        let mut git = command(&request.dest);
+        git.arg("--git-dir").arg(request.dest.join(".git")).arg("--work-tree").arg(&request.dest);
+        git
+    };
+    let task = Task { what: "fetching", url: &request.url, limit: request.limit.min(LIMIT) };
+    let mut get = git();
+    get.args(["fetch", "--progress", "--no-tags", "--no-recurse-submodules", "--"])
+        .arg(&request.url)
+        .arg(format!("+refs/heads/{branch}:{remote}"));
+    if let Some(why) = failed(run(get, &task, progress, cancelled))? {
+        return Ok(Some(format!("not fetched: {why}")));
+    }
+    if head() == theirs() {
+        return Ok(None);
+    }
+    let mut take = git();
+    // Refuses where a file that must change was changed here.
+    take.args(["reset", "--quiet", "--keep", &remote]);
+    let why = failed(run(take, &task, progress, cancelled))?;
+    Ok(why.map(|why| format!("fetched and not checked out: {why}")))
+}
+
+/// Why it failed; being cancelled is the caller's own affair.
+fn failed(outcome: Result<(), Failure>) -> Result<Option<String>, Failure> {
+    match outcome {
+        Ok(()) => Ok(None),
+        Err(failure) if failure.reason == Reason::Cancelled => Err(failure),
+        Err(failure) => Ok(Some(failure.message)),
+    }
+}
+
+/// Whether a clone is as git made it: a folder of its own and a configuration that names no program.
+fn plain(dest: &Path) -> Result<(), &'static str> {
+    let dir = dest.join(".git");
+    let meta = |path: &Path| std::fs::symlink_metadata(path).ok();
+    if !meta(&dir).is_some_and(|m| m.is_dir()) {
+        return Err("its .git is no folder");
+    }
+    let file = dir.join("config");
+    if !meta(&file).is_some_and(|m| m.is_file() && m.len() <= MAX_CONFIG) {
+        return Err("its configuration cannot be read");
+    }
+    let config = git2::Config::open(&file).map_err(|_| "its configuration cannot be read")?;
+    let mut entries = config.entries(None).map_err(|_| "its configuration cannot be read")?;
+    while let Some(entry) = entries.next() {
+        let known = entry.ok().and_then(|e| e.name().ok().map(written_by_git)).unwrap_or(false);
+        if !known {
+            return Err("its configuration was changed since it was cloned");
+        }
+    }
+    Ok(())
+}
+
+fn written_by_git(key: &str) -> bool {
+    let of_branch = || {
+        let (_, last) = key.strip_prefix("branch.")?.rsplit_once('.')?;
+        Some(WRITTEN_OF_BRANCHES.contains(&last))
+    };
+    WRITTEN_BY_CLONE.contains(&key) || of_branch().unwrap_or(false)
+}

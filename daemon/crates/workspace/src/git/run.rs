@@ -1,0 +1,195 @@
+//! The user's own git, run so that it never prompts, starts no program that a repository names, and ends when it must.
+
+use std::{
+    io::Read as _,
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::error::{Failure, Reason};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+
+use super::{
+    progress::{Words, reason},
+    url::without_credentials,
+};
+
+/// How often cancelling and the time limit are looked at.
+const TICK: Duration = Duration::from_millis(25);
+/// How long the output of a git that ended is still waited for; a child of it may hold it open for ever.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Configuration that wins over every file: nothing that a repository or a template brings is run.
+const NEUTRAL: [(&str, &str); 10] = [
+    ("protocol.ext.allow", "never"),
+    ("protocol.fd.allow", "never"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.askPass", ""),
+    ("credential.interactive", "false"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+];
+
+/// A git that is run in `folder`; its arguments come from the caller.
+pub(super) fn command(folder: &Path) -> Command {
+    let mut git = Command::new("git");
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    ] {
+        git.env_remove(name);
+    }
+    for name in [
+        "GIT_COMMON_DIR",
+        "GIT_NAMESPACE",
+        "GIT_TEMPLATE_DIR",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_TRACE",
+        "GIT_CURL_VERBOSE",
+    ] {
+        git.env_remove(name);
+    }
+    git.env("GIT_CONFIG_COUNT", NEUTRAL.len().to_string());
+    for (n, (key, value)) in NEUTRAL.iter().enumerate() {
+        git.env(format!("GIT_CONFIG_KEY_{n}"), key).env(format!("GIT_CONFIG_VALUE_{n}"), value);
+    }
+    git.env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_ASKPASS", "")
+        .env("SSH_ASKPASS", "")
+        .env("SSH_ASKPASS_REQUIRE", "never");
+    git.env("GCM_INTERACTIVE", "never")
+        .env("GIT_LFS_SKIP_SMUDGE", "1")
+        .env("GIT_PAGER", "cat")
+        .env("LC_ALL", "C");
+    if std::env::var_os("GIT_SSH_COMMAND").is_none()
+        && std::env::var_os("GIT_SSH").is_none()
+        && !has_ssh_command()
+    {
+        git.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=20");
+    }
+    git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Its own group, so that its helpers end with it.
+    git.process_group(0);
+    git.current_dir(folder);
+    git
+}
+
+/// Whether the user's own configuration names an ssh command, which the environment's would override.
+fn has_ssh_command() -> bool {
+    git2::Config::open_default().is_ok_and(|c| c.get_string("core.sshCommand").is_ok())
+}
+
+/// What a git is run for.
+pub(super) struct Task<'a> {
+    /// `cloning` or `fetching`.
+    pub(super) what: &'static str,
+    /// The remote.
+    pub(super) url: &'a str,
+    /// Longest time.
+    pub(super) limit: Duration,
+}
+
+/// Runs it to its end, or to that of the caller's patience.
+///
+/// # Errors
+/// `Cancelled`, `AuthenticationRequired`, `DiskFull`, `CloneFailed` with git's words, `GitFailed` (no git here).
+pub(super) fn run(
+    mut git: Command,
+    task: &Task<'_>,
+    progress: &mut dyn FnMut(&'static str, f64),
+    cancelled: &dyn Fn() -> bool,
+) -> Result<(), Failure> {
+    let mut child = git.spawn().map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::new(Reason::GitFailed, "no git on this machine's path; install git to clone")
+        }
+        _ => Failure::new(Reason::GitFailed, format!("starting git: {e}")),
+    })?;
+    let output = read_output(&mut child);
+    let mut words = Words::default();
+    let end = supervise(&mut child, &output, task.limit, cancelled, &mut |bytes| words.feed(bytes, progress));
+    // Whatever the end, nothing of its group stays; the leader is waited for so that its id is not reused before.
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let status =
+        child.wait().map_err(|e| Failure::new(Reason::GitFailed, format!("waiting for git: {e}")))?;
+    let (what, url) = (task.what, without_credentials(task.url));
+    match end {
+        End::Exited => {}
+        End::Cancelled => {
+            return Err(Failure::new(Reason::Cancelled, format!("{what} {url} was cancelled")));
+        }
+        End::TimedOut => {
+            let text = format!("{what} {url}: not done within {} s", task.limit.as_secs());
+            return Err(Failure::new(Reason::CloneFailed, text));
+        }
+    }
+    let grace = Instant::now() + GRACE;
+    while let Ok(bytes) = output.recv_deadline(grace) {
+        words.feed(&bytes, progress);
+    }
+    if status.success() {
+        return Ok(());
+    }
+    let words = words.finish().replace(task.url, &url);
+    Err(Failure::new(reason(&words), format!("{what} {url}: {words}")))
+}
+
+enum End {
+    Exited,
+    Cancelled,
+    TimedOut,
+}
+
+fn supervise(
+    child: &mut Child,
+    output: &Receiver<Vec<u8>>,
+    limit: Duration,
+    cancelled: &dyn Fn() -> bool,
+    feed: &mut dyn FnMut(&[u8]),
+) -> End {
+    let deadline = Instant::now() + limit;
+    let mut open = true;
+    loop {
+        match open.then(|| output.recv_timeout(TICK)) {
+            Some(Ok(bytes)) => feed(&bytes),
+            Some(Err(RecvTimeoutError::Disconnected)) => open = false,
+            Some(Err(RecvTimeoutError::Timeout)) => {}
+            None => std::thread::sleep(TICK),
+        }
+        if cancelled() {
+            return End::Cancelled;
+        }
+        if Instant::now() >= deadline {
+            return End::TimedOut;
+        }
+        if !matches!(child.try_wait(), Ok(None)) {
+            return End::Exited;
+        }
+    }
+}
+
+/// Reads a child's error output on a thread; the thread ends with the output, or when nobody listens any more.
+fn read_output(child: &mut Child) -> Receiver<Vec<u8>> {
+    let (tx, rx) = bounded(64);
+    if let Some(mut stderr) = child.stderr.take() {
+        std::thread::spawn(move || {
+            let mut block = [0; 4096];
+            while let Ok(n) = stderr.read(&mut block) {
+                if n == 0 || tx.send(block[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    rx
+}
