@@ -120,7 +120,7 @@ impl<'q> Wanted<'q> {
         match item.container.as_deref().map(last_part) {
             Some(c) if alike(c) => 1.0,
             _ if stem() => 0.9,
-            Some(c) if c.to_lowercase().starts_with(&wanted.to_lowercase()) => 0.8,
+            Some(c) if c.to_lowercase().starts_with(&wanted.to_lowercase()) => 0.65,
             _ => 0.5,
         }
     }
@@ -159,28 +159,39 @@ fn by_name(
         };
         of_root(&conn, live, &table, &wanted, params, &keep, &mut items)?;
     }
-    for item in &mut items {
-        item.score *= wanted.share(item);
-    }
-    let rank = |s: &SymbolItem| (crate::rank::is_aside(&s.path), kind_class(&s.kind), s.name.len());
-    items.sort_by(|a, b| {
+    Ok(best_first(items, &wanted, lives, params.k as usize))
+}
+
+/// The best `k` definitions whose files are there.
+fn best_first(
+    items: Vec<SymbolItem>,
+    wanted: &Wanted<'_>,
+    lives: &[std::sync::Arc<Live>],
+    k: usize,
+) -> Vec<SymbolItem> {
+    // What decides is worked out once for each, and whether its file is there only for those that may be told.
+    let mut ranked: Vec<((bool, u8, usize), SymbolItem)> = items
+        .into_iter()
+        .map(|mut s| {
+            s.score *= wanted.share(&s);
+            ((crate::rank::is_aside(&s.path), kind_class(&s.kind), s.name.len()), s)
+        })
+        .collect();
+    ranked.sort_unstable_by(|(a_rank, a), (b_rank, b)| {
         b.score
             .total_cmp(&a.score)
-            .then_with(|| rank(a).cmp(&rank(b)))
+            .then(a_rank.cmp(b_rank))
             .then_with(|| a.path.cmp(&b.path))
             .then(a.start_line.cmp(&b.start_line))
+            .then_with(|| (&a.root, &a.name).cmp(&(&b.root, &b.name)))
     });
     let mut seen = rustc_hash::FxHashMap::default();
-    let mut left = params.k as usize;
-    items.retain(|s| {
+    let mut is_there = |s: &SymbolItem| {
         let live = lives.iter().find(|l| l.root.id == s.root);
         let key = (s.root.clone(), s.path.clone());
-        let is_there = left > 0
-            && *seen.entry(key).or_insert_with(|| live.is_some_and(|l| l.root.stat(&s.path).is_ok()));
-        left -= usize::from(is_there);
-        is_there
-    });
-    Ok(items)
+        *seen.entry(key).or_insert_with(|| live.is_some_and(|l| l.root.stat(&s.path).is_ok()))
+    };
+    ranked.into_iter().map(|(_, s)| s).filter(|s| is_there(s)).take(k).collect()
 }
 
 /// Which kinds come first among equals.
