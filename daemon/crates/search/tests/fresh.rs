@@ -145,3 +145,48 @@ fn an_interrupted_index_ends_as_a_fresh_one() {
     indexes.close();
     assert_as_fresh(&index, &id, &top);
 }
+
+#[test]
+fn damaged_or_missing_word_segments_are_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("root");
+    fs::create_dir_all(&top).unwrap();
+    for n in 0..60 {
+        let body: String = (0..400).map(|l| format!("    let value{l} = compute_{n}_{l}();\n")).collect();
+        fs::write(top.join(format!("f{n}.rs")), format!("pub fn wombat{n}() {{\n{body}}}\n")).unwrap();
+    }
+    let index = dir.path().join("index");
+    let (indexes, id) = open(&index, &top, false);
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    fs::write(top.join("f0.rs"), "pub fn quokka() {}\n").unwrap();
+    fs::remove_file(top.join("f1.rs")).unwrap();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    indexes.close();
+    let segments = || -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(index.join(&*id.0)).unwrap().map(|e| e.unwrap().path());
+        entries.filter(|p| p.extension().is_some_and(|e| e == "seg")).collect()
+    };
+    type Harm = fn(&Path);
+    let harms: [Harm; 3] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, "not a segment").unwrap(),
+        |path| {
+            let half = fs::read(path).unwrap();
+            fs::write(path, &half[..half.len() / 2]).unwrap();
+        },
+    ];
+    for harm in harms {
+        assert!(!segments().is_empty());
+        segments().iter().for_each(|path| harm(path));
+        fs::write(index.join(&*id.0).join("words-9999.seg"), "a stranger").unwrap();
+        let (indexes, id) = open(&index, &top, false);
+        indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+        assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
+        assert_eq!(paths(&indexes, "quokka"), ["f0.rs"]);
+        assert_eq!(paths(&indexes, "wombat7"), ["f7.rs"]);
+        assert!(paths(&indexes, "wombat1").is_empty());
+        assert!(!index.join(&*id.0).join("words-9999.seg").exists());
+        indexes.close();
+    }
+    assert_as_fresh(&index, &id, &top);
+}
