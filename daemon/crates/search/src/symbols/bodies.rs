@@ -90,3 +90,82 @@ fn without(text: &[u8], cuts: &[Cut]) -> Short {
     short.text.extend_from_slice(&text[at..]);
     short
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(lang: &str, text: &str) -> String {
+        let short = shorten(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap();
+        String::from_utf8(short.text).unwrap()
+    }
+
+    #[test]
+    fn bodies_and_comments_go() {
+        for (lang, text, left) in [
+            ("c", "int f(void)\n{\n\treturn g(1);\n}\nint b; /* c */\n", "int f(void)\n{\n}\nint b;  \n"),
+            (
+                "c",
+                "static const struct ops o = {\n\t.f = g(1),\n};\n",
+                "static const struct ops o = {\n\t.f = g(1),\n};\n",
+            ),
+            (
+                "go",
+                "func (s *S) Run() error {\n\treturn nil\n}\n// c\nvar x = 1\n",
+                "func (s *S) Run() error {}\nvar x = 1\n",
+            ),
+            (
+                "rust",
+                "/// Doc.\nfn f() -> u8 {\n    1 + g()\n}\nfn h() { struct A; }\n",
+                "fn f() -> u8 {}\nfn h() { struct A; }\n",
+            ),
+            (
+                "java",
+                "class A {\n  int f() throws E { return 1 + 2; }\n  int[] b = {1, 2, 3, 4, 5};\n}\n",
+                "class A {\n  int f() throws E {}\n  int[] b = {1, 2, 3, 4, 5};\n}\n",
+            ),
+            ("python", "def f():\n    a = 1\n    return a\n\nb = 2\n", "def f():\n    pass\n\nb = 2\n"),
+            ("typescript", "const f = (a: A) => {\n  return a.b;\n};\n", "const f = (a: A) => {};\n"),
+        ] {
+            assert_eq!(short(lang, text), left, "{lang}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_left_whole() {
+        for (lang, text) in [
+            ("rust", "fn f() { g("),
+            ("java", "class A { void f() { ) } }"),
+            ("javascript", "const a = () => { return <p>it's</p>; };"),
+            ("python", "def f():\n    return (1\n"),
+            ("ruby", "def f; end"),
+        ] {
+            assert!(shorten(lang, text.as_bytes(), &mut FxHashSet::default()).is_none(), "{lang}");
+        }
+    }
+
+    #[test]
+    fn identifiers_outside_comments_and_strings() {
+        for (lang, text) in [
+            ("c", "foo(\"bar\\\"bar\", 'q'); // baz\n/* qux */ x1 = 0xff; if (y) return;"),
+            ("go", "foo(\"bar\", `baz`) // qux\nx1 = 0xff; return"),
+            ("rust", "foo(\"bar\", r#\"baz\"#); /* qux /* */ */ x1 = 0xff; fn"),
+            ("java", "foo(\"bar\", \"\"\"\nbaz\n\"\"\"); // qux\nx1 = 0xff; return"),
+            ("typescript", "foo(`bar ${x1} baz`, /qux/); return"),
+            ("python", "foo('bar', \"\"\"baz\"\"\", f'{x1} bar')  # qux\nreturn"),
+        ] {
+            let mut seen = FxHashSet::default();
+            shorten(lang, text.as_bytes(), &mut seen).unwrap();
+            for (name, is) in [
+                ("foo", true),
+                ("x1", true),
+                ("bar", false),
+                ("baz", false),
+                ("qux", false),
+                ("return", false),
+            ] {
+                assert_eq!(seen.contains(&ident_hash(name.as_bytes())), is, "{lang} {name}");
+            }
+        }
+    }
+}
