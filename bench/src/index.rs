@@ -2,10 +2,14 @@
 
 use std::{path::Path, time::Instant};
 
+use cairn_search::symbols::extract::parse_only;
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_workspace::{Roots, WalkOptions, walk};
 
 use crate::meter::{bytes_below, cpu, memory, say};
+
+/// One of so many files is parsed for comparison.
+const SAMPLE: usize = 20;
 
 /// Indexes `folder` into `dir`; the index stays open.
 pub fn run(folder: &Path, dir: &Path) -> Indexes {
@@ -17,7 +21,7 @@ pub fn run(folder: &Path, dir: &Path) -> Indexes {
     let (start, before) = (Instant::now(), cpu(None));
     indexes.add_root(root.clone()).expect("a root");
     let never = CancelFlag::new();
-    let mut text = 0.0;
+    let (mut text, mut speed) = (0.0, 0.0);
     for (until, name, floor) in [
         (Until::Lexical, "index: until lexical is usable", "floor >= 20"),
         (Until::Everything, "index: until complete", "floor >= 5"),
@@ -25,11 +29,13 @@ pub fn run(folder: &Path, dir: &Path) -> Indexes {
         let status = indexes.build_and_wait(&root.id, until, &never).expect("an index");
         let (wall, spent) = (start.elapsed().as_secs_f64(), cpu(None) - before);
         text = status.bytes as f64 / 1e6;
-        let (files, chunks, speed) = (status.files, status.chunks, text / spent);
+        let (files, chunks) = (status.files, status.chunks);
+        speed = text / spent;
         say(format!(
             "{name:34} {speed:.1} MB per CPU-s ({files} files, {text:.1} MB, {chunks} chunks, {wall:.1} s, {spent:.1} CPU-s)  {floor}"
         ));
     }
+    parsing(&root, speed);
     let peak = memory(None, "VmHWM");
     let anonymous = memory(None, "RssAnon");
     say(format!(
@@ -38,6 +44,31 @@ pub fn run(folder: &Path, dir: &Path) -> Indexes {
     sizes(dir, text);
     again(&indexes, &root, &never);
     indexes
+}
+
+/// Parses some of the tree's files with tree-sitter, whole, on one thread and with nothing done to the trees.
+fn parsing(root: &cairn_workspace::Root, complete: f64) {
+    let files = std::sync::Mutex::new(Vec::new());
+    walk(root, &WalkOptions { exclude: vec![], threads: 1 }, &|file| {
+        files.lock().expect("one thread").push(root.path.join(&file.rel));
+    });
+    let mut files = files.into_inner().expect("one thread");
+    files.sort_unstable();
+    let texts: Vec<_> = files
+        .iter()
+        .step_by(SAMPLE)
+        .filter_map(|path| Some((cairn_workspace::language_of(path.to_str()?)?, std::fs::read(path).ok()?)))
+        .filter(|(_, text)| text.len() <= 1 << 20)
+        .collect();
+    let before = cpu(None);
+    let parsed: usize =
+        texts.iter().filter(|(lang, text)| parse_only(lang, text)).map(|(_, t)| t.len()).sum();
+    let (spent, parsed) = ((cpu(None) - before).max(0.01), parsed as f64 / 1e6);
+    let speed = parsed / spent;
+    say(format!(
+        "index: tree-sitter alone           {speed:.1} MB per CPU-s (every {SAMPLE}th file, {parsed:.1} MB of parsed languages, whole, one thread); complete index {:.2} x that",
+        complete / speed
+    ));
 }
 
 fn sizes(dir: &Path, text: f64) {

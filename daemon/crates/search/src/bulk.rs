@@ -4,11 +4,9 @@
 use std::cell::RefCell;
 
 use crate::embed::{Embedder, MAX_WORDS};
-use crate::table::{Table, hash};
+use crate::table::{MAX_RUN, RunTable};
 use crate::words;
 
-/// Longest run that is remembered, in bytes.
-const MAX_RUN: usize = 48;
 /// Runs a thread remembers before it begins anew.
 const MAX_KNOWN: usize = 40_000;
 
@@ -16,7 +14,7 @@ const MAX_KNOWN: usize = 40_000;
 pub fn embed(model: &Embedder, text: &[&[u8]]) -> Vec<f32> {
     thread_local!(static MEMORY: RefCell<Option<Memory>> = const { RefCell::new(None) });
     MEMORY.with_borrow_mut(|memory| {
-        let fits = |m: &Memory| m.model == *model.hash() && m.ends.len() <= MAX_KNOWN;
+        let fits = |m: &Memory| m.model == *model.hash() && m.runs.len() <= MAX_KNOWN;
         if !memory.as_ref().is_some_and(fits) {
             *memory = Some(Memory::new(model));
         }
@@ -24,12 +22,17 @@ pub fn embed(model: &Embedder, text: &[&[u8]]) -> Vec<f32> {
     })
 }
 
+/// The rows of a run, as a range of `rows`, and its words.
+#[derive(Clone, Copy)]
+struct Meaning {
+    from: u32,
+    to: u32,
+    words: u32,
+}
+
 struct Memory {
     model: [u8; 32],
-    table: Table,
-    /// Where each run's bytes, rows and words end, all counted from the first.
-    ends: Vec<(u32, u32, u32)>,
-    bytes: Vec<u8>,
+    runs: RunTable<Meaning>,
     rows: Vec<(u32, f32)>,
     /// The weight of each row in the text at work, and the rows it has.
     sums: Vec<f32>,
@@ -40,9 +43,7 @@ impl Memory {
     fn new(model: &Embedder) -> Self {
         Self {
             model: *model.hash(),
-            table: Table::new(1 << 12),
-            ends: vec![(0, 0, 0)],
-            bytes: Vec::new(),
+            runs: RunTable::new(),
             rows: Vec::new(),
             sums: vec![0.0; model.row_count()],
             touched: Vec::new(),
@@ -52,9 +53,9 @@ impl Memory {
     fn embed(&mut self, model: &Embedder, text: &[&[u8]]) -> Vec<f32> {
         let mut left = MAX_WORDS;
         for piece in text {
-            words::runs(piece, |run, _| {
+            words::runs(piece, |run, key| {
                 if left > 0 {
-                    left -= self.add(model, run, left);
+                    left -= self.add(model, run, key, left);
                 }
             });
         }
@@ -66,17 +67,21 @@ impl Memory {
     }
 
     /// Adds the rows of a run, of at most `left` words; returns how many words it had.
-    fn add(&mut self, model: &Embedder, run: &[u8], left: usize) -> usize {
+    fn add(&mut self, model: &Embedder, run: &[u8], key: u128, left: usize) -> usize {
         if run.len() <= MAX_RUN {
-            let entry = self.entry(model, run);
-            let (from, to) = (self.ends[entry], self.ends[entry + 1]);
-            let words = (to.2 - from.2) as usize;
-            if words <= left {
-                for at in from.1..to.1 {
+            let all = &mut self.rows;
+            let known = self.runs.get(run, key, || {
+                let (rows, words) = model.rows_of(run, MAX_WORDS);
+                let from = all.len() as u32;
+                all.extend(rows);
+                Meaning { from, to: all.len() as u32, words: words as u32 }
+            });
+            if known.words as usize <= left {
+                for at in known.from..known.to {
                     let (row, weight) = self.rows[at as usize];
                     self.put(row, weight);
                 }
-                return words;
+                return known.words as usize;
             }
         }
         let (rows, words) = model.rows_of(run, left);
@@ -91,28 +96,6 @@ impl Memory {
             self.touched.push(row);
         }
         *sum += weight;
-    }
-
-    fn entry(&mut self, model: &Embedder, run: &[u8]) -> usize {
-        let of = hash(run);
-        let (ends, bytes) = (&self.ends, &self.bytes);
-        let known = |e: u32| &bytes[ends[e as usize].0 as usize..ends[e as usize + 1].0 as usize];
-        match self.table.find(of, |e| known(e) == run) {
-            Ok(entry) => entry as usize,
-            Err(slot) => {
-                let entry = self.ends.len() - 1;
-                let (rows, words) = model.rows_of(run, MAX_WORDS);
-                self.rows.extend(rows);
-                self.bytes.extend_from_slice(run);
-                let before = self.ends[entry].2;
-                self.ends.push((self.bytes.len() as u32, self.rows.len() as u32, before + words as u32));
-                let (ends, bytes) = (&self.ends, &self.bytes);
-                self.table.put(slot, of, entry as u32, |e| {
-                    hash(&bytes[ends[e as usize].0 as usize..ends[e as usize + 1].0 as usize])
-                });
-                entry
-            }
-        }
     }
 }
 

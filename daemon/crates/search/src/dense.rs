@@ -194,12 +194,7 @@ impl Dense {
         out.high.extend_from_slice(&chunk.to_le_bytes());
         out.high.extend_from_slice(&file.to_le_bytes());
         out.high.extend_from_slice(&scale.to_le_bytes());
-        let inverse = 1.0 / scale;
-        out.high.extend(vector.iter().map(|x| round(x * inverse) as i8 as u8));
-        out.low.extend(vector.iter().map(|x| {
-            let exact = x * inverse;
-            round((exact - round(exact) as f32) * 256.0).clamp(-128, 127) as i8 as u8
-        }));
+        simd::split(vector, 1.0 / scale, &mut out.high, &mut out.low);
     }
 
     /// Appends whole records.
@@ -412,12 +407,6 @@ fn chunk_id(record: &[u8]) -> i64 {
 
 fn file_id(record: &[u8]) -> u32 {
     u32::from_le_bytes([record[8], record[9], record[10], record[11]])
-}
-
-/// To the nearest whole number, halves away from zero; small numbers only.
-#[inline]
-fn round(x: f32) -> i32 {
-    (x + 0.5f32.copysign(x)) as i32
 }
 
 #[cfg(test)]

@@ -52,6 +52,39 @@ pub fn dot_parts(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
     dot_parts_body(high, low, query)
 }
 
+/// Appends each value times `by` (at most 127 then) as int8 to `high`, and what that rounding left as int8 256ths to
+/// `low`.
+pub fn split(values: &[f32], by: f32, high: &mut Vec<u8>, low: &mut Vec<u8>) {
+    let (at, below) = (high.len(), low.len());
+    high.resize(at + values.len(), 0);
+    low.resize(below + values.len(), 0);
+    let (high, low) = (&mut high[at..], &mut low[below..]);
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        return unsafe { split_avx2(values, by, high, low) };
+    }
+    split_body(values, by, high, low);
+}
+
+#[inline(always)]
+fn split_body(values: &[f32], by: f32, high: &mut [u8], low: &mut [u8]) {
+    // To the nearest whole number, halves away from zero.
+    let round = |x: f32| (x + 0.5f32.copysign(x)) as i32;
+    for ((value, high), low) in values.iter().zip(high).zip(low) {
+        let exact = value * by;
+        let whole = round(exact);
+        *high = whole as i8 as u8;
+        *low = round((exact - whole as f32) * 256.0).clamp(-128, 127) as i8 as u8;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn split_avx2(values: &[f32], by: f32, high: &mut [u8], low: &mut [u8]) {
+    split_body(values, by, high, low);
+}
+
 #[inline(always)]
 fn dot_parts_body(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];

@@ -56,3 +56,96 @@ impl Table {
         }
     }
 }
+
+/// Longest key of a [`RunTable`] that is worth its room, in bytes.
+pub const MAX_RUN: usize = 64;
+
+/// Runs of letters and digits, each with something known about it; all that a look-up needs lies together.
+pub struct RunTable<T> {
+    table: Table,
+    entries: Vec<Run<T>>,
+    bytes: Vec<u8>,
+}
+
+struct Run<T> {
+    /// Its first sixteen bytes, and where the others are in `bytes`.
+    key: u128,
+    rest: u32,
+    len: u32,
+    known: T,
+}
+
+impl<T: Copy> RunTable<T> {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self { table: Table::new(1 << 12), entries: Vec::new(), bytes: Vec::new() }
+    }
+
+    /// Runs in it.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What is known of a run with its [`key`](crate::words::runs); `learn` tells it the first time.
+    #[inline]
+    pub fn get(&mut self, run: &[u8], key: u128, learn: impl FnOnce() -> T) -> T {
+        let of = hash_parts(run.get(16..).unwrap_or(&[]), key, run.len() as u32);
+        let (entries, bytes) = (&self.entries, &self.bytes);
+        let found = self.table.find(of, |e| {
+            let entry = &entries[e as usize];
+            entry.key == key
+                && entry.len as usize == run.len()
+                && (run.len() <= 16 || bytes[entry.rest as usize..][..run.len() - 16] == run[16..])
+        });
+        match found {
+            Ok(entry) => self.entries[entry as usize].known,
+            Err(slot) => {
+                let known = learn();
+                self.put(run, key, of, slot, known);
+                known
+            }
+        }
+    }
+
+    #[cold]
+    fn put(&mut self, run: &[u8], key: u128, of: u64, slot: usize, known: T) {
+        let number = self.entries.len() as u32;
+        self.entries.push(Run { key, rest: self.bytes.len() as u32, len: run.len() as u32, known });
+        self.bytes.extend_from_slice(run.get(16..).unwrap_or(&[]));
+        let (entries, bytes) = (&self.entries, &self.bytes);
+        self.table.put(slot, of, number, |e| {
+            let entry = &entries[e as usize];
+            let rest = (entry.len as usize).saturating_sub(16);
+            hash_parts(&bytes[entry.rest as usize..][..rest], entry.key, entry.len)
+        });
+    }
+}
+
+#[inline]
+fn hash_parts(rest: &[u8], key: u128, len: u32) -> u64 {
+    let (low, high) = (key as u64 ^ 0x9E37_79B9_7F4A_7C15, (key >> 64) as u64 ^ 0xD1B5_4A32_D192_ED03);
+    let product = u128::from(low) * u128::from(high.wrapping_add(u64::from(len)));
+    let mixed = (product >> 64) as u64 ^ product as u64;
+    if rest.is_empty() { mixed } else { mixed.rotate_left(23) ^ hash(rest) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_known_of_a_run_is_found_again(text in "([a-c]{1,4}|[a-b]{14,40}|[xyz]{15,17}| ){0,300}") {
+            let mut table = RunTable::new();
+            let mut known = std::collections::HashMap::new();
+            for _ in 0..2 {
+                crate::words::runs(text.as_bytes(), |run, key| {
+                    let next = known.len() as u32;
+                    let wanted = *known.entry(run.to_vec()).or_insert(next);
+                    assert_eq!(table.get(run, key, || next), wanted);
+                });
+            }
+            assert_eq!(table.len(), known.len());
+        }
+    }
+}

@@ -4,11 +4,9 @@
 use super::encode::Writer;
 use super::segment::Doc;
 use super::{Payload, Segment};
-use crate::table::{Table, hash};
+use crate::table::{MAX_RUN, RunTable, Table, hash};
 use crate::words;
 
-/// Longest run that is remembered.
-const MAX_RUN: usize = 64;
 const NONE: u32 = u32::MAX;
 
 /// Gathers windows and their words, then writes them as a segment.
@@ -142,17 +140,6 @@ impl Builder {
     }
 }
 
-/// A run seen: all that a look-up needs lies together.
-struct Run {
-    /// Its first sixteen bytes, and where the others are in `bytes`.
-    key: u128,
-    rest: u32,
-    len: u32,
-    /// Its only stem, or where its stems begin in `lists`.
-    stem: u32,
-    count: u32,
-}
-
 /// The stems of a run: one, or a range of `lists`.
 #[derive(Clone, Copy)]
 enum Meaning {
@@ -162,73 +149,29 @@ enum Meaning {
 
 /// Runs seen, and the stems each of them holds.
 struct Runs {
-    table: Table,
-    entries: Vec<Run>,
-    bytes: Vec<u8>,
+    table: RunTable<Meaning>,
     lists: Vec<u32>,
 }
 
 impl Default for Runs {
     fn default() -> Self {
-        Self { table: Table::new(1 << 12), entries: Vec::new(), bytes: Vec::new(), lists: Vec::new() }
+        Self { table: RunTable::new(), lists: Vec::new() }
     }
 }
 
 impl Runs {
     #[inline]
     fn find(&mut self, run: &[u8], key: u128, stems: &mut Stems) -> Meaning {
-        let of = hash_run(run, key);
-        let (entries, bytes) = (&self.entries, &self.bytes);
-        let found = self.table.find(of, |e| {
-            let entry = &entries[e as usize];
-            entry.key == key
-                && entry.len as usize == run.len()
-                && (run.len() <= 16 || bytes[entry.rest as usize..][..run.len() - 16] == run[16..])
-        });
-        let entry = match found {
-            Ok(entry) => entry as usize,
-            Err(slot) => self.learn(run, key, of, slot, stems),
-        };
-        let entry = &self.entries[entry];
-        if entry.count == 1 {
-            Meaning::One(entry.stem)
-        } else {
-            Meaning::Many(entry.stem, entry.stem + entry.count)
-        }
+        let lists = &mut self.lists;
+        self.table.get(run, key, || {
+            let from = lists.len() as u32;
+            words::each_lexical(run, |stem, _, _| lists.push(stems.id(stem.as_bytes())));
+            match lists.len() as u32 - from {
+                1 => Meaning::One(lists.pop().unwrap_or(0)),
+                count => Meaning::Many(from, from + count),
+            }
+        })
     }
-
-    #[cold]
-    fn learn(&mut self, run: &[u8], key: u128, of: u64, slot: usize, stems: &mut Stems) -> usize {
-        let (number, from) = (self.entries.len(), self.lists.len());
-        words::each_lexical(run, |stem, _, _| {
-            let id = stems.id(stem.as_bytes());
-            self.lists.push(id);
-        });
-        let count = (self.lists.len() - from) as u32;
-        let stem = if count == 1 { self.lists.pop().unwrap_or(0) } else { from as u32 };
-        self.entries.push(Run { key, rest: self.bytes.len() as u32, len: run.len() as u32, stem, count });
-        self.bytes.extend_from_slice(run.get(16..).unwrap_or(&[]));
-        let (entries, bytes) = (&self.entries, &self.bytes);
-        self.table.put(slot, of, number as u32, |e| {
-            let entry = &entries[e as usize];
-            let rest = (entry.len as usize).saturating_sub(16);
-            hash_parts(&bytes[entry.rest as usize..][..rest], entry.key, entry.len)
-        });
-        number
-    }
-}
-
-#[inline]
-fn hash_run(run: &[u8], key: u128) -> u64 {
-    hash_parts(run.get(16..).unwrap_or(&[]), key, run.len() as u32)
-}
-
-#[inline]
-fn hash_parts(rest: &[u8], key: u128, len: u32) -> u64 {
-    let (low, high) = (key as u64 ^ 0x9E37_79B9_7F4A_7C15, (key >> 64) as u64 ^ 0xD1B5_4A32_D192_ED03);
-    let product = u128::from(low) * u128::from(high.wrapping_add(u64::from(len)));
-    let mixed = (product >> 64) as u64 ^ product as u64;
-    if rest.is_empty() { mixed } else { mixed.rotate_left(23) ^ hash(rest) }
 }
 
 struct StemEntry {

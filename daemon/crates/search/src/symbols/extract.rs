@@ -112,6 +112,12 @@ fn is_cpp_header(path: &str, text: &[u8]) -> bool {
     is_header && text[..text.len().min(64 * 1024)].split(|b| *b == b'\n').any(told)
 }
 
+/// Parses the whole of `text` and drops the tree: what parsing alone costs, for measuring beside it. False when the
+/// language is not parsed.
+pub fn parse_only(lang: &str, text: &[u8]) -> bool {
+    grammar(lang).is_some_and(|grammar| parse(grammar, text, &AtomicBool::new(false)).is_some())
+}
+
 fn parse(grammar: &Grammar, text: &[u8], stop: &AtomicBool) -> Option<Tree> {
     thread_local!(static PARSER: RefCell<Parser> = RefCell::new(Parser::new()));
     let until = Instant::now() + MAX_TIME;
