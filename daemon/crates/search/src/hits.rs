@@ -25,6 +25,8 @@ const MAX_HIGHLIGHTS: usize = 500;
 /// Share of what matched that must lie in a definition for the answer to be trimmed to it.
 const TRIM_SHARE: f32 = 0.7;
 
+/// Lines up to which a definition that answers is told whole, beyond the window that was found.
+const MAX_WHOLE: u32 = 80;
 /// Words up to which two windows may be alike by chance.
 const SHORT: u32 = 10;
 
@@ -73,7 +75,16 @@ pub fn of_candidates(
             continue;
         }
         let Some(text) = gather::text_of(&*live.readers.get()?, c.chunk)? else { continue };
-        items.push(item(query, live, c, &text, *score, state));
+        let made = item(query, live, c, &text, *score, state);
+        // Two windows of one definition answer with the same lines.
+        let again = |i: &SearchItem| {
+            (i.start_line, i.end_line) == (made.start_line, made.end_line)
+                && i.path == made.path
+                && i.root == made.root
+        };
+        if !items.iter().any(again) {
+            items.push(made);
+        }
     }
     Ok(items)
 }
@@ -107,7 +118,7 @@ fn fresh(live: &Live, c: &Candidate) -> Result<Option<Fresh>, Failure> {
 
 fn item(query: &Query<'_>, live: &Live, c: &Candidate, own: &[u8], score: f32, state: &Fresh) -> SearchItem {
     let matches = gather::matches(own, c.start_line, query.terms(c.root));
-    let (symbol, (start_line, end_line)) = answer_range(query, c, &matches);
+    let (symbol, (start_line, end_line)) = answer_range(query, c, &matches, state.changed);
     let mut made = SearchItem {
         path: c.path.to_string(),
         root: live.root.id.clone(),
@@ -138,6 +149,7 @@ fn answer_range<'a>(
     query: &Query<'_>,
     c: &'a Candidate,
     matches: &[Match],
+    changed: bool,
 ) -> (Option<&'a Span>, (u32, u32)) {
     let whole = (c.start_line, c.end_line);
     let weights: Vec<f32> = query.terms(c.root).iter().map(|t| t.rarity).collect();
@@ -165,7 +177,12 @@ fn answer_range<'a>(
     let (from, to) = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
     let forced = !query.filters.kinds.is_empty();
     let clear = all > 0.0 && value(from, to) >= TRIM_SHARE * all && to > from;
-    (Some(span), if clear || forced { (from, to) } else { whole })
+    if !(clear || forced) {
+        return (Some(span), whole);
+    }
+    // A window's edge is no edge of what it answers with.
+    let fits = span.end_line - span.start_line < MAX_WHOLE;
+    (Some(span), if fits && !changed { (span.start_line, span.end_line) } else { (from, to) })
 }
 
 /// How much of the query (by rarity) a definition's name covers.
@@ -183,7 +200,8 @@ fn text_of(
     context: u32,
     changed: bool,
 ) -> (String, u32) {
-    if context > 0 && !changed {
+    let beyond = from < c.start_line || to > c.end_line;
+    if (context > 0 || beyond) && !changed {
         let mut bytes = Vec::new();
         let read = live
             .root
