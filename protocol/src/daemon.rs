@@ -69,7 +69,7 @@ pub struct ServerInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerCapabilities {
-    /// Methods it answers.
+    /// Methods it answers on this connection.
     pub methods: Vec<String>,
     /// Notifications it sends.
     pub notifications: Vec<String>,

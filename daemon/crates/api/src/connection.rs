@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
-    Api, Disconnect, Rights,
+    Api, Disconnect, Method, Rights,
     lane::Turn,
     message::{self, Frame, Incoming},
     notices::Interest,
@@ -197,7 +197,7 @@ impl Connection {
             Failure::new(Reason::MethodNotFound, format!("there is no method '{}'", shown.escape_default()))
         })?;
         // The handshake tells who a client is; everything else needs the right of its row.
-        if !handshake && !self.inner.rights.hold(method.right) {
+        if !self.may_call(method) {
             let right = format!("{:?}", method.right).to_lowercase();
             let text = format!("{name} needs the right '{right}', which this connection has not");
             return Err(Failure::new(Reason::RightMissing, text));
@@ -216,6 +216,11 @@ impl Connection {
         let caller = Caller { connection: self.clone(), then: Arc::clone(&then) };
         let answer = (method.handler)(caller, request.params);
         Ok(Call { answer, turn, then, disconnect: method.disconnect, _in_flight: in_flight })
+    }
+
+    /// Whether the client has the right that a method needs.
+    pub(crate) fn may_call(&self, method: &Method) -> bool {
+        method.name == crate::methods::INITIALIZE || self.inner.rights.hold(method.right)
     }
 
     fn spawn(&self, id: &Id<'static>, call: Call) {

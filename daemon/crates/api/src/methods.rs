@@ -311,7 +311,12 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
             instance_id: api.host.instance_id.clone(),
         },
         capabilities: ServerCapabilities {
-            methods: api.table.iter().map(|m| m.name.to_owned()).collect(),
+            methods: api
+                .table
+                .iter()
+                .filter(|m| cx.connection.may_call(m))
+                .map(|m| m.name.to_owned())
+                .collect(),
             notifications: rpc::NOTIFICATIONS.iter().map(|n| (*n).to_owned()).collect(),
         },
         limits: api.limits.clone(),
