@@ -23,7 +23,7 @@ const MAX_TEXT: usize = 64 * 1024;
 /// Highlights of one item.
 const MAX_HIGHLIGHTS: usize = 500;
 /// Share of what matched that must lie in a definition for the answer to be trimmed to it.
-const TRIM_SHARE: f32 = 0.7;
+const TRIM_SHARE: f32 = 0.9;
 
 /// Lines up to which a definition that answers is told whole, beyond the window that was found.
 const MAX_WHOLE: u32 = 80;

@@ -33,16 +33,16 @@ pub struct Weights {
 
 /// The weights in use.
 pub const WEIGHTS: Weights = Weights {
-    defs: 3.0,
-    path: 2.0,
+    defs: 1.8,
+    path: 3.2,
     k1: 1.2,
-    b: 0.6,
-    dense: 1.0,
-    file: 0.5,
-    named: 0.8,
-    exact: 0.3,
+    b: 0.95,
+    dense: 1.6,
+    file: 1.0,
+    named: 1.0,
+    exact: 0.2,
     in_path: 0.6,
-    aside: 0.35,
+    aside: 0.3,
     repeat: 0.8,
 };
 
