@@ -171,7 +171,7 @@ fn defined_name(line: &[u8]) -> Option<&[u8]> {
     let mut at = 0;
     let mut last: Option<&[u8]> = None;
     for _ in 0..6 {
-        let Some(start) = body[at..].iter().position(|b| is_name(*b)).map(|n| at + n) else { return None };
+        let start = at + body[at..].iter().position(|b| is_name(*b))?;
         if body[at..start].iter().any(|b| matches!(b, b'(' | b'{' | b'=' | b'.' | b',' | b';' | b'"' | b'\''))
             && !(last == Some(b"func") && body[at..start].contains(&b'('))
         {

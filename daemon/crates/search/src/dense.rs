@@ -224,7 +224,11 @@ impl Dense {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         let generation = inner.generation.wrapping_add(1);
         let paths = [self.path.clone(), self.low_path()];
-        let fresh = |path: &Path| path.with_added_extension("new");
+        let fresh = |path: &Path| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(".new");
+            PathBuf::from(name)
+        };
         let mut outs = Vec::new();
         for path in &paths {
             let file = private().write(true).create(true).truncate(true).open(fresh(path))?;
@@ -264,8 +268,8 @@ impl Dense {
         if largest == 0.0 || k == 0 || query.len() != self.dim {
             return Vec::new();
         }
-        let unit = largest / 2047.0;
-        let packed: Vec<i16> = query.iter().map(|x| (x / unit).round() as i16).collect();
+        let unit = largest / 127.0;
+        let packed: Vec<i8> = query.iter().map(|x| (x / unit).round() as i8).collect();
         let records = inner.records(stride);
         let scan = |records: &[u8]| inner.scan(records, stride, &packed, unit, 2 * k, files);
         let half = inner.rows / 2 * stride;
@@ -356,7 +360,7 @@ impl Inner {
         &self,
         records: &[u8],
         stride: usize,
-        query: &[i16],
+        query: &[i8],
         unit: f32,
         k: usize,
         files: Option<&FileSet>,

@@ -52,11 +52,14 @@ struct PreparedChunk {
     tokens: u32,
 }
 
+/// A file, or the id of one that is gone.
+type Handed = Result<Prepared, i64>;
+
 /// What a reader hands the writer: files, or the ids of those that are gone, and the words of all their windows in
 /// the same order.
 #[derive(Default)]
 struct Batch {
-    files: Vec<Result<Prepared, i64>>,
+    files: Vec<Handed>,
     words: Builder,
     /// Compressed windows.
     texts: Vec<u8>,
@@ -125,7 +128,7 @@ fn read_some(live: &Live, due: &[Due], next: &AtomicUsize, tx: &Sender<Batch>) {
 #[derive(Default)]
 struct Group {
     /// Each file, and the hash of what is indexed of it.
-    files: Vec<(Result<Prepared, i64>, Option<[u8; 32]>)>,
+    files: Vec<(Handed, Option<[u8; 32]>)>,
     texts: Vec<Vec<u8>>,
     bytes: usize,
 }

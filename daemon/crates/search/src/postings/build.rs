@@ -10,6 +10,7 @@ use crate::words;
 const NONE: u32 = u32::MAX;
 
 /// Gathers windows and their words, then writes them as a segment.
+#[derive(Default)]
 pub struct Builder {
     runs: Runs,
     stems: Stems,
@@ -17,18 +18,6 @@ pub struct Builder {
     /// Word and payload of each posting, by document; `ends` says where each document's end.
     postings: Vec<(u32, u8)>,
     ends: Vec<u32>,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            runs: Runs::default(),
-            stems: Stems::default(),
-            docs: Vec::new(),
-            postings: Vec::new(),
-            ends: Vec::new(),
-        }
-    }
 }
 
 /// Words of a path, ready for each window of the file.
