@@ -48,8 +48,8 @@ impl Payload {
     }
 }
 
-/// Weights of a posting's score, as [`rank`](crate::rank) has them; the blocks' highest scores are made with them, so
-/// that a change asks for a new `FORMAT`.
+/// Weights of a posting's score, which chooses the candidates that [`rank`](crate::rank) then orders by weights of its own.
+/// The blocks' highest scores are made with them, so that a change asks for a new `FORMAT`.
 const DEFS: f32 = 3.0;
 const PATH: f32 = 1.0;
 const K1: f32 = 1.2;

@@ -49,34 +49,27 @@ pub trait Sink {
 
 /// Splits `text` into words. Invalid UTF-8 separates words.
 pub fn scan(text: &[u8], sink: &mut impl Sink) {
-    let mut at = 0;
-    while at < text.len() {
-        if CLASS[text[at] as usize] == SEPARATOR {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        let mut seen = 0u8;
-        while at < text.len() {
-            let class = CLASS[text[at] as usize];
-            if class == SEPARATOR {
-                break;
-            }
-            seen |= 1 << class;
-            at += 1;
-        }
+    spans(text, |start, end| {
+        let run = &text[start..end];
+        let seen = run.iter().fold(0u8, |seen, b| seen | 1 << CLASS[*b as usize]);
         if seen & (1 << WIDE) == 0 {
-            ascii_run(&text[start..at], start, seen, sink, true);
+            ascii_run(run, start, seen, sink, true);
         } else {
-            wide_run(&text[start..at], start, sink);
+            wide_run(run, start, sink);
         }
-    }
+    });
 }
 
 /// Calls `each` with every run of letters, digits and bytes outside ASCII, and its [`key`]: what [`each_lexical`] of a
 /// text finds is what it finds of its runs, one after the other.
 #[inline]
 pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], u128)) {
+    spans(text, |start, end| each(&text[start..end], key(text, start, end - start)));
+}
+
+/// Calls `each` with the beginning and the end of every run.
+#[inline]
+fn spans(text: &[u8], mut each: impl FnMut(usize, usize)) {
     let mut at = 0;
     while at < text.len() {
         if CLASS[text[at] as usize] == SEPARATOR {
@@ -87,7 +80,7 @@ pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], u128)) {
         while at < text.len() && CLASS[text[at] as usize] != SEPARATOR {
             at += 1;
         }
-        each(&text[start..at], key(text, start, at - start));
+        each(start, at);
     }
 }
 

@@ -15,7 +15,7 @@ const WIDTH: usize = 10;
 const MAX_MERGED: u32 = 400_000;
 
 /// All segments at one moment, by ascending chunk ids.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub struct Snapshot {
     pub segments: Vec<Arc<Segment>>,
 }

@@ -35,7 +35,8 @@ impl Pending {
     }
 }
 
-/// Adds the windows of a builder, whose chunk ids begin at `first`, to `pending`: to a file when they are many.
+/// Adds the windows of a builder, whose chunk ids begin at `first`: to a file, with what is in memory, when they are many.
+/// `pending` is empty before.
 pub fn add(
     tx: &Connection,
     postings: &Postings,
@@ -44,21 +45,14 @@ pub fn add(
     pending: &mut Pending,
 ) -> Result<(), StoreError> {
     let Some(segment) = builder.finish(first) else { return Ok(()) };
-    let mut now = (*postings.snapshot()).clone();
-    now.segments.retain(|s| !pending.old.iter().any(|o| Arc::ptr_eq(o, s)));
-    let waiting = std::mem::take(&mut pending.fresh);
-    let (held, files): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|s| s.id == 0);
-    pending.fresh = files;
-    let docs = segment.docs() + held.iter().map(Segment::docs).sum::<u32>();
-    match now.to_file(docs) {
-        None => pending.fresh.extend(held.into_iter().chain([segment])),
-        Some(old) => {
-            let all: Vec<&Segment> = old.iter().map(|s| &**s).chain(&held).chain([&segment]).collect();
-            let merged = if all.len() == 1 { None } else { merge::merge(&all) };
-            pending.fresh.push(to_file(tx, postings, merged.as_deref().unwrap_or(segment.bytes()))?);
-            pending.old.extend(old);
-        }
-    }
+    let Some(old) = postings.snapshot().to_file(segment.docs()) else {
+        pending.fresh.push(segment);
+        return Ok(());
+    };
+    let all: Vec<&Segment> = old.iter().map(|s| &**s).chain([&segment]).collect();
+    let merged = if old.is_empty() { None } else { merge::merge(&all) };
+    pending.fresh.push(to_file(tx, postings, merged.as_deref().unwrap_or(segment.bytes()))?);
+    pending.old = old;
     Ok(())
 }
 
