@@ -37,6 +37,9 @@ pub struct SearchParams {
     /// Maximal marginal relevance: 0 is all diversity, 1 all relevance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mmr: Option<f64>,
+    /// Whether items tell what each feature gave to their score.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explain: bool,
     /// Name for `search.partial` notifications; none are sent when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -110,6 +113,9 @@ pub struct SearchItem {
     pub end_line: u32,
     /// Higher is better; comparable within one answer only.
     pub score: f64,
+    /// With `explain`: what each feature gave to the score, the most telling first; together they are the score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explain: Vec<Share>,
     /// Language, when known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lang: Option<String>,
@@ -132,6 +138,20 @@ pub struct SearchItem {
     /// True when the file on disk differs from what was indexed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
+}
+
+/// What one feature gave to a score.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Share {
+    /// `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
+    /// file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
+    /// of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh.
+    pub feature: String,
+    /// Its value, mostly 0 to 1.
+    pub value: f64,
+    /// Its part of the score: the value times its weight, times the factor of the path.
+    pub share: f64,
 }
 
 /// A definition's name and kind.

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchItem, SearchParams};
+use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchItem, SearchParams, Share};
 use clap::{Args, ValueEnum};
 use console::style;
 
@@ -76,6 +76,9 @@ pub struct SearchArgs {
     /// At most a few results of one file
     #[arg(long)]
     diversify: bool,
+    /// Tell what each result's score is made of
+    #[arg(long)]
+    explain: bool,
 }
 
 pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
@@ -99,6 +102,7 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
         fusion: None,
         diversify: args.diversify.then_some(true),
         mmr: None,
+        explain: args.explain,
         request_id: None,
     };
     let method = match args.mode {
@@ -129,6 +133,11 @@ fn shown(item: &SearchItem, root: &str, here: &Path, limit: usize) -> String {
     let changed = if item.changed { "  (changed since)" } else { "" };
     let mut out =
         format!("{place}{}  {}{changed}\n", style(symbol).cyan(), style(format!("{:.3}", item.score)).dim());
+    if !item.explain.is_empty() {
+        let share = |s: &Share| format!("{} {:+.3}", s.feature, s.share);
+        let shares: Vec<String> = item.explain.iter().map(share).collect();
+        let _infallible = writeln!(out, "        {}", style(plain(&shares.join("  "))).dim());
+    }
     if let Some(text) = &item.text {
         passage(&mut out, item, text, limit);
         out.push('\n');

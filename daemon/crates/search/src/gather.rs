@@ -23,13 +23,6 @@ pub struct Span {
     pub end_line: u32,
 }
 
-/// A word of the query in a candidate's text: which, on which line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Match {
-    pub term: u16,
-    pub line: u32,
-}
-
 /// A chunk that may be an answer.
 #[derive(Debug, Clone)]
 pub struct Candidate {
@@ -142,17 +135,4 @@ pub fn load_spans(conn: &Connection, candidate: &mut Candidate) -> Result<(), St
 pub fn text_of(conn: &Connection, chunk: i64) -> Result<Option<Vec<u8>>, StoreError> {
     let mut get = conn.prepare_cached("SELECT text FROM chunk WHERE id = ?")?;
     Ok(get.query_row([chunk], |r| Ok(unpack(r.get_ref(0)?.as_blob().unwrap_or(&[])))).optional()?)
-}
-
-/// The terms in a text that begins at line `first`.
-pub fn matches(text: &[u8], first: u32, terms: &[Term]) -> Vec<Match> {
-    let (mut line, mut counted, mut found) = (first, 0, Vec::new());
-    words::each_lexical(text, |stem, start, _| {
-        if let Some(term) = terms.iter().position(|t| t.stem == stem) {
-            line += memchr::memchr_iter(b'\n', &text[counted..start]).count() as u32;
-            counted = start;
-            found.push(Match { term: term as u16, line });
-        }
-    });
-    found
 }

@@ -11,9 +11,9 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::OptionalExtension;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::gather::{self, Candidate, Match, Span};
+use crate::gather::{self, Candidate, Span};
 use crate::live::Live;
-use crate::rank::Scored;
+use crate::rank::{Passage, Scored, Weights};
 use crate::search::Query;
 use crate::sync::CancelFlag;
 use crate::words;
@@ -22,13 +22,26 @@ use crate::words;
 const MAX_TEXT: usize = 64 * 1024;
 /// Highlights of one item.
 const MAX_HIGHLIGHTS: usize = 500;
-/// Share of what matched that must lie in a definition for the answer to be trimmed to it.
-const TRIM_SHARE: f32 = 0.9;
-
 /// Lines up to which a definition that answers is told whole, beyond the window that was found.
-const MAX_WHOLE: u32 = 80;
-/// Words up to which two windows may be alike by chance.
+const MAX_WHOLE: u32 = 120;
+/// Words up to which two passages may be alike by chance.
 const SHORT: u32 = 10;
+
+/// Passages in their order, with what they are passages of.
+pub struct Ranked<'a> {
+    pub candidates: &'a [Candidate],
+    pub passages: &'a [Passage],
+    /// Best first.
+    pub scored: Vec<Scored>,
+    /// Texts of some candidates, by index; the others are read when needed.
+    pub texts: &'a FxHashMap<usize, Vec<u8>>,
+}
+
+/// A file of the answer: how it is, and the lines of it that are told already.
+struct Told {
+    state: Option<Fresh>,
+    ranges: Vec<(u32, u32)>,
+}
 
 /// A file of the answer as the index and the disk have it.
 struct Fresh {
@@ -37,56 +50,62 @@ struct Fresh {
     changed: bool,
 }
 
-/// The first `k` answers of a query.
+/// The first `k` answers of a query: `scored` names the passages, best first.
 ///
 /// # Errors
 /// `cancelled`, or when the database cannot be read.
-pub fn build(query: &Query<'_>, scored: &[Scored], cancel: &CancelFlag) -> Result<Vec<SearchItem>, Failure> {
-    of_candidates(query, &query.candidates, scored, cancel)
-}
-
-/// The same for candidates that are not the query's own.
-///
-/// # Errors
-/// `cancelled`, or when the database cannot be read.
-pub fn of_candidates(
+pub fn build(
     query: &Query<'_>,
-    candidates: &[Candidate],
-    scored: &[Scored],
+    ranked: &Ranked<'_>,
     cancel: &CancelFlag,
 ) -> Result<Vec<SearchItem>, Failure> {
-    let mut files: FxHashMap<(usize, u32), Option<Fresh>> = FxHashMap::default();
+    let mut files: FxHashMap<(usize, u32), Told> = FxHashMap::default();
     let mut texts: FxHashSet<(u64, u32)> = FxHashSet::default();
     let mut items = Vec::new();
-    for (i, score) in scored {
+    for (i, score) in &ranked.scored {
         if items.len() >= query.params.k as usize {
             break;
         }
         cancel.check()?;
-        let c = &candidates[*i];
+        let passage = &ranked.passages[*i];
+        let c = &ranked.candidates[passage.candidate];
         let live = &query.roots[c.root];
-        let state = match files.entry((c.root, c.file)) {
+        let told = match files.entry((c.root, c.file)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(slot) => slot.insert(fresh(live, c)?),
+            Entry::Vacant(slot) => slot.insert(Told { state: fresh(live, c)?, ranges: Vec::new() }),
         };
-        let Some(state) = state else { continue };
-        // The same text twice says nothing new.
-        if c.tokens > SHORT && !texts.insert((c.fingerprint, c.tokens)) {
+        let Some(state) = &told.state else { continue };
+        let (symbol, range) = answer_range(c, passage, state.changed);
+        // Neither the same text nor the same lines twice.
+        if told.ranges.iter().any(|r| share_lines(*r, range))
+            || (passage.print.1 > SHORT && !texts.insert(passage.print))
+        {
             continue;
         }
-        let Some(text) = gather::text_of(&*live.readers.get()?, c.chunk)? else { continue };
-        let made = item(query, live, c, &text, *score, state);
-        // Two windows of one definition answer with the same lines.
-        let again = |i: &SearchItem| {
-            (i.start_line, i.end_line) == (made.start_line, made.end_line)
-                && i.path == made.path
-                && i.root == made.root
+        let kept;
+        let text = match ranked.texts.get(&passage.candidate) {
+            Some(text) => text,
+            None => {
+                let Some(text) = gather::text_of(&*live.readers.get()?, c.chunk)? else { continue };
+                kept = text;
+                &kept
+            }
         };
-        if !items.iter().any(again) {
-            items.push(made);
+        let mut made = item(query, live, c, text, (symbol, range), state);
+        made.score = f64::from(*score);
+        if query.params.explain {
+            made.explain = passage.features.shares(Weights::of(query.mode));
         }
+        told.ranges.push(range);
+        items.push(made);
     }
     Ok(items)
+}
+
+/// Whether two ranges share at least half of the shorter one.
+fn share_lines(a: (u32, u32), b: (u32, u32)) -> bool {
+    let both = (a.1.min(b.1) + 1).saturating_sub(a.0.max(b.0));
+    2 * both >= (a.1 - a.0).min(b.1 - b.0) + 1
 }
 
 /// Compares the indexed file with the disk. Nothing when it is gone from either.
@@ -116,15 +135,21 @@ fn fresh(live: &Live, c: &Candidate) -> Result<Option<Fresh>, Failure> {
     Ok(row)
 }
 
-fn item(query: &Query<'_>, live: &Live, c: &Candidate, own: &[u8], score: f32, state: &Fresh) -> SearchItem {
-    let matches = gather::matches(own, c.start_line, query.terms(c.root));
-    let (symbol, (start_line, end_line)) = answer_range(query, c, &matches, state.changed);
+fn item(
+    query: &Query<'_>,
+    live: &Live,
+    c: &Candidate,
+    own: &[u8],
+    (symbol, (start_line, end_line)): (Option<&Span>, (u32, u32)),
+    state: &Fresh,
+) -> SearchItem {
     let mut made = SearchItem {
         path: c.path.to_string(),
         root: live.root.id.clone(),
         start_line,
         end_line,
-        score: f64::from(score),
+        score: 0.0,
+        explain: Vec::new(),
         lang: c.lang.map(str::to_owned),
         symbol: symbol.map(|s| SymbolRef { name: s.name.clone(), kind: s.kind.clone() }),
         text: None,
@@ -144,51 +169,15 @@ fn item(query: &Query<'_>, live: &Live, c: &Candidate, own: &[u8], score: f32, s
     made
 }
 
-/// The definition that answers and the lines to show.
-fn answer_range<'a>(
-    query: &Query<'_>,
-    c: &'a Candidate,
-    matches: &[Match],
-    changed: bool,
-) -> (Option<&'a Span>, (u32, u32)) {
-    let whole = (c.start_line, c.end_line);
-    let weights: Vec<f32> = query.terms(c.root).iter().map(|t| t.rarity).collect();
-    let value = |from: u32, to: u32| {
-        let mut seen = vec![0f32; weights.len()];
-        for m in matches.iter().filter(|m| (from..=to).contains(&m.line)) {
-            let seen = &mut seen[m.term as usize];
-            *seen = (*seen + 0.25).clamp(1.0, 2.0);
-        }
-        seen.iter().zip(&weights).map(|(s, w)| s * w).sum::<f32>()
+/// The definition that answers, or the one around the window, and the lines to show.
+fn answer_range<'a>(c: &'a Candidate, passage: &Passage, changed: bool) -> (Option<&'a Span>, (u32, u32)) {
+    let Some(span) = passage.span.and_then(|n| c.spans.get(n)) else {
+        let around = |s: &&Span| s.start_line <= passage.lines.0 && s.end_line >= passage.lines.1;
+        return (c.spans.iter().filter(around).next_back(), passage.lines);
     };
-    let all = value(c.start_line, c.end_line);
-    let mut best: Option<(f32, &Span)> = None;
-    for span in &c.spans {
-        let (from, to) = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
-        let named = named(query, c.root, span);
-        // Of two that hold the same, the shorter one says more.
-        let length = (span.end_line - span.start_line + 1) as f32;
-        let score = value(from, to) + 2.0 * named - 0.02 * all * length.ln() + 0.001 * (to - from) as f32;
-        if best.is_none_or(|(s, _)| score > s) {
-            best = Some((score, span));
-        }
-    }
-    let Some((_, span)) = best else { return (None, whole) };
-    let (from, to) = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
-    let forced = !query.filters.kinds.is_empty();
-    let clear = all > 0.0 && value(from, to) >= TRIM_SHARE * all && to > from;
-    if !(clear || forced) {
-        return (Some(span), whole);
-    }
     // A window's edge is no edge of what it answers with.
-    let fits = span.end_line - span.start_line < MAX_WHOLE;
-    (Some(span), if fits && !changed { (span.start_line, span.end_line) } else { (from, to) })
-}
-
-/// How much of the query (by rarity) a definition's name covers.
-fn named(query: &Query<'_>, root: usize, span: &Span) -> f32 {
-    let stems = words::query_stems(&span.name);
-    query.terms(root).iter().filter(|t| stems.contains(&t.stem)).map(|t| t.rarity).sum()
+    let fits = span.end_line - span.start_line < MAX_WHOLE && !changed;
+    (Some(span), if fits { (span.start_line, span.end_line) } else { passage.lines })
 }
 
 /// Lines of the file with context; of what is indexed when the file has changed since. With the first line's number.
@@ -217,7 +206,7 @@ fn text_of(
 }
 
 /// Lines `from` to `to` of `bytes`, whose first line has the number `base`.
-fn lines(bytes: &[u8], base: u32, from: u32, to: u32) -> String {
+pub fn lines(bytes: &[u8], base: u32, from: u32, to: u32) -> String {
     let (mut line, mut start, mut end) = (base, None, bytes.len());
     let mut at = 0;
     for piece in bytes.split_inclusive(|b| *b == b'\n') {
@@ -253,6 +242,14 @@ fn highlights(query: &Query<'_>, text: &str) -> Vec<[u32; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_that_share_half_of_the_shorter_are_alike() {
+        assert!(share_lines((1, 40), (35, 44)) && share_lines((5, 5), (1, 9)));
+        assert!(
+            !share_lines((1, 40), (36, 60)) && !share_lines((1, 4), (5, 9)) && !share_lines((50, 60), (1, 9))
+        );
+    }
 
     #[test]
     fn lines_are_cut_by_number() {

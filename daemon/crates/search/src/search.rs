@@ -7,21 +7,23 @@ use crate::dense::FileSet;
 use crate::filters::{Filters, check_search};
 use crate::gather::{Candidate, gather, load_spans, text_of};
 use crate::hits;
+use crate::hits::Ranked;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
 use crate::live::{FileTable, Live};
 use crate::postings::{Place, Snapshot};
-use crate::rank::{self, Mode, Ranker, Scored};
+use crate::rank::{self, Mode, Passage, Ranker, Scored, Weights};
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{Corpus, Fusion, SearchAnswer, SearchItem, SearchParams, SearchPartial};
+use rustc_hash::FxHashMap;
 
 /// Candidates of each list.
 const LIST: usize = 200;
-/// Candidates whose definitions are looked at.
-const DEFINED: usize = 60;
+/// Windows that are read and judged by their definitions.
+const READ: usize = 40;
 /// Answers that MMR chooses from, for each one asked for.
 const MMR_DEPTH: usize = 3;
 
@@ -84,8 +86,14 @@ impl Indexes {
             query.collect(live, partial)?;
             cancel.check()?;
         }
-        let scored = query.order()?;
-        let items = hits::build(&query, &scored, cancel)?;
+        let ranking = query.order()?;
+        let ranked = Ranked {
+            candidates: &query.candidates,
+            passages: &ranking.passages,
+            scored: ranking.scored,
+            texts: &ranking.texts,
+        };
+        let items = hits::build(&query, &ranked, cancel)?;
         let mut degraded = query.degraded(&lives);
         let complete = lives.iter().all(|l| l.now().state == Some(IndexState::Ready));
         if !complete && degraded.is_empty() {
@@ -112,6 +120,8 @@ pub struct Query<'a> {
     pub roots: Vec<Arc<Live>>,
     /// Terms of each root.
     terms: Vec<Vec<Term>>,
+    /// The query's vector; empty when meaning does not count.
+    vector: Vec<f32>,
     pub candidates: Vec<Candidate>,
     cancel: CancelFlag,
 }
@@ -126,6 +136,7 @@ impl<'a> Query<'a> {
             stems,
             roots: Vec::new(),
             terms: Vec::new(),
+            vector: Vec::new(),
             candidates: Vec::new(),
             cancel,
         }
@@ -141,26 +152,25 @@ impl<'a> Query<'a> {
         let table = live.files(&conn)?;
         let snapshot = live.postings.snapshot();
         let files = self.filters.files(&table);
-        let vector = if self.mode == Mode::Lexical {
-            Vec::new()
-        } else {
-            live.opts.embedder.embed(&[self.params.query.as_bytes()])
-        };
-        let terms = lexical::terms(&snapshot, &self.stems);
-        let root = self.roots.len();
-        let (words, near) = self.lists(live, &snapshot, &terms, &vector, files.as_ref())?;
-        self.roots.push(Arc::clone(live));
-        self.terms.push(terms);
-        if self.mode == Mode::Hybrid && self.params.request_id.is_some() {
-            self.partials(&snapshot, &table, root, &words, &near, partial)?;
+        if self.mode != Mode::Lexical && self.vector.is_empty() {
+            self.vector = live.opts.embedder.embed(&[self.params.query.as_bytes()]);
         }
+        let root = self.roots.len();
+        self.terms.push(lexical::terms(&snapshot, &self.stems));
+        self.roots.push(Arc::clone(live));
+        let told = self.mode == Mode::Hybrid && self.params.request_id.is_some();
+        let tell = |corpus: Corpus, places: &[Place]| match told {
+            true => self.partial(&snapshot, &table, root, corpus, places, partial),
+            false => Ok(()),
+        };
+        let (words, near) = self.lists(live, &snapshot, root, files.as_ref(), &tell)?;
         let mut places = words;
         let seen: rustc_hash::FxHashSet<Place> = places.iter().copied().collect();
         places.extend(near.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
         let mut found = gather(&snapshot, &table, root, &places, &self.terms[root]);
-        if !vector.is_empty() {
+        if !self.vector.is_empty() {
             let chunks: Vec<i64> = found.iter().map(|c| c.chunk).collect();
-            for (c, cosine) in found.iter_mut().zip(live.dense.cosines(&vector, &chunks)) {
+            for (c, cosine) in found.iter_mut().zip(live.dense.cosines(&self.vector, &chunks)) {
                 c.cosine = cosine;
             }
         }
@@ -169,30 +179,35 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// The best windows by words and by vectors, looked for side by side.
+    /// The best windows by words and by vectors, looked for side by side; each list is told as soon as it is there.
     fn lists(
         &self,
         live: &Live,
         snapshot: &Snapshot,
-        terms: &[Term],
-        vector: &[f32],
+        root: usize,
         files: Option<&FileSet>,
+        tell: &dyn Fn(Corpus, &[Place]) -> Result<(), Failure>,
     ) -> Result<(Vec<Place>, Vec<Near>), Failure> {
         let limit = self.list_length();
         let by_words = || {
             if self.mode == Mode::Semantic {
                 return Ok(Vec::new());
             }
-            let hits = lexical::candidates(snapshot, terms, limit, files, &self.cancel)?;
-            Ok::<_, Failure>(hits.iter().map(|h| Place { segment: h.segment, doc: h.doc }).collect())
+            let hits = lexical::candidates(snapshot, &self.terms[root], limit, files, &self.cancel)?;
+            let places: Vec<Place> = hits.iter().map(|h| Place { segment: h.segment, doc: h.doc }).collect();
+            tell(Corpus::Lex, &places)?;
+            Ok::<_, Failure>(places)
         };
-        if vector.is_empty() {
+        if self.vector.is_empty() {
             return Ok((by_words()?, Vec::new()));
         }
         let (words, near) = std::thread::scope(|scope| {
-            let near = scope.spawn(|| nearest(live, snapshot, vector, limit, files));
+            let vector = &*self.vector;
+            let near = scope.spawn(move || nearest(live, snapshot, vector, limit, files));
             (by_words(), near.join().unwrap_or_default())
         });
+        let places: Vec<Place> = near.iter().map(|n| n.0).collect();
+        tell(Corpus::Sem, &places)?;
         Ok((words?, near))
     }
 
@@ -218,57 +233,98 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// Sends both lists of one root as they are before fusion.
-    fn partials(
+    /// Sends a list of one root as it is before fusion.
+    fn partial(
         &self,
         snapshot: &Snapshot,
         table: &FileTable,
         root: usize,
-        words: &[Place],
-        near: &[Near],
+        corpus: Corpus,
+        places: &[Place],
         partial: OnPartial<'_>,
     ) -> Result<(), Failure> {
-        let near: Vec<Place> = near.iter().map(|n| n.0).collect();
-        for (corpus, places) in [(Corpus::Lex, words), (Corpus::Sem, &near)] {
-            let first = &places[..places.len().min(self.params.k as usize)];
-            let mut candidates = gather(snapshot, table, root, first, &self.terms[root]);
-            let conn = self.roots[root].readers.get()?;
-            self.keep_kinds(&conn, &mut candidates)?;
-            let scored: Vec<Scored> = (0..candidates.len()).map(|i| (i, 1.0 / (1.0 + i as f32))).collect();
-            let items: Vec<SearchItem> = hits::of_candidates(self, &candidates, &scored, &self.cancel)?;
-            let request_id = self.params.request_id.clone().unwrap_or_default();
-            partial(SearchPartial { request_id, corpus, items, done: false });
-        }
+        let first = &places[..places.len().min(self.params.k as usize)];
+        let mut candidates = gather(snapshot, table, root, first, &self.terms[root]);
+        self.keep_kinds(&*self.roots[root].readers.get()?, &mut candidates)?;
+        let ranker = Ranker::new(&self.params.query, &self.terms, self.mode);
+        let base = ranker.windows(&candidates, Fusion::Minmax);
+        let passages: Vec<Passage> =
+            candidates.iter().enumerate().map(|(i, c)| rank::whole(&ranker, i, c, &base)).collect();
+        let scored: Vec<Scored> = (0..passages.len()).map(|i| (i, 1.0 / (1.0 + i as f32))).collect();
+        let ranked =
+            Ranked { candidates: &candidates, passages: &passages, scored, texts: &FxHashMap::default() };
+        let items: Vec<SearchItem> = hits::build(self, &ranked, &self.cancel)?;
+        let request_id = self.params.request_id.clone().unwrap_or_default();
+        partial(SearchPartial { request_id, corpus, items, done: false });
         Ok(())
     }
 
-    /// Ranks the candidates: by what is known of all of them first, then the best of these by their definitions too.
-    fn order(&mut self) -> Result<Vec<Scored>, Failure> {
+    /// Ranks the candidates, and then what the best of them hold.
+    fn order(&mut self) -> Result<Ranking, Failure> {
         let fusion = self.params.fusion.unwrap_or(Fusion::Minmax);
         let ranker = Ranker::new(&self.params.query, &self.terms, self.mode);
-        let mut features = ranker.features(&self.candidates, fusion);
-        let first = rank::order(&self.candidates, &features);
-        for (i, _) in first.iter().take(DEFINED.max(2 * self.params.k as usize)) {
+        let base = ranker.windows(&self.candidates, fusion);
+        let by_kind = !self.filters.kinds.is_empty();
+        let most = if by_kind { self.candidates.len() } else { READ.max(self.params.k as usize) };
+        let (mut passages, mut texts) = (Vec::new(), FxHashMap::default());
+        for (rank, (i, _)) in base.order.iter().enumerate() {
+            if rank >= most {
+                passages.push(rank::whole(&ranker, *i, &self.candidates[*i], &base));
+                continue;
+            }
+            self.cancel.check()?;
+            let live = &self.roots[self.candidates[*i].root];
+            let conn = live.readers.get()?;
             let c = &mut self.candidates[*i];
             if c.spans.is_empty() {
-                load_spans(&*self.roots[c.root].readers.get()?, c)?;
+                load_spans(&conn, c)?;
             }
-            ranker.define(&mut features[*i], c);
+            let Some(text) = text_of(&conn, c.chunk)? else { continue };
+            let model = (&*live.opts.embedder, &*self.vector);
+            let made = rank::by_definitions(&ranker, (*i, c), &text, &base, model);
+            // With a filter by kind, a window is no answer, only what it holds.
+            passages.extend(made.into_iter().filter(|p| p.span.is_some() || !by_kind));
+            texts.insert(*i, text);
         }
-        let mut scored = rank::order(&self.candidates, &features);
+        let mut ranking = Ranking { scored: self.sorted(&passages), passages, texts };
+        self.spread(&mut ranking)?;
+        Ok(ranking)
+    }
+
+    /// Best first; ties by path and line.
+    fn sorted(&self, passages: &[Passage]) -> Vec<Scored> {
+        let weights = Weights::of(self.mode);
+        let mut scored: Vec<Scored> =
+            passages.iter().map(|p| p.features.score(weights)).enumerate().collect();
+        let place = |i: usize| (&self.candidates[passages[i].candidate].path, passages[i].lines);
+        scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| place(a.0).cmp(&place(b.0))));
+        scored
+    }
+
+    /// Spreads the answers as far as it was asked for.
+    fn spread(&self, ranking: &mut Ranking) -> Result<(), Failure> {
+        let passages = &ranking.passages;
         if self.params.diversify == Some(true) {
-            rank::diversify(&mut scored, &self.candidates);
+            rank::diversify(&mut ranking.scored, |i| {
+                let c = &self.candidates[passages[i].candidate];
+                (c.root, c.file)
+            });
         }
         if let Some(lambda) = self.params.mmr {
-            let depth = (MMR_DEPTH * self.params.k as usize).min(scored.len());
+            let depth = (MMR_DEPTH * self.params.k as usize).min(ranking.scored.len());
             let text = |(i, _): &Scored| {
-                let c = &self.candidates[*i];
-                Ok(text_of(&*self.roots[c.root].readers.get()?, c.chunk)?.unwrap_or_default())
+                let passage = &passages[*i];
+                let c = &self.candidates[passage.candidate];
+                let own = match ranking.texts.get(&passage.candidate) {
+                    Some(text) => text.clone(),
+                    None => text_of(&*self.roots[c.root].readers.get()?, c.chunk)?.unwrap_or_default(),
+                };
+                Ok(hits::lines(&own, c.start_line, passage.lines.0, passage.lines.1).into_bytes())
             };
-            let texts = scored[..depth].iter().map(text).collect::<Result<Vec<_>, Failure>>()?;
-            rank::mmr(&mut scored, &texts, lambda as f32);
+            let texts = ranking.scored[..depth].iter().map(text).collect::<Result<Vec<_>, Failure>>()?;
+            rank::mmr(&mut ranking.scored, &texts, lambda as f32);
         }
-        Ok(scored)
+        Ok(())
     }
 
     fn degraded(&self, lives: &[Arc<Live>]) -> Vec<String> {
@@ -293,11 +349,14 @@ impl<'a> Query<'a> {
     pub fn has(&self, stem: &Stem) -> bool {
         self.terms.iter().flatten().any(|t| t.stem == *stem)
     }
+}
 
-    /// The query's terms in a root.
-    pub fn terms(&self, root: usize) -> &[Term] {
-        self.terms.get(root).map_or(&[], |t| t)
-    }
+/// What a ranking gives.
+struct Ranking {
+    passages: Vec<Passage>,
+    scored: Vec<Scored>,
+    /// Texts of the candidates that were read, by index.
+    texts: FxHashMap<usize, Vec<u8>>,
 }
 
 /// A window, its chunk, and its cosine.

@@ -1,0 +1,180 @@
+//! The one place where answers are put in order, in two steps: windows by what the index knows of them, then the
+//! definitions in the best windows by their own text. Each weight is named here, and an answer can tell what it got
+//! from each.
+
+mod diverse;
+mod passages;
+mod prior;
+mod windows;
+
+use cairn_protocol::search::Share;
+
+pub use diverse::{diversify, mmr};
+pub use passages::{Passage, by_definitions, whole};
+pub use prior::is_aside;
+pub use windows::Ranker;
+
+/// Which lists count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Words only.
+    Lexical,
+    /// Vectors only.
+    Semantic,
+    /// Both.
+    Hybrid,
+}
+
+/// A passage's index in the list and its score.
+pub type Scored = (usize, f32);
+
+/// What speaks for a passage.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Features {
+    /// BM25F of its window, 0 to 1 among the candidates.
+    pub window_words: f32,
+    /// Words of its whole file, 0 to 1.
+    pub file_words: f32,
+    /// The nearest window of its file, 0 to 1.
+    pub file_meaning: f32,
+    /// Share of the query (by rarity) that the path covers.
+    pub path: f32,
+    /// Share that the best name defined in its window covers.
+    pub window_names: f32,
+    /// BM25 of the passage itself, as a share of the query.
+    pub words: f32,
+    /// Cosine of the passage with the query: 0 for the farthest candidate window, 1 for the nearest.
+    pub meaning: f32,
+    /// Cosine of its name with the query.
+    pub name_meaning: f32,
+    /// Share of its name that is in the query.
+    pub name: f32,
+    /// 1 when its name is the query or one of its identifiers.
+    pub exact: f32,
+    /// 1 for a definition, 0 for a window: what a definition must outweigh.
+    pub definition: f32,
+    /// The factor of its path.
+    pub prior: f32,
+}
+
+/// What each feature counts.
+#[derive(Debug)]
+pub struct Weights {
+    window_words: f32,
+    file_words: f32,
+    file_meaning: f32,
+    path: f32,
+    window_names: f32,
+    words: f32,
+    meaning: f32,
+    name_meaning: f32,
+    name: f32,
+    exact: f32,
+    definition: f32,
+}
+
+/// Fitted by `model/fit.py` on the tuning split and on requests, cobra, thor, serde, junit4 and libuv.
+const HYBRID: Weights = Weights {
+    window_words: 0.466,
+    file_words: 0.303,
+    file_meaning: 0.211,
+    path: 0.628,
+    window_names: 0.625,
+    words: 0.137,
+    meaning: 0.743,
+    name_meaning: 0.613,
+    name: 0.284,
+    exact: 0.15,
+    definition: -0.487,
+};
+const LEXICAL: Weights = Weights {
+    window_words: 0.583,
+    file_words: 0.326,
+    file_meaning: 0.0,
+    path: 1.04,
+    window_names: 0.721,
+    words: 0.604,
+    meaning: 0.0,
+    name_meaning: 0.0,
+    name: 0.642,
+    exact: 0.15,
+    definition: -0.334,
+};
+const SEMANTIC: Weights = Weights {
+    window_words: 0.0,
+    file_words: 0.0,
+    file_meaning: 0.63,
+    path: 0.0,
+    window_names: 0.0,
+    words: 0.0,
+    meaning: 1.065,
+    name_meaning: 1.121,
+    name: 0.0,
+    exact: 0.0,
+    definition: -0.421,
+};
+
+impl Weights {
+    /// Those of a kind of search.
+    pub fn of(mode: Mode) -> &'static Self {
+        match mode {
+            Mode::Hybrid => &HYBRID,
+            Mode::Lexical => &LEXICAL,
+            Mode::Semantic => &SEMANTIC,
+        }
+    }
+}
+
+impl Features {
+    /// Each feature by its name on the wire, its value and its weight.
+    fn named(&self, w: &Weights) -> [(&'static str, f32, f32); 11] {
+        [
+            ("windowWords", self.window_words, w.window_words),
+            ("fileWords", self.file_words, w.file_words),
+            ("fileMeaning", self.file_meaning, w.file_meaning),
+            ("path", self.path, w.path),
+            ("windowNames", self.window_names, w.window_names),
+            ("words", self.words, w.words),
+            ("meaning", self.meaning, w.meaning),
+            ("nameMeaning", self.name_meaning, w.name_meaning),
+            ("name", self.name, w.name),
+            ("exact", self.exact, w.exact),
+            ("definition", self.definition, w.definition),
+        ]
+    }
+
+    /// The score: a weighted sum, times the path's factor.
+    pub fn score(&self, w: &Weights) -> f32 {
+        self.named(w).iter().map(|(_, value, weight)| value * weight).sum::<f32>() * self.prior
+    }
+
+    /// What each feature gave to the score, the most telling first; together they are the score.
+    pub fn shares(&self, w: &Weights) -> Vec<Share> {
+        let mut all: Vec<Share> = self
+            .named(w)
+            .into_iter()
+            .filter(|(_, value, weight)| value * weight != 0.0)
+            .map(|(feature, value, weight)| Share {
+                feature: feature.to_owned(),
+                value: f64::from(value),
+                share: f64::from(value * weight * self.prior),
+            })
+            .collect();
+        all.sort_by(|a, b| b.share.abs().total_cmp(&a.share.abs()));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_the_score() {
+        let f =
+            Features { window_words: 0.5, meaning: 0.9, definition: 1.0, prior: 0.3, ..Features::default() };
+        let w = Weights::of(Mode::Hybrid);
+        let sum: f64 = f.shares(w).iter().map(|s| s.share).sum();
+        assert!((sum - f64::from(f.score(w))).abs() < 1e-6 && f.shares(w).len() == 3);
+    }
+}

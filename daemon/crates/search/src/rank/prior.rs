@@ -1,0 +1,150 @@
+//! How much a path counts: code first, unless the query asks for tests, documents or examples.
+
+/// Factor for tests, docs, examples and vendored code the query does not ask for.
+const ASIDE: f32 = 0.3;
+
+/// What the words of a query ask for beside their meaning.
+pub struct Asked {
+    lower: String,
+    tests: bool,
+    docs: bool,
+    examples: bool,
+}
+
+impl Asked {
+    pub fn of(query: &str) -> Self {
+        let lower = query.to_lowercase();
+        let has = |words: &[&str]| lower.split(|c: char| !c.is_alphanumeric()).any(|w| words.contains(&w));
+        Self {
+            tests: has(&[
+                "test",
+                "tests",
+                "testing",
+                "spec",
+                "specs",
+                "fixture",
+                "fixtures",
+                "mock",
+                "bench",
+                "benchmark",
+            ]),
+            docs: has(&["doc", "docs", "documentation", "readme", "changelog", "guide", "tutorial"]),
+            examples: has(&["example", "examples", "sample", "demo"]),
+            lower,
+        }
+    }
+}
+
+/// What in a query is written as an identifier, lower-cased: a word with `_` or a capital inside, one that is called or
+/// qualified, or the only word there is.
+pub fn identifiers(query: &str) -> Vec<String> {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let alone = !query.trim().contains(char::is_whitespace);
+    let mut found = Vec::new();
+    for word in query.split(char::is_whitespace) {
+        let bare = word.trim_matches(|c: char| !part(c) && c != '(');
+        let called = bare.contains("(") || bare.contains("::") || bare.contains("->") || bare.contains('.');
+        let names = bare.split(|c| !part(c)).filter(|w| w.len() > 2);
+        let is_name =
+            |w: &&str| alone || called || w.contains('_') || w.chars().skip(1).any(char::is_uppercase);
+        found.extend(names.filter(is_name).map(str::to_lowercase));
+    }
+    found
+}
+
+/// Whether a path is a test, document, example, vendored or data file.
+pub fn is_aside(path: &str) -> bool {
+    prior(path, &Asked::of("")) < 1.0
+}
+
+/// How much a path counts: code first, unless the query asks for something else.
+pub fn prior(path: &str, asked: &Asked) -> f32 {
+    let lower = path.to_lowercase();
+    if !asked.lower.is_empty() && asked.lower.contains(&lower) {
+        return 1.0;
+    }
+    let (folders, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    let has = |words: &[&str]| folders.split('/').any(|f| words.contains(&f));
+    let stem = name.split('.').next().unwrap_or(name);
+    let test = has(&[
+        "test",
+        "tests",
+        "testing",
+        "spec",
+        "specs",
+        "__tests__",
+        "testdata",
+        "fixtures",
+        "e2e",
+        "bench",
+        "benches",
+        "benchmarks",
+    ]) || stem.starts_with("test_")
+        || ["_test", "_tests", "_spec", "-test"].iter().any(|e| stem.ends_with(e))
+        || path.ends_with("Test.java")
+        || path.ends_with("Tests.java")
+        || name.contains(".test.")
+        || name.contains(".spec.")
+        || name == "conftest.py";
+    let ending = name.rsplit('.').next().unwrap_or("");
+    let doc = has(&["doc", "docs", "documentation"])
+        || matches!(ending, "md" | "rst" | "txt" | "adoc" | "html" | "css" | "svg" | "po")
+        || ["changelog", "changes", "history", "news", "readme", "license"].contains(&stem);
+    let example =
+        has(&["example", "examples", "sample", "samples", "demo", "demos", "tutorial", "tutorials"]);
+    let vendored = has(&[
+        "vendor",
+        "vendored",
+        "third_party",
+        "third-party",
+        "node_modules",
+        "dist",
+        "generated",
+        "gen",
+    ]);
+    let data = matches!(ending, "json" | "yaml" | "yml" | "toml" | "lock" | "cfg" | "ini" | "xml" | "csv");
+    let mut factor = 1.0;
+    for (is, wanted) in
+        [(test, asked.tests), (doc, asked.docs), (example, asked.examples), (vendored, false), (data, false)]
+    {
+        if is && !wanted {
+            factor *= ASIDE;
+        }
+    }
+    factor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_told_from_words() {
+        for (query, names) in [
+            ("parse", vec!["parse"]),
+            ("the name of a file", vec![]),
+            ("where is parse_header used", vec!["parse_header"]),
+            ("how does Server::accept work", vec!["server", "accept"]),
+            ("call getName() first", vec!["getname"]),
+            ("reads the file.", vec![]),
+        ] {
+            assert_eq!(identifiers(query), names, "{query}");
+        }
+    }
+
+    #[test]
+    fn what_is_aside_counts_less_unless_asked_for() {
+        let p = |path, query| prior(path, &Asked::of(query));
+        assert_eq!(p("src/server.rs", "start server"), 1.0);
+        for path in [
+            "tests/server.rs",
+            "src/server_test.go",
+            "docs/server.md",
+            "vendor/x/server.go",
+            "test_server.py",
+        ] {
+            assert!(p(path, "start server") < 1.0, "{path}");
+        }
+        assert_eq!(p("tests/server.rs", "server tests"), 1.0);
+    }
+}

@@ -1,0 +1,183 @@
+//! The first step: candidate windows by counts of words, cosines and paths, with no text read.
+
+use cairn_protocol::search::Fusion;
+use rustc_hash::FxHashMap;
+
+use super::prior::{Asked, identifiers, prior};
+use super::{Features, Mode, Scored};
+use crate::gather::Candidate;
+use crate::lexical::Term;
+
+/// Names defined here and the path, against a word of the body, in BM25F.
+const DEFS: f32 = 1.8;
+const PATH: f32 = 3.2;
+/// BM25's saturation and length normalisation.
+pub(super) const K1: f32 = 1.2;
+const B: f32 = 0.95;
+/// In the first order: the list of cosines against 1 for words, the file's words, and the path.
+const DENSE: f32 = 1.6;
+const FILE: f32 = 1.0;
+const IN_PATH: f32 = 0.6;
+
+/// A file: the position of its root and its id.
+type FileKey = (usize, u32);
+
+/// A query as the ranker sees it.
+pub struct Ranker<'a> {
+    asked: Asked,
+    /// Identifiers of the query, lower-cased.
+    pub(super) names: Vec<String>,
+    /// Of each root.
+    terms: &'a [Vec<Term>],
+    pub(super) mode: Mode,
+}
+
+/// What the first step knows of the candidates.
+pub struct Base {
+    /// Of each candidate; what its text would say is missing.
+    pub features: Vec<Features>,
+    /// Best first, by index.
+    pub order: Vec<Scored>,
+    /// The least cosine of a candidate, and what lies between it and the greatest.
+    pub(super) cosines: (f32, f32),
+}
+
+impl<'a> Ranker<'a> {
+    /// For a query with its terms in each root.
+    pub fn new(query: &str, terms: &'a [Vec<Term>], mode: Mode) -> Self {
+        let asked = Asked::of(query);
+        let names = identifiers(query);
+        Self { asked, names, terms, mode }
+    }
+
+    /// The first order of the candidates, and what it rests on.
+    pub fn windows(&self, candidates: &[Candidate], fusion: Fusion) -> Base {
+        let tokens = candidates.iter().map(|c| c.tokens as f32).sum::<f32>();
+        let average = (tokens / candidates.len().max(1) as f32).max(1.0);
+        let by_words = self.mode != Mode::Semantic;
+        let by_meaning = self.mode != Mode::Lexical;
+        let list = |values: Vec<f32>, counts: bool| match (counts, fusion) {
+            (false, _) => vec![0.0; values.len()],
+            (true, Fusion::Minmax) => scaled(&values),
+            (true, Fusion::Rrf) => reciprocal(&values),
+        };
+        let words =
+            list(candidates.iter().map(|c| bm25f(c, &self.terms[c.root], average)).collect(), by_words);
+        let cosines: Vec<f32> = candidates.iter().map(|c| c.cosine.unwrap_or(0.0)).collect();
+        let low = cosines.iter().copied().fold(f32::MAX, f32::min);
+        let range = cosines.iter().copied().fold(f32::MIN, f32::max) - low;
+        let near = list(cosines, by_meaning);
+        let files = if by_words { by_file(candidates, self.terms, average) } else { FxHashMap::default() };
+        let nearest = nearest_of_files(candidates, &near);
+        let mut priors: FxHashMap<FileKey, f32> = FxHashMap::default();
+        let mut order: Vec<Scored> = Vec::with_capacity(candidates.len());
+        let feature = |(i, c): (usize, &Candidate)| {
+            let key = (c.root, c.file);
+            let mut made = Features {
+                window_words: words[i],
+                file_words: files.get(&key).copied().unwrap_or(0.0),
+                file_meaning: nearest.get(&key).copied().unwrap_or(0.0),
+                meaning: near[i],
+                prior: *priors.entry(key).or_insert_with(|| prior(&c.path, &self.asked)),
+                ..Features::default()
+            };
+            if by_words {
+                let hit = |(n, t): (&[u16; 3], &Term)| if n[2] > 0 { t.rarity } else { 0.0 };
+                made.path = c.counts.iter().zip(self.terms(c)).map(hit).sum::<f32>() / self.total(c);
+            }
+            let first = words[i] + DENSE * near[i] + FILE * made.file_words + IN_PATH * made.path;
+            order.push((i, first * made.prior));
+            made
+        };
+        let features = candidates.iter().enumerate().map(feature).collect();
+        sort(&mut order, candidates);
+        Base { features, order, cosines: (low, range.max(1e-6)) }
+    }
+
+    pub(super) fn terms(&self, c: &Candidate) -> &'a [Term] {
+        &self.terms[c.root]
+    }
+
+    /// The rarity of all terms together.
+    pub(super) fn total(&self, c: &Candidate) -> f32 {
+        self.terms(c).iter().map(|t| t.rarity).sum::<f32>().max(0.001)
+    }
+}
+
+/// Best first; ties by path and line.
+fn sort(order: &mut [Scored], candidates: &[Candidate]) {
+    order.sort_unstable_by(|a, b| {
+        let (x, y) = (&candidates[a.0], &candidates[b.0]);
+        b.1.total_cmp(&a.1).then_with(|| x.path.cmp(&y.path)).then(x.start_line.cmp(&y.start_line))
+    });
+}
+
+fn bm25f(c: &Candidate, terms: &[Term], average: f32) -> f32 {
+    let length = 1.0 - B + B * c.tokens as f32 / average;
+    let part = |(n, term): (&[u16; 3], &Term)| {
+        let tf = f32::from(n[0]) / length + DEFS * f32::from(n[1].min(3)) + PATH * f32::from(n[2].min(2));
+        term.rarity * tf * (K1 + 1.0) / (tf + K1)
+    };
+    c.counts.iter().zip(terms).map(part).sum()
+}
+
+/// Scores of whole files by what all their candidates hold, scaled to 0..1.
+fn by_file(all: &[Candidate], terms: &[Vec<Term>], average: f32) -> FxHashMap<FileKey, f32> {
+    let mut sums: FxHashMap<FileKey, Vec<f32>> = FxHashMap::default();
+    for c in all {
+        let sum = sums.entry((c.root, c.file)).or_insert_with(|| vec![0.0; c.counts.len()]);
+        let length = 1.0 - B + B * c.tokens as f32 / average;
+        for (s, n) in sum.iter_mut().zip(&c.counts) {
+            *s += f32::from(n[0]) / length + DEFS * f32::from(n[1].min(3));
+        }
+    }
+    let score = |(key, sum): (&FileKey, &Vec<f32>)| {
+        let parts = sum.iter().zip(&terms[key.0]).map(|(tf, term)| term.rarity * tf / (tf + 2.0 * K1));
+        (*key, parts.sum::<f32>())
+    };
+    let scores: Vec<_> = sums.iter().map(score).collect();
+    let most = scores.iter().fold(f32::MIN_POSITIVE, |m, s| m.max(s.1));
+    scores.into_iter().map(|(key, s)| (key, s / most)).collect()
+}
+
+fn nearest_of_files(all: &[Candidate], near: &[f32]) -> FxHashMap<FileKey, f32> {
+    let mut best: FxHashMap<FileKey, f32> = FxHashMap::default();
+    for (c, near) in all.iter().zip(near) {
+        let most = best.entry((c.root, c.file)).or_default();
+        *most = most.max(*near);
+    }
+    best
+}
+
+fn scaled(values: &[f32]) -> Vec<f32> {
+    let (low, high) = values.iter().fold((f32::MAX, f32::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
+    let range = high - low;
+    values.iter().map(|v| if range > 0.0 { (v - low) / range } else { 1.0 }).collect()
+}
+
+/// 61 / (60 + rank): the usual constant, brought to 0..1 so that the weights mean the same; nothing for what has no
+/// score.
+fn reciprocal(values: &[f32]) -> Vec<f32> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
+    let mut out = vec![0.0; values.len()];
+    for (rank, i) in order.into_iter().enumerate() {
+        if values[i] > 0.0 {
+            out[i] = 61.0 / (61.0 + rank as f32);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaling_keeps_order_and_range() {
+        assert_eq!(scaled(&[1.0, 3.0, 2.0]), [0.0, 1.0, 0.5]);
+        assert_eq!(scaled(&[2.0, 2.0]), [1.0, 1.0]);
+        let r = reciprocal(&[0.5, 0.9, 0.0]);
+        assert!(r[1] > r[0] && r[2] == 0.0);
+    }
+}
