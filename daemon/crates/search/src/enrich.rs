@@ -10,10 +10,11 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::bulk;
-use crate::db::{due, meta, set_meta, unpack};
+use crate::db::{due, meta, set_meta};
 use crate::dense::Records;
 use crate::ingest::write;
 use crate::live::Live;
+use crate::packed::{self, Frames, unpack};
 use crate::symbols::extract::{self, Extracted};
 
 /// Chunks of one batch of vectors, and files of one batch of symbols.
@@ -123,7 +124,9 @@ type Pieces = Vec<(std::sync::Arc<str>, Piece)>;
 fn vectors_due(conn: &Connection) -> Result<(Vec<i64>, Pieces), StoreError> {
     let mut waiting =
         conn.prepare_cached("SELECT id, path FROM file WHERE due <> 0 AND due & 2 LIMIT 512")?;
-    let mut chunks = conn.prepare_cached("SELECT id, text FROM chunk WHERE file_id = ?")?;
+    let mut chunks =
+        conn.prepare_cached(&format!("SELECT {} FROM chunk WHERE file_id = ? ORDER BY id", packed::COLUMNS))?;
+    let mut frames = Frames::default();
     let (mut files, mut pieces) = (Vec::new(), Pieces::new());
     let mut rows = waiting.query([])?;
     while let Some(row) = rows.next()? {
@@ -132,8 +135,8 @@ fn vectors_due(conn: &Connection) -> Result<(Vec<i64>, Pieces), StoreError> {
         files.push(file);
         let mut own = chunks.query([file])?;
         while let Some(c) = own.next()? {
-            let text = unpack(c.get_ref(1)?.as_blob().unwrap_or(&[]));
-            pieces.push((path.clone(), Piece { id: c.get(0)?, file, text }));
+            let (id, text) = frames.piece(conn, c, 0)?;
+            pieces.push((path.clone(), Piece { id, file, text: text.to_vec() }));
         }
         if pieces.len() >= VECTOR_BATCH {
             break;
@@ -175,7 +178,7 @@ fn symbols_due(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, StoreEr
     let mut waiting =
         conn.prepare_cached("SELECT id, path, size_bytes FROM file WHERE due <> 0 AND due & 4 LIMIT 512")?;
     let mut chunks =
-        conn.prepare_cached("SELECT text FROM chunk WHERE file_id = ? ORDER BY byte_range_start")?;
+        conn.prepare_cached("SELECT text FROM chunk WHERE file_id = ? AND lead = 0 ORDER BY id")?;
     let (mut files, mut bytes) = (Vec::new(), 0);
     let mut rows = waiting.query([])?;
     while let Some(row) = rows.next()? {

@@ -5,10 +5,9 @@ use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use cairn_store::StoreError;
-use cairn_store::rusqlite::{Connection, OptionalExtension};
+use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
-use crate::db::unpack;
 use crate::lexical::Term;
 use crate::live::{FileEntry, FileTable};
 use crate::postings::{Place, Snapshot};
@@ -126,13 +125,4 @@ pub fn load_spans(conn: &Connection, candidate: &mut Candidate) -> Result<(), St
     })?;
     candidate.spans = rows.collect::<Result<_, _>>()?;
     Ok(())
-}
-
-/// The text of a chunk; `None` when it is gone.
-///
-/// # Errors
-/// When the database cannot be read.
-pub fn text_of(conn: &Connection, chunk: i64) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut get = conn.prepare_cached("SELECT text FROM chunk WHERE id = ?")?;
-    Ok(get.query_row([chunk], |r| Ok(unpack(r.get_ref(0)?.as_blob().unwrap_or(&[])))).optional()?)
 }

@@ -11,8 +11,9 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::OptionalExtension;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::gather::{self, Candidate, Span};
+use crate::gather::{Candidate, Span};
 use crate::live::Live;
+use crate::packed;
 use crate::rank::{Passage, Scored, Weights};
 use crate::search::Query;
 use crate::sync::CancelFlag;
@@ -86,7 +87,7 @@ pub fn build(
         let text = match ranked.texts.get(&passage.candidate) {
             Some(text) => text,
             None => {
-                let Some(text) = gather::text_of(&*live.readers.get()?, c.chunk)? else { continue };
+                let Some(text) = packed::text_of(&*live.readers.get()?, c.chunk)? else { continue };
                 kept = text;
                 &kept
             }

@@ -19,6 +19,7 @@ mod ingest;
 mod lexical;
 mod live;
 mod overview;
+mod packed;
 mod postings;
 mod rank;
 mod search;

@@ -17,7 +17,8 @@ CREATE TABLE file(
 );
 CREATE INDEX file_due ON file(due) WHERE due <> 0;
 
--- `text` is the window's bytes in lz4 block form behind their length (u32, little-endian).
+-- `text` of a window with `lead` 0 is a zstd frame of its bytes and those of the windows behind it up to the next `lead` 0;
+-- the others have none: their frame lies `lead` ids before.
 CREATE TABLE chunk(
     id INTEGER PRIMARY KEY,
     file_id INTEGER NOT NULL,
@@ -25,7 +26,8 @@ CREATE TABLE chunk(
     end_line INTEGER NOT NULL,
     byte_range_start INTEGER NOT NULL,
     byte_range_end INTEGER NOT NULL,
-    text BLOB NOT NULL,
+    lead INTEGER NOT NULL DEFAULT 0,
+    text BLOB,
     fingerprint INTEGER NOT NULL,
     tokens INTEGER NOT NULL,
     created_at INTEGER NOT NULL

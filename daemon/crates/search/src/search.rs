@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use crate::dense::FileSet;
 use crate::filters::{Filters, check_search};
-use crate::gather::{Candidate, gather, load_spans, text_of};
+use crate::gather::{Candidate, gather, load_spans};
 use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
 use crate::live::{FileTable, Live};
+use crate::packed::text_of;
 use crate::postings::{Place, Snapshot};
 use crate::rank::{self, Mode, Passage, Ranker, Scored, Weights};
 use crate::sync::CancelFlag;

@@ -1,7 +1,6 @@
 //! The text of new and changed files: read and cut by some threads, written batch by batch by one.
 
 use std::io::Read;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,6 +15,7 @@ use crate::db::{due, meta, set_meta};
 use crate::digest::sha256_all;
 use crate::ingest::{remove_chunks, remove_file, write};
 use crate::live::{Counts, Live};
+use crate::packed::{self, Packed};
 use crate::postings::{Builder, Doc, Pending, add, tidy};
 
 /// Text of a reader's first batch and of its later ones, in bytes: something can be found soon, and then the work is
@@ -46,8 +46,8 @@ struct Prepared {
 
 struct PreparedChunk {
     window: chunk::Window,
-    /// Its compressed text in the batch's `texts`.
-    packed: Range<usize>,
+    /// Its frame is in the batch's `texts`.
+    packed: Packed,
     fingerprint: i64,
     tokens: u32,
 }
@@ -61,7 +61,7 @@ type Handed = Result<Prepared, i64>;
 struct Batch {
     files: Vec<Handed>,
     words: Builder,
-    /// Compressed windows.
+    /// The frames of their text.
     texts: Vec<u8>,
     bytes: usize,
 }
@@ -213,7 +213,9 @@ fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<
 /// Cuts the text of a file that is to be indexed.
 fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder, texts: &mut Vec<u8>) {
     let path = words.path(&made.path);
-    for window in chunk::windows(text) {
+    let windows = chunk::windows(text);
+    let packed = packed::pack(text, &windows, texts);
+    for (window, packed) in windows.into_iter().zip(packed) {
         let piece = &text[window.start..window.end];
         let fingerprint = chunk::fingerprint(piece);
         let doc = Doc {
@@ -225,21 +227,8 @@ fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder, texts: &mut Vec<u8
             fingerprint: fingerprint as u64,
         };
         let tokens = words.add(doc, &path, piece);
-        let packed = pack(piece, texts);
         made.chunks.push(PreparedChunk { window, packed, fingerprint, tokens });
     }
-}
-
-/// Appends the length of `piece` and its lz4 block; returns where they are.
-fn pack(piece: &[u8], texts: &mut Vec<u8>) -> Range<usize> {
-    let start = texts.len();
-    texts.extend_from_slice(&(piece.len() as u32).to_le_bytes());
-    let at = texts.len();
-    texts.resize(at + lz4_flex::block::get_maximum_output_size(piece.len()), 0);
-    // It fails only when the room is too small, and then what is stored is no text.
-    let size = lz4_flex::block::compress_into(piece, &mut texts[at..]).unwrap_or(0);
-    texts.truncate(at + size);
-    start..texts.len()
 }
 
 fn write_all(live: &Live, conn: &mut Connection, rx: Receiver<Batch>, total: usize) -> Result<(), Failure> {
@@ -367,8 +356,8 @@ fn write_chunks(
     now: i64,
 ) -> Result<(), StoreError> {
     let mut add = tx.prepare_cached(
-        "INSERT INTO chunk(id, file_id, start_line, end_line, byte_range_start, byte_range_end, text, fingerprint,
-         tokens, created_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO chunk(id, file_id, start_line, end_line, byte_range_start, byte_range_end, lead, text,
+         fingerprint, tokens, created_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     for (id, c) in (first..).zip(&made.chunks) {
         let w = &c.window;
@@ -379,7 +368,8 @@ fn write_chunks(
             w.end_line,
             w.start as i64,
             w.end as i64,
-            texts.get(c.packed.clone()).unwrap_or(&[]),
+            c.packed.lead,
+            (c.packed.lead == 0).then(|| texts.get(c.packed.frame.clone()).unwrap_or(&[])),
             c.fingerprint,
             c.tokens,
             now

@@ -10,8 +10,8 @@ use rustc_hash::FxHashSet;
 use super::segment::{Doc, Segment};
 use super::set::{HELD_DOCS, Postings};
 use super::{Builder, merge};
-use crate::db::unpack;
 use crate::live::Live;
+use crate::packed::Frames;
 
 /// New windows as a transaction leaves them: what queries are to see once it is committed.
 #[derive(Default)]
@@ -253,17 +253,18 @@ fn write_again(
     last: i64,
 ) -> Result<Option<i64>, StoreError> {
     let mut all = conn.prepare_cached(
-        "SELECT c.id, c.file_id, c.start_line, c.end_line, c.fingerprint, c.text, f.path
-         FROM chunk c JOIN file f ON f.id = c.file_id WHERE c.id BETWEEN ? AND ? ORDER BY c.id",
+        "SELECT c.id, c.file_id, c.start_line, c.end_line, c.fingerprint, f.path, c.id, c.lead, c.byte_range_start,
+         c.byte_range_end, c.text FROM chunk c JOIN file f ON f.id = c.file_id WHERE c.id BETWEEN ? AND ? ORDER BY c.id",
     )?;
+    let mut frames = Frames::default();
     let mut rows = all.query([from, last])?;
     while let Some(row) = rows.next()? {
         let chunk: u64 = row.get(0)?;
         if builder.len() >= 16 * HELD_DOCS as usize {
             return Ok(Some(chunk as i64));
         }
-        let path = builder.path(row.get_ref(6)?.as_str().unwrap_or(""));
-        let text = unpack(row.get_ref(5)?.as_blob().unwrap_or(&[]));
+        let path = builder.path(row.get_ref(5)?.as_str().unwrap_or(""));
+        let (_, text) = frames.piece(conn, row, 6)?;
         let doc = Doc {
             chunk,
             file: row.get(1)?,
@@ -272,7 +273,7 @@ fn write_again(
             tokens: 0,
             fingerprint: row.get::<_, i64>(4)? as u64,
         };
-        builder.add(doc, &path, &text);
+        builder.add(doc, &path, text);
     }
     Ok(None)
 }
