@@ -23,4 +23,4 @@ pub use root::{FileStat, Opener, Root};
 pub use roots::{MAX_PATH_BYTES, Roots};
 pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
-pub use watch::{Change, MAX_PENDING, Watch};
+pub use watch::{Change, MAX_PENDING, Ticks, Watch};

@@ -222,6 +222,22 @@ impl Opener {
     }
 }
 
+impl Opener {
+    /// The facts of what lies at `rel`, by one plain look-up that follows symlinks of folders wherever they lead: only to
+    /// be compared with facts that are known. `None` when there is nothing.
+    pub fn facts(&self, rel: &str) -> Option<FileStat> {
+        use rustix::fs::{AtFlags, FileType, statat};
+        let stat = statat(&*self.dir, inside(rel).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        Some(FileStat {
+            size: u64::try_from(stat.st_size).ok()?,
+            mtime_ns: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            inode: stat.st_ino,
+            kind: kind_of(kind.is_file(), kind.is_dir(), kind.is_symlink()),
+        })
+    }
+}
+
 impl FileStat {
     fn of(meta: &Metadata) -> FileStat {
         let kind = meta.file_type();

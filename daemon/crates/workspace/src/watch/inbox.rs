@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Condvar, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -26,6 +26,8 @@ pub(super) struct Batch {
     pub(super) gone: HashSet<PathBuf>,
     /// Events were lost: nothing is known but that something changed.
     pub(super) lost: bool,
+    /// The tick of the newest event in here or taken before.
+    pub(super) tick: u64,
 }
 
 impl Batch {
@@ -40,6 +42,8 @@ pub(super) struct Inbox {
     wake: Condvar,
     stopped: AtomicBool,
     polling: AtomicBool,
+    seen: AtomicU64,
+    told: AtomicU64,
 }
 
 impl Inbox {
@@ -50,6 +54,8 @@ impl Inbox {
             wake: Condvar::new(),
             stopped: AtomicBool::new(false),
             polling: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
+            told: AtomicU64::new(0),
         }
     }
 
@@ -82,6 +88,7 @@ impl Inbox {
         if batch.changed.len() + batch.gone.len() > MAX_PENDING {
             *batch = Batch { lost: true, ..Batch::default() };
         }
+        self.tick();
         drop(batch);
         self.wake.notify_one();
     }
@@ -95,7 +102,10 @@ impl Inbox {
     }
 
     pub(super) fn lose(&self) {
-        self.lock().lost = true;
+        let mut batch = self.lock();
+        batch.lost = true;
+        self.tick();
+        drop(batch);
         self.wake.notify_one();
     }
 
@@ -109,7 +119,27 @@ impl Inbox {
             }
             batch = self.wake.wait_timeout(batch, left).unwrap_or_else(|e| e.into_inner()).0;
         }
+        // Under the lock that events come in by: this is the tick of the newest of them.
+        batch.tick = self.seen();
         (!self.is_stopped()).then(|| std::mem::take(&mut *batch))
+    }
+
+    /// Counts an event. Call it with the lock held, once the event is in.
+    fn tick(&self) {
+        self.seen.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn seen(&self) -> u64 {
+        self.seen.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Ordering::SeqCst)
+    }
+
+    /// Everything up to this tick was sent.
+    pub(super) fn tell(&self, tick: u64) {
+        self.told.store(tick, Ordering::SeqCst);
     }
 
     pub(super) fn stop(&self) {

@@ -61,9 +61,30 @@ impl Watch {
         Ok(Watch { inbox, worker: Some(thread) })
     }
 
+    /// How far it is, now and later.
+    pub fn ticks(&self) -> Ticks {
+        Ticks(self.inbox.clone())
+    }
+
     /// `watching`, or `polling` when the system has no watches left.
     pub fn mode(&self) -> &'static str {
         if self.inbox.is_polling() { "polling" } else { "watching" }
+    }
+}
+
+/// How far a watch is, for who must know whether a change is on its way. Ticks only grow.
+#[derive(Clone)]
+pub struct Ticks(Arc<Inbox>);
+
+impl Ticks {
+    /// The tick of the newest event that the system has told of; `None` while changes are found by sweeps alone.
+    pub fn seen(&self) -> Option<u64> {
+        (!self.0.is_polling() && !self.0.is_stopped()).then(|| self.0.seen())
+    }
+
+    /// The tick up to which every change was sent: it is in the channel, or was taken from there.
+    pub fn told(&self) -> u64 {
+        self.0.told()
     }
 }
 
