@@ -12,7 +12,7 @@ use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GR
 use cairn_workspace::Opener;
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::grams::{Flags, Query, Skips};
@@ -416,6 +416,14 @@ impl Sink for Collect<'_> {
     fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, std::io::Error> {
         self.keep(found.line_number().unwrap_or(0), found.bytes(), false);
         Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> Result<(), std::io::Error> {
+        // As `rg -c` has it: what is before a NUL is shown, but a binary file counts for nothing.
+        if self.job.params.count_only && end.binary_byte_offset().is_some() {
+            self.hits.count = 0;
+        }
+        Ok(())
     }
 }
 

@@ -19,7 +19,7 @@ mod watch;
 pub use languages::language_of;
 pub use lines::{MAX_COUNTED_BYTES, count_languages};
 pub use listing::{list_dir, list_parts};
-pub use root::{FileStat, Opener, Root};
+pub use root::{Facts, FileStat, Opener, Root};
 pub use roots::{MAX_PATH_BYTES, Roots};
 pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};

@@ -14,6 +14,7 @@ use cairn_protocol::{
     id::RootId,
 };
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{AtFlags, statat};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -222,18 +223,39 @@ impl Opener {
     }
 }
 
+/// By what a file that changed is told from one that did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Size in bytes.
+    pub size: u64,
+    /// When its content or its attributes last changed, in nanoseconds since 1970; no program can set it.
+    pub changed_ns: i64,
+    /// The inode.
+    pub inode: u64,
+}
+
+impl Facts {
+    /// Of an open file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn of(file: &File) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let meta = file.metadata()?;
+        let changed_ns = nanos(meta.ctime(), meta.ctime_nsec());
+        Ok(Self { size: meta.len(), changed_ns, inode: meta.ino() })
+    }
+}
+
 impl Opener {
     /// The facts of what lies at `rel`, by one plain look-up that follows symlinks of folders wherever they lead: only to
     /// be compared with facts that are known. `None` when there is nothing.
-    pub fn facts(&self, rel: &str) -> Option<FileStat> {
-        use rustix::fs::{AtFlags, FileType, statat};
+    pub fn facts(&self, rel: &str) -> Option<Facts> {
         let stat = statat(&*self.dir, inside(rel).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        Some(FileStat {
+        Some(Facts {
             size: u64::try_from(stat.st_size).ok()?,
-            mtime_ns: nanos(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed_ns: nanos(stat.st_ctime, i64::try_from(stat.st_ctime_nsec).ok()?),
             inode: stat.st_ino,
-            kind: kind_of(kind.is_file(), kind.is_dir(), kind.is_symlink()),
         })
     }
 }

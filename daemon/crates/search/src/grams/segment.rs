@@ -3,7 +3,7 @@
 //! ```text
 //! head      magic 8; docs, blocks, offset of dictionary, offset of postings u32 each; length u64; checksum of what is
 //!           behind the head u64; checksum of these u64
-//! docs      one record of 32 bytes each, by file id: file, flags u32; size, mtime, inode u64
+//! docs      one record of 32 bytes each, by file id: file, flags u32; size, time of change, inode u64
 //! blocks    for every 64 trigrams: the first, offset in the dictionary, offset in the postings u32 each
 //! dictionary for each trigram, by number: distance to the one before, documents, bytes of its postings (LEB128)
 //! postings  documents in bit-packed blocks of 128 behind their bits u8; then the rest as LEB128 distances
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bitpacking::{BitPacker, BitPacker4x};
+use cairn_workspace::Facts;
 use memmap2::Mmap;
 
 use super::Gram;
@@ -37,10 +38,8 @@ pub struct Doc {
     pub file: u32,
     /// See [`Doc::ANY`] and [`Doc::YOUNG`].
     pub flags: u32,
-    /// Its size in bytes, time of change and inode.
-    pub size: u64,
-    pub mtime_ns: i64,
-    pub inode: u64,
+    /// By which it is known not to have changed.
+    pub facts: Facts,
 }
 
 impl Doc {
@@ -83,7 +82,7 @@ impl Writer {
     pub fn doc(&mut self, doc: &Doc) {
         self.docs.extend_from_slice(&doc.file.to_le_bytes());
         self.docs.extend_from_slice(&doc.flags.to_le_bytes());
-        for number in [doc.size, doc.mtime_ns as u64, doc.inode] {
+        for number in [doc.facts.size, doc.facts.changed_ns as u64, doc.facts.inode] {
             self.docs.extend_from_slice(&number.to_le_bytes());
         }
     }
@@ -237,9 +236,7 @@ impl Segment {
         Doc {
             file: number(&self.map, at),
             flags: number(&self.map, at + 4),
-            size: wide(at + 8),
-            mtime_ns: wide(at + 16) as i64,
-            inode: wide(at + 24),
+            facts: Facts { size: wide(at + 8), changed_ns: wide(at + 16) as i64, inode: wide(at + 24) },
         }
     }
 

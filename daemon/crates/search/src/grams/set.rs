@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
-use cairn_workspace::{FileStat, Ticks};
+use cairn_workspace::{Facts, Ticks};
 use rustc_hash::FxHashMap;
 
 use super::query::Query;
@@ -155,7 +155,7 @@ impl Grams {
                 if is_current {
                     skips.files.set(known.file);
                 } else if known.flags & Doc::YOUNG == 0 {
-                    facts.insert(known.file, known);
+                    facts.insert(known.file, known.facts);
                 }
             }
         }
@@ -189,7 +189,7 @@ impl Bits {
 pub struct Skips {
     files: Bits,
     /// Those that may be passed over as long as they are what they were.
-    facts: FxHashMap<u32, Doc>,
+    facts: FxHashMap<u32, Facts>,
 }
 
 impl Skips {
@@ -198,10 +198,8 @@ impl Skips {
         self.files.get(file)
     }
 
-    /// Whether nothing in this file can match if its facts are still those of `stat`, asked for when it matters.
-    pub fn has_if(&self, file: u32, stat: impl FnOnce() -> Option<FileStat>) -> bool {
-        let Some(doc) = self.facts.get(&file) else { return false };
-        let is_same = |s: FileStat| (s.size, s.mtime_ns, s.inode) == (doc.size, doc.mtime_ns, doc.inode);
-        stat().is_some_and(is_same)
+    /// Whether nothing in this file can match if its facts are still what they were; `now` tells them when it matters.
+    pub fn has_if(&self, file: u32, now: impl FnOnce() -> Option<Facts>) -> bool {
+        self.facts.get(&file).is_some_and(|known| now() == Some(*known))
     }
 }

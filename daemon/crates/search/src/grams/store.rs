@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, params};
-use cairn_workspace::{FileStat, Opener};
+use cairn_workspace::{Facts, Opener};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
@@ -261,27 +261,24 @@ impl Reading {
 
     /// A file and its trigrams. Nothing when it is gone, or was changed while it was read.
     fn file(&mut self, opener: &Opener, entry: &FileEntry) -> Option<(Doc, Vec<u32>)> {
-        let mut doc = Doc { file: entry.id, flags: Doc::ANY, size: 0, mtime_ns: 0, inode: 0 };
+        let nothing = Facts { size: 0, changed_ns: 0, inode: 0 };
+        let unknown = || Some((Doc { file: entry.id, flags: Doc::ANY, facts: nothing }, Vec::new()));
         let file = match opener.open_file(&entry.path) {
             Ok((file, _)) => file,
-            Err(e) if e.reason == Reason::PathUnreadable => return Some((doc, Vec::new())),
+            Err(e) if e.reason == Reason::PathUnreadable => return unknown(),
             Err(_) => return None,
         };
-        let stat = |file: &std::fs::File| file.metadata().ok().map(|m| FileStat::of_std(&m));
-        let before = stat(&file)?;
-        let Ok((size, is_any)) = self.read(&file) else { return Some((doc, Vec::new())) };
+        let before = Facts::of(&file).ok()?;
+        let Ok((size, is_any)) = self.read(&file) else { return unknown() };
         let grams = self.extractor.take();
-        let after = stat(&file)?;
-        let is_same =
-            (before.size, before.mtime_ns, before.inode) == (after.size, after.mtime_ns, after.inode);
-        if !is_same || size.is_some_and(|size| size != after.size) {
+        let facts = Facts::of(&file).ok()?;
+        if facts != before || size.is_some_and(|size| size != facts.size) {
             return None;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
-        let is_young = now.saturating_sub(after.mtime_ns) < YOUNG.as_nanos() as i64;
-        (doc.size, doc.mtime_ns, doc.inode) = (after.size, after.mtime_ns, after.inode);
-        doc.flags = if is_any { Doc::ANY } else { 0 } | if is_young { Doc::YOUNG } else { 0 };
-        Some((doc, if is_any { Vec::new() } else { grams }))
+        let is_young = now.saturating_sub(facts.changed_ns) < YOUNG.as_nanos() as i64;
+        let flags = if is_any { Doc::ANY } else { 0 } | if is_young { Doc::YOUNG } else { 0 };
+        Some((Doc { file: entry.id, flags, facts }, if is_any { Vec::new() } else { grams }))
     }
 
     /// Reads a file; its size, when it was read to the end, and whether any pattern may be in it.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cairn_workspace::Facts;
 use grep_matcher::Matcher;
 use proptest::prelude::*;
 
@@ -20,7 +21,11 @@ fn plain(text: &[u8]) -> BTreeSet<Gram> {
 }
 
 fn doc(file: u32) -> Doc {
-    Doc { file, flags: file % 4, size: u64::from(file) << 33, mtime_ns: -5, inode: u64::MAX }
+    Doc {
+        file,
+        flags: file % 4,
+        facts: Facts { size: u64::from(file) << 33, changed_ns: -5, inode: u64::MAX },
+    }
 }
 
 /// A segment of files whose trigrams are given.
