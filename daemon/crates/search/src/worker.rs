@@ -45,7 +45,7 @@ pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::Join
             todo: Todo { scan: true, ..Todo::default() },
             retry: RETRY.0,
             pass: 0,
-            told: None,
+            received: 0,
             enriched: true,
             grams_due: false,
         };
@@ -75,8 +75,8 @@ struct Worker {
     enriched: bool,
     /// Files may need trigrams.
     grams_due: bool,
-    /// How far the watch had told of what it saw when its changes were last taken.
-    told: Option<u64>,
+    /// Changes that the watch has sent and that were taken.
+    received: u64,
 }
 
 impl Worker {
@@ -144,8 +144,6 @@ impl Worker {
     }
 
     fn take_waiting(&mut self) {
-        // Asked first: what it had told by then is in the channel, or was taken.
-        self.told = self.watch.as_ref().map(|w| w.ticks().told());
         while let Ok(job) = self.jobs.try_recv() {
             self.take_job(job);
         }
@@ -153,8 +151,8 @@ impl Worker {
             self.take_change(change);
         }
         // Every file that was told of was killed among the trigrams; a scan must first find out which they are.
-        if let Some(told) = self.told.filter(|_| !self.todo.scan) {
-            self.live.grams.took(told);
+        if !self.todo.scan {
+            self.live.grams.took(self.received);
         }
     }
 
@@ -167,6 +165,7 @@ impl Worker {
     }
 
     fn take_change(&mut self, change: Change) {
+        self.received += 1;
         match change {
             Change::Paths(paths) => {
                 // At once: the text of others may be worked at for long before these are looked at.
@@ -209,9 +208,7 @@ impl Worker {
                     p.state = Some(IndexState::Indexing);
                 }
             });
-            if let Some(told) = self.told {
-                live.grams.took(told);
-            }
+            live.grams.took(self.received);
             tracing::debug!(root = %live.root.path.display(), ?found, "walked");
             text::text_pass(&live, conn)?;
             return self.text_is_done();

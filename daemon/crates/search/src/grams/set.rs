@@ -13,8 +13,8 @@ use crate::live::FileTable;
 use crate::sync::lock;
 
 /// Segments after a tidying, and bytes of those merged together at most: the rest stays as it is.
-const MAX_FILES: usize = 8;
-const MAX_MERGED: usize = 64 * 1024 * 1024;
+const MAX_FILES: usize = 16;
+const MAX_MERGED: usize = 32 * 1024 * 1024;
 /// Dead documents from which a segment may be worth writing anew.
 const MANY_DEAD: u32 = 1000;
 /// File ids beyond which nothing is passed over: a bit is held for each.
@@ -26,7 +26,7 @@ const NOTHING: u64 = u64::MAX;
 pub struct Grams {
     folder: PathBuf,
     now: RwLock<Arc<Vec<Arc<Segment>>>>,
-    /// How far the watch is, when there is one, and what of it was taken in.
+    /// How far the watch is, when there is one, and how many of its changes were taken in.
     ticks: Mutex<Option<Ticks>>,
     taken: AtomicU64,
 }
@@ -120,15 +120,15 @@ impl Grams {
         *lock(&self.ticks) = Some(ticks);
     }
 
-    /// Notes that every change up to this tick of the watch was taken in: its files were killed.
-    pub fn took(&self, tick: u64) {
-        self.taken.store(tick, Ordering::SeqCst);
+    /// Notes that so many changes of the watch were taken in: their files were killed.
+    pub fn took(&self, changes: u64) {
+        self.taken.store(changes, Ordering::SeqCst);
     }
 
     /// Whether a watch sees all changes and all it has seen was taken in.
-    fn is_current(&self) -> bool {
-        let seen = lock(&self.ticks).as_ref().and_then(Ticks::seen);
-        seen.is_some_and(|seen| seen == self.taken.load(Ordering::SeqCst))
+    pub fn is_current(&self) -> bool {
+        let sent = lock(&self.ticks).as_ref().and_then(Ticks::settled);
+        sent.is_some_and(|sent| sent == self.taken.load(Ordering::SeqCst))
     }
 
     /// The files that cannot match. Ask before the file list is read: a list that is newer has none that is here wrongly.

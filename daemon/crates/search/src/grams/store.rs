@@ -26,9 +26,9 @@ use crate::sync::lock;
 /// Files and bytes without trigrams from which a segment is worth it; a grep reads fewer in a few milliseconds.
 const MIN_FILES: usize = 128;
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
-/// Files read together, and pairs of a trigram and a file from which a segment is full: 32 MB, held twice.
+/// Files read together, and pairs of a trigram and a file from which a segment is full: 16 MB, held twice.
 const GROUP: usize = 256;
-const MAX_POSTINGS: usize = 4 << 20;
+const MAX_POSTINGS: usize = 2 << 20;
 /// Bytes read at once.
 const BUFFER: usize = 256 * 1024;
 /// Bytes looked at for a NUL. A search gives up at one in its first 64 KiB, so that what is behind it can be left out.

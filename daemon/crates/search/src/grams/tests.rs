@@ -129,6 +129,39 @@ fn every_damage_is_seen() {
     }
 }
 
+#[test]
+fn a_watch_that_has_told_all_is_believed() {
+    use crate::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("root");
+    std::fs::create_dir(&top).unwrap();
+    std::fs::write(top.join(".ignore"), "*.log\n").unwrap();
+    std::fs::write(top.join("a.rs"), "fn main() {}\n").unwrap();
+    let root = cairn_workspace::Roots::new(Vec::new()).declare(&top).unwrap();
+    let id = root.id.clone();
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    opts.sweep_seconds = 0;
+    let indexes = Indexes::open(dir.path().join("index"), opts, None);
+    indexes.add_root(root).unwrap();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let live = indexes.live(&id).unwrap();
+    let believed = || {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !live.grams.is_current() {
+            assert!(std::time::Instant::now() < until, "it is not believed");
+            std::thread::yield_now();
+        }
+    };
+    believed();
+    // Events that matter, events that do not, and one that asks for a walk.
+    for name in ["a.rs", "b.rs", "c.log", ".ignore", "d.log"] {
+        std::fs::write(top.join(name), "# fn other() {}\n").unwrap();
+        believed();
+    }
+    indexes.close();
+    assert!(!live.grams.is_current(), "nobody watches any more");
+}
+
 fn query(pattern: &str) -> Query {
     Query::of(pattern, Flags::default())
 }

@@ -44,6 +44,8 @@ pub(super) struct Inbox {
     polling: AtomicBool,
     seen: AtomicU64,
     told: AtomicU64,
+    sent: AtomicU64,
+    is_remote: bool,
 }
 
 impl Inbox {
@@ -56,6 +58,8 @@ impl Inbox {
             polling: AtomicBool::new(false),
             seen: AtomicU64::new(0),
             told: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            is_remote: is_remote(root),
         }
     }
 
@@ -129,17 +133,24 @@ impl Inbox {
         self.seen.fetch_add(1, Ordering::SeqCst);
     }
 
-    pub(super) fn seen(&self) -> u64 {
+    fn seen(&self) -> u64 {
         self.seen.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn told(&self) -> u64 {
-        self.told.load(Ordering::SeqCst)
     }
 
     /// Everything up to this tick was sent.
     pub(super) fn tell(&self, tick: u64) {
         self.told.store(tick, Ordering::SeqCst);
+    }
+
+    /// Counts a change that was sent, before its events are told.
+    pub(super) fn count_sent(&self) {
+        self.sent.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn settled(&self) -> Option<u64> {
+        let (seen, told) = (self.seen(), self.told.load(Ordering::SeqCst));
+        let is_sure = seen == told && !self.is_remote && !self.is_polling() && !self.is_stopped();
+        is_sure.then(|| self.sent.load(Ordering::SeqCst))
     }
 
     pub(super) fn stop(&self) {
@@ -164,6 +175,28 @@ impl Inbox {
     fn lock(&self) -> MutexGuard<'_, Batch> {
         self.batch.lock().unwrap_or_else(|e| e.into_inner())
     }
+}
+
+/// Whether others can change files here without the system hearing of it: on file systems of a network or another
+/// kernel, by the numbers that Linux has for them.
+fn is_remote(root: &Path) -> bool {
+    const REMOTE: [u32; 11] = [
+        0x6969,      // NFS
+        0x517B,      // SMB
+        0xFF53_4D42, // CIFS
+        0xFE53_4D42, // SMB 2
+        0x6573_5546, // FUSE
+        0x0102_1997, // 9P
+        0x5346_414F, // AFS
+        0x6B41_4653, // kAFS
+        0x00C3_6400, // Ceph
+        0x786F_4256, // VirtualBox
+        0x7C7C_6673, // Parallels
+    ];
+    #[cfg(target_os = "linux")]
+    return rustix::fs::statfs(root).is_ok_and(|s| REMOTE.contains(&(s.f_type as u32)));
+    #[cfg(not(target_os = "linux"))]
+    return false;
 }
 
 /// Whether a path inside `.git` says that another branch was checked out or that the exclude rules changed.

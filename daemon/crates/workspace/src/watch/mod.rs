@@ -72,19 +72,15 @@ impl Watch {
     }
 }
 
-/// How far a watch is, for who must know whether a change is on its way. Ticks only grow.
+/// How far a watch is, for who must know whether a change is on its way.
 #[derive(Clone)]
 pub struct Ticks(Arc<Inbox>);
 
 impl Ticks {
-    /// The tick of the newest event that the system has told of; `None` while changes are found by sweeps alone.
-    pub fn seen(&self) -> Option<u64> {
-        (!self.0.is_polling() && !self.0.is_stopped()).then(|| self.0.seen())
-    }
-
-    /// The tick up to which every change was sent: it is in the channel, or was taken from there.
-    pub fn told(&self) -> u64 {
-        self.0.told()
+    /// How many changes were sent, when they tell of every event that came until now; `None` while one is on its way,
+    /// or when events do not tell of everything: changes are found by sweeps, or another computer may make them.
+    pub fn settled(&self) -> Option<u64> {
+        self.0.settled()
     }
 }
 

@@ -168,6 +168,7 @@ impl Worker {
         };
         match self.tx.try_send(change) {
             Ok(()) => {
+                self.inbox.count_sent();
                 self.pending.rescan = false;
                 self.pending.refused = None;
                 true
