@@ -221,6 +221,8 @@ impl<'a> Job<'a> {
     /// Takes file after file until there is none, or the answer is full.
     fn run(&self, scopes: &[Scope], files: &[Target<'_>], next: &AtomicUsize) {
         let mut searcher = self.searcher();
+        // Its own, so that threads do not wait for each other's scratch memory.
+        let matcher = self.matcher.clone();
         let mut searched = 0;
         while !self.full.load(Ordering::Relaxed) && !self.cancel.is_cancelled() {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -231,7 +233,8 @@ impl<'a> Job<'a> {
             }
             let hits = match opener.open_file(&file.path) {
                 Ok((open, size)) => {
-                    self.search(&mut searcher, Whole { file: &open, left: size.max(1) }, *scope, file, scopes)
+                    let whole = Whole { file: &open, left: size.max(1) };
+                    self.search(&mut searcher, &matcher, whole, *scope, file, scopes)
                 }
                 Err(e)
                     if matches!(
@@ -268,6 +271,7 @@ impl<'a> Job<'a> {
     fn search(
         &self,
         searcher: &mut Searcher,
+        matcher: &RegexMatcher,
         open: Whole<'_>,
         scope: usize,
         file: &FileEntry,
@@ -275,8 +279,8 @@ impl<'a> Job<'a> {
     ) -> Result<FileHits, String> {
         let same = |c: &&Cursor| *scopes[scope].live.root.id.0 == *c.root && *file.path == *c.path;
         let skip = self.after.as_ref().filter(same).map_or(0, |c| c.line);
-        let mut sink = Collect { job: self, skip, hits: FileHits::default() };
-        searcher.search_reader(&self.matcher, open, &mut sink).map_err(|e| e.to_string())?;
+        let mut sink = Collect { job: self, matcher, skip, hits: FileHits::default() };
+        searcher.search_reader(matcher, open, &mut sink).map_err(|e| e.to_string())?;
         Ok(sink.hits)
     }
 
@@ -366,6 +370,7 @@ impl Read for Whole<'_> {
 
 struct Collect<'a> {
     job: &'a Job<'a>,
+    matcher: &'a RegexMatcher,
     /// Lines up to this one were on an earlier page.
     skip: u64,
     hits: FileHits,
@@ -382,7 +387,7 @@ impl Collect<'_> {
         let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
         let mut ranges = Vec::new();
         if is_match && !self.job.multiline {
-            let _ = self.job.matcher.find_iter(bare, |m| {
+            let _ = self.matcher.find_iter(bare, |m| {
                 ranges.push((m.start(), m.end()));
                 ranges.len() < MAX_RANGES && m.end() <= MAX_LINE
             });

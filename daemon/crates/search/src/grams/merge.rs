@@ -3,22 +3,26 @@
 use super::Gram;
 use super::segment::{Damaged, Doc, Segment, Writer};
 
+/// Files of one builder at most: a document's number has so many bits beside half a trigram.
+pub const MAX_DOCS: usize = 1 << 16;
+const DIGIT: u32 = 12;
+const DIGITS: usize = 1 << DIGIT;
+
 /// Gathers files and their trigrams, then writes them as a segment.
 #[derive(Default)]
 pub struct Builder {
     docs: Vec<Doc>,
-    /// Trigram above, document below.
-    postings: Vec<u64>,
+    /// The trigrams of all documents one after the other; `ends` says where each document's end.
+    grams: Vec<Gram>,
+    ends: Vec<usize>,
 }
 
-const DIGIT: u32 = 12;
-
 impl Builder {
-    /// Adds a file, whose id is above all before, with its distinct trigrams.
+    /// Adds a file, whose id is above all before, with its distinct trigrams. At most [`MAX_DOCS`].
     pub fn add(&mut self, doc: Doc, grams: &[Gram]) {
-        let n = self.docs.len() as u64;
         self.docs.push(doc);
-        self.postings.extend(grams.iter().map(|gram| u64::from(*gram) << 32 | n));
+        self.grams.extend_from_slice(grams);
+        self.ends.push(self.grams.len());
     }
 
     /// Files so far.
@@ -28,43 +32,59 @@ impl Builder {
 
     /// Pairs of a trigram and a file so far.
     pub fn len(&self) -> usize {
-        self.postings.len()
+        self.grams.len()
     }
 
-    /// The segment's bytes.
+    /// The files and the segment's bytes.
     pub fn finish(mut self) -> (Vec<Doc>, Vec<u8>) {
         let mut writer = Writer::new();
         self.docs.iter().for_each(|doc| writer.doc(doc));
-        // Two passes that keep the order of equals: documents stay ascending.
-        let mut other = vec![0; self.postings.len()];
-        distribute(&self.postings, &mut other, 32);
-        distribute(&other, &mut self.postings, 32 + DIGIT);
-        drop(other);
+        // Two passes that keep the order of equals: by the low digit, then by the high one; each drops its digit for
+        // the document's number, as the place says it.
+        let low = |gram: Gram| gram as usize % DIGITS;
+        let (by_low, starts) = {
+            let starts = starts(self.grams.iter().map(|gram| low(*gram)));
+            let (mut next, mut out, mut from) = (starts.clone(), vec![0u32; self.grams.len()], 0);
+            for (doc, end) in (0u32..).zip(&self.ends) {
+                for gram in &self.grams[from..*end] {
+                    let at = &mut next[low(*gram)];
+                    out[*at] = gram >> DIGIT << 16 | doc;
+                    *at += 1;
+                }
+                from = *end;
+            }
+            (out, starts)
+        };
+        let high = self::starts(by_low.iter().map(|posting| (posting >> 16) as usize));
+        let mut next = high.clone();
+        for (low, range) in (0u32..).zip(starts.windows(2)) {
+            for posting in &by_low[range[0]..range[1]] {
+                let at = &mut next[(posting >> 16) as usize];
+                self.grams[*at] = low << 16 | (posting & 0xFFFF);
+                *at += 1;
+            }
+        }
+        drop(by_low);
         let mut docs = Vec::new();
-        for group in self.postings.chunk_by(|a, b| a >> 32 == b >> 32) {
-            docs.clear();
-            docs.extend(group.iter().map(|posting| *posting as u32));
-            writer.list((group[0] >> 32) as Gram, &docs);
+        for (high, range) in (0u32..).zip(high.windows(2)) {
+            for group in self.grams[range[0]..range[1]].chunk_by(|a, b| a >> 16 == b >> 16) {
+                docs.clear();
+                docs.extend(group.iter().map(|posting| posting & 0xFFFF));
+                writer.list(high << DIGIT | group[0] >> 16, &docs);
+            }
         }
         (self.docs, writer.finish())
     }
 }
 
-/// Orders by the digit at `shift`.
-fn distribute(from: &[u64], to: &mut [u64], shift: u32) {
-    let digit = |posting: &u64| (posting >> shift) as usize & ((1 << DIGIT) - 1);
-    let mut starts = vec![0usize; (1 << DIGIT) + 1];
-    for posting in from {
-        starts[digit(posting) + 1] += 1;
-    }
+/// Where those with each digit begin, and where the last end.
+fn starts(digits: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut starts = vec![0; DIGITS + 1];
+    digits.for_each(|digit| starts[digit + 1] += 1);
     for at in 1..starts.len() {
         starts[at] += starts[at - 1];
     }
-    for posting in from {
-        let at = &mut starts[digit(posting)];
-        to[*at] = *posting;
-        *at += 1;
-    }
+    starts
 }
 
 /// Merges segments to the bytes of one without what is dead; `None` when nothing is alive.

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::extract::Extractor;
-use super::merge::{Builder, merge};
+use super::merge::{Builder, MAX_DOCS, merge};
 use super::segment::{Doc, Segment};
 use crate::db::write_file;
 use crate::ingest::quietly;
@@ -26,9 +26,9 @@ use crate::sync::lock;
 /// Files and bytes without trigrams from which a segment is worth it; a grep reads fewer in a few milliseconds.
 const MIN_FILES: usize = 128;
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
-/// Files read together, and pairs of a trigram and a file from which a segment is full: 16 MB, held twice.
+/// Files read together, and pairs of a trigram and a file from which a segment is full: 12 MB, held twice.
 const GROUP: usize = 256;
-const MAX_POSTINGS: usize = 2 << 20;
+const MAX_POSTINGS: usize = 3 << 20;
 /// Bytes read at once.
 const BUFFER: usize = 256 * 1024;
 /// Bytes looked at for a NUL. A search gives up at one in its first 64 KiB, so that what is behind it can be left out.
@@ -140,7 +140,7 @@ pub fn batch(live: &Live, conn: &mut Connection) -> Result<bool, Failure> {
         made.iter().flatten().for_each(|(doc, grams)| builder.add(*doc, grams));
         left -= group.len();
         // Too few for a segment of their own go into this one.
-        if builder.len() >= MAX_POSTINGS && left >= MIN_FILES {
+        if (builder.len() >= MAX_POSTINGS && left >= MIN_FILES) || builder.docs().len() + GROUP > MAX_DOCS {
             break;
         }
     }

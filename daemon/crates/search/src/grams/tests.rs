@@ -185,6 +185,7 @@ fn patterns_ask_for_what_must_be_there() {
         assert_eq!(query(nothing), Query::All, "{nothing}");
     }
     assert_eq!(query(r"^\bfoo\b$"), gram("foo"));
+    assert_eq!(query(r"(?R)^foo$"), gram("foo"));
     assert_eq!(query("foo|bar"), Query::Or(vec![gram("bar"), gram("foo")]));
     assert_eq!(query("foo.*bar"), and(&["bar", "foo"]));
     assert_eq!(query("fo[op]"), Query::Or(vec![gram("foo"), gram("fop")]));

@@ -179,6 +179,7 @@ impl Inbox {
 
 /// Whether others can change files here without the system hearing of it: on file systems of a network or another
 /// kernel, by the numbers that Linux has for them.
+#[cfg(target_os = "linux")]
 fn is_remote(root: &Path) -> bool {
     const REMOTE: [u32; 11] = [
         0x6969,      // NFS
@@ -193,10 +194,13 @@ fn is_remote(root: &Path) -> bool {
         0x786F_4256, // VirtualBox
         0x7C7C_6673, // Parallels
     ];
-    #[cfg(target_os = "linux")]
-    return rustix::fs::statfs(root).is_ok_and(|s| REMOTE.contains(&(s.f_type as u32)));
-    #[cfg(not(target_os = "linux"))]
-    return false;
+    rustix::fs::statfs(root).is_ok_and(|s| REMOTE.contains(&(s.f_type as u32)))
+}
+
+/// Not known elsewhere.
+#[cfg(not(target_os = "linux"))]
+fn is_remote(_: &Path) -> bool {
+    false
 }
 
 /// Whether a path inside `.git` says that another branch was checked out or that the exclude rules changed.
