@@ -187,7 +187,13 @@ impl Segment {
         let file = std::fs::File::open(path)?;
         // SAFETY: see the module's reason.
         let map = unsafe { Mmap::map(&file)? };
-        Ok(Self::read(map, id))
+        let segment = Self::read(map, id);
+        // Most of what the checksum touched is not needed soon; the system's cache keeps it.
+        if let Some(segment) = &segment {
+            // SAFETY: the mapping is shared and read-only: its pages are those of the file and come back from there.
+            let _ = unsafe { segment.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
+        Ok(segment)
     }
 
     fn read(map: Mmap, id: i64) -> Option<Self> {
