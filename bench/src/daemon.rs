@@ -17,7 +17,8 @@ use tokio_tungstenite::{
 /// A running daemon.
 pub struct Daemon {
     child: Child,
-    home: PathBuf,
+    /// Its data root.
+    pub home: PathBuf,
     /// A client that has shaken hands.
     pub client: Option<Client>,
 }

@@ -35,6 +35,17 @@ pub fn bytes_below(folder: &Path) -> u64 {
     entries.flatten().map(|e| size(e.path())).sum()
 }
 
+/// Bytes of the files below a folder whose names end so.
+pub fn bytes_ending(folder: &Path, ending: &str) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let size = |p: std::path::PathBuf| match p.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => bytes_ending(&p, ending),
+        Ok(meta) if p.to_string_lossy().ends_with(ending) => meta.len(),
+        _ => 0,
+    };
+    entries.flatten().map(|e| size(e.path())).sum()
+}
+
 /// The value below which that share of the values lies.
 pub fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);

@@ -20,7 +20,7 @@ pub mod due {
 
 const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: include_str!("schema.sql") }];
 /// How words, windows and symbols are made; an index made otherwise is thrown away and made anew.
-const FORMAT: i64 = 4;
+const FORMAT: i64 = 5;
 /// Readers kept open.
 const MAX_IDLE: usize = 4;
 
@@ -91,6 +91,25 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
             Ok(Some(conn))
         }
     }
+}
+
+/// Writes a file of the index, for its owner alone and to the disk; what was there is replaced. A failure leaves none.
+///
+/// # Errors
+/// [`StoreError::Io`].
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(path).and_then(|mut file| {
+        std::io::Write::write_all(&mut file, bytes)?;
+        file.sync_data()
+    });
+    written.map_err(|source| {
+        let _ = std::fs::remove_file(path);
+        StoreError::Io { path: path.to_owned(), source }
+    })
 }
 
 fn path_in(folder: &Path) -> PathBuf {

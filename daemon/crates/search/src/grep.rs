@@ -1,5 +1,5 @@
 //! Lines by pattern: ripgrep's own matcher and searcher over the index's file list, read from the disk, so that the
-//! answer is always fresh and has the same lines as `rg -n`.
+//! answer has the same lines as `rg -n`. Files whose trigrams say that nothing in them can match are passed over.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,9 +12,10 @@ use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GR
 use cairn_workspace::Opener;
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
+use crate::grams::{Flags, Query, Skips};
 use crate::indexes::Indexes;
 use crate::live::{FileEntry, FileTable, Live};
 use crate::sync::{CancelFlag, lock};
@@ -32,6 +33,7 @@ struct Scope {
     live: Arc<Live>,
     table: Arc<FileTable>,
     opener: Opener,
+    skips: Skips,
 }
 
 /// Where an answer goes on: the root and path of its last line, and that line.
@@ -74,10 +76,11 @@ impl Indexes {
             let state = live.now();
             complete &= state.walked_once && state.state != Some(IndexState::Failed);
             let conn = live.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
+            let skips = live.grams.skips(&job.query);
             let table = live.files(&conn)?;
             drop(conn);
             let opener = live.root.opener()?;
-            scopes.push(Scope { live, table, opener });
+            scopes.push(Scope { live, table, opener, skips });
         }
         let threads = scopes.first().map_or(1, |s| s.live.opts.threads);
         let files = chosen(&scopes, &filters, job.after.as_ref());
@@ -110,7 +113,8 @@ fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) ->
             Some(cursor) => scope.table.files.partition_point(|f| *f.path < *cursor.path),
             None => 0,
         };
-        files.extend(scope.table.files[from..].iter().filter(|f| filters.admits(f)).map(|f| (n, f)));
+        let wanted = |f: &&FileEntry| !scope.skips.has(f.id) && filters.admits(f);
+        files.extend(scope.table.files[from..].iter().filter(wanted).map(|f| (n, f)));
     }
     files
 }
@@ -119,6 +123,8 @@ fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) ->
 struct Job<'a> {
     params: &'a GrepParams,
     matcher: RegexMatcher,
+    /// What a file must have so that the pattern can match in it.
+    query: Query,
     multiline: bool,
     after: Option<Cursor>,
     cancel: &'a CancelFlag,
@@ -154,17 +160,27 @@ impl<'a> Job<'a> {
     fn new(params: &'a GrepParams, cancel: &'a CancelFlag) -> Result<Self, Failure> {
         let mut build = RegexMatcherBuilder::new();
         build.multi_line(true);
-        let mut multiline = false;
+        let (mut multiline, mut reading) = (false, Flags::default());
         for flag in &params.flags {
             match flag.as_str() {
-                "ignore_case" | "i" => build.case_insensitive(true),
-                "smart_case" | "S" => build.case_smart(true),
+                "ignore_case" | "i" => {
+                    reading.any_case = true;
+                    build.case_insensitive(true)
+                }
+                // Whether case matters is the matcher's secret: asking for any case loses nothing.
+                "smart_case" | "S" => {
+                    reading.any_case = true;
+                    build.case_smart(true)
+                }
                 "word" | "w" => build.word(true),
                 "multiline" | "U" => {
                     multiline = true;
                     &mut build
                 }
-                "dot_all" | "s" => build.dot_matches_new_line(true),
+                "dot_all" | "s" => {
+                    reading.dot_all = true;
+                    build.dot_matches_new_line(true)
+                }
                 other => {
                     return Err(invalid("flags", format_args!("'{}' is not known", other.escape_default())));
                 }
@@ -180,6 +196,7 @@ impl<'a> Job<'a> {
         Ok(Self {
             params,
             matcher,
+            query: Query::of(&pattern, reading),
             multiline,
             after: params.cursor.as_deref().map(Cursor::parse).transpose()?,
             cancel,
@@ -204,13 +221,20 @@ impl<'a> Job<'a> {
     /// Takes file after file until there is none, or the answer is full.
     fn run(&self, scopes: &[Scope], files: &[Target<'_>], next: &AtomicUsize) {
         let mut searcher = self.searcher();
+        // Its own, so that threads do not wait for each other's scratch memory.
+        let matcher = self.matcher.clone();
         let mut searched = 0;
         while !self.full.load(Ordering::Relaxed) && !self.cancel.is_cancelled() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((scope, file)) = files.get(at) else { break };
-            let hits = match scopes[*scope].opener.open_file(&file.path) {
+            let Scope { opener, skips, .. } = &scopes[*scope];
+            if skips.has_if(file.id, || opener.facts(&file.path)) {
+                continue;
+            }
+            let hits = match opener.open_file(&file.path) {
                 Ok((open, size)) => {
-                    self.search(&mut searcher, Whole { file: &open, left: size.max(1) }, *scope, file, scopes)
+                    let whole = Whole { file: &open, left: size.max(1) };
+                    self.search(&mut searcher, &matcher, whole, *scope, file, scopes)
                 }
                 Err(e)
                     if matches!(
@@ -247,6 +271,7 @@ impl<'a> Job<'a> {
     fn search(
         &self,
         searcher: &mut Searcher,
+        matcher: &RegexMatcher,
         open: Whole<'_>,
         scope: usize,
         file: &FileEntry,
@@ -254,8 +279,8 @@ impl<'a> Job<'a> {
     ) -> Result<FileHits, String> {
         let same = |c: &&Cursor| *scopes[scope].live.root.id.0 == *c.root && *file.path == *c.path;
         let skip = self.after.as_ref().filter(same).map_or(0, |c| c.line);
-        let mut sink = Collect { job: self, skip, hits: FileHits::default() };
-        searcher.search_reader(&self.matcher, open, &mut sink).map_err(|e| e.to_string())?;
+        let mut sink = Collect { job: self, matcher, skip, hits: FileHits::default() };
+        searcher.search_reader(matcher, open, &mut sink).map_err(|e| e.to_string())?;
         Ok(sink.hits)
     }
 
@@ -345,6 +370,7 @@ impl Read for Whole<'_> {
 
 struct Collect<'a> {
     job: &'a Job<'a>,
+    matcher: &'a RegexMatcher,
     /// Lines up to this one were on an earlier page.
     skip: u64,
     hits: FileHits,
@@ -361,7 +387,7 @@ impl Collect<'_> {
         let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
         let mut ranges = Vec::new();
         if is_match && !self.job.multiline {
-            let _ = self.job.matcher.find_iter(bare, |m| {
+            let _ = self.matcher.find_iter(bare, |m| {
                 ranges.push((m.start(), m.end()));
                 ranges.len() < MAX_RANGES && m.end() <= MAX_LINE
             });
@@ -395,6 +421,14 @@ impl Sink for Collect<'_> {
     fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, std::io::Error> {
         self.keep(found.line_number().unwrap_or(0), found.bytes(), false);
         Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> Result<(), std::io::Error> {
+        // As `rg -c` has it: what is before a NUL is shown, but a binary file counts for nothing.
+        if self.job.params.count_only && end.binary_byte_offset().is_some() {
+            self.hits.count = 0;
+        }
+        Ok(())
     }
 }
 

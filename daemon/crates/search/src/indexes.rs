@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::db;
 use crate::embed::Embedder;
+use crate::grams;
 use crate::live::Live;
 use crate::postings;
 use crate::sync::{CancelFlag, lock};
@@ -222,7 +223,7 @@ impl Indexes {
         Ok(all)
     }
 
-    /// Looks for differences between the chunks of a root and its word index; one line for each kind, none when all is
+    /// Looks for differences between a root's files and chunks and its indexes of trigrams and words; one line for each kind, none when all is
     /// well. Differences while the index is being written mean nothing.
     ///
     /// # Errors
@@ -230,7 +231,9 @@ impl Indexes {
     pub fn verify(&self, id: &RootId) -> Result<Vec<String>, Failure> {
         let live = self.live(id)?;
         let conn = live.readers.get()?;
-        Ok(postings::verify(&live, &conn)?)
+        let mut found = postings::verify(&live, &conn)?;
+        found.extend(grams::verify(&live, &conn)?);
+        Ok(found)
     }
 
     /// Stops all threads, within about a second. What is indexed stays.

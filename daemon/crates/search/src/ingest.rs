@@ -10,6 +10,7 @@ use cairn_workspace::{FileStat, Walked, language_of, walk};
 use rustc_hash::FxHashMap;
 
 use crate::db::{meta, set_meta};
+use crate::grams::kill_paths;
 use crate::live::Live;
 use crate::sync::lock;
 use crate::text::text_pass;
@@ -46,13 +47,14 @@ pub fn scan(live: &Live, conn: &mut Connection) -> Result<Scan, Failure> {
         }
     }
     let removed: Vec<i64> = known.into_values().map(|row| row.id).collect();
+    live.grams.kill(changed.iter().chain(&removed).map(|id| *id as u32));
     let result = Scan { added: added.len(), changed: changed.len(), removed: removed.len() };
     for part in added.chunks(BATCH_ROWS) {
         write(live, conn, |tx| part.iter().try_for_each(|f| insert_file(tx, &f.rel, &f.stat)))?;
     }
     for part in changed.chunks(BATCH_ROWS) {
         write(live, conn, |tx| {
-            let mut mark = tx.prepare_cached("UPDATE file SET due = due | 1 WHERE id = ?")?;
+            let mut mark = tx.prepare_cached("UPDATE file SET due = due | 1, grams = 0 WHERE id = ?")?;
             part.iter().try_for_each(|id| mark.execute([id]).map(drop))?;
             Ok(())
         })?;
@@ -138,6 +140,17 @@ pub fn write<T>(
     Ok(value)
 }
 
+/// Runs `work` in a transaction that leaves the clock alone: nothing that a client sees changes.
+pub fn quietly<T>(
+    conn: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let tx = conn.transaction()?;
+    let value = work(&tx)?;
+    tx.commit()?;
+    Ok(value)
+}
+
 /// Adds a row for a file whose text is due.
 pub fn insert_file(tx: &Connection, rel: &str, stat: &FileStat) -> Result<(), StoreError> {
     let mut add =
@@ -180,6 +193,7 @@ pub fn apply_paths(
 ) -> Result<(), Failure> {
     let ignore = cairn_workspace::Ignore::build(&live.root, &live.opts.walk_options());
     let mut files_changed = false;
+    kill_paths(live, conn, paths)?;
     let gone = write(live, conn, |tx| {
         let mut gone = Vec::new();
         for rel in paths {
@@ -194,7 +208,8 @@ pub fn apply_paths(
             match (stat, known) {
                 // An event is believed even where size and time are the same.
                 (Some(_), Some(id)) => {
-                    tx.prepare_cached("UPDATE file SET due = due | 1 WHERE id = ?")?.execute([id])?;
+                    tx.prepare_cached("UPDATE file SET due = due | 1, grams = 0 WHERE id = ?")?
+                        .execute([id])?;
                 }
                 (Some(stat), None) => {
                     insert_file(tx, rel, &stat)?;

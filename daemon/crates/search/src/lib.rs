@@ -12,6 +12,7 @@ mod embed;
 mod enrich;
 mod filters;
 mod gather;
+mod grams;
 mod grep;
 mod hits;
 mod indexes;

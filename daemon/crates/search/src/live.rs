@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::db::Readers;
 use crate::dense::Dense;
+use crate::grams::Grams;
 use crate::indexes::IndexOptions;
 use crate::postings::Postings;
 use crate::symbols::names::NameCache;
@@ -29,6 +30,7 @@ pub struct Live {
     pub readers: Readers,
     pub dense: Dense,
     pub postings: Postings,
+    pub grams: Grams,
     pub progress: Mutex<Progress>,
     pub changed: Condvar,
     pub stop: AtomicBool,
@@ -154,6 +156,7 @@ impl Live {
         Self {
             readers: Readers::new(&folder),
             postings: Postings::new(&folder),
+            grams: Grams::new(&folder),
             dense: Dense::new(&folder, embedder.dim(), *embedder.hash()),
             root,
             folder,

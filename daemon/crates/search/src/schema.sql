@@ -2,8 +2,9 @@ CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
 -- One row for each file of the walk. `due` says what is still to do: 1 text, 2 vectors, 4 symbols.
 -- Files left out of the index stay here with the reason in `skipped`, so that grep still reads them.
+-- `grams` is 1 while a segment of trigrams says what is in the file. Ids never come back: they are the documents of those.
 CREATE TABLE file(
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
     lang TEXT,
     size_bytes INTEGER NOT NULL,
@@ -13,7 +14,8 @@ CREATE TABLE file(
     indexed_at INTEGER,
     skipped TEXT,
     clock INTEGER NOT NULL DEFAULT 0,
-    due INTEGER NOT NULL DEFAULT 1
+    due INTEGER NOT NULL DEFAULT 1,
+    grams INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX file_due ON file(due) WHERE due <> 0;
 
@@ -45,6 +47,9 @@ CREATE TABLE segment(
 );
 -- Chunks that are gone while a segment still has them.
 CREATE TABLE gone_chunk(chunk_id INTEGER PRIMARY KEY);
+
+-- The files of the trigram index (`grams-<id>.tri`); the newest speaks for a file that is in several.
+CREATE TABLE gram_segment(id INTEGER PRIMARY KEY AUTOINCREMENT, bytes INTEGER NOT NULL);
 
 -- `vec`: Float32, little-endian, length 1 (or all zero).
 CREATE TABLE chunk_vec(

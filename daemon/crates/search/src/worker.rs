@@ -11,7 +11,7 @@ use cairn_workspace::{Change, Watch};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 
 use crate::live::{Counts, Live};
-use crate::{db, enrich, ingest, postings, text};
+use crate::{db, enrich, grams, ingest, postings, text};
 
 /// Jobs and changes that may wait.
 const QUEUE: usize = 64;
@@ -45,7 +45,9 @@ pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::Join
             todo: Todo { scan: true, ..Todo::default() },
             retry: RETRY.0,
             pass: 0,
+            received: 0,
             enriched: true,
+            grams_due: false,
         };
         worker.run();
     })?;
@@ -71,6 +73,10 @@ struct Worker {
     /// The request the current pass answers.
     pass: u64,
     enriched: bool,
+    /// Files may need trigrams.
+    grams_due: bool,
+    /// Changes that the watch has sent and that were taken.
+    received: u64,
 }
 
 impl Worker {
@@ -144,6 +150,10 @@ impl Worker {
         while let Ok(change) = self.changes.try_recv() {
             self.take_change(change);
         }
+        // Every file that was told of was killed among the trigrams; a scan must first find out which they are.
+        if !self.todo.scan {
+            self.live.grams.took(self.received);
+        }
     }
 
     fn take_job(&mut self, job: Job) {
@@ -155,8 +165,17 @@ impl Worker {
     }
 
     fn take_change(&mut self, change: Change) {
+        self.received += 1;
         match change {
-            Change::Paths(paths) => self.todo.paths.extend(paths),
+            Change::Paths(paths) => {
+                // At once: the text of others may be worked at for long before these are looked at.
+                if let Some(conn) = &self.conn
+                    && grams::kill_paths(&self.live, conn, &paths).is_err()
+                {
+                    self.todo.scan = true;
+                }
+                self.todo.paths.extend(paths);
+            }
             Change::Rescan => self.todo.scan = true,
         }
         let rules = |p: &String| matches!(p.rsplit('/').next(), Some(".gitignore" | ".ignore" | ".rgignore"));
@@ -189,6 +208,7 @@ impl Worker {
                     p.state = Some(IndexState::Indexing);
                 }
             });
+            live.grams.took(self.received);
             tracing::debug!(root = %live.root.path.display(), ?found, "walked");
             text::text_pass(&live, conn)?;
             return self.text_is_done();
@@ -205,6 +225,10 @@ impl Worker {
         if self.enriched {
             return Ok(false);
         }
+        if self.grams_due {
+            self.grams_due = grams::batch(&live, conn)?;
+            return Ok(true);
+        }
         if enrich::vector_batch(&live, conn)?.is_some() || enrich::symbol_batch(&live, conn)?.is_some() {
             return Ok(true);
         }
@@ -216,7 +240,7 @@ impl Worker {
             return Ok(false);
         }
         let pass = self.pass;
-        self.enriched = false;
+        (self.enriched, self.grams_due) = (false, true);
         self.live.update(|p| {
             (p.state, p.pending) = (Some(IndexState::Enriching), 0);
             p.text_done = p.text_done.max(pass);
@@ -230,6 +254,7 @@ impl Worker {
             return Ok(false);
         }
         postings::tidy(&self.live, conn, 0)?;
+        grams::tidy(&self.live, conn)?;
         let (rows, dead) = self.live.dense.size();
         if dead > 1000
             && dead * 3 > rows
@@ -256,6 +281,7 @@ impl Worker {
         self.live.update(|p| (p.counts, p.clock) = (counts, clock));
         postings::open(&self.live, &conn)?;
         postings::heal(&self.live, &mut conn)?;
+        grams::open(&self.live, &mut conn)?;
         enrich::open_vectors(&self.live, &mut conn)?;
         self.conn = Some(conn);
         if self.live.opts.watch && self.watch.is_none() {
@@ -263,6 +289,7 @@ impl Worker {
             match Watch::start(&self.live.root, &self.live.opts.walk_options(), tx) {
                 Ok(watch) => {
                     self.live.update(|p| p.watch = watch.mode());
+                    self.live.grams.follow(watch.ticks());
                     (self.watch, self.changes) = (Some(watch), rx);
                 }
                 Err(error) => {
@@ -277,6 +304,7 @@ impl Worker {
         self.conn = None;
         self.live.readers.clear();
         self.live.postings.set(Vec::new());
+        self.live.grams.set(Vec::new());
         db::clear(&self.live.folder)?;
         self.todo.rebuild = false;
         self.todo.scan = true;

@@ -14,6 +14,7 @@ use cairn_protocol::{
     id::RootId,
 };
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{AtFlags, statat};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -219,6 +220,43 @@ impl Opener {
     pub fn open_file(&self, rel: &str) -> Result<(File, u64), Failure> {
         self.root.check_blocked(&normalize(&self.root.path.join(inside(rel)?)), rel)?;
         self.root.open_in(&self.dir, rel)
+    }
+}
+
+/// By what a file that changed is told from one that did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Size in bytes.
+    pub size: u64,
+    /// When its content or its attributes last changed, in nanoseconds since 1970; no program can set it.
+    pub changed_ns: i64,
+    /// The inode.
+    pub inode: u64,
+}
+
+impl Facts {
+    /// Of an open file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn of(file: &File) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let meta = file.metadata()?;
+        let changed_ns = nanos(meta.ctime(), meta.ctime_nsec());
+        Ok(Self { size: meta.len(), changed_ns, inode: meta.ino() })
+    }
+}
+
+impl Opener {
+    /// The facts of what lies at `rel`, by one plain look-up that follows symlinks of folders wherever they lead: only to
+    /// be compared with facts that are known. `None` when there is nothing.
+    pub fn facts(&self, rel: &str) -> Option<Facts> {
+        let stat = statat(&*self.dir, inside(rel).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some(Facts {
+            size: u64::try_from(stat.st_size).ok()?,
+            changed_ns: nanos(stat.st_ctime, i64::try_from(stat.st_ctime_nsec).ok()?),
+            inode: stat.st_ino,
+        })
     }
 }
 

@@ -156,7 +156,8 @@ pub fn checksum(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-fn leb128(mut value: u32, out: &mut Vec<u8>) {
+/// Appends a number, seven bits a byte, lowest first.
+pub fn leb128(mut value: u32, out: &mut Vec<u8>) {
     while value >= 128 {
         out.push(value as u8 | 128);
         value >>= 7;

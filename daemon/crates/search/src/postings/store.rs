@@ -10,6 +10,8 @@ use rustc_hash::FxHashSet;
 use super::segment::{Doc, Segment};
 use super::set::{HELD_DOCS, Postings};
 use super::{Builder, merge};
+use crate::db::write_file;
+use crate::ingest::quietly;
 use crate::live::Live;
 use crate::packed::Frames;
 
@@ -56,35 +58,13 @@ pub fn add(
     Ok(())
 }
 
-/// Runs `work` in a transaction that leaves the clock alone: nothing that a client sees changes.
-fn quietly<T>(
-    conn: &mut Connection,
-    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let tx = conn.transaction()?;
-    let value = work(&tx)?;
-    tx.commit()?;
-    Ok(value)
-}
-
 /// Writes a segment's file, to the disk before the transaction that names it.
 fn to_file(tx: &Connection, postings: &Postings, bytes: &[u8]) -> Result<Segment, StoreError> {
     tx.prepare_cached("INSERT INTO segment(bytes) VALUES(?)")?.execute([bytes.len() as i64])?;
     let id = tx.last_insert_rowid();
     let path = postings.file(id);
     let io = |source| StoreError::Io { path: path.clone(), source };
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&path).and_then(|mut file| {
-        std::io::Write::write_all(&mut file, bytes)?;
-        file.sync_data()
-    });
-    if let Err(error) = written {
-        let _ = std::fs::remove_file(&path);
-        return Err(io(error));
-    }
+    write_file(&path, bytes)?;
     let segment = Segment::mapped(&path, id).map_err(io)?;
     let segment = segment.ok_or_else(|| StoreError::Corrupt("a fresh segment cannot be read".into()))?;
     let (first, last) = segment.range();

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Condvar, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -26,6 +26,8 @@ pub(super) struct Batch {
     pub(super) gone: HashSet<PathBuf>,
     /// Events were lost: nothing is known but that something changed.
     pub(super) lost: bool,
+    /// The tick of the newest event in here or taken before.
+    pub(super) tick: u64,
 }
 
 impl Batch {
@@ -40,6 +42,10 @@ pub(super) struct Inbox {
     wake: Condvar,
     stopped: AtomicBool,
     polling: AtomicBool,
+    seen: AtomicU64,
+    told: AtomicU64,
+    sent: AtomicU64,
+    is_remote: bool,
 }
 
 impl Inbox {
@@ -50,6 +56,10 @@ impl Inbox {
             wake: Condvar::new(),
             stopped: AtomicBool::new(false),
             polling: AtomicBool::new(false),
+            seen: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            is_remote: is_remote(root),
         }
     }
 
@@ -82,6 +92,7 @@ impl Inbox {
         if batch.changed.len() + batch.gone.len() > MAX_PENDING {
             *batch = Batch { lost: true, ..Batch::default() };
         }
+        self.tick();
         drop(batch);
         self.wake.notify_one();
     }
@@ -95,7 +106,10 @@ impl Inbox {
     }
 
     pub(super) fn lose(&self) {
-        self.lock().lost = true;
+        let mut batch = self.lock();
+        batch.lost = true;
+        self.tick();
+        drop(batch);
         self.wake.notify_one();
     }
 
@@ -109,7 +123,34 @@ impl Inbox {
             }
             batch = self.wake.wait_timeout(batch, left).unwrap_or_else(|e| e.into_inner()).0;
         }
+        // Under the lock that events come in by: this is the tick of the newest of them.
+        batch.tick = self.seen();
         (!self.is_stopped()).then(|| std::mem::take(&mut *batch))
+    }
+
+    /// Counts an event. Call it with the lock held, once the event is in.
+    fn tick(&self) {
+        self.seen.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn seen(&self) -> u64 {
+        self.seen.load(Ordering::SeqCst)
+    }
+
+    /// Everything up to this tick was sent.
+    pub(super) fn tell(&self, tick: u64) {
+        self.told.store(tick, Ordering::SeqCst);
+    }
+
+    /// Counts a change that was sent, before its events are told.
+    pub(super) fn count_sent(&self) {
+        self.sent.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn settled(&self) -> Option<u64> {
+        let (seen, told) = (self.seen(), self.told.load(Ordering::SeqCst));
+        let is_sure = seen == told && !self.is_remote && !self.is_polling() && !self.is_stopped();
+        is_sure.then(|| self.sent.load(Ordering::SeqCst))
     }
 
     pub(super) fn stop(&self) {
@@ -134,6 +175,32 @@ impl Inbox {
     fn lock(&self) -> MutexGuard<'_, Batch> {
         self.batch.lock().unwrap_or_else(|e| e.into_inner())
     }
+}
+
+/// Whether others can change files here without the system hearing of it: on file systems of a network or another
+/// kernel, by the numbers that Linux has for them.
+#[cfg(target_os = "linux")]
+fn is_remote(root: &Path) -> bool {
+    const REMOTE: [u32; 11] = [
+        0x6969,      // NFS
+        0x517B,      // SMB
+        0xFF53_4D42, // CIFS
+        0xFE53_4D42, // SMB 2
+        0x6573_5546, // FUSE
+        0x0102_1997, // 9P
+        0x5346_414F, // AFS
+        0x6B41_4653, // kAFS
+        0x00C3_6400, // Ceph
+        0x786F_4256, // VirtualBox
+        0x7C7C_6673, // Parallels
+    ];
+    rustix::fs::statfs(root).is_ok_and(|s| REMOTE.contains(&(s.f_type as u32)))
+}
+
+/// Not known elsewhere.
+#[cfg(not(target_os = "linux"))]
+fn is_remote(_: &Path) -> bool {
+    false
 }
 
 /// Whether a path inside `.git` says that another branch was checked out or that the exclude rules changed.

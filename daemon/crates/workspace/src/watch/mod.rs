@@ -61,9 +61,26 @@ impl Watch {
         Ok(Watch { inbox, worker: Some(thread) })
     }
 
+    /// How far it is, now and later.
+    pub fn ticks(&self) -> Ticks {
+        Ticks(self.inbox.clone())
+    }
+
     /// `watching`, or `polling` when the system has no watches left.
     pub fn mode(&self) -> &'static str {
         if self.inbox.is_polling() { "polling" } else { "watching" }
+    }
+}
+
+/// How far a watch is, for who must know whether a change is on its way.
+#[derive(Clone)]
+pub struct Ticks(Arc<Inbox>);
+
+impl Ticks {
+    /// How many changes were sent, when they tell of every event that came until now; `None` while one is on its way,
+    /// or when events do not tell of everything: changes are found by sweeps, or another computer may make them.
+    pub fn settled(&self) -> Option<u64> {
+        self.0.settled()
     }
 }
 

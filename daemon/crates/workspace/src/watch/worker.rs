@@ -115,6 +115,7 @@ impl Worker {
                 deadline = deadline.min(self.next_loss);
             }
             let Some(batch) = self.inbox.take(deadline) else { return };
+            let tick = batch.tick;
             self.take_in(batch);
             let now = Instant::now();
             if self.lost && now >= self.next_loss {
@@ -125,6 +126,7 @@ impl Worker {
                 self.pending.rescan(now);
             }
             if self.pending.is_empty() || now < self.pending.due() {
+                self.tell(tick);
                 continue;
             }
             if std::mem::take(&mut self.reload) {
@@ -134,6 +136,14 @@ impl Worker {
             if !self.send() {
                 return;
             }
+            self.tell(tick);
+        }
+    }
+
+    /// Says that all up to this tick was sent, if it was.
+    fn tell(&self, tick: u64) {
+        if self.pending.is_empty() && !self.lost {
+            self.inbox.tell(tick);
         }
     }
 
@@ -158,6 +168,7 @@ impl Worker {
         };
         match self.tx.try_send(change) {
             Ok(()) => {
+                self.inbox.count_sent();
                 self.pending.rescan = false;
                 self.pending.refused = None;
                 true

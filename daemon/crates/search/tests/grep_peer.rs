@@ -1,0 +1,355 @@
+//! Grep beside `rg` on the same files: this repository and odd ones, every pattern of `grep_patterns.txt`, with trigrams
+//! that say nothing, that are asked file by file, and that are followed by a watch.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a failed step fails the test; notices go to people"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cairn_protocol::id::RootId;
+use cairn_protocol::search::{GrepAnswer, GrepParams};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::{Roots, WalkOptions, walk};
+
+/// Age from which the time of a file's change is trusted.
+const OLD: Duration = Duration::from_secs(2);
+/// Pages of lines that are compared.
+const PAGES: usize = 3;
+
+fn open(dir: &Path, top: &Path, watch: bool) -> (Indexes, RootId) {
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    (opts.watch, opts.sweep_seconds) = (watch, 0);
+    let root = Roots::new(Vec::new()).declare(top).unwrap();
+    let id = root.id.clone();
+    let indexes = Indexes::open(dir.to_owned(), opts, None);
+    indexes.add_root(root).unwrap();
+    (indexes, id)
+}
+
+fn build(indexes: &Indexes, id: &RootId) {
+    indexes.build_and_wait(id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert_eq!(indexes.verify(id).unwrap(), Vec::<String>::new());
+}
+
+/// What this test needs and the machine has not: a notice, or a failure where everything is required.
+fn has_rg() -> bool {
+    let found = Command::new("rg").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let found = found.is_ok_and(|s| s.success());
+    let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
+    assert!(found || !required, "rg is required and missing");
+    if !found {
+        eprintln!("note: left out: rg is missing");
+    }
+    found
+}
+
+/// A copy of this repository as a walk sees it, and files that are hard to search.
+fn fill(top: &Path) {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap();
+    let root = Roots::new(Vec::new()).declare(&repository).unwrap();
+    walk(&root, &WalkOptions { exclude: vec!["target".into()], threads: 1 }, &|file| {
+        let to = top.join("repository").join(&file.rel);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(repository.join(&file.rel), to).unwrap();
+    });
+    for n in 0..150 {
+        put(top, &format!("many/f{n}.rs"), format!("fn main{n}() {{\n    return value{n};\n}}\n").as_bytes());
+    }
+    let (late, wide) = (vec![b'.'; 100_000], |text: &str, be: bool| -> Vec<u8> {
+        let pair = |unit: u16| if be { unit.to_be_bytes() } else { unit.to_le_bytes() };
+        text.encode_utf16().flat_map(pair).collect()
+    });
+    // Farther than any buffer reaches: a NUL in the first one hides all of the file, and buffers grow with long lines.
+    let far = "a line among many, nothing in it\n".repeat(150_000).into_bytes();
+    put(top, "odd/empty.rs", b"");
+    put(top, "odd/newline.rs", b"\n\n\n\n");
+    put(top, "odd/no_end.rs", b"use std::fs;\nlast line without end");
+    put(top, "odd/crlf.rs", b"fn main() {\r\n}\r\n\r\nending in crlf\r\nfirst of two\r\nsecond of two\r\n");
+    put(top, "odd/two.rs", b"first of two\nsecond of two\nfoo\nbar\nfoo\\nbar\n");
+    put(top, "odd/old_mac.txt", b"old_mac_line\rcarriage return\rbar");
+    put(top, "odd/invalid.txt", b"invalid \xffutf8\n\xff\xfe here, caf\xe9t\nfine\n\xe6\x97\n");
+    put(top, "odd/unicode.txt", "été ÉTÉ naïve Größe straße STRASSE\nσίσυφος ΣΊΣΥΦΟΣ ὈΔΥΣΣΕΎΣ\n\u{212A}elvin kelvin Kelvin\nma\u{17F}s mask ta\u{17F}k MASS \u{17F}\u{212A}\nПРИВЕТ привет один\n日本語 😀 Å\u{30A}ngström ÅNGSTRÖM ångström\n\u{212A}ilo kilo KILO\n".as_bytes());
+    put(top, "odd/early.bin", b"before_the_early_nul\n\0after_the_early_nul\n");
+    put(top, "odd/late.bin", &[&b"before_the_late_nul\n"[..], &far, b"\n\0 after_the_late_nul\n"].concat());
+    put(
+        top,
+        "odd/later.txt",
+        &[&b"quokka 1\n"[..], &late[..9000], b"\nquokka 2\n\0quokka_in_the_late_part\n"].concat(),
+    );
+    put(top, "odd/le.txt", &[&b"\xff\xfe"[..], &wide("sixteen bits little\nfn main\n", false)].concat());
+    put(top, "odd/be.txt", &[&b"\xfe\xff"[..], &wide("sixteen bits big\nfn main\n", true)].concat());
+    put(top, "odd/mark.txt", "\u{FEFF}behind_a_mark\nuse\n".as_bytes());
+    put(
+        top,
+        "odd/long.js",
+        &[&b"var x = '"[..], &vec![b'x'; 300_000], b"in_a_long_line", &late, b"end_of_it';\nshort\n"]
+            .concat(),
+    );
+    put(top, "odd/min.min.js", "var minified_name=1;".repeat(4000).as_bytes());
+    put(top, "odd/package-lock.json", b"{\"parse_header\": \"1.2.3\"}\n");
+    let large = "the same line of a log, over and over, 12:34\n".repeat(50_000);
+    put(top, "odd/large.log", format!("{large}needle_in_the_large_file\n{large}").as_bytes());
+    let mut state = 7u64;
+    let noise: Vec<u8> = (0..600_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 57) as u8 | 1
+        })
+        .collect();
+    put(top, "odd/noise.txt", &[&noise[..], b"\nneedle_among_noise\n", &noise].concat());
+    put(top, "odd/ünï cödé [x]{y}.rs", b"fn main() { parse_header(); }\n");
+}
+
+fn put(top: &Path, path: &str, text: &[u8]) {
+    let full = top.join(path);
+    fs::create_dir_all(full.parent().unwrap()).unwrap();
+    fs::write(full, text).unwrap();
+}
+
+/// Flags and pattern of each line of the data file.
+fn patterns() -> Vec<(String, String)> {
+    let text = include_str!("grep_patterns.txt");
+    let lines = text.lines().filter(|l| !l.starts_with("# "));
+    lines.map(|l| l.split_once('\t').map(|(f, p)| (f.to_owned(), p.to_owned())).unwrap()).collect()
+}
+
+type Line = (String, u64);
+
+/// What rg has: lines by path and number, each with its text, and counts by path.
+struct Wanted {
+    lines: BTreeMap<Line, Vec<u8>>,
+    counts: BTreeMap<String, u64>,
+}
+
+fn rg(top: &Path, flags: &str, pattern: &str, more: &[&str]) -> Vec<Vec<u8>> {
+    let mut command = Command::new("rg");
+    command.args(["--no-config", "--no-heading", "--with-filename", "--null", "--color", "never"]);
+    for flag in flags.chars().filter(|f| *f != '-') {
+        match flag {
+            's' => command.arg("--multiline-dotall"),
+            other => command.arg(format!("-{other}")),
+        };
+    }
+    let out =
+        command.args(more).arg("-e").arg(pattern).arg(".").current_dir(top).stdin(Stdio::null()).output();
+    let out = out.unwrap();
+    assert_ne!(out.status.code(), Some(2), "{pattern}: {}", String::from_utf8_lossy(&out.stderr));
+    out.stdout.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect()
+}
+
+impl Wanted {
+    fn of(top: &Path, flags: &str, pattern: &str) -> Self {
+        // A line without a NUL is rg's remark on a binary file.
+        let parts = |line: Vec<u8>| -> Option<(String, Vec<u8>)> {
+            let at = line.iter().position(|b| *b == 0)?;
+            let path = String::from_utf8(line[..at].to_vec()).unwrap();
+            Some((path.trim_start_matches("./").to_owned(), line[at + 1..].to_vec()))
+        };
+        let mut lines = BTreeMap::new();
+        for (path, rest) in rg(top, flags, pattern, &["-n"]).into_iter().filter_map(parts) {
+            let colon = rest.iter().position(|b| *b == b':').unwrap();
+            let number = std::str::from_utf8(&rest[..colon]).unwrap().parse().unwrap();
+            lines.insert((path, number), rest[colon + 1..].to_vec());
+        }
+        let count =
+            |(path, rest): (String, Vec<u8>)| (path, String::from_utf8(rest).unwrap().parse().unwrap());
+        let counts = rg(top, flags, pattern, &["-c"]).into_iter().filter_map(parts).map(count).collect();
+        Self { lines, counts }
+    }
+}
+
+fn params(flags: &str, pattern: &str, count_only: bool) -> GrepParams {
+    let own: Vec<String> = flags.chars().filter(|f| !"F-".contains(*f)).map(String::from).collect();
+    serde_json::from_value(serde_json::json!({
+        "pattern": pattern, "isRegex": !flags.contains('F'), "flags": own, "countOnly": count_only, "k": 10_000,
+    }))
+    .unwrap()
+}
+
+fn grep(indexes: &Indexes, params: &GrepParams) -> GrepAnswer {
+    let answer = indexes.grep(params, &CancelFlag::new()).unwrap();
+    assert_eq!(answer.unreadable, Vec::<String>::new());
+    answer
+}
+
+/// Compares one pattern with what rg has.
+fn compare(indexes: &Indexes, (flags, pattern): &(String, String), wanted: &Wanted, mode: &str) {
+    let what = format!("{mode}: {flags} {pattern}");
+    let mut page = params(flags, pattern, false);
+    let mut all = wanted.lines.iter();
+    for _ in 0..PAGES {
+        let answer = grep(indexes, &page);
+        for item in &answer.items {
+            let ((path, number), text) = all.next().unwrap_or_else(|| panic!("{what}: {item:?} is too much"));
+            assert_eq!((&item.path, u64::from(item.line)), (path, *number), "{what}");
+            if let Ok(text) = str::from_utf8(text)
+                && text.len() < 2000
+            {
+                assert_eq!(item.text, text.strip_suffix('\r').unwrap_or(text), "{what}");
+            }
+        }
+        page.cursor = answer.next_cursor;
+        if page.cursor.is_none() {
+            assert_eq!(all.next(), None, "{what}: is missing");
+            break;
+        }
+    }
+    // Over several lines rg counts matches.
+    if !flags.contains('U') {
+        let answer = grep(indexes, &params(flags, pattern, true));
+        let counts: BTreeMap<String, u64> = answer.counts.into_iter().map(|c| (c.path, c.lines)).collect();
+        assert_eq!(counts, wanted.counts, "{what}");
+    }
+}
+
+/// Files that a grep for a rare word reads.
+fn read_for_rare(indexes: &Indexes) -> u64 {
+    grep(indexes, &params("F", "value149;", true)).files_searched
+}
+
+#[test]
+fn the_same_lines_as_ripgrep() {
+    if !has_rg() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (top, index) = (dir.path().join("root"), dir.path().join("index"));
+    fs::create_dir(&top).unwrap();
+    fill(&top);
+    let begun = Instant::now();
+    let patterns = patterns();
+    assert!(patterns.len() >= 200);
+    let wanted: Vec<Wanted> =
+        patterns.iter().map(|(flags, pattern)| Wanted::of(&top, flags, pattern)).collect();
+    let found = wanted.iter().filter(|w| !w.lines.is_empty()).count();
+    assert!(found > patterns.len() * 8 / 10, "{found} patterns are anywhere");
+    let all = |indexes: &Indexes, mode: &str| {
+        patterns.iter().zip(&wanted).for_each(|(pattern, wanted)| compare(indexes, pattern, wanted, mode));
+    };
+    // The index is not there yet, or comes while this goes on.
+    let (indexes, id) = open(&index, &top, false);
+    indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
+    all(&indexes, "coming");
+    build(&indexes, &id);
+    let files = indexes.status(Some(&id)).unwrap()[0].files;
+    // No tool sets the time of a change: to be trusted it must have passed.
+    std::thread::sleep(OLD.saturating_sub(begun.elapsed()) + Duration::from_millis(100));
+    indexes.rebuild(&id).unwrap();
+    build(&indexes, &id);
+    let read = read_for_rare(&indexes);
+    assert!(read < files / 10, "{read} of {files} files were read");
+    all(&indexes, "asked file by file");
+    indexes.close();
+    let (indexes, id) = open(&index, &top, true);
+    build(&indexes, &id);
+    assert!(read_for_rare(&indexes) <= read);
+    all(&indexes, "watched");
+    for path in segments(&index, &id) {
+        fs::remove_file(path).unwrap();
+    }
+    indexes.close();
+    let (indexes, _) = open(&index, &top, false);
+    patterns.iter().zip(&wanted).step_by(7).for_each(|(one, wanted)| compare(&indexes, one, wanted, "lost"));
+}
+
+fn segments(index: &Path, id: &RootId) -> BTreeSet<PathBuf> {
+    let entries = fs::read_dir(index.join(&*id.0)).unwrap().map(|e| e.unwrap().path());
+    entries.filter(|p| p.extension().is_some_and(|e| e == "tri")).collect()
+}
+
+/// A tree of small files, old enough that their times are trusted when `wait`.
+fn small(top: &Path, wait: bool) {
+    for n in 0..300 {
+        put(top, &format!("d{}/f{n}.rs", n % 7), format!("fn wombat{n}() {{}}\n").as_bytes());
+    }
+    if wait {
+        std::thread::sleep(OLD + Duration::from_millis(100));
+    }
+}
+
+fn paths(indexes: &Indexes, word: &str) -> Vec<String> {
+    grep(indexes, &params("w", word, true)).counts.into_iter().map(|c| c.path).collect()
+}
+
+#[test]
+fn damaged_missing_and_strange_segments_are_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (top, index) = (dir.path().join("root"), dir.path().join("index"));
+    fs::create_dir(&top).unwrap();
+    small(&top, false);
+    let (indexes, id) = open(&index, &top, false);
+    build(&indexes, &id);
+    indexes.close();
+    type Harm = fn(&Path);
+    let harms: [Harm; 5] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, "not a segment").unwrap(),
+        |path| fs::write(path, "").unwrap(),
+        |path| {
+            let half = fs::read(path).unwrap();
+            fs::write(path, &half[..half.len() / 2]).unwrap();
+        },
+        |path| {
+            let mut bytes = fs::read(path).unwrap();
+            let at = bytes.len() - 100;
+            bytes[at] ^= 1;
+            fs::write(path, bytes).unwrap();
+        },
+    ];
+    for harm in harms {
+        let before = segments(&index, &id);
+        assert!(!before.is_empty());
+        before.iter().for_each(|path| harm(path));
+        let stranger = index.join(&*id.0).join("grams-9999.tri");
+        fs::write(&stranger, "a stranger").unwrap();
+        let (indexes, id) = open(&index, &top, false);
+        assert_eq!(paths(&indexes, "wombat7"), ["d0/f7.rs"]);
+        build(&indexes, &id);
+        assert!(!stranger.exists());
+        assert!(segments(&index, &id).iter().all(|path| !before.contains(path)));
+        assert_eq!(paths(&indexes, "wombat299"), ["d5/f299.rs"]);
+        indexes.close();
+    }
+}
+
+#[test]
+fn changes_are_found_with_and_without_a_watch() {
+    let dir = tempfile::tempdir().unwrap();
+    let (top, index) = (dir.path().join("root"), dir.path().join("index"));
+    fs::create_dir(&top).unwrap();
+    small(&top, true);
+    for watch in [false, true] {
+        let (indexes, id) = open(&index, &top, watch);
+        build(&indexes, &id);
+        assert_eq!(paths(&indexes, "wombat250"), ["d5/f250.rs"]);
+        assert!(grep(&indexes, &params("w", "wombat250", true)).files_searched < 30);
+        for n in 0..20 {
+            // The same size and the same time: only the system knows.
+            let path = top.join(format!("d{}/f{n}.rs", n % 7));
+            let (time, text) =
+                (fs::metadata(&path).unwrap().modified().unwrap(), fs::read_to_string(&path).unwrap());
+            let new = if watch { "potoroo" } else { "numbat" };
+            let old = if watch { "numbat" } else { "wombat" };
+            fs::write(&path, text.replace(&format!("{old}{n}()"), &format!("{new}{n}()"))).unwrap();
+            fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+            // A watch hears of it in a moment; without one, facts are asked for.
+            let until = Instant::now() + Duration::from_secs(10);
+            while paths(&indexes, &format!("{new}{n}")) != [format!("d{}/f{n}.rs", n % 7)] {
+                assert!(watch && Instant::now() < until, "watch {watch}: {new}{n} is not found");
+                std::thread::yield_now();
+            }
+            assert!(paths(&indexes, &format!("{old}{n}")).is_empty());
+        }
+        indexes.close();
+    }
+    let (indexes, id) = open(&index, &top, false);
+    assert_eq!(paths(&indexes, "potoroo3"), ["d3/f3.rs"]);
+    build(&indexes, &id);
+    assert_eq!(paths(&indexes, "potoroo3"), ["d3/f3.rs"]);
+}
