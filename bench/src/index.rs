@@ -6,13 +6,13 @@ use cairn_search::symbols::extract::parse_only;
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_workspace::{Roots, WalkOptions, walk};
 
-use crate::meter::{bytes_below, cpu, memory, say};
+use crate::meter::{cpu, memory, say};
 
 /// One of so many files is parsed for comparison.
 const SAMPLE: usize = 20;
 
 /// Indexes `folder` into `dir`; the index stays open.
-pub fn run(folder: &Path, dir: &Path) -> Indexes {
+pub fn run(folder: &Path, dir: &Path) -> (Indexes, cairn_workspace::Root) {
     let root = Roots::new(Vec::new()).declare(folder).expect("a folder");
     let mut options = IndexOptions::new(Embedder::builtin().expect("the embedder")).expect("threads");
     options.watch = false;
@@ -23,7 +23,8 @@ pub fn run(folder: &Path, dir: &Path) -> Indexes {
     let never = CancelFlag::new();
     let (mut text, mut speed) = (0.0, 0.0);
     for (until, name, floor) in [
-        (Until::Lexical, "index: until lexical is usable", "floor >= 20"),
+        (Until::Lexical, "index: until lexical is usable", "floor >= 30"),
+        (Until::Vectors, "index: until vectors are in", "floor >= 22"),
         (Until::Everything, "index: until complete", "floor >= 5"),
     ] {
         let status = indexes.build_and_wait(&root.id, until, &never).expect("an index");
@@ -43,7 +44,7 @@ pub fn run(folder: &Path, dir: &Path) -> Indexes {
     ));
     sizes(dir, text);
     again(&indexes, &root, &never);
-    indexes
+    (indexes, root)
 }
 
 /// Parses some of the tree's files with tree-sitter, whole, on one thread and with nothing done to the trees.
@@ -71,12 +72,44 @@ fn parsing(root: &cairn_workspace::Root, complete: f64) {
     ));
 }
 
+/// What the index takes on the disk, by its parts.
 fn sizes(dir: &Path, text: f64) {
-    let all = bytes_below(dir) as f64 / 1e6;
+    let (mut vectors, mut rest, mut parts) = (0.0, 0.0, Vec::new());
+    let folders = std::fs::read_dir(dir).expect("the indexes").map(|e| e.expect("an index").path());
+    for folder in folders.filter(|f| f.is_dir()) {
+        for file in std::fs::read_dir(&folder).expect("an index").map(|e| e.expect("a file")) {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let size = file.metadata().expect("a size").len() as f64 / 1e6;
+            match name.as_str() {
+                "index.db" => parts.extend(tables(&file.path())),
+                // What is not yet in the database, and what readers share: both are empty when it is closed.
+                "index.db-wal" | "index.db-shm" => {}
+                _ => parts.push((name.split(['-', '.']).next().unwrap_or("").to_owned(), size)),
+            }
+        }
+    }
+    let mut by_name: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
+    for (name, size) in &parts {
+        *by_name.entry(name).or_default() += size;
+        *if name.contains("vec") { &mut vectors } else { &mut rest } += size;
+    }
+    let mut shown: Vec<_> = by_name.into_iter().collect();
+    shown.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let shown: Vec<String> = shown.iter().take(9).map(|(n, s)| format!("{n} {:.2}", s / text)).collect();
     say(format!(
-        "index: size                        {all:.1} MB = {:.2} x text, vectors included",
-        all / text
+        "index: size                        {:.2} x text with vectors, {:.2} x with vectors left out ({})  floor <= 1.0",
+        (vectors + rest) / text,
+        rest / text,
+        shown.join(", ")
     ));
+}
+
+/// Each table and index of a database, and its MB.
+fn tables(path: &Path) -> Vec<(String, f64)> {
+    let conn = cairn_store::open_read_only(path).expect("a database");
+    let mut all = conn.prepare("SELECT name, sum(pgsize) / 1e6 FROM dbstat GROUP BY name").expect("dbstat");
+    let rows = all.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).expect("tables");
+    rows.map(|r| r.expect("a table")).collect()
 }
 
 fn again(indexes: &Indexes, root: &cairn_workspace::Root, never: &CancelFlag) {

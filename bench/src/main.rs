@@ -8,6 +8,8 @@ mod grep;
 mod index;
 mod log;
 mod meter;
+#[cfg(feature = "peers")]
+mod peers;
 mod search;
 mod start;
 mod wire;
@@ -25,9 +27,9 @@ fn main() {
     let scratch = tempfile::tempdir().expect("a temporary folder");
     let built = scratch.path().join("index");
     if wants("index") || wants("search") {
-        let indexes = index::run(&folder, &built);
+        let (indexes, root) = index::run(&folder, &built);
         if wants("search") {
-            search::run(&indexes, &folder);
+            search::run(&indexes, &root, &built);
         }
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -26,15 +26,6 @@ pub fn memory(pid: Option<u32>, key: &str) -> f64 {
     line.split_whitespace().nth(1).and_then(|v| v.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
-/// Bytes of all files below a folder.
-pub fn bytes_below(folder: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let size = |p: std::path::PathBuf| {
-        if p.is_dir() { bytes_below(&p) } else { p.metadata().map_or(0, |m| m.len()) }
-    };
-    entries.flatten().map(|e| size(e.path())).sum()
-}
-
 /// Bytes of the files below a folder whose names end so.
 pub fn bytes_ending(folder: &Path, ending: &str) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };

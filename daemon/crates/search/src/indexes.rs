@@ -75,6 +75,7 @@ fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Failure> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|n| format!("cairn-enrich-{n}"))
+        .start_handler(|_| cairn_workspace::background_thread())
         .build();
     pool.map(Arc::new).map_err(|e| Failure::new(Reason::Internal, format!("no threads for the index: {e}")))
 }
@@ -103,7 +104,9 @@ impl Running {
 pub enum Until {
     /// The text of all files is searchable.
     Lexical,
-    /// Vectors and symbols too.
+    /// Trigrams and vectors too.
+    Vectors,
+    /// Symbols too.
     Everything,
 }
 
@@ -176,6 +179,19 @@ impl Indexes {
         self.ask(id, Job::Scan).map(drop)
     }
 
+    /// The ids of the `k` chunks of a root that are nearest to a text by their vectors, best first: what `search.semantic`
+    /// ranks, for measuring what the scan finds.
+    ///
+    /// # Errors
+    /// `root_not_found`.
+    pub fn nearest_chunks(&self, id: &RootId, text: &str, k: usize) -> Result<Vec<i64>, Failure> {
+        let roots = lock(&self.roots);
+        let live = Arc::clone(&roots.get(id).ok_or_else(|| not_found(&id.0))?.live);
+        drop(roots);
+        let vector = live.opts.embedder.embed(&[text.as_bytes()]);
+        Ok(live.dense.nearest(&vector, k, None).into_iter().map(|(chunk, _)| chunk).collect())
+    }
+
     /// Brings the index of a root up to date and waits for it.
     ///
     /// # Errors
@@ -187,7 +203,11 @@ impl Indexes {
         cancel: &CancelFlag,
     ) -> Result<RootStatus, Failure> {
         let (live, ticket) = self.ask(id, Job::Scan)?;
-        live.wait(cancel, |p| ticket <= if until == Until::Lexical { p.text_done } else { p.all_done })?;
+        live.wait(cancel, |p| match until {
+            Until::Lexical => ticket <= p.text_done,
+            Until::Vectors => ticket <= p.text_done && p.counts.vectors >= p.counts.chunks,
+            Until::Everything => ticket <= p.all_done,
+        })?;
         Ok(live.status())
     }
 

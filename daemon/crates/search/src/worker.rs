@@ -35,6 +35,7 @@ pub enum Job {
 pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::JoinHandle<()>)> {
     let (tx, rx) = bounded(QUEUE);
     let handle = std::thread::Builder::new().name("cairn-index".into()).spawn(move || {
+        cairn_workspace::background_thread();
         let mut worker = Worker {
             sweep: Duration::from_secs(live.opts.sweep_seconds),
             live,

@@ -4,6 +4,7 @@
 //! Nothing here prints, and only a clone looks at the environment (for the ssh command of the user); every path that comes from outside passes [`Roots::resolve`] and is
 //! opened beneath its root by the kernel, so that a symlink swapped in between leads nowhere.
 
+mod background;
 mod blocked;
 pub mod git;
 mod guard;
@@ -16,6 +17,7 @@ mod span;
 mod walk;
 mod watch;
 
+pub use background::background_thread;
 pub use languages::language_of;
 pub use lines::{MAX_COUNTED_BYTES, count_languages};
 pub use listing::{list_dir, list_parts};
