@@ -132,11 +132,9 @@ fn bare<'a>(lang: &str, line: &'a str) -> &'a str {
     let line = line.trim();
     let line = match lang {
         "python" => {
-            let line = line
-                .trim_start_matches(['r', 'R', 'u', 'U', 'b', 'f'])
-                .trim_start_matches("\"\"\"")
-                .trim_start_matches("'''");
-            line.trim_end_matches("\"\"\"").trim_end_matches("'''").trim_start_matches('#')
+            let opened = line.trim_start_matches(['r', 'R', 'u', 'U', 'b', 'f']);
+            let line = if opened.starts_with(['"', '\'']) { opened } else { line };
+            line.trim_matches(['"', '\'']).trim_start_matches('#')
         }
         "lua" => line.trim_start_matches('-').trim_start_matches("[[").trim_end_matches("]]"),
         "ruby" | "bash" => line.trim_start_matches('#'),
