@@ -1,5 +1,6 @@
-//! Answers a query file for the evaluation: `evaluate FOLDER INDEX_DIR QUERIES.jsonl MODE`. Each repository is a folder
-//! in FOLDER; prints one JSON object with up to 100 results for each query.
+//! Answers a query file for the evaluation: `evaluate FOLDER INDEX_DIR QUERIES.jsonl MODE [MODEL]`. Each repository is a
+//! folder in FOLDER; prints one JSON object with up to 100 results for each query. MODEL: a folder with `table.bin` and
+//! `vocab.txt` instead of the built-in model.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program")]
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use cairn_workspace::Roots;
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let roots = Roots::new(Vec::new());
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    let mut opts = IndexOptions::new(Embedder::named(args.get(5).map_or("builtin", |a| a)).unwrap()).unwrap();
     opts.watch = false;
     let indexes = Indexes::open(args[2].clone().into(), opts, None);
     let mut results: BTreeMap<String, serde_json::Value> = BTreeMap::new();

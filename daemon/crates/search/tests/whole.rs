@@ -214,7 +214,7 @@ fn filters_and_limits_hold() {
     let world = world(CODE);
     world.build();
     let with = |filters: SearchFilters| {
-        let p = SearchParams { filters: Some(filters), ..params("parse_header") };
+        let p = SearchParams { filters: Some(filters), ..params("parse_header write_value") };
         world
             .indexes
             .hybrid(&p, &CancelFlag::new(), &|_| {})

@@ -80,7 +80,7 @@ pub fn extract_from(
     if lang == sections::LANGUAGE {
         return Some(Extracted { symbols: sections::sections(text), idents: Vec::new() });
     }
-    let lang = if lang == "c" && is_cpp_header(path, text) { "cpp" } else { lang };
+    let lang = parsed_as(lang, path, text);
     let grammar = grammar(lang)?;
     let mut seen = FxHashSet::default();
     let short = if extent == Extent::Short { bodies::shorten(lang, text, &mut seen) } else { None };
@@ -98,6 +98,11 @@ pub fn extract_from(
     let mut idents: Vec<u32> = seen.into_iter().collect();
     idents.sort_unstable();
     Some(Extracted { symbols: walk.symbols, idents })
+}
+
+/// The language whose grammar a file is parsed with: that of its name, but C++ for a header that is one.
+pub fn parsed_as<'a>(lang: &'a str, path: &str, text: &[u8]) -> &'a str {
+    if lang == "c" && is_cpp_header(path, text) { "cpp" } else { lang }
 }
 
 /// Whether a `.h` file is C++: it says so by what begins one of its lines.
