@@ -1,5 +1,6 @@
 //! Answers a query file for the evaluation: `evaluate FOLDER INDEX_DIR QUERIES.jsonl MODE [MODEL]`. Each repository is a
-//! folder in FOLDER; prints one JSON object with up to 100 results for each query. MODEL: a folder with `table.bin` and
+//! folder in FOLDER; prints one JSON object with up to 100 results for each query. MODE: `hybrid`, `lexical`, `semantic`, or
+//! `features`, which prints all that a hybrid search ranked with its features, for `model/fit.py`. MODEL: a folder with `table.bin` and
 //! `vocab.txt` instead of the built-in model.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program")]
 
@@ -28,6 +29,16 @@ fn main() {
         }
         let asked = serde_json::json!({"query": row["query"], "k": 100, "filters": {"roots": [id]}});
         let params: SearchParams = serde_json::from_value(asked).unwrap();
+        if args[4] == "features" {
+            let one = |r: cairn_search::RankedLines| {
+                let values: serde_json::Map<_, _> =
+                    r.values.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+                serde_json::json!({"path": r.path, "start": r.start_line, "end": r.end_line, "values": values})
+            };
+            let ranked = indexes.ranked(&params).unwrap().into_iter().map(one);
+            results.insert(row["query_id"].as_str().unwrap().into(), ranked.collect());
+            continue;
+        }
         let answer = match args[4].as_str() {
             "lexical" => indexes.lexical(&params, &none, &|_| {}),
             "semantic" => indexes.semantic(&params, &none, &|_| {}),

@@ -171,7 +171,11 @@ fn item(
 }
 
 /// The definition that answers, or the one around the window, and the lines to show.
-fn answer_range<'a>(c: &'a Candidate, passage: &Passage, changed: bool) -> (Option<&'a Span>, (u32, u32)) {
+pub fn answer_range<'a>(
+    c: &'a Candidate,
+    passage: &Passage,
+    changed: bool,
+) -> (Option<&'a Span>, (u32, u32)) {
     let Some(span) = passage.span.and_then(|n| c.spans.get(n)) else {
         let around = |s: &&Span| s.start_line <= passage.lines.0 && s.end_line >= passage.lines.1;
         return (c.spans.iter().filter(around).next_back(), passage.lines);

@@ -35,5 +35,5 @@ mod worker;
 pub use embed::Embedder;
 pub use indexes::{IndexOptions, Indexes, Until};
 pub use overview::{FileStats, Folder};
-pub use search::OnPartial;
+pub use search::{OnPartial, RankedLines};
 pub use sync::CancelFlag;

@@ -71,6 +71,29 @@ impl Indexes {
         self.search(params, Mode::Hybrid, cancel, partial)
     }
 
+    /// Everything that a hybrid search ranks, best first and nothing left out, with what speaks for it: for fitting the
+    /// weights.
+    ///
+    /// # Errors
+    /// As [`Indexes::hybrid`].
+    pub fn ranked(&self, params: &SearchParams) -> Result<Vec<RankedLines>, Failure> {
+        let filters = Filters::new(params.filters.as_ref(), None)?;
+        let lives = self.named(&filters.roots)?;
+        let mut query = Query::new(params, Mode::Hybrid, filters, CancelFlag::new());
+        for live in &lives {
+            query.collect(live, &|_| ())?;
+        }
+        let ranking = query.order()?;
+        let lines = |(i, _): &Scored| {
+            let passage = &ranking.passages[*i];
+            let c = &query.candidates[passage.candidate];
+            let (start_line, end_line) = hits::answer_range(c, passage, false).1;
+            let values = passage.features.values();
+            RankedLines { path: c.path.to_string(), start_line, end_line, values }
+        };
+        Ok(ranking.scored.iter().map(lines).collect())
+    }
+
     fn search(
         &self,
         params: &SearchParams,
@@ -110,6 +133,19 @@ impl Indexes {
         }
         Ok(SearchAnswer { items, complete, degraded, took_us: started.elapsed().as_micros() as u64 })
     }
+}
+
+/// Lines that were ranked.
+#[derive(Debug, Clone)]
+pub struct RankedLines {
+    /// Path in its root.
+    pub path: String,
+    /// First line that would be told.
+    pub start_line: u32,
+    /// Last line.
+    pub end_line: u32,
+    /// Each feature by its name on the wire, and the factor of the path as `prior`.
+    pub values: Vec<(&'static str, f32)>,
 }
 
 /// A search at work.

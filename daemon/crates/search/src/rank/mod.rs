@@ -75,43 +75,43 @@ pub struct Weights {
 
 /// Fitted by `model/fit.py` on the tuning split and on requests, cobra, thor, serde, junit4 and libuv.
 const HYBRID: Weights = Weights {
-    window_words: 0.466,
-    file_words: 0.303,
-    file_meaning: 0.211,
-    path: 0.628,
-    window_names: 0.625,
-    words: 0.137,
-    meaning: 0.743,
-    name_meaning: 0.613,
-    name: 0.284,
-    exact: 0.15,
-    definition: -0.487,
+    window_words: 0.4,
+    file_words: 0.352,
+    file_meaning: 0.185,
+    path: 0.483,
+    window_names: 0.322,
+    words: 0.123,
+    meaning: 0.889,
+    name_meaning: 0.99,
+    name: -0.087,
+    exact: 0.253,
+    definition: -0.449,
 };
 const LEXICAL: Weights = Weights {
-    window_words: 0.583,
-    file_words: 0.326,
+    window_words: 0.488,
+    file_words: 0.36,
     file_meaning: 0.0,
-    path: 1.04,
-    window_names: 0.721,
-    words: 0.604,
+    path: 1.037,
+    window_names: 0.49,
+    words: 0.791,
     meaning: 0.0,
     name_meaning: 0.0,
-    name: 0.642,
-    exact: 0.15,
-    definition: -0.334,
+    name: 0.462,
+    exact: 0.206,
+    definition: 0.009,
 };
 const SEMANTIC: Weights = Weights {
     window_words: 0.0,
     file_words: 0.0,
-    file_meaning: 0.63,
+    file_meaning: 0.577,
     path: 0.0,
     window_names: 0.0,
     words: 0.0,
-    meaning: 1.065,
-    name_meaning: 1.121,
+    meaning: 1.221,
+    name_meaning: 0.962,
     name: 0.0,
     exact: 0.0,
-    definition: -0.421,
+    definition: -0.388,
 };
 
 impl Weights {
@@ -148,7 +148,14 @@ impl Features {
         self.named(w).iter().map(|(_, value, weight)| value * weight).sum::<f32>() * self.prior
     }
 
-    /// What each feature gave to the score, the most telling first; together they are the score.
+    /// Each feature by its name, and the factor of the path as `prior`.
+    pub fn values(&self) -> Vec<(&'static str, f32)> {
+        let named = self.named(Weights::of(Mode::Hybrid));
+        named.iter().map(|(name, value, _)| (*name, *value)).chain([("prior", self.prior)]).collect()
+    }
+
+    /// What each feature gave to the score, the most telling first; together they are the score. A path's factor below 1
+    /// is told as well, with no share of its own.
     pub fn shares(&self, w: &Weights) -> Vec<Share> {
         let mut all: Vec<Share> = self
             .named(w)
@@ -161,6 +168,9 @@ impl Features {
             })
             .collect();
         all.sort_by(|a, b| b.share.abs().total_cmp(&a.share.abs()));
+        if self.prior < 1.0 {
+            all.push(Share { feature: "prior".to_owned(), value: f64::from(self.prior), share: 0.0 });
+        }
         all
     }
 }
@@ -175,6 +185,6 @@ mod tests {
             Features { window_words: 0.5, meaning: 0.9, definition: 1.0, prior: 0.3, ..Features::default() };
         let w = Weights::of(Mode::Hybrid);
         let sum: f64 = f.shares(w).iter().map(|s| s.share).sum();
-        assert!((sum - f64::from(f.score(w))).abs() < 1e-6 && f.shares(w).len() == 3);
+        assert!((sum - f64::from(f.score(w))).abs() < 1e-6 && f.shares(w).len() == 4);
     }
 }
