@@ -5,6 +5,7 @@ mod args;
 mod complete;
 mod config;
 mod discover;
+mod eval;
 mod exit;
 mod explore;
 mod grep;
@@ -61,6 +62,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Completions(args) => complete::run(&args).and_then(done),
         Command::Explore(args) => wait(explore::run(app, args)).and_then(done),
         Command::Search(args) => wait(search::run(app, args)).and_then(done),
+        Command::Eval(args) => wait(eval::run(app, args)).and_then(done),
         Command::Grep(args) => wait(grep::run(app, args)).and_then(done),
         Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
         Command::Index(args) => wait(index::run(app, args)).and_then(done),

@@ -30,13 +30,29 @@ folder itself) is declared and indexed first.";
 
 /// Which index is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+pub enum Mode {
     /// By words and meaning
     Hybrid,
     /// By words
     Lexical,
     /// By meaning
     Semantic,
+}
+
+impl Mode {
+    /// The method that searches so.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Hybrid => "search.hybrid",
+            Self::Lexical => "search.lexical",
+            Self::Semantic => "search.semantic",
+        }
+    }
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        self.method().trim_start_matches("search.")
+    }
 }
 
 /// Arguments of `cairn search`.
@@ -105,12 +121,9 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
         explain: args.explain,
         request_id: None,
     };
-    let method = match args.mode {
-        Mode::Hybrid => "search.hybrid",
-        Mode::Lexical => "search.lexical",
-        Mode::Semantic => "search.semantic",
+    let Some(answer) = app.answer::<SearchAnswer>(&client, args.mode.method(), &params).await? else {
+        return Ok(OK);
     };
-    let Some(answer) = app.answer::<SearchAnswer>(&client, method, &params).await? else { return Ok(OK) };
     if answer.items.is_empty() {
         app.remark("nothing was found");
     }
