@@ -12,6 +12,7 @@ mod grep;
 mod host;
 mod index;
 mod output;
+mod paint;
 mod progress;
 mod scope;
 mod search;
