@@ -11,6 +11,7 @@ mod explore;
 mod grep;
 mod host;
 mod index;
+mod map;
 mod output;
 mod paint;
 mod progress;
@@ -66,6 +67,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Eval(args) => wait(eval::run(app, args)).and_then(done),
         Command::Grep(args) => wait(grep::run(app, args)).and_then(done),
         Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
+        Command::Map(args) => wait(map::run(app, args)).and_then(done),
         Command::Index(args) => wait(index::run(app, args)).and_then(done),
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),

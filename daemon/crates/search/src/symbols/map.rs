@@ -1,6 +1,8 @@
 //! A map of a repository that fits a number of tokens: the files and definitions that the rest of the code, or what is
 //! being worked on, refers to most.
 
+use std::fmt::Write as _;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, weight};
@@ -40,6 +42,8 @@ pub struct Focus<'a> {
 /// A file of the map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mapped<'a> {
+    /// Its place among the sources.
+    pub source: usize,
     /// Its path.
     pub path: &'a str,
     /// Its part of all attention.
@@ -55,7 +59,8 @@ const ASKED: f64 = 10.0;
 /// What a definition that nobody refers to counts, beside one reference from a file of average rank.
 const UNUSED: f64 = 0.01;
 
-/// The best files and definitions for `focus` that fit `budget` tokens, best file first. [`cost`] says what each takes.
+/// The best files and definitions for `focus` that fit `budget` tokens, best file first. [`cost`] says what each path
+/// takes, [`price`] what each definition.
 pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize) -> Vec<Mapped<'a>> {
     let names = names_of(sources, focus);
     let ranks = page_rank(&names, &base(sources, focus));
@@ -63,7 +68,7 @@ pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize)
     let mut left = budget;
     for (_, file, definition) in by_worth(sources, &names, &ranks, focus) {
         let path = if chosen.contains_key(&file) { 0 } else { cost(sources[file].path) };
-        let price = path + cost(definition.kind) + cost(definition.name);
+        let price = path + price(&definition);
         // A long name that does not fit leaves room for a shorter one.
         if price <= left {
             left -= price;
@@ -77,7 +82,7 @@ pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize)
         .into_iter()
         .map(|(file, mut definitions)| {
             definitions.sort_by_key(|d| d.line);
-            Mapped { path: sources[file].path, score: ranks[file], definitions }
+            Mapped { source: file, path: sources[file].path, score: ranks[file], definitions }
         })
         .collect();
     map.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(b.path)));
@@ -87,6 +92,28 @@ pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize)
 /// Tokens that a text takes about: one for four bytes, and one for what sets it apart.
 pub fn cost(text: &str) -> usize {
     text.len().div_ceil(4) + 1
+}
+
+/// Tokens that a definition takes, with its line.
+pub fn price(definition: &Definition<'_>) -> usize {
+    // Four digits are among what sets a name apart.
+    cost(definition.kind) + cost(definition.name) + usize::from(definition.line > 9999)
+}
+
+/// A map as text: a line for each file and, set in, one for each definition. Four bytes a token, it takes no more than
+/// the budget it was made for.
+pub fn text(map: &[Mapped<'_>]) -> String {
+    // A name with a line break in it begins no line of its own.
+    let one_line = |name: &str| name.replace(char::is_control, "?");
+    let mut out = String::new();
+    for file in map {
+        let _infallible = writeln!(out, "{}", one_line(file.path));
+        for definition in &file.definitions {
+            let Definition { line, kind, name } = *definition;
+            let _infallible = writeln!(out, " {line} {kind} {}", one_line(name));
+        }
+    }
+    out
 }
 
 fn names_of(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, Name> {
@@ -254,16 +281,28 @@ mod tests {
     }
 
     #[test]
+    fn high_lines_are_paid_for() {
+        for line in [1, 9_999, 10_000, u32::MAX / 100] {
+            let definition = Definition { name: "ab", kind: "type", line };
+            let map = [Mapped { source: 0, path: "abc", score: 0.0, definitions: vec![definition] }];
+            assert!(text(&map).len() <= 4 * (cost("abc") + price(&definition)), "{line}");
+        }
+        let map = [Mapped { source: 0, path: "a\nb.rs", score: 0.0, definitions: Vec::new() }];
+        assert_eq!(text(&map), "a?b.rs\n");
+    }
+
+    #[test]
     fn a_map_never_costs_more_than_its_budget() {
         let references = references();
         let sources = repository(&references);
         for budget in 0..120 {
             let map = repo_map(&sources, &Focus::default(), budget);
             let of = |m: &Mapped<'_>| {
-                let inner: usize = m.definitions.iter().map(|d| cost(d.kind) + cost(d.name)).sum();
+                let inner: usize = m.definitions.iter().map(price).sum();
                 cost(m.path) + inner
             };
             assert!(map.iter().map(of).sum::<usize>() <= budget, "{budget}");
+            assert!(text(&map).len().div_ceil(4) <= budget, "{budget}");
         }
     }
 }
