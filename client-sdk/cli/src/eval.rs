@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 const EXAMPLES: &str = "\
 A line of QUERIES is one query with its right answers; lines of the answers are optional:
-  {\"query\": \"retry with backoff\", \"relevant\": [{\"path\": \"src/net/retry.rs\", \"start\": 12, \"end\": 40}]}
+  {\"query\": \"retry with backoff\", \"relevant\": [{\"path\": \"src/retry.rs\", \"start\": 1, \"end\": 9}]}
 Also known: \"kind\", \"repo\" (groups of the table), \"query_id\", and \"skip\": true for a line to leave out.
 
 Examples:

@@ -1,4 +1,7 @@
 //! Colours for source code: what each piece of a line is, told by the syntaxes that editors use.
+//!
+//! Oniguruma runs them: it has the expressions of a language ready in 1 to 3 ms, where the engine written in Rust takes
+//! 13 to 54 ms, more than a search.
 
 use std::{
     ops::Range,

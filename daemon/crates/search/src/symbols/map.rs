@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, weight};
+use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, telling, weight};
 use super::extract::ident_hash;
 
 /// A definition that a map can show.
@@ -116,13 +116,16 @@ pub fn text(map: &[Mapped<'_>]) -> String {
     out
 }
 
+/// Whether a mention of its name may mean it. Modules and headings are named like what they hold.
+fn counts(definition: &Definition<'_>) -> bool {
+    definition.name.len() >= MIN_NAME && !matches!(definition.kind, "module" | "section")
+}
+
 fn names_of(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, Name> {
     let asked: FxHashSet<u32> = focus.names.iter().map(|n| ident_hash(n.as_bytes())).collect();
     let mut names: FxHashMap<u32, Name> = FxHashMap::default();
     for (source, file) in sources.iter().zip(0..) {
-        let counts =
-            |d: &&Definition<'_>| d.name.len() >= MIN_NAME && !matches!(d.kind, "module" | "section");
-        for definition in source.definitions.iter().filter(counts) {
+        for definition in source.definitions.iter().filter(|d| counts(d)) {
             let hash = ident_hash(definition.name.as_bytes());
             let name = names.entry(hash).or_insert_with(|| Name {
                 text: definition.name.to_owned(),
@@ -136,11 +139,13 @@ fn names_of(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, Name> {
         }
     }
     names.retain(|_, n| n.homes.len() <= MAX_HOMES);
+    let mut own: FxHashSet<u32> = FxHashSet::default();
     for (source, file) in sources.iter().zip(0..) {
-        for hash in source.references {
-            if let Some(name) = names.get_mut(hash)
-                && !name.homes.contains(&file)
-            {
+        // What a file defines itself, of whatever kind, it means when it names it.
+        own.clear();
+        own.extend(source.definitions.iter().map(|d| ident_hash(d.name.as_bytes())));
+        for hash in source.references.iter().filter(|hash| !own.contains(hash)) {
+            if let Some(name) = names.get_mut(hash) {
                 name.users.push(file);
             }
         }
@@ -178,16 +183,18 @@ fn by_worth<'a>(
     let worth = |name: &Name| -> f64 {
         let each = weight(name, files);
         let from = |u: &u32| ranks[*u as usize] * each / said[*u as usize].max(f64::MIN_POSITIVE);
-        name.users.iter().map(from).sum::<f64>() / name.homes.len().max(1) as f64
+        // A file that names hardly anything of this project says no more by that of what it names.
+        telling(&name.text) * name.users.iter().map(from).sum::<f64>() / name.homes.len().max(1) as f64
     };
     let worths: FxHashMap<u32, f64> = names.iter().map(|(hash, n)| (*hash, worth(n))).collect();
     let mut all: Vec<(f64, usize, Definition<'a>)> = Vec::new();
     for (file, source) in sources.iter().enumerate() {
         for definition in &source.definitions {
-            let used = worths.get(&ident_hash(definition.name.as_bytes())).copied().unwrap_or(0.0);
+            let hash = ident_hash(definition.name.as_bytes());
+            let used = worths.get(&hash).filter(|_| counts(definition)).copied().unwrap_or(0.0);
             let own = UNUSED * ranks[file] / source.definitions.len() as f64;
             // What was asked for comes first, used or not.
-            let asked = f64::from(focus.names.contains(&definition.name)) * ASKED;
+            let asked = f64::from(counts(definition) && focus.names.contains(&definition.name)) * ASKED;
             all.push((asked + used + own, file, *definition));
         }
     }
@@ -278,6 +285,32 @@ mod tests {
         );
         let asked = Focus { files: &[], names: &["parse_header"] };
         assert_eq!(of(asked, 14), ["src/parse.rs: parse_header"]);
+    }
+
+    #[test]
+    fn what_a_file_defines_itself_is_meant_there() {
+        // A function that is called like everybody's module of tests.
+        let tests = [ident_hash(b"tests")];
+        let module = |path| Source {
+            path,
+            definitions: vec![Definition { name: "tests", kind: "module", line: 9 }],
+            references: &tests,
+        };
+        let home = Source {
+            path: "commands.rs",
+            definitions: vec![Definition { name: "tests", kind: "function", line: 1 }],
+            references: &[],
+        };
+        let user = Source { path: "user.rs", definitions: Vec::new(), references: &tests };
+        let sources = [module("a.rs"), module("b.rs"), home, user];
+        let names = names_of(&sources, &Focus::default());
+        assert_eq!(names[&tests[0]].users, [3]);
+        let ranks = page_rank(&names, &base(&sources, &Focus::default()));
+        let first = by_worth(&sources, &names, &ranks, &Focus::default());
+        assert!(first[0].1 == 2 && first[1].0 < first[0].0 / 10.0, "{first:?}");
+        // Nor is a module what was asked for.
+        let asked = Focus { files: &[], names: &["tests"] };
+        assert_eq!(shown(&repo_map(&sources, &asked, 9)), ["commands.rs: tests"]);
     }
 
     #[test]

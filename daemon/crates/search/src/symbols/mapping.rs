@@ -11,7 +11,7 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::central::MIN_NAME;
+use super::central::{MIN_NAME, telling};
 use super::extract::ident_hash;
 use super::map::{Definition, Focus, Mapped, Source, repo_map, text};
 use super::query::relative;
@@ -29,6 +29,8 @@ const MAX_REFERENCES: usize = 4_000_000;
 const FOUND: u32 = 8;
 /// Share of the best result's score that the others must have.
 const ALIKE: f64 = 0.6;
+/// How telling a name must be, so that all definitions of it are what was asked for.
+const NAMING: f64 = 0.1;
 /// Rows between two looks at the flag that cancels.
 const ROWS: usize = 4096;
 
@@ -127,13 +129,14 @@ impl Indexes {
         }
         if let Some(query) = &params.query {
             let identifier = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-            around
-                .names
-                .extend(query.split(|c| !identifier(c)).filter(|n| n.len() >= MIN_NAME).map(str::to_owned));
+            let words: Vec<&str> = query.split(|c| !identifier(c)).filter(|w| !w.is_empty()).collect();
+            // A plain word of a sentence is no name.
+            let named = words.iter().filter(|w| words.len() == 1 || telling(w) >= NAMING);
+            around.names.extend(named.map(|w| (*w).to_owned()));
             let found = self.hybrid(&search(query, &params.roots), cancel, &|_| {})?.items;
             let best = found.first().map_or(0.0, |item| item.score);
             for item in found.into_iter().filter(|item| item.score >= best * ALIKE) {
-                around.names.extend(item.symbol.map(|s| s.name));
+                around.names.extend(item.symbol.map(|s| s.name).filter(|name| telling(name) >= NAMING));
                 around.files.push(item.path);
             }
         }
