@@ -119,7 +119,11 @@ fn wild_ranges_do_no_harm() {
         vec![[4, 6], [2, 5]],
         vec![[900, 901]],
     ] {
-        for pieces in [vec![], vec![(0..2, Look::Text), (2..90, Look::Keyword)], vec![(5..3, Look::Type)]] {
+        for pieces in [
+            vec![],
+            vec![(0..2, Look::Text), (2..90, Look::Keyword)],
+            vec![(Range { start: 5, end: 3 }, Look::Type)],
+        ] {
             for start in [0, 3] {
                 let marked = page(true, false).marked("añb cd", start, &ranges, &pieces);
                 assert_eq!(marked, "añb cd", "{ranges:?} {pieces:?}");

@@ -289,16 +289,16 @@ mod tests {
 
     #[test]
     fn what_a_file_defines_itself_is_meant_there() {
-        // A function that is called like everybody's module of tests.
-        let tests = [ident_hash(b"tests")];
+        // A function that is called like a module in other files.
+        let tests = [ident_hash(b"log_tests")];
         let module = |path| Source {
             path,
-            definitions: vec![Definition { name: "tests", kind: "module", line: 9 }],
+            definitions: vec![Definition { name: "log_tests", kind: "module", line: 9 }],
             references: &tests,
         };
         let home = Source {
             path: "commands.rs",
-            definitions: vec![Definition { name: "tests", kind: "function", line: 1 }],
+            definitions: vec![Definition { name: "log_tests", kind: "function", line: 1 }],
             references: &[],
         };
         let user = Source { path: "user.rs", definitions: Vec::new(), references: &tests };
@@ -309,8 +309,8 @@ mod tests {
         let first = by_worth(&sources, &names, &ranks, &Focus::default());
         assert!(first[0].1 == 2 && first[1].0 < first[0].0 / 10.0, "{first:?}");
         // Nor is a module what was asked for.
-        let asked = Focus { files: &[], names: &["tests"] };
-        assert_eq!(shown(&repo_map(&sources, &asked, 9)), ["commands.rs: tests"]);
+        let asked = Focus { files: &[], names: &["log_tests"] };
+        assert_eq!(shown(&repo_map(&sources, &asked, 11)), ["commands.rs: log_tests"]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ const FOUND: u32 = 8;
 const ALIKE: f64 = 0.6;
 /// How telling a name must be, so that all definitions of it are what was asked for.
 const NAMING: f64 = 0.1;
+/// Names that one map is drawn around.
+const MAX_NAMES: usize = 64;
 /// Rows between two looks at the flag that cancels.
 const ROWS: usize = 4096;
 
@@ -140,6 +142,7 @@ impl Indexes {
                 around.files.push(item.path);
             }
         }
+        around.names.truncate(MAX_NAMES);
         Ok(around)
     }
 }
