@@ -7,6 +7,7 @@ use cairn_protocol::{
     git::{CloneParams, CloneReceipt, GitStatus, GitStatusParams},
     id::SessionId,
     index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
+    map::{MapAnswer, MapParams},
     search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams},
     session::{CommandParams, CommandReceipt, Empty, Page, PageParams, Session, SessionCreateParams},
     tool::{ToolCallParams, ToolInfo, ToolResult},
@@ -64,6 +65,8 @@ methods! {
     search_grep(GrepParams) -> GrepAnswer = "search.grep";
     /// Definitions by name, or the outline of a file.
     search_symbols(SymbolsParams) -> SymbolsAnswer = "search.symbols";
+    /// The files and definitions that the rest, or what is worked on, refers to most.
+    search_map(MapParams) -> MapAnswer = "search.map";
     /// A bounded range of lines of a file.
     content_get_span(SpanParams) -> Span = "content.getSpan";
     /// A bounded listing of a folder.

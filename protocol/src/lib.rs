@@ -15,6 +15,7 @@ pub mod git;
 pub mod id;
 pub mod index;
 pub mod location;
+pub mod map;
 pub mod rpc;
 pub mod search;
 pub mod session;

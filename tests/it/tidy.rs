@@ -43,6 +43,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("mdns-sd", &["cairn-daemon", "cairn-client-sdk"]),
     ("clap", &["cairn-cli", "cairn-daemon"]),
     ("indicatif", &["cairn-cli"]),
+    ("syntect", &["cairn-cli"]),
+    ("two-face", &["cairn-cli"]),
     ("jsonschema", &["cairn-harness"]),
 ];
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{complete, config, discover, explore, grep, host, index, search, symbols, trace};
+use crate::{complete, config, discover, eval, explore, grep, host, index, map, search, symbols, trace};
 
 /// Exit codes, as the help tells them.
 const EXIT_CODES: &str = "\
@@ -56,6 +56,10 @@ pub enum Command {
     Grep(grep::GrepArgs),
     /// Find definitions by name, or list those of a file
     Symbols(symbols::SymbolsArgs),
+    /// Show the files and definitions that matter most, in a number of tokens
+    Map(map::MapArgs),
+    /// Measure how well a search answers queries whose answers are known
+    Eval(eval::EvalArgs),
     /// Declare folders, and see how far their indexes are
     Index(index::IndexArgs),
     /// Show the daemon, where its files lie, and its roots
@@ -102,6 +106,10 @@ mod tests {
             "cairn grep -F -C 2 -- -x",
             "cairn symbols --file src/lib.rs",
             "cairn symbols Client --exact",
+            "cairn map",
+            "cairn map --tokens 16384 --query parser --file a.rs --file b.rs",
+            "cairn eval queries.jsonl",
+            "cairn --json eval q.jsonl --repos src --mode lexical -k 20 --misses --answers a.json",
             "cairn index",
             "cairn index /tmp",
             "cairn index add /tmp --wait",
@@ -123,6 +131,10 @@ mod tests {
             "cairn",
             "cairn search",
             "cairn symbols --exact --fuzzy x",
+            "cairn map --tokens 16385",
+            "cairn eval",
+            "cairn eval q.jsonl --root . --repos .",
+            "cairn eval q.jsonl -k 101",
             "cairn explore a --resume x",
             "cairn nope",
         ] {

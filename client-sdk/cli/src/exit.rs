@@ -55,6 +55,13 @@ impl Failure {
         self
     }
 
+    /// The same with where it happened.
+    #[must_use]
+    pub fn within(mut self, place: &str) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
     /// Tells the user, and gives the exit code. A reader that has left is no failure.
     pub fn report(&self, json: bool) -> ExitCode {
         if self.reason == PIPE {

@@ -5,12 +5,15 @@ mod args;
 mod complete;
 mod config;
 mod discover;
+mod eval;
 mod exit;
 mod explore;
 mod grep;
 mod host;
 mod index;
+mod map;
 mod output;
+mod paint;
 mod progress;
 mod scope;
 mod search;
@@ -61,8 +64,10 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Completions(args) => complete::run(&args).and_then(done),
         Command::Explore(args) => wait(explore::run(app, args)).and_then(done),
         Command::Search(args) => wait(search::run(app, args)).and_then(done),
+        Command::Eval(args) => wait(eval::run(app, args)).and_then(done),
         Command::Grep(args) => wait(grep::run(app, args)).and_then(done),
         Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
+        Command::Map(args) => wait(map::run(app, args)).and_then(done),
         Command::Index(args) => wait(index::run(app, args)).and_then(done),
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),

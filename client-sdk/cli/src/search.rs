@@ -1,22 +1,26 @@
 //! `cairn search`: passages by words and meaning.
 
-use std::{fmt::Write as _, path::Path};
+mod show;
+mod why;
 
-use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchItem, SearchParams, Share};
+use std::time::Duration;
+
+use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchParams};
 use clap::{Args, ValueEnum};
-use console::style;
 
 use crate::{
     app::{App, current_dir},
     exit::{Failure, OK},
-    output::{self, plain},
+    output,
+    paint::Painter,
     scope::{self, Where},
 };
+use show::Page;
 
 /// Lines of a passage shown on a terminal.
 const LINES: usize = 6;
-/// Characters of a line shown on a terminal.
-const WIDTH: usize = 200;
+/// How long colouring may take.
+const PAINTING: Duration = Duration::from_millis(25);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,13 +34,29 @@ folder itself) is declared and indexed first.";
 
 /// Which index is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+pub enum Mode {
     /// By words and meaning
     Hybrid,
     /// By words
     Lexical,
     /// By meaning
     Semantic,
+}
+
+impl Mode {
+    /// The method that searches so.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Hybrid => "search.hybrid",
+            Self::Lexical => "search.lexical",
+            Self::Semantic => "search.semantic",
+        }
+    }
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        self.method().trim_start_matches("search.")
+    }
 }
 
 /// Arguments of `cairn search`.
@@ -87,6 +107,7 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     let at = args.root.as_deref().map_or(Where::Around(&here), Where::Root);
     let root = scope::root(app, &client, at).await?;
     let terminal = console::user_attended();
+    let person = terminal && !app.globals.json;
     let params = SearchParams {
         query: args.query.join(" "),
         k: args.k,
@@ -97,20 +118,17 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
             roots: vec![root.root.to_string()],
             kinds: args.kind,
         }),
-        include_text: args.text || (terminal && !app.globals.json),
+        include_text: args.text || person,
         context_lines: args.context,
         fusion: None,
         diversify: args.diversify.then_some(true),
         mmr: None,
-        explain: args.explain,
+        explain: args.explain || person,
         request_id: None,
     };
-    let method = match args.mode {
-        Mode::Hybrid => "search.hybrid",
-        Mode::Lexical => "search.lexical",
-        Mode::Semantic => "search.semantic",
+    let Some(answer) = app.answer::<SearchAnswer>(&client, args.mode.method(), &params).await? else {
+        return Ok(OK);
     };
-    let Some(answer) = app.answer::<SearchAnswer>(&client, method, &params).await? else { return Ok(OK) };
     if answer.items.is_empty() {
         app.remark("nothing was found");
     }
@@ -119,102 +137,16 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     } else if !answer.complete {
         app.remark("the index is not complete yet; 'cairn index status' tells how far it is");
     }
-    let limit = if args.text { usize::MAX } else { LINES };
-    let text: String = answer.items.iter().map(|item| shown(item, &root.path, &here, limit)).collect();
-    output::print(&text)?;
-    Ok(OK)
-}
-
-fn shown(item: &SearchItem, root: &str, here: &Path, limit: usize) -> String {
-    let path = scope::shown(root, &item.path, here);
-    let symbol =
-        item.symbol.as_ref().map_or_else(String::new, |s| format!("  {} {}", s.kind, plain(&s.name)));
-    let place = format!("{}:{}-{}", style(path).green(), item.start_line, item.end_line);
-    let changed = if item.changed { "  (changed since)" } else { "" };
-    let mut out =
-        format!("{place}{}  {}{changed}\n", style(symbol).cyan(), style(format!("{:.3}", item.score)).dim());
-    if !item.explain.is_empty() {
-        let share = |s: &Share| format!("{} {:+.3}", s.feature, s.share);
-        let shares: Vec<String> = item.explain.iter().map(share).collect();
-        let _infallible = writeln!(out, "        {}", style(plain(&shares.join("  "))).dim());
-    }
-    if let Some(text) = &item.text {
-        passage(&mut out, item, text, limit);
-        out.push('\n');
-    }
-    out
-}
-
-/// The lines of a passage; when not all are shown, those around its best match.
-fn passage(out: &mut String, item: &SearchItem, text: &str, limit: usize) {
-    let first = item.text_start_line.unwrap_or(item.start_line);
-    let mut lines: Vec<(usize, &str)> = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        lines.push((at, line.trim_end_matches(['\n', '\r'])));
-        at += line.len();
-    }
-    let hits = |start: usize, line: &str| {
-        item.highlights
-            .iter()
-            .filter(|h| (h[0] as usize) >= start && (h[0] as usize) < start + line.len().max(1))
-            .count()
+    let colours = console::colors_enabled();
+    let mut page = Page {
+        root: &root.path,
+        here: &here,
+        limit: if args.text { usize::MAX } else { LINES },
+        terminal,
+        colours,
+        explain: args.explain,
+        painter: (terminal && colours && !answer.items.is_empty()).then(|| Painter::load(PAINTING)),
     };
-    let best = (0..lines.len())
-        .max_by_key(|n| {
-            let window = lines.iter().skip(*n).take(limit.min(lines.len()));
-            (window.map(|(start, line)| hits(*start, line)).sum::<usize>(), std::cmp::Reverse(*n))
-        })
-        .unwrap_or(0);
-    let from = best.min(lines.len().saturating_sub(limit));
-    for (n, (start, line)) in lines.iter().enumerate().skip(from).take(limit) {
-        let number = first as usize + n;
-        let marked = marked(line, *start, &item.highlights);
-        let _infallible = writeln!(out, "  {} {marked}", style(format!("{number:>5}")).dim());
-    }
-}
-
-/// A line with the matches in it marked.
-fn marked(line: &str, start: usize, highlights: &[[u32; 2]]) -> String {
-    let mut out = String::new();
-    let mut done = 0;
-    let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(at, _)| at);
-    let line = &line[..end];
-    for [from, to] in highlights {
-        let (from, to) = (
-            (*from as usize).max(start + done) - start,
-            (*to as usize).min(start + line.len()).max(start) - start,
-        );
-        // Ranges come from outside: those that do not fit are passed over.
-        let (Some(before), Some(hit)) = (line.get(done..from), line.get(from..to)) else { continue };
-        if hit.is_empty() {
-            continue;
-        }
-        let _infallible = write!(out, "{}{}", plain(before), style(plain(hit)).bold().red());
-        done = to;
-    }
-    out.push_str(&plain(line.get(done..).unwrap_or_default()));
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wild_ranges_do_no_harm() {
-        console::set_colors_enabled(false);
-        for ranges in [
-            vec![],
-            vec![[0, 2]],
-            vec![[5, 1]],
-            vec![[1, 3]],
-            vec![[0, 900]],
-            vec![[4, 6], [2, 5]],
-            vec![[900, 901]],
-        ] {
-            assert_eq!(marked("añb cd", 0, &ranges), "añb cd", "{ranges:?}");
-            assert_eq!(marked("añb cd", 3, &ranges), "añb cd", "{ranges:?}");
-        }
-    }
+    output::print(&page.text(&answer.items))?;
+    Ok(OK)
 }

@@ -11,6 +11,7 @@ use cairn_protocol::{
     explore::{ExploreStartParams, SessionRef},
     git::{CloneParams, GitStatusParams},
     index::{AddRootParams, IndexReceipt, IndexStatusParams, RootRef},
+    map::MapParams,
     rpc,
     search::{GrepParams, SearchAnswer, SearchParams, SymbolsParams},
     session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
@@ -116,6 +117,11 @@ fn search() -> Vec<Method> {
             "search.symbols",
             "Definitions by name, or the outline of a file.",
             |cx, p: SymbolsParams| async move { cx.api().engine.symbols(p).await },
+        ),
+        Method::new(
+            "search.map",
+            "The files and definitions that the rest, or what is worked on, refers to most.",
+            |cx, p: MapParams| async move { cx.api().engine.map(p).await },
         ),
     ]
 }

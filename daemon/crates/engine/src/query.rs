@@ -6,6 +6,7 @@ use cairn_protocol::{
     content::{DirListing, ListDirParams, Span, SpanParams},
     error::Failure,
     git::{GitStatus, GitStatusParams},
+    map::{MapAnswer, MapParams},
     search::{
         GrepAnswer, GrepCorpus, GrepParams, GrepPartial, MAX_GREP_K, SearchAnswer, SearchParams,
         SearchPartial, SymbolsAnswer, SymbolsParams,
@@ -102,6 +103,14 @@ impl Engine {
     /// As [`Engine::search`].
     pub async fn symbols(&self, params: SymbolsParams) -> Result<SymbolsAnswer, Failure> {
         self.cancellable(move |indexes, _| indexes.symbols(&params)).await
+    }
+
+    /// The map of a repository.
+    ///
+    /// # Errors
+    /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`.
+    pub async fn map(&self, params: MapParams) -> Result<MapAnswer, Failure> {
+        self.cancellable(move |indexes, flag| indexes.map(&params, flag)).await
     }
 
     /// A bounded range of lines, of any file inside a declared root.

@@ -106,7 +106,7 @@ pub fn build(
 /// Whether two ranges share at least half of the shorter one.
 fn share_lines(a: (u32, u32), b: (u32, u32)) -> bool {
     let both = (a.1.min(b.1) + 1).saturating_sub(a.0.max(b.0));
-    2 * both >= (a.1 - a.0).min(b.1 - b.0) + 1
+    2 * both > (a.1 - a.0).min(b.1 - b.0)
 }
 
 /// Compares the indexed file with the disk. Nothing when it is gone from either.
@@ -178,7 +178,7 @@ pub fn answer_range<'a>(
 ) -> (Option<&'a Span>, (u32, u32)) {
     let Some(span) = passage.span.and_then(|n| c.spans.get(n)) else {
         let around = |s: &&Span| s.start_line <= passage.lines.0 && s.end_line >= passage.lines.1;
-        return (c.spans.iter().filter(around).next_back(), passage.lines);
+        return (c.spans.iter().rfind(around), passage.lines);
     };
     // A window's edge is no edge of what it answers with.
     let fits = span.end_line - span.start_line < MAX_WHOLE && !changed;

@@ -148,6 +148,9 @@ pub struct RankedLines {
     pub values: Vec<(&'static str, f32)>,
 }
 
+/// Sends a list of one root.
+type Tell<'a> = &'a dyn Fn(Corpus, &[Place]) -> Result<(), Failure>;
+
 /// A search at work.
 pub struct Query<'a> {
     pub params: &'a SearchParams,
@@ -223,7 +226,7 @@ impl<'a> Query<'a> {
         snapshot: &Snapshot,
         root: usize,
         files: Option<&FileSet>,
-        tell: &dyn Fn(Corpus, &[Place]) -> Result<(), Failure>,
+        tell: Tell<'_>,
     ) -> Result<(Vec<Place>, Vec<Near>), Failure> {
         let limit = self.list_length();
         let by_words = || {

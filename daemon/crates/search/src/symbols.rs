@@ -5,6 +5,7 @@ mod central;
 pub mod extract;
 pub mod languages;
 pub mod map;
+mod mapping;
 pub mod names;
 mod naming;
 mod query;

@@ -217,7 +217,7 @@ const TOLD: f64 = 0.03;
 
 /// How sure it is that a mention of a name means its definition: `push` or `clone` may be anybody's, `append_record`
 /// or `RecordLog` hardly.
-fn telling(name: &str) -> f64 {
+pub(super) fn telling(name: &str) -> f64 {
     let bytes = name.trim_matches('_').as_bytes();
     let humps = bytes.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
     let joints = bytes.iter().filter(|b| **b == b'_').count();

@@ -1,9 +1,11 @@
 //! A map of a repository that fits a number of tokens: the files and definitions that the rest of the code, or what is
 //! being worked on, refers to most.
 
+use std::fmt::Write as _;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, weight};
+use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, telling, weight};
 use super::extract::ident_hash;
 
 /// A definition that a map can show.
@@ -40,6 +42,8 @@ pub struct Focus<'a> {
 /// A file of the map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mapped<'a> {
+    /// Its place among the sources.
+    pub source: usize,
     /// Its path.
     pub path: &'a str,
     /// Its part of all attention.
@@ -55,7 +59,8 @@ const ASKED: f64 = 10.0;
 /// What a definition that nobody refers to counts, beside one reference from a file of average rank.
 const UNUSED: f64 = 0.01;
 
-/// The best files and definitions for `focus` that fit `budget` tokens, best file first. [`cost`] says what each takes.
+/// The best files and definitions for `focus` that fit `budget` tokens, best file first. [`cost`] says what each path
+/// takes, [`price`] what each definition.
 pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize) -> Vec<Mapped<'a>> {
     let names = names_of(sources, focus);
     let ranks = page_rank(&names, &base(sources, focus));
@@ -63,7 +68,7 @@ pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize)
     let mut left = budget;
     for (_, file, definition) in by_worth(sources, &names, &ranks, focus) {
         let path = if chosen.contains_key(&file) { 0 } else { cost(sources[file].path) };
-        let price = path + cost(definition.kind) + cost(definition.name);
+        let price = path + price(&definition);
         // A long name that does not fit leaves room for a shorter one.
         if price <= left {
             left -= price;
@@ -77,7 +82,7 @@ pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize)
         .into_iter()
         .map(|(file, mut definitions)| {
             definitions.sort_by_key(|d| d.line);
-            Mapped { path: sources[file].path, score: ranks[file], definitions }
+            Mapped { source: file, path: sources[file].path, score: ranks[file], definitions }
         })
         .collect();
     map.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(b.path)));
@@ -89,13 +94,38 @@ pub fn cost(text: &str) -> usize {
     text.len().div_ceil(4) + 1
 }
 
+/// Tokens that a definition takes, with its line.
+pub fn price(definition: &Definition<'_>) -> usize {
+    // Four digits are among what sets a name apart.
+    cost(definition.kind) + cost(definition.name) + usize::from(definition.line > 9999)
+}
+
+/// A map as text: a line for each file and, set in, one for each definition. Four bytes a token, it takes no more than
+/// the budget it was made for.
+pub fn text(map: &[Mapped<'_>]) -> String {
+    // A name with a line break in it begins no line of its own.
+    let one_line = |name: &str| name.replace(char::is_control, "?");
+    let mut out = String::new();
+    for file in map {
+        let _infallible = writeln!(out, "{}", one_line(file.path));
+        for definition in &file.definitions {
+            let Definition { line, kind, name } = *definition;
+            let _infallible = writeln!(out, " {line} {kind} {}", one_line(name));
+        }
+    }
+    out
+}
+
+/// Whether a mention of its name may mean it. Modules and headings are named like what they hold.
+fn counts(definition: &Definition<'_>) -> bool {
+    definition.name.len() >= MIN_NAME && !matches!(definition.kind, "module" | "section")
+}
+
 fn names_of(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, Name> {
     let asked: FxHashSet<u32> = focus.names.iter().map(|n| ident_hash(n.as_bytes())).collect();
     let mut names: FxHashMap<u32, Name> = FxHashMap::default();
     for (source, file) in sources.iter().zip(0..) {
-        let counts =
-            |d: &&Definition<'_>| d.name.len() >= MIN_NAME && !matches!(d.kind, "module" | "section");
-        for definition in source.definitions.iter().filter(counts) {
+        for definition in source.definitions.iter().filter(|d| counts(d)) {
             let hash = ident_hash(definition.name.as_bytes());
             let name = names.entry(hash).or_insert_with(|| Name {
                 text: definition.name.to_owned(),
@@ -109,11 +139,13 @@ fn names_of(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, Name> {
         }
     }
     names.retain(|_, n| n.homes.len() <= MAX_HOMES);
+    let mut own: FxHashSet<u32> = FxHashSet::default();
     for (source, file) in sources.iter().zip(0..) {
-        for hash in source.references {
-            if let Some(name) = names.get_mut(hash)
-                && !name.homes.contains(&file)
-            {
+        // What a file defines itself, of whatever kind, it means when it names it.
+        own.clear();
+        own.extend(source.definitions.iter().map(|d| ident_hash(d.name.as_bytes())));
+        for hash in source.references.iter().filter(|hash| !own.contains(hash)) {
+            if let Some(name) = names.get_mut(hash) {
                 name.users.push(file);
             }
         }
@@ -151,16 +183,18 @@ fn by_worth<'a>(
     let worth = |name: &Name| -> f64 {
         let each = weight(name, files);
         let from = |u: &u32| ranks[*u as usize] * each / said[*u as usize].max(f64::MIN_POSITIVE);
-        name.users.iter().map(from).sum::<f64>() / name.homes.len().max(1) as f64
+        // A file that names hardly anything of this project says no more by that of what it names.
+        telling(&name.text) * name.users.iter().map(from).sum::<f64>() / name.homes.len().max(1) as f64
     };
     let worths: FxHashMap<u32, f64> = names.iter().map(|(hash, n)| (*hash, worth(n))).collect();
     let mut all: Vec<(f64, usize, Definition<'a>)> = Vec::new();
     for (file, source) in sources.iter().enumerate() {
         for definition in &source.definitions {
-            let used = worths.get(&ident_hash(definition.name.as_bytes())).copied().unwrap_or(0.0);
+            let hash = ident_hash(definition.name.as_bytes());
+            let used = worths.get(&hash).filter(|_| counts(definition)).copied().unwrap_or(0.0);
             let own = UNUSED * ranks[file] / source.definitions.len() as f64;
             // What was asked for comes first, used or not.
-            let asked = f64::from(focus.names.contains(&definition.name)) * ASKED;
+            let asked = f64::from(counts(definition) && focus.names.contains(&definition.name)) * ASKED;
             all.push((asked + used + own, file, *definition));
         }
     }
@@ -254,16 +288,54 @@ mod tests {
     }
 
     #[test]
+    fn what_a_file_defines_itself_is_meant_there() {
+        // A function that is called like a module in other files.
+        let tests = [ident_hash(b"log_tests")];
+        let module = |path| Source {
+            path,
+            definitions: vec![Definition { name: "log_tests", kind: "module", line: 9 }],
+            references: &tests,
+        };
+        let home = Source {
+            path: "commands.rs",
+            definitions: vec![Definition { name: "log_tests", kind: "function", line: 1 }],
+            references: &[],
+        };
+        let user = Source { path: "user.rs", definitions: Vec::new(), references: &tests };
+        let sources = [module("a.rs"), module("b.rs"), home, user];
+        let names = names_of(&sources, &Focus::default());
+        assert_eq!(names[&tests[0]].users, [3]);
+        let ranks = page_rank(&names, &base(&sources, &Focus::default()));
+        let first = by_worth(&sources, &names, &ranks, &Focus::default());
+        assert!(first[0].1 == 2 && first[1].0 < first[0].0 / 10.0, "{first:?}");
+        // Nor is a module what was asked for.
+        let asked = Focus { files: &[], names: &["log_tests"] };
+        assert_eq!(shown(&repo_map(&sources, &asked, 11)), ["commands.rs: log_tests"]);
+    }
+
+    #[test]
+    fn high_lines_are_paid_for() {
+        for line in [1, 9_999, 10_000, u32::MAX / 100] {
+            let definition = Definition { name: "ab", kind: "type", line };
+            let map = [Mapped { source: 0, path: "abc", score: 0.0, definitions: vec![definition] }];
+            assert!(text(&map).len() <= 4 * (cost("abc") + price(&definition)), "{line}");
+        }
+        let map = [Mapped { source: 0, path: "a\nb.rs", score: 0.0, definitions: Vec::new() }];
+        assert_eq!(text(&map), "a?b.rs\n");
+    }
+
+    #[test]
     fn a_map_never_costs_more_than_its_budget() {
         let references = references();
         let sources = repository(&references);
         for budget in 0..120 {
             let map = repo_map(&sources, &Focus::default(), budget);
             let of = |m: &Mapped<'_>| {
-                let inner: usize = m.definitions.iter().map(|d| cost(d.kind) + cost(d.name)).sum();
+                let inner: usize = m.definitions.iter().map(price).sum();
                 cost(m.path) + inner
             };
             assert!(map.iter().map(of).sum::<usize>() <= budget, "{budget}");
+            assert!(text(&map).len().div_ceil(4) <= budget, "{budget}");
         }
     }
 }

@@ -56,7 +56,7 @@ impl Indexes {
 const COLUMNS: &str = "SELECT name, kind, container, file_id, start_line, end_line FROM symbol";
 
 /// `path` relative to a root, when it lies in it.
-fn relative<'a>(live: &Live, path: &'a str) -> Option<&'a str> {
+pub(super) fn relative<'a>(live: &Live, path: &'a str) -> Option<&'a str> {
     if !path.starts_with('/') {
         return Some(path.trim_start_matches("./"));
     }

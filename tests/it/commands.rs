@@ -1,0 +1,125 @@
+//! Commands as they are typed, with the daemon that they start or find.
+
+use std::{path::Path, process::Stdio};
+
+use serde_json::{Value, json};
+
+use crate::{
+    contents::complete,
+    sealed::{Daemon, Raw, command, tree},
+};
+
+const FILES: &[(&str, &str)] = &[
+    ("src/log.rs", "/// Adds to the end.\npub fn append_record() {}\n\npub fn close_record_log() {}\n"),
+    ("src/server.rs", "pub fn serve_requests() {\n    append_record();\n}\n"),
+    ("src/main.rs", "fn main() {\n    append_record();\n    serve_requests();\n}\n"),
+];
+
+/// Exit code, standard output and standard error of a command in a folder.
+fn cairn(home: &Path, folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = command(home);
+    command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// A daemon with an indexed repository.
+async fn indexed() -> (tempfile::TempDir, Daemon, Raw) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("repo");
+    tree(&root, FILES);
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": root})).await;
+    complete(&mut raw).await;
+    (dir, daemon, raw)
+}
+
+#[tokio::test]
+async fn a_map_is_drawn_and_printed() {
+    let (dir, daemon, mut raw) = indexed().await;
+    let map = raw.ok("search.map", json!({})).await;
+    let text = map["text"].as_str().unwrap();
+    assert!(text.starts_with("src/log.rs\n 2 function append_record\n"), "{map}");
+    assert_eq!((&map["complete"], &map["files"][0]["definitions"][1]["line"]), (&json!(true), &json!(4)));
+    assert_eq!(raw.refused("search.map", json!({"budget": 0})).await, "invalid_params");
+    assert_eq!(raw.refused("search.map", json!({"files": ["gone.rs"]})).await, "path_not_found");
+
+    let repo = dir.path().join("repo");
+    let (code, printed, said) = cairn(&daemon.home, &repo, &["map"]);
+    assert_eq!((code, &*printed), (0, text), "{said}");
+    assert!(said.contains("3 files, 4 definitions, "), "{said}");
+    let args = ["--json", "map", "--tokens", "20", "--file", "src/server.rs", "--query", "append_record"];
+    let (code, printed, _) = cairn(&daemon.home, &repo, &args);
+    let small: Value = serde_json::from_str(&printed).unwrap();
+    assert!(code == 0 && small["tokens"].as_u64().unwrap() <= 20, "{small}");
+    assert_eq!(small["files"][0]["definitions"][0]["name"], "append_record", "{small}");
+    assert_eq!(cairn(&daemon.home, &repo, &["map", "--file", "gone.rs"]).0, 3);
+}
+
+#[tokio::test]
+async fn a_search_is_measured() {
+    let (dir, daemon, _raw) = indexed().await;
+    let repo = dir.path().join("repo");
+    let queries = [
+        json!({"query": "append_record", "query_id": "q", "relevant": [{"path": "src/log.rs", "start": 1, "end": 2}]}),
+        json!({"query": "close_record_log", "relevant": [{"path": "src/gone.rs"}], "kind": "other"}),
+        json!({"query": "serve", "relevant": [], "skip": true}),
+    ];
+    let lines: String = queries.iter().map(|q| format!("{q}\n")).collect();
+    tree(dir.path(), &[("q.jsonl", &lines), ("bad.jsonl", "{}\n[]\n")]);
+    let file = dir.path().join("q.jsonl");
+    let file = file.to_str().unwrap();
+
+    let (code, printed, said) = cairn(&daemon.home, &repo, &["eval", file, "--misses"]);
+    assert!(code == 0 && printed.contains("all      query  span         1  1.000"), "{printed}{said}");
+    assert!(printed.contains("1 of 2 queries missed") && printed.contains("src/gone.rs  (file not found)"));
+    assert!(said.contains("line 2: src/gone.rs is not in the index of "), "{said}");
+    let answers = dir.path().join("answers.json");
+    let args = ["--json", "eval", file, "--answers", answers.to_str().unwrap(), "--mode", "lexical"];
+    let figures: Value = serde_json::from_str(&cairn(&daemon.home, &repo, &args).1).unwrap();
+    assert_eq!((&figures["queries"], &figures["skipped"]), (&json!(2), &json!(1)), "{figures}");
+    assert_eq!(figures["perQuery"][0]["relevant"][0]["spanRank"], 1, "{figures}");
+    assert_eq!(figures["remarks"].as_array().unwrap().len(), 1, "{figures}");
+    let answers: Value = serde_json::from_slice(&std::fs::read(answers).unwrap()).unwrap();
+    assert_eq!(answers["q"][0]["path"], "src/log.rs");
+
+    let bad = dir.path().join("bad.jsonl");
+    let (code, _, said) = cairn(&daemon.home, &repo, &["eval", bad.to_str().unwrap()]);
+    assert!(code == 2 && said.contains("line 1: ") && said.contains("line 2: "), "{said}");
+    assert_eq!(cairn(&daemon.home, &repo, &["eval", "nowhere.jsonl"]).0, 3);
+    let (code, _, said) = cairn(&daemon.home, &repo, &["eval", file, "--repos", ".."]);
+    assert!(code == 2 && said.contains("line 1: no repo is named"), "{said}");
+}
+
+#[tokio::test]
+async fn repositories_are_declared_for_their_queries() {
+    let dir = tempfile::tempdir().unwrap();
+    tree(&dir.path().join("all/one"), FILES);
+    tree(&dir.path().join("all/two"), &[("tool.py", "def rotate_logs():\n    pass\n")]);
+    let query = |repo: &str, query: &str, path: &str| json!({"repo": repo, "query": query, "relevant": [{"path": path}]});
+    let lines = format!(
+        "{}\n{}\n",
+        query("one", "append_record", "src/log.rs"),
+        query("two", "rotate logs", "tool.py")
+    );
+    tree(dir.path(), &[("q.jsonl", &lines)]);
+    let daemon = Daemon::start();
+    let (code, printed, said) =
+        cairn(&daemon.home, dir.path(), &["--quiet", "eval", "q.jsonl", "--repos", "all"]);
+    assert!(code == 0 && printed.contains("overall  all    file            1.000"), "{printed}{said}");
+    let (code, _, said) = cairn(&daemon.home, dir.path(), &["eval", "q.jsonl"]);
+    assert!(code == 2 && said.contains("several repositories: one, two"), "{said}");
+}
+
+#[tokio::test]
+async fn a_piped_search_is_one_plain_line_for_each() {
+    let (dir, daemon, _raw) = indexed().await;
+    let (code, printed, _) =
+        cairn(&daemon.home, &dir.path().join("repo"), &["search", "append_record", "-k", "1"]);
+    assert_eq!(code, 0);
+    let (place, score) = printed.trim_end().rsplit_once("  ").unwrap();
+    assert_eq!(place, "src/log.rs:2-2  function append_record");
+    assert!(score.parse::<f64>().is_ok() && printed.lines().count() == 1, "{printed}");
+}
