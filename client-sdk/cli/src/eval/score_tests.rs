@@ -21,10 +21,13 @@ fn near(got: Figures, want: [f64; 7]) {
     }
 }
 
+/// Answers, relevant paths, and the figures.
+type Case<'a> = (&'a [(&'a str, u32, u32)], &'a [&'a str], [f64; 7]);
+
 #[test]
 fn files_are_counted_once_and_lines_are_paid_for() {
     let two = 1.0 / 3f64.log2();
-    let cases: &[(&[(&str, u32, u32)], &[&str], [f64; 7])] = &[
+    let cases: &[Case<'_>] = &[
         (&[], &["a"], [0.0; 7]),
         (&[("a", 1, 40)], &["a"], [1.0; 7]),
         // Two results of one file take one rank.

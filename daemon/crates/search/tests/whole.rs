@@ -334,6 +334,22 @@ fn symbols_are_found_and_files_ranked() {
 }
 
 #[test]
+fn a_file_that_has_a_module_means_its_own() {
+    let lone = "mod tests {}\n\npub fn lone_helper() {}\n";
+    let world = world(&[
+        ("src/commands.rs", "pub fn tests() -> u32 {\n    1\n}\n"),
+        ("src/one.rs", lone),
+        ("src/two.rs", lone),
+        ("src/used.rs", "pub fn wanted_by_others() {}\n"),
+        ("src/user.rs", "pub fn user_of_it() {\n    wanted_by_others();\n}\n"),
+    ]);
+    world.build();
+    let files = world.indexes.rank_files(&world.id, 9).unwrap();
+    let referring = |path: &str| files.iter().find(|f| f.path == path).map_or(0, |f| f.referring_files);
+    assert_eq!((referring("src/commands.rs"), referring("src/used.rs")), (0, 1));
+}
+
+#[test]
 fn a_removed_root_leaves_nothing_and_a_rebuilt_one_is_whole() {
     let world = world(CODE);
     world.build();

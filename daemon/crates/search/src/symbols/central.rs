@@ -9,7 +9,7 @@ use cairn_protocol::explore::TopFile;
 use cairn_protocol::id::RootId;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::extract::ident_hash;
 use crate::indexes::Indexes;
@@ -101,19 +101,34 @@ fn add_users(
     place: &FxHashMap<u32, u32>,
     names: &mut FxHashMap<u32, Name>,
 ) -> Result<(), StoreError> {
+    let own = modules(conn, place)?;
     let mut all = conn.prepare_cached("SELECT file_id, idents FROM file_ref")?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
         let Some(file) = place.get(&row.get(0)?) else { continue };
         for hash in row.get_ref(1)?.as_blob().unwrap_or(&[]).as_chunks::<4>().0 {
-            if let Some(name) = names.get_mut(&u32::from_le_bytes(*hash))
+            let hash = u32::from_le_bytes(*hash);
+            if let Some(name) = names.get_mut(&hash)
                 && !name.homes.contains(file)
+                && !own.contains(&(*file, hash))
             {
                 name.users.push(*file);
             }
         }
     }
     Ok(())
+}
+
+/// Files and the names of modules in them: a file that has a module `tests` means that one.
+fn modules(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashSet<(u32, u32)>, StoreError> {
+    let mut all = conn.prepare_cached("SELECT name, file_id FROM symbol WHERE kind = 'module'")?;
+    let mut rows = all.query([])?;
+    let mut own = FxHashSet::default();
+    while let Some(row) = rows.next()? {
+        let Some(file) = place.get(&row.get(1)?) else { continue };
+        own.insert((*file, ident_hash(row.get_ref(0)?.as_str().unwrap_or("").as_bytes())));
+    }
+    Ok(own)
 }
 
 /// Weight of one reference to a name: rarer, less ambiguous and more telling is more.
