@@ -35,19 +35,22 @@ impl Asked {
     }
 }
 
-/// What in a query is written as an identifier, lower-cased: a word with `_` or a capital inside, one that is called or
-/// qualified, or the only word there is.
+/// What in a query is written as an identifier, lower-cased: a word with `_` or a capital inside, one that is called, or
+/// the only word there is; of a qualified one its last part.
 pub fn identifiers(query: &str) -> Vec<String> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let alone = !query.trim().contains(char::is_whitespace);
     let mut found = Vec::new();
     for word in query.split(char::is_whitespace) {
-        let bare = word.trim_matches(|c: char| !part(c) && c != '(');
-        let called = bare.contains("(") || bare.contains("::") || bare.contains("->") || bare.contains('.');
-        let names = bare.split(|c| !part(c)).filter(|w| w.len() > 2);
-        let is_name =
-            |w: &&str| alone || called || w.contains('_') || w.chars().skip(1).any(char::is_uppercase);
-        found.extend(names.filter(is_name).map(str::to_lowercase));
+        let (bare, called) = match word.find('(') {
+            Some(at) => (&word[..at], true),
+            None => (word.trim_end_matches(|c| !part(c)), false),
+        };
+        let marked = called || ["::", "->", "."].iter().any(|m| bare.contains(m));
+        let Some(name) = bare.rsplit(|c| !part(c)).next().filter(|n| n.len() > 2) else { continue };
+        if alone || marked || name.contains('_') || name.chars().skip(1).any(char::is_uppercase) {
+            found.push(name.to_lowercase());
+        }
     }
     found
 }
@@ -124,7 +127,8 @@ mod tests {
             ("parse", vec!["parse"]),
             ("the name of a file", vec![]),
             ("where is parse_header used", vec!["parse_header"]),
-            ("how does Server::accept work", vec!["server", "accept"]),
+            ("how does Server::accept work", vec!["accept"]),
+            ("MailQueue::push_back", vec!["push_back"]),
             ("call getName() first", vec!["getname"]),
             ("reads the file.", vec![]),
         ] {

@@ -1,0 +1,136 @@
+//! A small corpus with what must come first: identifiers, paths, questions, filters, diversity, copies.
+
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::fs;
+
+use cairn_protocol::search::{SearchItem, SearchParams};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::Roots;
+
+const CORPUS: &str = include_str!("golden/corpus.txt");
+
+/// The corpus in a folder, indexed; the folder goes when dropped.
+fn corpus() -> (tempfile::TempDir, Indexes) {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().join("root");
+    for file in CORPUS.split("=== ").skip(1) {
+        let (path, text) = file.split_once('\n').unwrap();
+        let full = top.join(path);
+        fs::create_dir_all(full.parent().unwrap()).unwrap();
+        fs::write(full, text).unwrap();
+    }
+    let root = Roots::new(Vec::new()).declare(&top).unwrap();
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    opts.watch = false;
+    opts.sweep_seconds = 0;
+    let indexes = Indexes::open(dir.path().join("index"), opts, None);
+    let id = root.id.clone();
+    indexes.add_root(root).unwrap();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    (dir, indexes)
+}
+
+fn ask(indexes: &Indexes, params: serde_json::Value) -> Vec<SearchItem> {
+    let params: SearchParams = serde_json::from_value(params).unwrap();
+    indexes.hybrid(&params, &CancelFlag::new(), &|_| {}).unwrap().items
+}
+
+fn told(item: &SearchItem) -> String {
+    format!("{} {}", item.path, item.symbol.as_ref().map_or("-", |s| s.name.as_str()))
+}
+
+#[test]
+fn what_is_asked_for_comes_first() {
+    let (_dir, indexes) = corpus();
+    let mut wrong = Vec::new();
+    for (query, first) in [
+        // Identifiers, in the way of their language and in another.
+        ("retry_with_backoff", "src/mail/queue.rs retry_with_backoff"),
+        ("retryWithBackoff", "src/mail/queue.rs retry_with_backoff"),
+        ("verify_password", "web/login.ts verifyPassword"),
+        ("MailQueue::push_back", "src/mail/queue.rs push_back"),
+        ("escapeHtml", "web/render.ts escapeHtml"),
+        ("parse_address", "src/mail/address.rs parse_address"),
+        // Paths.
+        ("src/store/checkout.py", "src/store/checkout.py"),
+        ("limit.go", "server/limit.go"),
+        // Questions.
+        ("how is a letter sent again when the server refuses it", "src/mail/queue.rs"),
+        ("where is the password of a user checked", "web/login.ts verifyPassword"),
+        ("lower the price for regular customers", "src/store/cart.py"),
+        ("fill in the values of a template", "web/render.ts renderTemplate"),
+        ("what does it cost altogether", "src/store/cart.py"),
+        // Tests and documents only when they are asked for.
+        ("may a client make another request", "server/limit.go"),
+        ("test that the third request is refused", "server/limit_test.go"),
+        ("documentation of the size of a letter", "docs/limits.md Size of a letter"),
+    ] {
+        let items = ask(&indexes, serde_json::json!({"query": query, "k": 5}));
+        let all: Vec<String> = items.iter().map(told).collect();
+        // A window as short as these may be told whole: then the file is what counts.
+        if all.first().is_none_or(|a| a != first && a.split(' ').next() != Some(first)) {
+            wrong.push(format!("{query}: {first} is not the first of {all:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn answers_are_definitions_and_say_why() {
+    let (_dir, indexes) = corpus();
+    let query =
+        serde_json::json!({"query": "retry with backoff", "k": 3, "explain": true, "includeText": true});
+    let items = ask(&indexes, query);
+    let first = &items[0];
+    assert_eq!((first.start_line, first.end_line), (15, 29), "{first:?}");
+    assert!(first.text.as_ref().unwrap().starts_with("    pub fn retry_with_backoff"));
+    let sum: f64 = first.explain.iter().map(|s| s.share).sum();
+    assert!((sum - first.score).abs() < 1e-4, "{sum} of {}: {:?}", first.score, first.explain);
+    assert!(first.explain.iter().any(|s| s.feature == "nameMeaning" && s.share > 0.0));
+    assert!(items.windows(2).all(|w| w[0].score >= w[1].score));
+}
+
+#[test]
+fn filters_hold_and_copies_are_told_once() {
+    let (_dir, indexes) = corpus();
+    let paths = |filters: serde_json::Value| -> Vec<String> {
+        let asked = serde_json::json!({"query": "total price of the items in a cart", "filters": filters});
+        ask(&indexes, asked).into_iter().map(|i| i.path).collect()
+    };
+    let python = paths(serde_json::json!({"languages": ["python"]}));
+    assert!(!python.is_empty() && python.iter().all(|p| p.ends_with(".py")), "{python:?}");
+    let below = paths(serde_json::json!({"pathPrefix": "src/mail"}));
+    assert!(below.iter().all(|p| p.starts_with("src/mail/")), "{below:?}");
+    let globs = paths(serde_json::json!({"globs": ["**/*.ts", "!web/login.ts"]}));
+    assert!(globs.iter().all(|p| p == "web/render.ts"), "{globs:?}");
+    let kinds = ask(&indexes, serde_json::json!({"query": "letter", "filters": {"kinds": ["method"]}}));
+    assert!(kinds.iter().all(|i| i.symbol.as_ref().is_some_and(|s| s.kind == "method")), "{kinds:?}");
+    // The copy below `vendor` says nothing new.
+    let copies = ask(&indexes, serde_json::json!({"query": "parse_address", "k": 20}));
+    let copies: Vec<String> = copies.iter().map(told).filter(|t| t.ends_with(" parse_address")).collect();
+    assert_eq!(copies, ["src/mail/address.rs parse_address"]);
+}
+
+#[test]
+fn answers_are_spread_when_asked() {
+    let (_dir, indexes) = corpus();
+    let query = "cart items total price product amount";
+    let first = |more: serde_json::Value| -> Vec<String> {
+        let mut asked = serde_json::json!({"query": query, "k": 4});
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        ask(&indexes, asked).into_iter().map(|i| i.path).collect()
+    };
+    let files = |paths: &[String]| paths.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let plain = first(serde_json::json!({}));
+    let spread = first(serde_json::json!({"diversify": true}));
+    assert!(files(&spread) >= files(&plain), "{plain:?} {spread:?}");
+    assert_eq!(plain[0], spread[0]);
+    let all = first(serde_json::json!({"mmr": 1.0}));
+    assert_eq!(all, plain, "all relevance is the plain order");
+    let unlike = first(serde_json::json!({"mmr": 0.3}));
+    assert_eq!(unlike[0], plain[0]);
+    for _ in 0..3 {
+        assert_eq!(first(serde_json::json!({})), plain, "the same question has the same answer");
+    }
+}
