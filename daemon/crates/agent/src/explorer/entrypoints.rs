@@ -70,7 +70,9 @@ fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
     let cargo_looks = name == "main.rs"
         || paths::parts(&hit.path).any(|p| p == "bin" || p == "examples")
         || named.contains(&hit.path);
-    !comment && !hit.before.iter().any(switched) && (!name.ends_with(".rs") || cargo_looks)
+    // Go builds these for its tests alone, and there a main function is text.
+    let go_test = name.ends_with("_test.go");
+    !comment && !go_test && !hit.before.iter().any(switched) && (!name.ends_with(".rs") || cargo_looks)
 }
 
 /// Whether a line names what is defined to compile a file's own tests or its demonstration.
@@ -193,6 +195,8 @@ mod tests {
         assert!(starts(&hit("int main(void) {", ""), &BTreeSet::new()));
         assert!(!starts(&hit("int main(void) {", "#ifdef CRC_TEST_MAIN"), &BTreeSet::new()));
         assert!(!starts(&hit(" * int main(void)", ""), &BTreeSet::new()));
+        let in_test = Hit { path: "x/cmd_test.go".into(), ..hit("func main() {", "") };
+        assert!(!starts(&in_test, &BTreeSet::new()));
     }
 
     #[test]

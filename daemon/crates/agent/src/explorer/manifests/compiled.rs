@@ -8,7 +8,16 @@ use super::{Manifest, paths};
 pub fn go_mod(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "go");
     found.name = content.lines().find_map(|l| l.strip_prefix("module ")).map(|m| m.trim().to_owned());
-    if paths::folder(path).is_empty() {
+    let dir = paths::folder(path);
+    if let Some(name) = found.name.clone() {
+        // The package of the module's own folder, by the file that is named like it; a version is no name.
+        let version = |part: &str| part.strip_prefix('v').is_some_and(|v| v.parse::<u32>().is_ok());
+        let last = name.rsplit('/').find(|part| !version(part)).unwrap_or(&name);
+        let bare = last.trim_start_matches("go-").trim_end_matches("-go").trim_end_matches(".go");
+        let files = [last, bare, "doc", "lib"].map(|stem| paths::join(dir, &format!("{stem}.go")));
+        found.start(files.into(), "library", format!("import {name}"), false);
+    }
+    if dir.is_empty() {
         found.build.push("go build ./...".into());
         found.test.push("go test ./...".into());
     }
@@ -116,9 +125,8 @@ mod tests {
             (m.build, m.test, m.run),
             (vec!["make".to_owned()], vec!["make test".to_owned()], vec!["make run".to_owned()])
         );
-        assert_eq!(
-            go_mod("go.mod", "module example.org/x\n\ngo 1.22").name.as_deref(),
-            Some("example.org/x")
-        );
+        let m = go_mod("sub/go.mod", "module example.org/go-x/v2\n\ngo 1.22");
+        assert_eq!(m.name.as_deref(), Some("example.org/go-x/v2"));
+        assert_eq!(m.starts[0].candidates, ["sub/go-x.go", "sub/x.go", "sub/doc.go", "sub/lib.go"]);
     }
 }
