@@ -54,7 +54,7 @@ pub async fn wait(
     tokio::pin!(idle);
     let watchdog = watchdog();
     tokio::pin!(watchdog);
-    let tidy = give_back_when_idle(engine);
+    let tidy = give_back_when_idle(api, engine);
     tokio::pin!(tidy);
     loop {
         tokio::select! {
@@ -84,17 +84,18 @@ async fn idle(api: &Api, engine: &Engine, limit: Option<Duration>) {
     }
 }
 
-/// After each burst of work, gives the memory it used back to the system.
-async fn give_back_when_idle(engine: &Engine) {
+/// After each burst of work or calls, gives the memory it used back to the system.
+async fn give_back_when_idle(api: &Api, engine: &Engine) {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    let mut worked = true;
+    let (mut worked, mut seen) = (true, 0);
     loop {
         tick.tick().await;
-        let idle = engine.is_idle();
+        let calls = api.calls();
+        let idle = engine.is_idle() && calls == seen;
         if idle && worked && tokio::task::spawn_blocking(crate::memory::give_back).await.is_err() {
             tracing::warn!("memory was not given back");
         }
-        worked = !idle;
+        (worked, seen) = (!idle, calls);
     }
 }
 

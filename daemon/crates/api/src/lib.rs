@@ -73,6 +73,11 @@ impl Api {
         self.counters.connections.load(Ordering::Relaxed)
     }
 
+    /// Calls so far.
+    pub fn calls(&self) -> u64 {
+        self.counters.calls.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn find(&self, name: &str) -> Option<&Method> {
         self.table.iter().find(|m| m.name == name)
     }
