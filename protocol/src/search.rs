@@ -45,6 +45,24 @@ pub struct SearchParams {
     pub request_id: Option<String>,
 }
 
+impl SearchParams {
+    /// A query with everything else as it is when left out.
+    pub fn new(query: impl Into<String>) -> Self {
+        Self {
+            query: query.into(),
+            k: default_k(),
+            filters: None,
+            include_text: false,
+            context_lines: 0,
+            fusion: None,
+            diversify: None,
+            mmr: None,
+            explain: false,
+            request_id: None,
+        }
+    }
+}
+
 fn default_k() -> u32 {
     20
 }
@@ -146,7 +164,8 @@ pub struct SearchItem {
 pub struct Share {
     /// `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
     /// file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
-    /// of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh.
+    /// of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh;
+    /// `prior`: the factor of the path when it is below 1, with no share of its own.
     pub feature: String,
     /// Its value, mostly 0 to 1.
     pub value: f64,

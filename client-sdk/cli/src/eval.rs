@@ -214,18 +214,8 @@ async fn answer(
 }
 
 fn params(query: &str, root: &RootStatus, k: u32) -> SearchParams {
-    SearchParams {
-        query: query.to_owned(),
-        k,
-        filters: Some(SearchFilters { roots: vec![root.root.to_string()], ..SearchFilters::default() }),
-        include_text: false,
-        context_lines: 0,
-        fusion: None,
-        diversify: None,
-        mmr: None,
-        explain: false,
-        request_id: None,
-    }
+    let filters = SearchFilters { roots: vec![root.root.to_string()], ..SearchFilters::default() };
+    SearchParams { k, filters: Some(filters), ..SearchParams::new(query) }
 }
 
 /// A remark for each right answer that no search can find, because its file is not in the index.

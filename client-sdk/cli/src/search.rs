@@ -109,7 +109,6 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     let terminal = console::user_attended();
     let person = terminal && !app.globals.json;
     let params = SearchParams {
-        query: args.query.join(" "),
         k: args.k,
         filters: Some(SearchFilters {
             languages: args.lang,
@@ -120,11 +119,9 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
         }),
         include_text: args.text || person,
         context_lines: args.context,
-        fusion: None,
         diversify: args.diversify.then_some(true),
-        mmr: None,
         explain: args.explain || person,
-        request_id: None,
+        ..SearchParams::new(args.query.join(" "))
     };
     let Some(answer) = app.answer::<SearchAnswer>(&client, args.mode.method(), &params).await? else {
         return Ok(OK);

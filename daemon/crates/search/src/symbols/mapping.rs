@@ -158,18 +158,8 @@ fn check(params: &MapParams) -> Result<(), Failure> {
 }
 
 fn search(query: &str, roots: &[String]) -> SearchParams {
-    SearchParams {
-        query: query.to_owned(),
-        k: FOUND,
-        filters: Some(SearchFilters { roots: roots.to_vec(), ..SearchFilters::default() }),
-        include_text: false,
-        context_lines: 0,
-        fusion: None,
-        diversify: None,
-        mmr: None,
-        explain: false,
-        request_id: None,
-    }
+    let filters = SearchFilters { roots: roots.to_vec(), ..SearchFilters::default() };
+    SearchParams { k: FOUND, filters: Some(filters), ..SearchParams::new(query) }
 }
 
 fn told(mapped: &Mapped<'_>, live: &Arc<Live>) -> MapFile {
