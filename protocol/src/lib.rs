@@ -16,6 +16,7 @@ pub mod id;
 pub mod index;
 pub mod location;
 pub mod map;
+pub mod model;
 pub mod rpc;
 pub mod search;
 pub mod session;

@@ -17,7 +17,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-search", &["cairn-store", "cairn-workspace"]),
     ("cairn-harness", &["cairn-store", "cairn-trace", "cairn-workspace"]),
     ("cairn-tools", &["cairn-harness", "cairn-search", "cairn-workspace"]),
-    ("cairn-engine", &["cairn-harness", "cairn-search", "cairn-store", "cairn-trace", "cairn-workspace"]),
+    ("cairn-llm", &[]),
+    (
+        "cairn-engine",
+        &["cairn-harness", "cairn-llm", "cairn-search", "cairn-store", "cairn-trace", "cairn-workspace"],
+    ),
     ("cairn-agent", &["cairn-engine"]),
     ("cairn-api", &["cairn-engine"]),
     ("cairn-transport", &["cairn-api"]),
@@ -46,6 +50,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("syntect", &["cairn-cli"]),
     ("two-face", &["cairn-cli"]),
     ("jsonschema", &["cairn-harness"]),
+    ("reqwest", &["cairn-llm", "cairn-harness"]),
+    ("landlock", &["cairn-harness"]),
+    ("seccompiler", &["cairn-harness"]),
+    ("reedline", &["cairn-cli"]),
 ];
 
 /// Files that may ask for macOS at compile time.
