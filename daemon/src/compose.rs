@@ -1,9 +1,11 @@
 //! The composition root: opens every room as the configuration says.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_config::{Config, DefaultAction};
-use cairn_engine::{Engine, EngineOptions, Parts, Rule, Rules, Verdict};
+use cairn_engine::{
+    Engine, EngineOptions, Live, Parts, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
+};
 use cairn_harness::Registry;
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -12,6 +14,8 @@ use cairn_protocol::{
 use cairn_search::{Embedder, IndexOptions, Indexes};
 use cairn_trace::Trace;
 use cairn_workspace::Roots;
+
+use crate::{context, models};
 
 /// Progress messages that wait; more are lost, they are live only.
 const PROGRESS: usize = 1024;
@@ -24,6 +28,7 @@ pub async fn engine(
     root: &DataRoot,
     config: &Config,
     workspace_roots: Vec<PathBuf>,
+    context_dir: PathBuf,
 ) -> Result<Engine, Failure> {
     // The clones of dead daemons are of no use to anybody.
     let workspaces = root.workspaces_dir();
@@ -39,19 +44,66 @@ pub async fn engine(
     let (notify, progress) = crossbeam_channel::bounded(PROGRESS);
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
-    let mut registry = Registry::default();
+    let registry = Registry::default();
     let deps = cairn_tools::Deps { roots: Arc::clone(&roots), indexes: Arc::clone(&indexes) };
-    cairn_tools::register(&mut registry, &deps)?;
+    cairn_tools::register(&registry, &deps)?;
     let options = EngineOptions {
         workspaces,
         state_file: root.state_json(),
         rules: rules(config)?,
         roots: workspace_roots,
         max_runs: config.resources.max_runs,
+        granted_file: Some(root.permissions()),
+        approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),
+        turns: turn_settings(config),
+        models: model_limits(config),
     };
     let engine = Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
+    engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(context_dir))));
+    engine.set_models(Arc::new(models::Configured::new(config)));
     Ok(engine)
+}
+
+/// What of the configuration takes effect at once.
+///
+/// # Errors
+/// `invalid_params` that names the key of a rule that is none.
+pub fn live(config: &Config) -> Result<Live, Failure> {
+    Ok(Live {
+        rules: rules(config)?,
+        max_runs: config.resources.max_runs,
+        approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),
+        turns: turn_settings(config),
+        models: model_limits(config),
+    })
+}
+
+fn turn_settings(config: &Config) -> TurnSettings {
+    let (agent, context) = (&config.agent, &config.context);
+    TurnSettings {
+        max_iterations: agent.max_iterations,
+        retry_attempts: agent.retry_attempts,
+        retry_backoff: Duration::from_millis(agent.retry_backoff_base_ms),
+        temperature: Some(config.llm.temperature),
+        max_answer_tokens: config.llm.max_tokens,
+        max_context_tokens: u64::from(context.max_tokens),
+        compaction_threshold: context.compaction_threshold,
+        shown_chars: context.max_tool_output_chars,
+        repo_map_tokens: context.repo_map_tokens,
+        ..TurnSettings::default()
+    }
+}
+
+fn model_limits(config: &Config) -> ModelLimits {
+    let models = &config.models;
+    ModelLimits {
+        allow_external: models.allow_external,
+        providers: models.providers.clone(),
+        models: models.models.clone(),
+        requests_per_minute: models.max_requests_per_minute,
+        tokens_per_day: models.max_tokens_per_day,
+    }
 }
 
 fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
@@ -93,6 +145,13 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
         overrides: overrides.into_iter().map(|rule| (rule, Verdict::Allow)).collect(),
         deny: read("deny", &permissions.deny)?,
         allow: read("allow", &permissions.allow)?,
+        confirm: config
+            .safety
+            .require_confirmation
+            .iter()
+            .map(|tool| tool.parse())
+            .collect::<Result<_, String>>()
+            .map_err(|e| Failure::new(Reason::InvalidParams, format!("safety.require_confirmation: {e}")))?,
         default: match permissions.default_action {
             DefaultAction::Allow => Verdict::Allow,
             DefaultAction::Ask => Verdict::Ask,

@@ -10,7 +10,18 @@ use serde_json::Value;
 use crate::{compose, lifecycle, logging::Levels, serve::Options, settings};
 
 /// Keys that take effect at once; a dot at the end stands for a whole section.
-const LIVE: &[&str] = &["roots", "permissions.", "resources.maxRuns", "resources.memoryMb", "daemon.log"];
+const LIVE: &[&str] = &[
+    "roots",
+    "permissions.",
+    "resources.maxRuns",
+    "resources.memoryMb",
+    "daemon.log",
+    "models.",
+    "llm.",
+    "agent.",
+    "context.",
+    "safety.require_confirmation",
+];
 
 /// The configuration as it is in effect.
 pub struct Reload {
@@ -56,7 +67,8 @@ impl Reload {
 
     fn take(&self, loaded: &Loaded, engine: &Engine) -> Result<(), Failure> {
         let config = &loaded.config;
-        engine.reconfigure(compose::rules(config)?, config.resources.max_runs);
+        engine.reconfigure(compose::live(config)?);
+        engine.set_models(std::sync::Arc::new(crate::models::Configured::new(config)));
         compose::limit_memory(config)?;
         self.log_level(config);
         let (engine, roots) = (engine.clone(), config.roots.clone());

@@ -3,7 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::explore::{ExplorePlan, ExploreSummary};
+use crate::{
+    approval::{Approval, Resolution},
+    explore::{ExplorePlan, ExploreSummary},
+    id::{ApprovalId, RunId},
+    model::{FinishReason, Part, TokenUsage, ToolUse},
+    turn::{ExecutionPolicy, ModelChoice, RunResult},
+};
 
 /// An event. A run begins with `started` and ends with exactly one of `completed`, `stopped` or `error` whose
 /// `op` is the run's own.
@@ -94,6 +100,247 @@ pub enum AgentEvt {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// A turn was taken; it begins at once or waits for those before it.
+    #[serde(rename_all = "camelCase")]
+    TurnAccepted {
+        /// Its run.
+        run_id: RunId,
+        /// The client's name for it.
+        turn_id: String,
+        /// What is asked, the context first.
+        input: Vec<Part>,
+        /// What it may do.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        policy: Option<ExecutionPolicy>,
+    },
+    /// A turn began.
+    #[serde(rename_all = "camelCase")]
+    RunStarted {
+        /// Its run.
+        run_id: RunId,
+        /// The client's name for it.
+        turn_id: String,
+        /// Whom it asks.
+        model: ModelChoice,
+        /// Characters of a tool's output that the model is shown at most.
+        shown_chars: u64,
+    },
+    /// Text of a model as it comes. Live only: it has no number, is not in the log and is never replayed; [`AgentEvt::Text`]
+    /// with the same text follows.
+    #[serde(rename_all = "camelCase")]
+    TokenDelta {
+        /// The run.
+        run_id: RunId,
+        /// True for the model's thinking.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reasoning: bool,
+        /// Bytes of this answer's text (or thinking) before this one.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// Text of a model, put together: at most every 250 ms, and at the end of an answer.
+    #[serde(rename_all = "camelCase")]
+    Text {
+        /// The run.
+        run_id: RunId,
+        /// True for the model's thinking.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reasoning: bool,
+        /// Bytes of this answer's text (or thinking) before this one.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// How far the model is in reading its prompt. Live only, like [`AgentEvt::TokenDelta`].
+    #[serde(rename_all = "camelCase")]
+    PromptProgress {
+        /// The run.
+        run_id: RunId,
+        /// Tokens read.
+        processed: u64,
+        /// Tokens there are.
+        total: u64,
+        /// Tokens of the model's context, where known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context_tokens: Option<u64>,
+    },
+    /// The model's answer is whole; its text is that of the `text` records before it.
+    ModelAnswer(ModelAnswer),
+    /// The model asked for a tool, which now goes through the gate.
+    #[serde(rename_all = "camelCase")]
+    ToolCall {
+        /// The call, as in [`ModelAnswer::calls`].
+        call_id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments, repaired where they had to be.
+        arguments: serde_json::Value,
+    },
+    /// What came of a tool call.
+    ToolResult(ToolOutcome),
+    /// Somebody must say whether a tool may act.
+    ApprovalRequired {
+        /// The question.
+        approval: Box<Approval>,
+    },
+    /// The question is answered.
+    #[serde(rename_all = "camelCase")]
+    ApprovalResolved {
+        /// Which.
+        approval_id: ApprovalId,
+        /// How.
+        resolution: Resolution,
+    },
+    /// A client told the model something while it worked.
+    #[serde(rename_all = "camelCase")]
+    Steered {
+        /// The run.
+        run_id: RunId,
+        /// The text.
+        text: String,
+    },
+    /// The conversation up to here is replaced by a summary in what the model is shown.
+    #[serde(rename_all = "camelCase")]
+    Compacted {
+        /// What the model is shown instead.
+        summary: String,
+        /// Messages at the end of the conversation that are kept as they are.
+        kept: u32,
+        /// Tokens before, as counted here.
+        tokens_before: u64,
+        /// Tokens after.
+        tokens_after: u64,
+    },
+    /// The conversation was emptied; what follows starts afresh.
+    Cleared {},
+    /// The session talks to another model from here on.
+    ProviderChanged {
+        /// Which.
+        model: ModelChoice,
+    },
+    /// The agent's list of things to do.
+    PlanUpdate {
+        /// The items, in order.
+        items: Vec<PlanItem>,
+    },
+    /// What a turn changed in files, as one unified diff.
+    #[serde(rename_all = "camelCase")]
+    TurnDiff {
+        /// The turn.
+        turn_id: String,
+        /// The diff; cut at 256 KiB, and then it says so.
+        diff: String,
+        /// Paths that changed.
+        paths: Vec<String>,
+    },
+    /// A turn ended; the last record of its run.
+    RunCompleted {
+        /// How.
+        result: Box<RunResult>,
+    },
+}
+
+/// A whole answer of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelAnswer {
+    /// The run.
+    pub run_id: RunId,
+    /// Who answered.
+    pub model: ModelChoice,
+    /// Tools it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolUse>,
+    /// Why it stopped; absent when it was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<FinishReason>,
+    /// Tokens, as the provider counts them; counted here where it does not tell.
+    pub usage: TokenUsage,
+    /// Tokens a second while it answered; 0 when too short to tell.
+    pub tokens_per_second: f64,
+    /// Tokens of the model's context, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// Milliseconds to the first piece.
+    pub first_millis: u64,
+    /// Milliseconds to the end.
+    pub millis: u64,
+    /// SHA-256 (hex) of what was asked: system text, messages, tools.
+    pub request_digest: String,
+    /// Number of the latest `steered` record that was in what was asked; 0 when there was none.
+    #[serde(default)]
+    pub heard_seq: u64,
+    /// The answer's bytes as they came, for replay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<BlobRef>,
+}
+
+/// What came of a tool call in a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOutcome {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// What `output` is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tag: String,
+    /// The output, when it is 64 KiB or less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<serde_json::Value>,
+    /// Where a larger one lies; read it with `trace.blob`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<BlobRef>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<crate::tool::ToolFailure>,
+    /// True when the tool cut its output at a limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Milliseconds.
+    pub millis: u64,
+    /// Files it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+}
+
+/// A file that a tool changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChange {
+    /// The file, relative to the root.
+    pub path: String,
+    /// What it held before, as base64 text; absent when it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<BlobRef>,
+    /// SHA-256 (hex) of what it held afterwards; absent when it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanItem {
+    /// What.
+    pub text: String,
+    /// `pending`, `in_progress` or `done`.
+    pub status: PlanStatus,
+}
+
+/// How far a thing to do is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// Being done.
+    InProgress,
+    /// Done.
+    Done,
 }
 
 /// A result stored by the hash of its content.
@@ -110,7 +357,7 @@ impl AgentEvt {
     /// True for the last event of the run whose operation is `op`.
     pub fn ends(&self, run_op: &str) -> bool {
         match self {
-            AgentEvt::Completed { .. } => true,
+            AgentEvt::Completed { .. } | AgentEvt::RunCompleted { .. } => true,
             AgentEvt::Stopped { op, .. } | AgentEvt::Error { op, .. } => op == run_op,
             _ => false,
         }

@@ -77,6 +77,9 @@ prefixed!(
     /// One subscription of one connection.
     SubscriptionId, "sub_");
 prefixed!(
+    /// A question of the gate.
+    ApprovalId, "apr_");
+prefixed!(
     /// An instance of the daemon: a new one at each start.
     InstanceId, "ins_");
 

@@ -4,6 +4,7 @@
 //! Lines are 1-based and inclusive. Everything here is plain data; `rpc` names methods and frames and is for
 //! `api`, `transport` and `client-sdk` alone.
 
+pub mod approval;
 pub mod command;
 pub mod content;
 pub mod daemon;
@@ -17,12 +18,14 @@ pub mod index;
 pub mod location;
 pub mod map;
 pub mod model;
+pub mod prompt;
 pub mod rpc;
 pub mod search;
 pub mod session;
 pub mod time;
 pub mod tool;
 pub mod trace;
+pub mod turn;
 
 /// The protocol versions this build speaks, best first.
 pub const PROTOCOL_VERSIONS: &[&str] = &["1"];

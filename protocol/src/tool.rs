@@ -11,7 +11,10 @@ use crate::id::SessionId;
 pub struct ToolInfo {
     /// Its name.
     pub name: String,
-    /// One paragraph.
+    /// One line: what a model is told of it.
+    #[serde(default)]
+    pub short: String,
+    /// All there is to say.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: serde_json::Value,
@@ -19,6 +22,9 @@ pub struct ToolInfo {
     pub read_only: bool,
     /// True when it uses the network.
     pub network: bool,
+    /// True when models are not offered it: another tool does the same for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
 }
 
 /// Parameters of `tool.call`.
@@ -71,4 +77,24 @@ pub struct ToolMeta {
     pub truncated: bool,
     /// Milliseconds.
     pub millis: u64,
+}
+
+/// A rule that somebody granted for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GrantedRule {
+    /// The rule, as in `permissions.allow`.
+    pub rule: String,
+    /// The client that answered.
+    pub granted_by: String,
+    /// When.
+    pub granted_at: crate::time::Timestamp,
+}
+
+/// Parameters of `permission.revoke`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RevokeParams {
+    /// The rule, as `permission.list` tells it.
+    pub rule: String,
 }

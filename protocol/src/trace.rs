@@ -150,4 +150,7 @@ pub struct AuditEntry {
     pub exit_code: Option<i32>,
     /// Whether the output was cut.
     pub truncated: bool,
+    /// The command line and its folder, for a shell; secrets are taken out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }

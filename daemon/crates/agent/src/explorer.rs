@@ -17,7 +17,7 @@ use cairn_protocol::{
     command::ToolCall,
     error::{Failure, Reason},
     event::AgentEvt,
-    explore::{ExplorePlan, ExploreSummary},
+    explore::{ExplorePlan, ExploreSummary, ProjectCommands},
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -29,6 +29,20 @@ use planner::Planner;
 const MAX_OPS: usize = 200;
 /// Operations at work at once.
 const AT_ONCE: usize = 4;
+
+pub(crate) use manifests::is_manifest;
+
+/// How a project is built, tested and run by its manifests: path and text of each.
+pub(crate) fn commands_of(texts: &[(String, String)]) -> ProjectCommands {
+    let mut facts = Facts::default();
+    for (path, text) in texts {
+        facts.files.insert(path.clone());
+        facts.listed.insert(path.clone(), cairn_protocol::content::EntryKind::File);
+        facts.texts.insert(path.clone(), text.clone());
+    }
+    let found = manifests::read_all(&facts);
+    commands::find(&facts, &found, &[])
+}
 
 /// The explorer that is built in.
 #[derive(Debug, Clone, Copy, Default)]

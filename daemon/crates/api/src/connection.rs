@@ -45,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) out: mpsc::Sender<Outgoing>,
     pub(crate) client: OnceLock<ClientInfo>,
     pub(crate) interest: Interest,
+    /// Held by a client that said it answers approvals.
+    pub(crate) approver: Mutex<Option<cairn_engine::Approver>>,
     rights: Rights,
     in_flight: AtomicU32,
     calls: Mutex<HashMap<String, Cancellable>>,
@@ -99,6 +101,7 @@ impl Connection {
             out,
             client: OnceLock::new(),
             interest: Interest::default(),
+            approver: Mutex::default(),
             rights,
             in_flight: AtomicU32::new(0),
             calls: Mutex::default(),
@@ -219,6 +222,11 @@ impl Connection {
     }
 
     /// Whether the client has the right that a method needs.
+    /// Whether its client has `right`.
+    pub(crate) fn holds(&self, right: crate::Right) -> bool {
+        self.inner.rights.hold(right)
+    }
+
     pub(crate) fn may_call(&self, method: &Method) -> bool {
         method.name == crate::methods::INITIALIZE || self.inner.rights.hold(method.right)
     }
@@ -322,6 +330,7 @@ impl Connection {
         self.inner.api.counters.subscriptions.fetch_sub(ended.len() as u64, Ordering::SeqCst);
         ended.iter().for_each(AbortHandle::abort);
         self.inner.interest.end();
+        drop(locked(&self.inner.approver).take());
         self.inner.api.counters.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }

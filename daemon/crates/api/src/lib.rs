@@ -15,6 +15,7 @@ mod metrics;
 mod notices;
 pub mod reference;
 mod subscription;
+mod turns;
 
 use std::sync::{
     Arc,

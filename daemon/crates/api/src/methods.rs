@@ -42,6 +42,7 @@ pub fn table() -> Vec<Method> {
     all.extend(orchestrate());
     all.extend(session());
     all.extend(tool());
+    all.extend(crate::turns::methods());
     all.extend(trace());
     all
 }
@@ -308,6 +309,9 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
         return Err(Failure::new(Reason::AlreadyInitialized, "initialize was sent before"));
     }
     let api = cx.api();
+    if params.capabilities.approvals && cx.connection.holds(Right::Approve) {
+        *crate::connection::locked(&cx.connection.inner.approver) = Some(api.engine.approver());
+    }
     Ok(InitializeResult {
         protocol_version: (*version).to_owned(),
         version: api.host.version.clone(),

@@ -85,7 +85,7 @@ async fn run(
     let head = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{{"subscriptionId":"{id}","#, rpc::EVENT);
     loop {
         let message = match follower.step().await {
-            Ok(Step::Records(lines)) => {
+            Ok(Step::Records(lines) | Step::Passing(lines)) => {
                 let frame = |line: &std::sync::Arc<str>| format!("{head}{}}}", line.get(1..).unwrap_or("}"));
                 Outgoing::Many(lines.iter().map(frame).collect())
             }

@@ -139,6 +139,8 @@ section! {
         allow: Vec<String> = vec![],
         /// For everything else.
         default_action: DefaultAction = DefaultAction::Ask,
+        /// Seconds that an approval waits; silence is a no.
+        approval_timeout_seconds: u64 = 600,
     }
 }
 

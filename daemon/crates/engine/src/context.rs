@@ -117,12 +117,12 @@ impl RunContext {
             .inner
             .harness
             .call(Call {
-                session: inside.session.clone(),
-                name: call.name,
-                arguments: call.arguments,
                 root: inside.root.clone(),
                 grants: inside.grants.clone(),
                 cancel: inside.cancel.clone(),
+                origin: self.origin(Some(&call.name)),
+                command: Some(id),
+                ..Call::new(inside.session.clone(), &call.name, call.arguments)
             })
             .await;
         if outcome.is_err() && inside.engine.inner.shutdown.is_cancelled() {

@@ -3,13 +3,13 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, PoisonError, RwLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
-use cairn_harness::{Harness, Registry, Rules};
+use cairn_harness::{GrantedRules, Harness, Registry, Rules};
 use cairn_protocol::{
     daemon::DaemonStats,
     error::{Failure, Reason},
@@ -23,7 +23,14 @@ use cairn_workspace::{Root, Roots};
 use tokio::sync::{Mutex, Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Notice, explore, index_tools, runs::Agent, runs::Runs, state_file::StateFile};
+use crate::{
+    Notice, index_tools,
+    model::{ModelGate, ModelLimits, Models},
+    runs::Agent,
+    runs::Runs,
+    state_file::StateFile,
+    turns::{TurnAgent, TurnSettings, Turns},
+};
 
 /// Commands at work at once, over all sessions.
 const MAX_COMMANDS: usize = 64;
@@ -45,6 +52,29 @@ pub struct EngineOptions {
     pub roots: Vec<PathBuf>,
     /// Runs at work at once, over all sessions.
     pub max_runs: u32,
+    /// Where rules that are granted for good are kept; in memory alone when `None`.
+    pub granted_file: Option<PathBuf>,
+    /// How long an approval waits.
+    pub approval_timeout: Duration,
+    /// How turns are taken.
+    pub turns: TurnSettings,
+    /// Bounds on asking models.
+    pub models: ModelLimits,
+}
+
+/// What of the options can change while the engine works.
+#[derive(Debug, Clone)]
+pub struct Live {
+    /// Rules of the gate.
+    pub rules: Rules,
+    /// Runs at work at once.
+    pub max_runs: u32,
+    /// How long new approvals wait.
+    pub approval_timeout: Duration,
+    /// How turns are taken.
+    pub turns: TurnSettings,
+    /// Bounds on asking models.
+    pub models: ModelLimits,
 }
 
 /// The rooms an engine is made of; the host opens them.
@@ -84,6 +114,11 @@ pub(crate) struct Inner {
     pub(crate) workspaces: PathBuf,
     pub(crate) stop: CancellationToken,
     pub(crate) max_runs: AtomicU32,
+    pub(crate) turn_agent: OnceLock<Arc<dyn TurnAgent>>,
+    pub(crate) turns: Turns,
+    turn_settings: RwLock<Arc<TurnSettings>>,
+    pub(crate) models: ModelGate,
+    model_source: RwLock<Option<Arc<dyn Models>>>,
 }
 
 impl Engine {
@@ -93,11 +128,20 @@ impl Engine {
     /// # Errors
     /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
     pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
-        let Parts { trace, roots, indexes, progress, mut registry } = parts;
-        index_tools::register(&mut registry, &roots, &indexes, &options.workspaces)?;
-        trace.mark_interrupted(explore::OP).await?;
+        let Parts { trace, roots, indexes, progress, registry } = parts;
+        index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
+        trace.mark_interrupted().await?;
+        let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
+        let timeout = options.approval_timeout;
         let inner = Inner {
-            harness: Harness::new(registry, options.rules, trace.clone()),
+            harness: Harness::new(
+                registry,
+                options.rules,
+                trace.clone(),
+                granted,
+                timeout,
+                shutdown.clone(),
+            ),
             trace,
             roots,
             indexes,
@@ -106,12 +150,17 @@ impl Engine {
             starting: Mutex::default(),
             commands: Arc::new(Semaphore::new(MAX_COMMANDS)),
             tasks: TaskTracker::new(),
-            shutdown: CancellationToken::new(),
+            shutdown,
             notices: broadcast::channel(NOTICES).0,
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
             stop: CancellationToken::new(),
             max_runs: AtomicU32::new(options.max_runs),
+            turn_agent: OnceLock::new(),
+            turns: Turns::default(),
+            turn_settings: RwLock::new(Arc::new(options.turns)),
+            models: ModelGate::new(options.models),
+            model_source: RwLock::default(),
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.forward_progress(progress)?;
@@ -124,6 +173,32 @@ impl Engine {
         if self.inner.explorer.set(agent).is_err() {
             tracing::warn!("an explorer is registered already");
         }
+    }
+
+    /// Registers the agent that takes turns. Later calls change nothing.
+    pub fn set_turn_agent(&self, agent: Arc<dyn TurnAgent>) {
+        if self.inner.turn_agent.set(agent).is_err() {
+            tracing::warn!("an agent is registered already");
+        }
+    }
+
+    /// Sets where models come from, for the turns that begin.
+    pub fn set_models(&self, models: Arc<dyn Models>) {
+        *self.inner.model_source.write().unwrap_or_else(PoisonError::into_inner) = Some(models);
+    }
+
+    /// Where models come from.
+    ///
+    /// # Errors
+    /// `not_supported` when the host set nothing.
+    pub(crate) fn model_source(&self) -> Result<Arc<dyn Models>, Failure> {
+        let source = self.inner.model_source.read().unwrap_or_else(PoisonError::into_inner).clone();
+        source.ok_or_else(|| Failure::new(Reason::NotSupported, "no model providers are set up"))
+    }
+
+    /// How turns that begin are taken.
+    pub(crate) fn turn_settings(&self) -> Arc<TurnSettings> {
+        Arc::clone(&self.inner.turn_settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends politely: running work is cut off and marked interrupted, indexes stop. Bounded to about two seconds.
@@ -172,7 +247,7 @@ impl Engine {
         let sum = |f: fn(&cairn_protocol::index::RootStatus) -> u64| roots.iter().map(f).sum();
         Ok(DaemonStats {
             sessions: self.inner.trace.session_count().await?,
-            running: self.inner.runs.count(),
+            running: self.running(),
             records_appended: self.inner.trace.appended(),
             log_queue: self.inner.trace.queued(),
             log_bytes: self.inner.trace.bytes(),
@@ -186,12 +261,12 @@ impl Engine {
     /// Whether nothing runs and nothing is being indexed: a daemon on demand may leave.
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
-        self.inner.runs.count() == 0 && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
+        self.running() == 0 && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
     }
 
     /// Runs at work.
     pub fn running(&self) -> u64 {
-        self.inner.runs.count()
+        self.inner.runs.count() + self.inner.turns.count()
     }
 
     /// Asks the host to stop: see [`Engine::stop_asked`].
@@ -220,17 +295,20 @@ impl Engine {
     /// Refuses a run while as many are at work as may be. Starts come one by one, so that none slips through.
     pub(crate) fn need_room(&self) -> Result<(), Failure> {
         let limit = self.inner.max_runs.load(Ordering::Relaxed);
-        if self.inner.runs.count() < u64::from(limit) {
+        if self.running() < u64::from(limit) {
             return Ok(());
         }
         let text = format!("{limit} runs are at work, which is resources.maxRuns");
         Err(Failure::new(Reason::Overloaded, text))
     }
 
-    /// Takes other rules and another number of runs at once; what is at work goes on as it began.
-    pub fn reconfigure(&self, rules: Rules, max_runs: u32) {
-        self.inner.harness.set_rules(rules);
-        self.inner.max_runs.store(max_runs, Ordering::Relaxed);
+    /// Takes other rules and limits at once; what is at work goes on as it began.
+    pub fn reconfigure(&self, live: Live) {
+        self.inner.harness.set_rules(live.rules);
+        self.inner.harness.approvals().set_timeout(live.approval_timeout);
+        self.inner.max_runs.store(live.max_runs, Ordering::Relaxed);
+        *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live.turns);
+        self.inner.models.set(live.models);
     }
 
     /// A session's record of failing work that nobody waits for.

@@ -71,7 +71,7 @@ impl Engine {
             [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
         let stored = serde_json::to_string(&params).unwrap_or_default();
         let mut append =
-            Append::new(&session, vec![started]).state(RunState::Running).only_if(&ended).run(&run, stored);
+            Append::new(&session, vec![started]).state(RunState::Running).only_if(&ended).run(&run, OP, stored);
         if let Some((scope, key, digest)) = retry.stored() {
             append = append.receipt(&scope, &key, digest, receipt);
         }
@@ -85,8 +85,9 @@ impl Engine {
         let _one_at_a_time = self.inner.starting.lock().await;
         let lost =
             || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
-        let (run, params) = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
-        let params: ExploreStartParams = serde_json::from_str(&params).map_err(|_| lost())?;
+        let latest = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
+        let run = latest.run;
+        let params: ExploreStartParams = serde_json::from_str(&latest.params).map_err(|_| lost())?;
         self.need_room()?;
         let root = self.preflight(&params).await?;
         let recorded = Recorded::read(&self.inner.trace, session, 0).await?;
@@ -209,7 +210,7 @@ impl Engine {
         let running = self.inner.runs.get(id);
         let run_id = match &running {
             Some(handle) => Some(handle.run.clone()),
-            None => self.inner.trace.latest_run(id).await?.map(|(run, _)| run),
+            None => self.inner.trace.latest_run(id).await?.map(|latest| latest.run),
         };
         let count = |pick: fn(&RunHandle) -> &Arc<AtomicU64>| {
             running.as_ref().map_or(0, |h| pick(h).load(Ordering::Relaxed))

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(25);
 
 /// Adds `index_add_root`, `index_build` and `git_clone`.
 pub fn register(
-    registry: &mut Registry,
+    registry: &Registry,
     roots: &Arc<Roots>,
     indexes: &Arc<Indexes>,
     workspaces: &std::path::Path,

@@ -10,7 +10,11 @@ mod context;
 mod engine;
 mod explore;
 mod index_tools;
+mod llm_call;
+pub mod model;
 mod notice;
+mod prompts;
+mod providers;
 mod query;
 mod queue;
 mod recorded;
@@ -19,16 +23,24 @@ mod roots;
 mod runs;
 mod sessions;
 mod state_file;
+mod turns;
 
 /// The log, as hosts and agents see it.
 pub mod record {
     pub use cairn_trace::{Follower, PAGE, Step, Trace};
 }
 
-pub use cairn_harness::{Rule, Rules, Verdict};
+/// Tools, as hosts and agents see them.
+pub mod tool {
+    pub use cairn_harness::{Intent, Output, Permit, Registry, Tool, ToolSpec, arguments};
+}
+
+pub use cairn_harness::{Approver, Rule, Rules, Verdict};
 pub use context::RunContext;
-pub use engine::{Engine, EngineOptions, Parts};
+pub use engine::{Engine, EngineOptions, Live, Parts};
 pub use notice::Notice;
+pub use prompts::SessionPrompt;
 pub use query::{OnLines, OnPartial, SearchKind};
 pub use queue::{Offered, OpQueue};
 pub use runs::Agent;
+pub use turns::{Answer, Ask, Compaction, Conversation, TurnAgent, TurnContext, TurnSettings};

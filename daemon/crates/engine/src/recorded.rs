@@ -70,7 +70,8 @@ fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMa
     }
 }
 
-async fn whole_blob(trace: &Trace, blob: &BlobRef) -> Result<Option<serde_json::Value>, Failure> {
+/// A blob that holds JSON; `None` when it cannot be read as that.
+pub(crate) async fn whole_blob(trace: &Trace, blob: &BlobRef) -> Result<Option<serde_json::Value>, Failure> {
     let mut text = String::new();
     let mut offset = Some(0);
     while let Some(at) = offset {

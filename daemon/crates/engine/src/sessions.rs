@@ -72,7 +72,10 @@ impl Engine {
             let text = format!("session {id} is {}, not interrupted", session.state.as_str());
             return Err(Failure::new(Reason::NotResumable, text));
         }
-        self.resume_explore(id).await
+        match self.inner.trace.latest_run(id).await? {
+            Some(latest) if latest.op == crate::turns::OP => self.resume_turn(id).await,
+            _ => self.resume_explore(id).await,
+        }
     }
 
     /// Deletes a session with its log.

@@ -2,19 +2,26 @@
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
+    envelope::Origin,
     error::{Failure, Reason},
     id::SessionId,
+    tool::GrantedRule,
 };
 use cairn_trace::{AuditIntent, AuditOutcome, Trace};
 use cairn_workspace::Root;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
-use crate::{Grants, Output, Permit, Registry, Rules, Subject, Verdict, registry::Entry};
+use crate::{
+    Approvals, Changes, Decision, GrantedRules, Grants, Output, Permit, Registry, Rules, Subject, Verdict,
+    WaitClock, registry::Entry, repair,
+};
 
 /// Most bytes of an output's JSON.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
@@ -34,6 +41,41 @@ pub struct Call {
     pub grants: Grants,
     /// Ends the call early.
     pub cancel: CancellationToken,
+    /// Who asks: for the records of approvals.
+    pub origin: Option<Origin>,
+    /// The record that caused it.
+    pub command: Option<Uuid>,
+    /// The model's id for it, when a model asked.
+    pub call_id: Option<String>,
+    /// Whether its run was cut off before: then an approval of the same call may exist.
+    pub resumed: bool,
+    /// Everything but the action itself.
+    pub dry_run: bool,
+    /// Where changed files are noted.
+    pub changes: Changes,
+    /// Where the waiting for people is counted.
+    pub clock: Arc<WaitClock>,
+}
+
+impl Call {
+    /// A call without root, grants or origin, that nothing cancels.
+    pub fn new(session: SessionId, name: &str, arguments: Value) -> Self {
+        Self {
+            session,
+            name: name.to_owned(),
+            arguments,
+            root: None,
+            grants: Grants::default(),
+            cancel: CancellationToken::new(),
+            origin: None,
+            command: None,
+            call_id: None,
+            resumed: false,
+            dry_run: false,
+            changes: Changes::default(),
+            clock: Arc::default(),
+        }
+    }
 }
 
 /// The gate with all it needs.
@@ -41,13 +83,29 @@ pub struct Harness {
     registry: Registry,
     /// A decision is made by one set of rules, whatever takes its place meanwhile.
     rules: RwLock<Arc<Rules>>,
+    approvals: Approvals,
     trace: Trace,
 }
 
+/// How a call was let through.
+struct Admitted {
+    audit: u64,
+    approved: Option<Preview>,
+}
+
 impl Harness {
-    /// A gate over `registry` under `rules`, recording in `trace`.
-    pub fn new(registry: Registry, rules: Rules, trace: Trace) -> Self {
-        Self { registry, rules: RwLock::new(Arc::new(rules)), trace }
+    /// A gate over `registry` under `rules`, recording in `trace`. Questions wait for `timeout`; `stopping` is cancelled when
+    /// the daemon ends.
+    pub fn new(
+        registry: Registry,
+        rules: Rules,
+        trace: Trace,
+        granted: GrantedRules,
+        timeout: Duration,
+        stopping: CancellationToken,
+    ) -> Self {
+        let approvals = Approvals::new(trace.clone(), granted, timeout, stopping);
+        Self { registry, rules: RwLock::new(Arc::new(rules)), approvals, trace }
     }
 
     /// Takes other rules for the calls that come.
@@ -64,19 +122,58 @@ impl Harness {
         &self.registry
     }
 
-    /// Look-up → schema → policy → audit → permit → run → bounds → audit.
+    /// The questions that wait.
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    /// Answers a question.
     ///
     /// # Errors
-    /// `unknown_tool`, `invalid_params`, `tool_denied`, `audit_failed` (nothing was done), `tool_timed_out`,
-    /// `cancelled`, or the tool's own.
-    pub async fn call(&self, call: Call) -> Result<Output, Failure> {
+    /// See [`Approvals::resolve`].
+    pub async fn resolve(&self, params: ApprovalResolveParams, by: &str) -> Result<Approval, Failure> {
+        self.approvals.resolve(params, by).await
+    }
+
+    /// Rules that were granted for good.
+    pub fn granted(&self) -> Vec<GrantedRule> {
+        self.approvals.grants().list()
+    }
+
+    /// Takes a granted rule back.
+    ///
+    /// # Errors
+    /// `invalid_params`, `storage_failed`.
+    pub async fn revoke(&self, rule: &str) -> Result<(), Failure> {
+        self.approvals.grants().revoke(rule).await
+    }
+
+    /// The arguments as the tool would get them: read from nearly-JSON, of the types its schema asks for.
+    pub fn repaired(&self, name: &str, arguments: Value) -> Value {
+        let mut arguments = repair::object(arguments);
+        if let Ok(entry) = self.registry.find(name) {
+            repair::coerce(&mut arguments, &entry.spec.input_schema);
+        }
+        arguments
+    }
+
+    /// Look-up → schema → policy → approval → audit → permit → run → bounds → audit.
+    ///
+    /// # Errors
+    /// `unknown_tool`, `invalid_params`, `tool_denied`, `no_approver`, `denied_by_user`, `audit_failed` (nothing was done),
+    /// `tool_timed_out`, `cancelled`, or the tool's own.
+    pub async fn call(&self, mut call: Call) -> Result<Output, Failure> {
         let entry = self.registry.find(&call.name)?;
+        call.arguments = self.repaired(&call.name, call.arguments);
         entry.check(&call.arguments)?;
-        let audit = self.admit(entry, &call).await?;
-        let permit =
-            Permit::grant(call.session.clone(), call.root.clone(), &call.grants, call.cancel.child_token());
+        let admitted = self.admit(&entry, &call).await?;
         let started = Instant::now();
-        let outcome = run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output));
+        let outcome = if call.dry_run {
+            Ok(Output::dry_run(&call.name))
+        } else {
+            let permit = Permit::grant(&call, admitted.approved);
+            run(&entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
+        };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let done = AuditOutcome {
             millis,
@@ -84,43 +181,126 @@ impl Harness {
             exit_code: outcome.as_ref().ok().and_then(|o| o.exit_code),
             truncated: outcome.as_ref().is_ok_and(|o| o.truncated),
         };
-        self.trace.audit_outcome(audit, done).await.map_err(|e| unrecorded(&call.name, &e))?;
+        self.trace.audit_outcome(admitted.audit, done).await.map_err(|e| unrecorded(&call.name, &e))?;
         outcome
     }
 
-    /// Decides and records the decision; the answer is the audit's id.
-    async fn admit(&self, entry: &Entry, call: &Call) -> Result<u64, Failure> {
+    /// Decides, asks where the rules say so, and records the decision.
+    async fn admit(&self, entry: &Entry, call: &Call) -> Result<Admitted, Failure> {
+        let memory = self.approvals.memory(&call.session).await?;
+        let mut decision = self.decide(entry, call, &memory);
+        let (mut intent, mut unknown) = (None, false);
+        if decision.verdict != Verdict::Deny && !entry.spec.read_only {
+            let told = entry.tool.intent(call.root.as_ref(), &call.arguments).await?;
+            if let Some(why) = &told.must_ask {
+                decision = Decision { verdict: Verdict::Ask, rule: why.clone() };
+            }
+            if let (true, Some(id)) = (call.resumed, &call.call_id)
+                && self.trace.audit_open(&call.session, id).await?
+            {
+                unknown = true;
+                let rule = "the daemon ended while it ran: it may have acted already".to_owned();
+                decision = Decision { verdict: Verdict::Ask, rule };
+            }
+            intent = Some(told);
+        }
+        let (mut verdict, mut rule) = (decision.verdict, decision.rule);
+        let mut refusal = None;
+        let mut approved = None;
+        if verdict == Verdict::Ask && !call.dry_run {
+            let intent = intent.clone().unwrap_or_default();
+            (verdict, refusal) = match call.clock.while_waiting(self.approvals.ask(call, &intent, &rule, unknown)).await
+            {
+                Ok(answer) if answer.decision != ApprovalDecision::Deny => {
+                    rule = format!("approved {} by {}: {rule}", answer.decision.as_str(), answer.by);
+                    approved = Some(intent.preview);
+                    (Verdict::Allow, None)
+                }
+                Ok(answer) => {
+                    rule = format!("denied by {}: {rule}", answer.by);
+                    (Verdict::Deny, Some(said_no(&call.name, &answer)))
+                }
+                Err(failure) if failure.reason == Reason::NoApprover => (Verdict::Deny, Some(failure)),
+                Err(failure) => return Err(failure),
+            };
+        }
+        let command = intent.and_then(|i| shell_line(&i.preview));
+        let audit = self.record(call, verdict, &rule, command).await?;
+        if verdict == Verdict::Deny {
+            return Err(refusal.unwrap_or_else(|| denied(&call.name, &rule)));
+        }
+        Ok(Admitted { audit, approved })
+    }
+
+    fn decide(&self, entry: &Entry, call: &Call, memory: &[(crate::Rule, Verdict)]) -> Decision {
         let paths = named_paths(entry, call);
+        let granted = self.approvals.grants().rules();
         let subject = Subject {
-            tool: entry.spec.name,
+            tool: &entry.spec.name,
             paths: &paths,
             read_only: entry.spec.read_only,
             network: entry.spec.network,
             narrows: entry.spec.narrows,
             grants: &call.grants,
-            memory: &[],
+            memory,
+            granted: &granted,
         };
-        let decision = self.rules().decide(&subject);
-        let allowed = decision.verdict == Verdict::Allow;
+        self.rules().decide(&subject)
+    }
+
+    async fn record(
+        &self,
+        call: &Call,
+        verdict: Verdict,
+        rule: &str,
+        command: Option<String>,
+    ) -> Result<u64, Failure> {
+        let decision = match verdict {
+            Verdict::Deny => "deny",
+            _ if call.dry_run => "dry_run",
+            _ => "allow",
+        };
         let intent = AuditIntent {
             session: call.session.clone(),
             tool: call.name.clone(),
             args_digest: cairn_trace::digest(&call.arguments),
-            decision: if allowed { "allow" } else { "deny" },
-            rule: decision.rule.clone(),
+            decision,
+            rule: rule.to_owned(),
+            call: call.call_id.clone(),
+            command,
         };
-        let id = self.trace.audit_intent(intent).await.map_err(|e| unrecorded(&call.name, &e))?;
-        if allowed {
-            return Ok(id);
-        }
-        let why = if decision.verdict == Verdict::Ask { " and nobody can be asked" } else { "" };
-        let reason = if decision.rule.starts_with("policy.network") {
-            Reason::NetworkDenied
-        } else {
-            Reason::ToolDenied
-        };
-        Err(Failure::new(reason, format!("tool {} is not allowed by {}{why}", call.name, decision.rule)))
+        self.trace.audit_intent(intent).await.map_err(|e| unrecorded(&call.name, &e))
     }
+}
+
+/// Whether a denial is one that no other try and no person changes: the run ends with it.
+pub fn is_final(failure: &Failure) -> bool {
+    let flagged = failure.details.as_ref().and_then(|d| d.get("final")).and_then(Value::as_bool);
+    failure.reason == Reason::NoApprover || flagged == Some(true)
+}
+
+fn denied(tool: &str, rule: &str) -> Failure {
+    let reason = if rule.starts_with("policy.network") { Reason::NetworkDenied } else { Reason::ToolDenied };
+    let failure = Failure::new(reason, format!("tool {tool} is not allowed by {rule}"));
+    if rule.starts_with("finalDeny") {
+        return failure.with_details(serde_json::json!({"final": true, "rule": rule}));
+    }
+    failure
+}
+
+fn said_no(tool: &str, answer: &Resolution) -> Failure {
+    let who =
+        if answer.by == "deadline" { "no answer in time".to_owned() } else { "denied by user".to_owned() };
+    let why = answer.reason.as_deref().filter(|_| answer.by != "deadline");
+    let text = why.map_or_else(|| format!("tool {tool}: {who}"), |why| format!("tool {tool}: {who}: {why}"));
+    Failure::new(Reason::DeniedByUser, text)
+}
+
+/// What the audit keeps of a command.
+fn shell_line(preview: &Preview) -> Option<String> {
+    let command = preview.command.as_deref()?;
+    let folder = preview.folder.as_deref().unwrap_or(".");
+    Some(format!("{folder}$ {}", crate::redact::secrets(command)))
 }
 
 async fn run(entry: &Entry, permit: Permit, arguments: Value) -> Result<Output, Failure> {

@@ -3,14 +3,21 @@
 //! **Invariant**: [`Tool::run`] needs a [`Permit`], a permit has no public constructor, and the registry never
 //! hands a tool out, so nothing acts without having been checked and recorded.
 
+mod approval;
 mod gate;
+mod grants;
 mod permit;
 mod policy;
+mod redact;
 mod registry;
+mod repair;
 mod tool;
 
-pub use gate::{Call, Harness};
-pub use permit::{Grants, Permit};
+pub use approval::{Approvals, Approver};
+pub use gate::{Call, Harness, is_final};
+pub use grants::Grants as GrantedRules;
+pub use permit::{Change, Changes, Grants, Permit, WaitClock};
 pub use policy::{Decision, Rule, Rules, Subject, Verdict};
+pub use redact::secrets as redact_secrets;
 pub use registry::Registry;
-pub use tool::{Output, Tool, ToolSpec, arguments};
+pub use tool::{Intent, Output, Tool, ToolSpec, arguments};

@@ -1,11 +1,23 @@
 //! Permission to act once: what a tool may touch.
 
+use std::{
+    future::Future,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
 use cairn_protocol::{
+    approval::Preview,
     error::{Failure, Reason},
     id::SessionId,
 };
 use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
+
+use crate::Call;
 
 /// What a caller brings to a call beyond the rules: the limits of its run.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +30,62 @@ pub struct Grants {
     pub paths: Option<Vec<String>>,
 }
 
+/// Files that calls changed, in order, with what they held. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Changes(Arc<Mutex<Vec<Change>>>);
+
+/// One changed file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Relative to the root.
+    pub path: String,
+    /// What it held; `None` when it was not there.
+    pub before: Option<Vec<u8>>,
+    /// What it holds; `None` when it was deleted.
+    pub after: Option<Vec<u8>>,
+}
+
+impl Changes {
+    /// Notes a change.
+    pub fn push(&self, change: Change) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+    }
+
+    /// All of them; none are left.
+    pub fn take(&self) -> Vec<Change> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Time that a run spent waiting for people.
+#[derive(Debug, Default)]
+pub struct WaitClock {
+    waited_ms: AtomicU64,
+    waiting: AtomicU32,
+}
+
+impl WaitClock {
+    /// Milliseconds waited so far, less a wait that goes on.
+    pub fn waited_ms(&self) -> u64 {
+        self.waited_ms.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody is being asked just now.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
+    pub(crate) async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> T {
+        let began = Instant::now();
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let done = work.await;
+        let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.waited_ms.fetch_add(waited, Ordering::SeqCst);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        done
+    }
+}
+
 /// Permission for one call. Only the gate makes it.
 pub struct Permit {
     session: SessionId,
@@ -25,17 +93,27 @@ pub struct Permit {
     network: bool,
     paths: Option<Vec<String>>,
     cancel: CancellationToken,
+    approved: Option<Preview>,
+    changes: Changes,
 }
 
 impl Permit {
     /// Made by the gate, after policy and audit.
-    pub(crate) fn grant(
-        session: SessionId,
-        root: Option<Root>,
-        grants: &Grants,
-        cancel: CancellationToken,
-    ) -> Self {
-        Self { session, root, network: grants.network, paths: grants.paths.clone(), cancel }
+    pub(crate) fn grant(call: &Call, approved: Option<Preview>) -> Self {
+        Self {
+            session: call.session.clone(),
+            root: call.root.clone(),
+            network: call.grants.network,
+            paths: call.grants.paths.clone(),
+            cancel: call.cancel.child_token(),
+            approved,
+            changes: call.changes.clone(),
+        }
+    }
+
+    /// What somebody was shown and said yes to, when they were asked: nothing else may be done.
+    pub fn approved(&self) -> Option<&Preview> {
+        self.approved.as_ref()
     }
 
     /// The session that acts.

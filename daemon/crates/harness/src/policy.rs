@@ -45,13 +45,22 @@ pub struct Rules {
     pub deny: Vec<Rule>,
     /// Allowed.
     pub allow: Vec<Rule>,
+    /// Asked about, whatever the default is.
+    pub confirm: Vec<Rule>,
     /// For calls that no rule speaks of and that are not read-only.
     pub default: Verdict,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { final_deny: vec![], overrides: vec![], deny: vec![], allow: vec![], default: Verdict::Ask }
+        Self {
+            final_deny: vec![],
+            overrides: vec![],
+            deny: vec![],
+            allow: vec![],
+            confirm: vec![],
+            default: Verdict::Ask,
+        }
     }
 }
 
@@ -72,6 +81,8 @@ pub struct Subject<'a> {
     pub grants: &'a Grants,
     /// What was decided for this session before.
     pub memory: &'a [(Rule, Verdict)],
+    /// What was allowed for good by answers to approvals.
+    pub granted: &'a [Rule],
 }
 
 /// Whether `path` is `prefix` or lies beneath it, by whole components.
@@ -118,6 +129,8 @@ impl Rules {
             .or_else(|| chosen("overrides", &self.overrides))
             .or_else(|| found("deny", &self.deny, Verdict::Deny, false))
             .or_else(|| found("allow", &self.allow, Verdict::Allow, true))
+            .or_else(|| found("granted", subject.granted, Verdict::Allow, true))
+            .or_else(|| found("confirm", &self.confirm, Verdict::Ask, false))
             .unwrap_or_else(|| self.fall_back(subject))
     }
 
@@ -188,7 +201,8 @@ mod tests {
     fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool, want: (Verdict, &str)) {
         let paths: Vec<String> = if path.is_empty() { vec![] } else { vec![path.into()] };
         let (network, narrows) = (tool == "git_clone", tool == "search_hybrid");
-        let subject = Subject { tool, paths: &paths, read_only, network, narrows, grants, memory: &[] };
+        let subject =
+            Subject { tool, paths: &paths, read_only, network, narrows, grants, memory: &[], granted: &[] };
         let got = rules.decide(&subject);
         assert_eq!((got.verdict, got.rule.as_str()), want, "{tool} {path}");
     }
@@ -200,6 +214,7 @@ mod tests {
             overrides: vec![("content_get_span(docs)".parse().unwrap(), Verdict::Allow)],
             deny: rules(&["content_get_span"]),
             allow: rules(&["write_file(src)"]),
+            confirm: vec![],
             default: Verdict::Ask,
         };
         let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });

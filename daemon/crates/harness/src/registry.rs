@@ -1,6 +1,9 @@
 //! The tools there are. It tells about them and never hands one out.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -10,10 +13,12 @@ use serde_json::Value;
 
 use crate::{Tool, ToolSpec};
 
-/// Tools by name.
+/// Tools by name. What is added or taken away counts for the calls that come.
 #[derive(Default)]
 pub struct Registry {
-    tools: BTreeMap<&'static str, Entry>,
+    tools: RwLock<BTreeMap<String, Arc<Entry>>>,
+    /// Names under which tools are also known.
+    aliases: RwLock<BTreeMap<String, String>>,
 }
 
 /// A tool with its compiled schema.
@@ -28,30 +33,62 @@ impl Registry {
     ///
     /// # Errors
     /// When the name is taken or the schema is none.
-    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), Failure> {
+    pub fn add(&self, tool: Arc<dyn Tool>) -> Result<(), Failure> {
         let spec = tool.spec();
         let bad = |what: String| Failure::new(Reason::Internal, format!("tool {}: {what}", spec.name));
-        if self.tools.contains_key(spec.name) {
-            return Err(bad("is registered twice".into()));
-        }
         let schema =
             jsonschema::validator_for(&spec.input_schema).map_err(|e| bad(format!("schema: {e}")))?;
-        self.tools.insert(spec.name, Entry { tool, spec, schema });
+        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        if tools.contains_key(&*spec.name) {
+            return Err(bad("is registered twice".into()));
+        }
+        tools.insert(spec.name.clone().into_owned(), Arc::new(Entry { tool, spec, schema }));
         Ok(())
+    }
+
+    /// Takes a tool away; nothing happens where there is none.
+    pub fn remove(&self, name: &str) {
+        self.tools.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    /// Makes a tool known under another name too.
+    pub fn alias(&self, alias: &str, name: &str) {
+        let mut aliases = self.aliases.write().unwrap_or_else(PoisonError::into_inner);
+        aliases.insert(alias.to_owned(), name.to_owned());
     }
 
     /// Every tool, by name.
     pub fn list(&self) -> Vec<ToolInfo> {
-        self.tools.values().map(|e| e.spec.info()).collect()
+        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        tools.values().map(|e| e.spec.info()).collect()
     }
 
-    /// The entry of that name, with a suggestion where there is none.
-    pub(crate) fn find(&self, name: &str) -> Result<&Entry, Failure> {
-        let missing = || {
-            let shown = name.chars().take(64).collect::<String>();
-            Failure::new(Reason::UnknownTool, format!("there is no tool '{}'", shown.escape_default()))
-        };
-        self.tools.get(name).ok_or_else(missing)
+    /// What every tool says of itself, by name.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        tools.values().map(|e| e.spec.clone()).collect()
+    }
+
+    /// Whether the tool of that name only reads; `None` where there is none.
+    pub fn is_read_only(&self, name: &str) -> Option<bool> {
+        self.find(name).ok().map(|e| e.spec.read_only)
+    }
+
+    /// The entry of that name, with the nearest names where there is none.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, Failure> {
+        let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
+        let real = aliases.get(name).map_or(name, String::as_str);
+        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = tools.get(real) {
+            return Ok(Arc::clone(entry));
+        }
+        let shown = name.chars().take(64).collect::<String>();
+        let mut text = format!("there is no tool '{}'", shown.escape_default());
+        let near = tools.keys().map(|k| (strsim::jaro_winkler(k, &shown), k)).filter(|(s, _)| *s > 0.8);
+        if let Some((_, best)) = near.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            text.push_str(&format!("; did you mean '{best}'?"));
+        }
+        Err(Failure::new(Reason::UnknownTool, text))
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a tool is.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
-use cairn_protocol::{error::Failure, tool::ToolInfo};
+use cairn_protocol::{approval::Preview, error::Failure, tool::ToolInfo};
+use cairn_workspace::Root;
 use serde_json::Value;
 
 use crate::Permit;
@@ -11,9 +12,13 @@ use crate::Permit;
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
     /// Its name.
-    pub name: &'static str,
-    /// One paragraph for whoever chooses a tool.
-    pub description: &'static str,
+    pub name: Cow<'static, str>,
+    /// One line: all that a model is told unless it asks for more.
+    pub short: Cow<'static, str>,
+    /// The whole description.
+    pub description: Cow<'static, str>,
+    /// What the system text says about it while it is offered; empty for nothing.
+    pub addendum: Cow<'static, str>,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
     /// Changes nothing outside Cairn's own state.
@@ -23,6 +28,8 @@ pub struct ToolSpec {
     /// Keeps to the run's paths by itself ([`Permit::reach`]) where it is asked for more than they are: a search of the
     /// whole root finds what lies in them.
     pub narrows: bool,
+    /// Is there for plans and clients, not for models: another tool does the same for them.
+    pub hidden: bool,
     /// Names of the arguments that hold a path.
     pub paths: &'static [&'static str],
     /// Time it may take.
@@ -30,24 +37,56 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// A read-only tool without network, with a path argument `path` and 30 seconds. The schema is that of `P`.
+    /// A read-only tool without network, with a path argument `path` and 30 seconds. The schema is that of `P`; the short
+    /// description is the first sentence.
     pub fn reading<P: schemars::JsonSchema>(name: &'static str, description: &'static str) -> Self {
-        let input_schema = schemars::schema_for!(P).to_value();
-        let (paths, timeout) = (&["path", "pathPrefix"], Duration::from_secs(30));
-        let (read_only, network, narrows) = (true, false, false);
-        Self { name, description, input_schema, read_only, network, narrows, paths, timeout }
+        Self {
+            name: name.into(),
+            short: first_sentence(description).into(),
+            description: description.into(),
+            addendum: "".into(),
+            input_schema: schemars::schema_for!(P).to_value(),
+            read_only: true,
+            network: false,
+            narrows: false,
+            hidden: false,
+            paths: &["path", "pathPrefix"],
+            timeout: Duration::from_secs(30),
+        }
+    }
+
+    /// The same for a tool that changes something.
+    pub fn writing<P: schemars::JsonSchema>(name: &'static str, description: &'static str) -> Self {
+        Self { read_only: false, ..Self::reading::<P>(name, description) }
     }
 
     /// The same as clients see it.
     pub fn info(&self) -> ToolInfo {
         ToolInfo {
-            name: self.name.into(),
-            description: self.description.into(),
+            name: self.name.clone().into_owned(),
+            short: self.short.clone().into_owned(),
+            description: self.description.clone().into_owned(),
             input_schema: self.input_schema.clone(),
             read_only: self.read_only,
             network: self.network,
+            hidden: self.hidden,
         }
     }
+}
+
+fn first_sentence(text: &'static str) -> &'static str {
+    text.split_once(". ").map_or(text, |(first, _)| first)
+}
+
+/// What a call of a tool that changes something would do, told before it does it.
+#[derive(Debug, Clone, Default)]
+pub struct Intent {
+    /// For whoever is asked.
+    pub preview: Preview,
+    /// Why this very call must be asked about, whatever rules allow it.
+    pub must_ask: Option<String>,
+    /// The rule that an approval for the session or for good writes.
+    pub grants: String,
 }
 
 /// What a tool made.
@@ -64,6 +103,12 @@ pub struct Output {
 }
 
 impl Output {
+    /// Stands for the output of a call that was not made.
+    pub(crate) fn dry_run(tool: &str) -> Self {
+        let value = serde_json::json!({"dryRun": true, "tool": tool});
+        Self { tag: "dry_run", value, truncated: false, exit_code: None }
+    }
+
     /// A value written as JSON.
     ///
     /// # Errors
@@ -85,6 +130,23 @@ impl Output {
 pub trait Tool: Send + Sync {
     /// Name, schema and limits; the same at every call.
     fn spec(&self) -> ToolSpec;
+
+    /// What the call would do. Read-only tools are not asked. Touches nothing.
+    ///
+    /// # Errors
+    /// When the call could not be done in any case; it fails with this then, and nobody is asked.
+    async fn intent(&self, root: Option<&Root>, arguments: &Value) -> Result<Intent, Failure> {
+        let (_, spec) = (root, self.spec());
+        let named = spec.paths.iter().filter_map(|key| arguments.get(*key)?.as_str());
+        let paths: Vec<String> = named.map(str::to_owned).collect();
+        let preview = Preview {
+            summary: format!("{} {}", spec.name, paths.join(" ")).trim().to_owned(),
+            paths,
+            network: spec.network,
+            ..Preview::default()
+        };
+        Ok(Intent { preview, must_ask: None, grants: spec.name.into_owned() })
+    }
 
     /// Acts. `arguments` fit the schema.
     ///

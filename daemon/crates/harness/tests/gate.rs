@@ -9,8 +9,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Call, Grants, Harness, Output, Permit, Registry, Rules, Tool, ToolSpec};
+use cairn_harness::{Call, GrantedRules, Harness, Output, Permit, Registry, Rules, Tool, ToolSpec, is_final};
 use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     error::{Failure, Reason},
     id::SessionId,
     trace::{AuditEntry, AuditQueryParams},
@@ -59,19 +60,25 @@ impl Tool for Probe {
 }
 
 struct Bench {
-    harness: Harness,
+    harness: Arc<Harness>,
+    stopping: CancellationToken,
     trace: Trace,
     session: SessionId,
     runs: Arc<AtomicU32>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 async fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
     let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+    over(dir, trace, session, Rules::default(), Duration::from_secs(60))
+}
+
+/// A gate over a log that is there.
+fn over(dir: tempfile::TempDir, trace: Trace, session: SessionId, rules: Rules, timeout: Duration) -> Bench {
     let runs = Arc::new(AtomicU32::new(0));
-    let mut registry = Registry::default();
+    let registry = Registry::default();
     for (name, read_only, network) in [
         ("say", true, false),
         ("write", false, false),
@@ -81,19 +88,15 @@ async fn bench() -> Bench {
     ] {
         registry.add(Arc::new(Probe { name, read_only, network, runs: Arc::clone(&runs) })).unwrap();
     }
-    Bench {
-        harness: Harness::new(registry, Rules::default(), trace.clone()),
-        trace,
-        session,
-        runs,
-        _dir: dir,
-    }
+    let granted = GrantedRules::load(Some(dir.path().join("permissions.json"))).unwrap();
+    let stopping = CancellationToken::new();
+    let harness = Harness::new(registry, rules, trace.clone(), granted, timeout, stopping.clone());
+    Bench { harness: Arc::new(harness), stopping, trace, session, runs, dir }
 }
 
 impl Bench {
     fn call(&self, name: &str, arguments: Value) -> Call {
-        let (session, grants, cancel) = (self.session.clone(), Grants::default(), CancellationToken::new());
-        Call { session, name: name.into(), arguments, root: None, grants, cancel }
+        Call::new(self.session.clone(), name, arguments)
     }
 
     async fn reason(&self, call: Call) -> Reason {
@@ -125,7 +128,7 @@ async fn what_does_not_pass_is_not_run() {
         ("shout", json!({"word": "hi"}), Reason::UnknownTool),
         ("say", json!({}), Reason::InvalidParams),
         ("say", json!({"word": 7}), Reason::InvalidParams),
-        ("write", json!({"word": "hi"}), Reason::ToolDenied),
+        ("write", json!({"word": "hi"}), Reason::NoApprover),
         ("fetch", json!({"word": "hi"}), Reason::NetworkDenied),
     ] {
         assert_eq!(bench.reason(bench.call(name, arguments)).await, want, "{name}");
@@ -150,4 +153,148 @@ async fn time_cancelling_and_size_are_bounded() {
     assert_eq!(bench.reason(bench.call("say", json!({"word": "huge"}))).await, Reason::TooLarge);
     let outcomes: Vec<_> = bench.audit().await.into_iter().filter_map(|a| a.outcome).collect();
     assert_eq!(outcomes, ["tool_timed_out", "cancelled", "too_large"]);
+}
+
+impl Bench {
+    /// Starts a call that asks, and waits for its question.
+    async fn asks(&self, word: &str) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
+        let mut call = self.call("write", json!({"word": word}));
+        call.call_id = Some(word.to_owned());
+        call.resumed = word.starts_with("again");
+        self.begin(call).await
+    }
+
+    async fn begin(&self, call: Call) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
+        let harness = Arc::clone(&self.harness);
+        let work = tokio::spawn(async move { harness.call(call).await });
+        loop {
+            let waiting = self.trace.approvals(ApprovalListParams::default()).await.unwrap();
+            if let Some(approval) = waiting.into_iter().next() {
+                return (work, approval);
+            }
+            assert!(!work.is_finished(), "it did not ask");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn answer(&self, approval: &Approval, decision: ApprovalDecision) -> Result<Approval, Failure> {
+        let reason = Some("because".to_owned());
+        let params = ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason };
+        self.harness.resolve(params, "tester").await
+    }
+}
+
+#[tokio::test]
+async fn an_answer_decides_and_the_first_one_counts() {
+    let bench = bench().await;
+    let _approver = bench.harness.approvals().join();
+    let (work, approval) = bench.asks("one").await;
+    assert_eq!((approval.tool.as_str(), approval.preview.summary.as_str()), ("write", "write"));
+    let (yes, no) = tokio::join!(
+        bench.answer(&approval, ApprovalDecision::Once),
+        bench.answer(&approval, ApprovalDecision::Deny)
+    );
+    let outcome = work.await.unwrap();
+    // Exactly one of them won, and the call did what that one said.
+    match (yes, no) {
+        (Ok(_), Err(late)) => {
+            assert_eq!(late.reason, Reason::ApprovalResolved);
+            assert!(late.message.contains("'once' by tester"), "{late}");
+            assert!(outcome.is_ok());
+        }
+        (Err(late), Ok(_)) => {
+            assert_eq!(late.reason, Reason::ApprovalResolved);
+            assert_eq!(outcome.unwrap_err().reason, Reason::DeniedByUser);
+        }
+        other => panic!("{other:?}"),
+    }
+    let (work, approval) = bench.asks("two").await;
+    bench.answer(&approval, ApprovalDecision::Deny).await.unwrap();
+    let failure = work.await.unwrap().unwrap_err();
+    assert_eq!(failure.message, "tool write: denied by user: because");
+    assert!(!is_final(&failure));
+}
+
+#[tokio::test]
+async fn a_yes_for_the_session_or_for_good_is_remembered_and_can_be_taken_back() {
+    let bench = bench().await;
+    let _approver = bench.harness.approvals().join();
+    let (work, approval) = bench.asks("one").await;
+    bench.answer(&approval, ApprovalDecision::Session).await.unwrap();
+    work.await.unwrap().unwrap();
+    bench.harness.call(bench.call("write", json!({"word": "two"}))).await.unwrap();
+    // Another session is asked again, until somebody says always.
+    let other = bench.trace.create_session(NewSession::default()).await.unwrap().session_id;
+    let (work, approval) = bench.begin(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
+    bench.answer(&approval, ApprovalDecision::Always).await.unwrap();
+    work.await.unwrap().unwrap();
+    let third = bench.trace.create_session(NewSession::default()).await.unwrap().session_id;
+    bench.harness.call(Call::new(third.clone(), "write", json!({"word": "y"}))).await.unwrap();
+    assert_eq!(bench.harness.granted()[0].rule, "write");
+    let rules: Vec<_> = bench.audit().await.into_iter().map(|a| a.rule).collect();
+    assert!(rules[0].starts_with("approved session by tester"), "{rules:?}");
+    assert_eq!((rules[1].as_str(), rules[3].as_str()), ("session: write", "granted: write"));
+    bench.harness.revoke("write").await.unwrap();
+    let (work, approval) = bench.begin(Call::new(third, "write", json!({"word": "z"}))).await;
+    bench.answer(&approval, ApprovalDecision::Deny).await.unwrap();
+    work.await.unwrap().unwrap_err();
+}
+
+#[tokio::test]
+async fn silence_is_a_no_and_a_final_deny_is_never_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+    let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+    let rules = Rules { final_deny: vec!["fetch".parse().unwrap()], ..Rules::default() };
+    let bench = over(dir, trace, session, rules, Duration::from_millis(20));
+    let approver = bench.harness.approvals().join();
+    let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
+    assert_eq!(failure.message, "tool write: no answer in time");
+    let all = ApprovalListParams { resolved: true, ..ApprovalListParams::default() };
+    let asked = bench.trace.approvals(all.clone()).await.unwrap();
+    assert_eq!(asked[0].resolution.as_ref().unwrap().by, "deadline");
+    let mut call = bench.call("fetch", json!({"word": "x"}));
+    call.grants.network = true;
+    let failure = bench.harness.call(call).await.unwrap_err();
+    assert!(is_final(&failure) && failure.reason == Reason::ToolDenied, "{failure}");
+    assert_eq!(bench.trace.approvals(all).await.unwrap().len(), 1);
+    drop(approver);
+    let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
+    assert!(is_final(&failure) && failure.reason == Reason::NoApprover, "{failure}");
+    assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_question_outlives_the_daemon_and_is_not_asked_twice() {
+    let bench = bench().await;
+    let approver = bench.harness.approvals().join();
+    let mut call = bench.call("write", json!({"word": "again"}));
+    (call.call_id, call.cancel) = (Some("again".into()), bench.stopping.child_token());
+    let (work, approval) = bench.begin(call).await;
+    bench.stopping.cancel();
+    assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::Cancelled);
+    drop(approver);
+    let Bench { dir, trace, session, .. } = bench;
+    let next = over(dir, trace, session, Rules::default(), Duration::from_secs(60));
+    // Nobody is connected any more, but the question was asked while somebody was.
+    let (work, same) = next.asks("again").await;
+    assert_eq!(same.approval_id, approval.approval_id);
+    next.answer(&same, ApprovalDecision::Once).await.unwrap();
+    work.await.unwrap().unwrap();
+    // And once answered, the answer stands for the same call.
+    let mut call = next.call("write", json!({"word": "again"}));
+    (call.call_id, call.resumed) = (Some("again".into()), true);
+    next.harness.call(call).await.unwrap();
+    assert_eq!(next.runs.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_dry_run_decides_and_does_nothing() {
+    let bench = bench().await;
+    let mut call = bench.call("write", json!("{'word': 'hi'"));
+    call.dry_run = true;
+    let output = bench.harness.call(call).await.unwrap();
+    assert_eq!(output.value["dryRun"], true);
+    assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(bench.audit().await[0].decision, "dry_run");
 }

@@ -28,7 +28,7 @@ pub struct Deps {
 ///
 /// # Errors
 /// When a name is taken or a schema is none: a defect of the build.
-pub fn register(registry: &mut Registry, deps: &Deps) -> Result<(), Failure> {
+pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
     let tools = [files::tools(deps), search::tools(deps), code::tools(deps), git::tools(deps)];
     tools.into_iter().flatten().try_for_each(|tool| registry.add(tool))
 }

@@ -3,11 +3,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use cairn_protocol::{
+    approval::{Approval, Resolution},
     envelope::{Body, Envelope, Origin},
     error::{Failure, Reason},
+    event::AgentEvt,
     explore::RunState,
-    id::{RunId, SessionId},
+    id::{ApprovalId, RunId, SessionId},
     time::Timestamp,
+    turn::ModelChoice,
 };
 use cairn_store::{
     StoreError,
@@ -15,7 +18,7 @@ use cairn_store::{
 };
 use uuid::Uuid;
 
-use crate::{Trace, blob, receipt};
+use crate::{Trace, approval, blob, receipt};
 
 /// A record before it has its number.
 #[derive(Debug, Clone)]
@@ -36,7 +39,9 @@ pub struct Append {
     session: SessionId,
     records: Vec<NewRecord>,
     state: Option<RunState>,
-    run: Option<(RunId, String)>,
+    run: Option<(RunId, &'static str, String)>,
+    model: Option<ModelChoice>,
+    change: Option<approval::Change>,
     receipt: Option<receipt::NewReceipt>,
     blobs: Vec<(String, Vec<u8>)>,
     artifact: Option<(String, String)>,
@@ -61,6 +66,8 @@ impl Append {
             records,
             state: None,
             run: None,
+            model: None,
+            change: None,
             receipt: None,
             blobs: vec![],
             artifact: None,
@@ -80,9 +87,27 @@ impl Append {
         self
     }
 
-    /// Makes `run` the session's latest run, with what is needed to start it again.
-    pub fn run(mut self, run: &RunId, params: String) -> Self {
-        self.run = Some((run.clone(), params));
+    /// Makes `run`, of the operation `op`, the session's latest run, with what is needed to start it again.
+    pub fn run(mut self, run: &RunId, op: &'static str, params: String) -> Self {
+        self.run = Some((run.clone(), op, params));
+        self
+    }
+
+    /// Sets the model the session talks to.
+    pub fn model(mut self, model: ModelChoice) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// Stores an approval that waits.
+    pub fn ask(mut self, approval: &Approval, call: Option<&str>) -> Self {
+        self.change = Some(approval::Change::Ask(Box::new(approval.clone()), call.map(str::to_owned)));
+        self
+    }
+
+    /// Answers an approval, unless it has an answer: then nothing is written and the failure is `approval_resolved`.
+    pub fn answer(mut self, id: &ApprovalId, resolution: &Resolution) -> Self {
+        self.change = Some(approval::Change::Answer(id.clone(), resolution.clone()));
         self
     }
 
@@ -126,6 +151,11 @@ impl Append {
         {
             return Ok(Written::refused(session, Reason::SessionBusy));
         }
+        if let Some(change) = &self.change
+            && let Some(reason) = change.write(tx)?
+        {
+            return Ok(Written::refused(session, reason));
+        }
         let mut lines = Vec::with_capacity(self.records.len());
         let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
         for (seq, record) in (head + 1..).zip(self.records) {
@@ -142,10 +172,16 @@ impl Append {
             "UPDATE session SET head_seq = ?2, updated_ms = ?3, state = coalesce(?4, state) WHERE id = ?1",
         )?
         .execute(params![session.as_str(), last, now.0, self.state.map(RunState::as_str)])?;
-        if let Some((run, run_params)) = &self.run {
+        if let Some((run, op, run_params)) = &self.run {
             tx.execute(
-                "UPDATE session SET run_id = ?2, run_params = ?3 WHERE id = ?1",
-                params![session.as_str(), run.as_str(), run_params],
+                "UPDATE session SET run_id = ?2, run_op = ?3, run_params = ?4 WHERE id = ?1",
+                params![session.as_str(), run.as_str(), op, run_params],
+            )?;
+        }
+        if let Some(choice) = &self.model {
+            tx.execute(
+                "UPDATE session SET provider = ?2, model = ?3 WHERE id = ?1",
+                params![session.as_str(), choice.provider, choice.model],
             )?;
         }
         if let Some(receipt) = self.receipt {
@@ -203,11 +239,34 @@ impl Trace {
                     format!("session {} already has a run at work, or none to go on with", written.session);
                 Err(Failure::new(Reason::SessionBusy, text))
             }
+            Some(Reason::ApprovalResolved) => {
+                Err(Failure::new(Reason::ApprovalResolved, "the approval is answered already"))
+            }
+            Some(Reason::ApprovalNotFound) => {
+                Err(Failure::new(Reason::ApprovalNotFound, "there is no such approval"))
+            }
             Some(reason) => Err(Failure::new(reason, format!("there is no session {}", written.session))),
             None => {
                 let last = written.first + (written.lines.len() as u64).max(1) - 1;
                 Ok(Appended { first: written.first, last })
             }
         }
+    }
+}
+
+impl Trace {
+    /// Tells whoever follows `session` just now something that is not in the log and has no number. It costs nothing when
+    /// nobody does.
+    pub fn pass(&self, session: &SessionId, origin: Option<Origin>, evt: &AgentEvt) {
+        let line = || {
+            let mut value = serde_json::json!({
+                "sessionId": session, "id": Uuid::now_v7(), "ts": Timestamp::now(), "kind": "Evt", "evt": evt,
+            });
+            if let (Some(origin), Some(object)) = (origin, value.as_object_mut()) {
+                object.insert("origin".into(), serde_json::to_value(origin).ok()?);
+            }
+            Some(value.to_string().into())
+        };
+        self.inner.live.pass(session, line);
     }
 }

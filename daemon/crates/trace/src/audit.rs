@@ -20,6 +20,10 @@ pub struct AuditIntent {
     pub decision: &'static str,
     /// The rule that decided.
     pub rule: String,
+    /// The model's call, when it is one.
+    pub call: Option<String>,
+    /// The command line with its folder, for a shell; secrets are taken out by the caller.
+    pub command: Option<String>,
 }
 
 /// How it ended.
@@ -47,7 +51,8 @@ impl Trace {
             .writer
             .write(move |tx| {
                 tx.prepare_cached(
-                    "INSERT INTO audit (ts, session_id, tool, args_digest, decision, rule) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    "INSERT INTO audit (ts, session_id, tool, args_digest, decision, rule, call_id, command)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 )?
                 .execute(params![
                     now.0,
@@ -55,7 +60,9 @@ impl Trace {
                     intent.tool,
                     intent.args_digest,
                     intent.decision,
-                    intent.rule
+                    intent.rule,
+                    intent.call,
+                    intent.command
                 ])?;
                 Ok(tx.last_insert_rowid())
             })
@@ -79,13 +86,29 @@ impl Trace {
         Ok(())
     }
 
+    /// Whether a call of a session was let through and never came to an end: it may or may not have acted.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn audit_open(&self, session: &SessionId, call: &str) -> Result<bool, Failure> {
+        let (session, call) = (session.clone(), call.to_owned());
+        self.read(move |conn| {
+            let query = "SELECT count(*) FROM audit
+                WHERE session_id = ?1 AND call_id = ?2 AND decision = 'allow' AND outcome IS NULL";
+            let open: u64 =
+                conn.query_row(query, params![session.as_str(), call], |r| r.get(0)).map_err(sql)?;
+            Ok(open > 0)
+        })
+        .await
+    }
+
     /// Entries, oldest first.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn audit_query(&self, query: AuditQueryParams) -> Result<Vec<AuditEntry>, Failure> {
         self.read(move |conn| {
-            let text = "SELECT id, ts, session_id, tool, args_digest, decision, rule, millis, outcome, exit_code, truncated
+            let text = "SELECT id, ts, session_id, tool, args_digest, decision, rule, millis, outcome, exit_code, truncated, command
                 FROM audit WHERE id > ?1 AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR tool = ?3) ORDER BY id LIMIT ?4";
             let mut statement = conn.prepare_cached(text).map_err(sql)?;
             let session = query.session_id.as_ref().map(SessionId::as_str);
@@ -119,5 +142,6 @@ fn entry(
         outcome: r.get(8)?,
         exit_code: r.get(9)?,
         truncated: r.get(10)?,
+        command: r.get(11)?,
     })
 }

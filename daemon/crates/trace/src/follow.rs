@@ -7,7 +7,10 @@ use cairn_protocol::{
     id::SessionId,
     session::{After, Session},
 };
-use tokio::sync::watch;
+use tokio::sync::{
+    broadcast::{self, error::TryRecvError},
+    watch,
+};
 
 use crate::{
     Trace,
@@ -23,6 +26,7 @@ pub struct Follower {
     session: SessionId,
     live: Arc<Live>,
     head: watch::Receiver<Head>,
+    passing: broadcast::Receiver<Arc<str>>,
     next: u64,
     synced: bool,
     catching_up: bool,
@@ -33,6 +37,8 @@ pub struct Follower {
 pub enum Step {
     /// Records in order, each the JSON of one envelope.
     Records(Vec<Arc<str>>),
+    /// Live-only events, in order: they have no number, and a follower that is behind does not get them.
+    Passing(Vec<Arc<str>>),
     /// The backlog is done; the last record was this one.
     Synced(u64),
     /// This reader fell behind what is in memory and reads on from the database from here.
@@ -60,21 +66,47 @@ impl Trace {
             let details = serde_json::json!({"headSeq": found.head_seq});
             return Err(Failure::new(Reason::AfterBeyondHead, text).with_details(details));
         }
-        let head = live.watch();
+        let (head, passing) = (live.watch(), live.hear());
         let (trace, session) = (self.clone(), session.clone());
-        let follower =
-            Follower { trace, session, live, head, next: after + 1, synced: false, catching_up: true };
+        let follower = Follower {
+            trace,
+            session,
+            live,
+            head,
+            passing,
+            next: after + 1,
+            synced: false,
+            catching_up: true,
+        };
         Ok((follower, found))
     }
 }
 
 impl Follower {
+    /// The live-only lines that wait.
+    fn passed(&mut self) -> Vec<Arc<str>> {
+        let mut lines = Vec::new();
+        while lines.len() < STEP {
+            match self.passing.try_recv() {
+                Ok(line) => lines.push(line),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        lines
+    }
+
     /// Waits for the next step. Cancel-safe: what was not returned is returned by the next call.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn step(&mut self) -> Result<Step, Failure> {
         loop {
+            let passing = self.passed();
+            // What passed by while this reader was behind is told again by records.
+            if !passing.is_empty() && self.synced && !self.catching_up {
+                return Ok(Step::Passing(passing));
+            }
             let head = *self.head.borrow_and_update();
             let Head::At(head) = head else { return Ok(Step::Gone) };
             if self.next > head {
@@ -83,10 +115,16 @@ impl Follower {
                     self.synced = true;
                     return Ok(Step::Synced(self.next - 1));
                 }
-                if self.head.changed().await.is_err() {
-                    return Ok(Step::Gone);
+                tokio::select! {
+                    changed = self.head.changed() => match changed {
+                        Ok(()) => continue,
+                        Err(_) => return Ok(Step::Gone),
+                    },
+                    line = self.passing.recv() => match line {
+                        Ok(line) => return Ok(Step::Passing(vec![line])),
+                        Err(_) => continue,
+                    },
                 }
-                continue;
             }
             let lines = match self.live.from(self.next, STEP) {
                 Some(lines) => lines,
@@ -126,7 +164,7 @@ mod tests {
             match follower.step().await.unwrap() {
                 Step::Records(lines) => into.extend(lines),
                 Step::Gone => panic!("session is gone"),
-                Step::Synced(_) | Step::Lagged(_) => {}
+                Step::Synced(_) | Step::Lagged(_) | Step::Passing(_) => {}
             }
         }
     }
@@ -187,6 +225,34 @@ mod tests {
         let mut all = Vec::new();
         read_to(&mut slow, 3000, &mut all).await;
         assert_eq!(crate::read::parse(&all[2999]).unwrap().seq, 3000);
+    }
+
+    #[tokio::test]
+    async fn what_passes_comes_before_the_record_that_tells_it_again_and_not_after_a_lag() {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+        let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
+        let (mut quick, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
+        let (mut slow, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
+        assert!(matches!(quick.step().await.unwrap(), Step::Synced(0)));
+        assert!(matches!(slow.step().await.unwrap(), Step::Synced(0)));
+        let said = AgentEvt::Progress { op: "said".into(), percent: 1.0, message: None };
+        trace.pass(&id, None, &said);
+        trace.append(Append::new(&id, vec![record(1)])).await.unwrap();
+        let Step::Passing(lines) = quick.step().await.unwrap() else { panic!("nothing passed") };
+        let told: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!((&told["evt"]["op"], told.get("seq")), (&"said".into(), None));
+        assert!(matches!(quick.step().await.unwrap(), Step::Records(_)));
+        for _ in 0..20 {
+            trace.append(Append::new(&id, (0..100).map(record).collect())).await.unwrap();
+        }
+        // Behind what is in memory: records tell it, what passed is not told late.
+        assert!(matches!(slow.step().await.unwrap(), Step::Passing(_)));
+        assert!(matches!(slow.step().await.unwrap(), Step::Lagged(1)));
+        trace.pass(&id, None, &said);
+        for _ in 0..8 {
+            assert!(matches!(slow.step().await.unwrap(), Step::Records(_)));
+        }
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 //! inside the transaction that stores the record.
 
 mod append;
+mod approval;
 mod audit;
 mod blob;
 mod export;
@@ -32,7 +33,7 @@ pub use append::{Append, Appended, NewRecord};
 pub use audit::{AuditIntent, AuditOutcome};
 pub use follow::{Follower, Step};
 pub use receipt::digest;
-pub use session::NewSession;
+pub use session::{LatestRun, NewSession};
 
 /// Version of the tables that this build makes and reads.
 pub const SCHEMA_VERSION: u32 = schema::MIGRATIONS[schema::MIGRATIONS.len() - 1].version;

@@ -6,12 +6,14 @@ use std::{
 };
 
 use cairn_protocol::id::SessionId;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 /// Records kept for each followed session.
 const KEPT: usize = 1024;
 /// Bytes kept for each followed session.
 const KEPT_BYTES: usize = 2 * 1024 * 1024;
+/// Live-only lines kept for a slow follower; it loses older ones, which the log tells again put together.
+const PASSING: usize = 512;
 
 /// The followed sessions.
 #[derive(Default)]
@@ -21,6 +23,7 @@ pub struct LiveSessions(Mutex<HashMap<SessionId, Weak<Live>>>);
 pub struct Live {
     head: watch::Sender<Head>,
     ring: Mutex<Ring>,
+    passing: broadcast::Sender<Arc<str>>,
 }
 
 /// How far a session's log is.
@@ -53,7 +56,8 @@ impl LiveSessions {
             return live;
         }
         map.retain(|_, weak| weak.strong_count() > 0);
-        let live = Arc::new(Live { head: watch::channel(Head::At(0)).0, ring: Mutex::default() });
+        let passing = broadcast::channel(PASSING).0;
+        let live = Arc::new(Live { head: watch::channel(Head::At(0)).0, ring: Mutex::default(), passing });
         map.insert(session.clone(), Arc::downgrade(&live));
         live
     }
@@ -64,6 +68,18 @@ impl LiveSessions {
         if let (Some(live), false) = (live, lines.is_empty()) {
             locked(&live.ring).push(first, lines);
             live.raise(first + lines.len() as u64 - 1);
+        }
+    }
+
+    /// Hands a live-only line to whoever follows just now.
+    pub fn pass(&self, session: &SessionId, line: impl FnOnce() -> Option<Arc<str>>) {
+        let live = locked(&self.0).get(session).and_then(Weak::upgrade);
+        if let Some(live) = live
+            && live.passing.receiver_count() > 0
+            && let Some(line) = line()
+        {
+            // Nobody listens any more: fine.
+            let _listeners = live.passing.send(line);
         }
     }
 
@@ -90,6 +106,11 @@ impl Live {
     /// Watches the head.
     pub fn watch(&self) -> watch::Receiver<Head> {
         self.head.subscribe()
+    }
+
+    /// Hears live-only lines from now on.
+    pub fn hear(&self) -> broadcast::Receiver<Arc<str>> {
+        self.passing.subscribe()
     }
 
     /// Records from `seq` on, at most `limit`; `None` when `seq` is no longer (or not yet) in memory.

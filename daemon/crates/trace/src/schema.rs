@@ -3,7 +3,7 @@
 use cairn_store::Migration;
 
 /// Every step so far.
-pub const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: V1 }];
+pub const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: V1 }, Migration { version: 2, sql: V2 }];
 
 /// `trace_event.payload` is the whole record, the same bytes that clients receive. `receipt.scope` is a session
 /// id, or a method for calls that make their session. `audit` outlives its session on purpose.
@@ -71,4 +71,30 @@ CREATE TABLE audit (
     truncated INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX audit_by_session ON audit(session_id, id);
+";
+
+/// Turns: which agent the latest run is of, the model a session talks to, where it was forked from; approvals, which are
+/// the session's own; the call an audit row belongs to, so that a crash between intent and outcome is seen.
+const V2: &str = "
+ALTER TABLE session ADD COLUMN run_op TEXT NOT NULL DEFAULT 'explore';
+ALTER TABLE session ADD COLUMN provider TEXT;
+ALTER TABLE session ADD COLUMN model TEXT;
+ALTER TABLE session ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE approval (
+    id TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES session(id) ON DELETE CASCADE,
+    call_id TEXT,
+    request TEXT NOT NULL,
+    grants TEXT NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    decision TEXT,
+    decided_by TEXT,
+    reason TEXT,
+    decided_ms INTEGER
+) WITHOUT ROWID;
+CREATE INDEX approval_by_session ON approval(session_id, id);
+CREATE INDEX approval_waiting ON approval(id) WHERE decision IS NULL;
+ALTER TABLE audit ADD COLUMN call_id TEXT;
+ALTER TABLE audit ADD COLUMN command TEXT;
+CREATE INDEX audit_open ON audit(session_id, call_id) WHERE call_id IS NOT NULL;
 ";

@@ -8,6 +8,7 @@ use cairn_protocol::{
     id::{RunId, SessionId},
     session::{Page, Session},
     time::Timestamp,
+    turn::ModelChoice,
 };
 use cairn_store::rusqlite::{OptionalExtension, Row, params};
 use uuid::Uuid;
@@ -23,6 +24,17 @@ pub struct NewSession {
     pub root: Option<String>,
     /// Scope, retry key and request digest, when the client gave a key.
     pub request: Option<(String, String, String)>,
+}
+
+/// The latest run of a session.
+#[derive(Debug, Clone)]
+pub struct LatestRun {
+    /// Its id.
+    pub run: RunId,
+    /// Its operation: `explore` or `turn`.
+    pub op: String,
+    /// The parameters it was started with, as JSON.
+    pub params: String,
 }
 
 const COLUMNS: &str = "id, title, root, state, created_ms, updated_ms, head_seq";
@@ -125,19 +137,37 @@ impl Trace {
         self.read(|conn| conn.query_row("SELECT count(*) FROM session", [], |r| r.get(0)).map_err(sql)).await
     }
 
-    /// Latest run of a session and what it was started with.
+    /// Latest run of a session.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn latest_run(&self, id: &SessionId) -> Result<Option<(RunId, String)>, Failure> {
+    pub async fn latest_run(&self, id: &SessionId) -> Result<Option<LatestRun>, Failure> {
+        let key = id.clone();
+        let found: Option<(Option<String>, Option<String>, String)> = self
+            .read(move |conn| {
+                let query = "SELECT run_id, run_params, run_op FROM session WHERE id = ?1";
+                conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
+                    .optional()
+                    .map_err(sql)
+            })
+            .await?;
+        Ok(found
+            .and_then(|(run, params, op)| Some(LatestRun { run: run?.parse().ok()?, op, params: params? })))
+    }
+
+    /// The provider and model a session talks to, where that was chosen for it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn chosen_model(&self, id: &SessionId) -> Result<Option<ModelChoice>, Failure> {
         let key = id.clone();
         let found: Option<(Option<String>, Option<String>)> = self
             .read(move |conn| {
-                let query = "SELECT run_id, run_params FROM session WHERE id = ?1";
+                let query = "SELECT provider, model FROM session WHERE id = ?1";
                 conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?))).optional().map_err(sql)
             })
             .await?;
-        Ok(found.and_then(|(run, params)| Some((run?.parse().ok()?, params?))))
+        Ok(found.and_then(|(provider, model)| Some(ModelChoice { provider: provider?, model: model? })))
     }
 
     /// Sets the root a session works in.
@@ -162,6 +192,17 @@ impl Trace {
             conn.query_row(query, params![key.as_str(), name], |r| r.get(0)).optional().map_err(sql)
         })
         .await
+    }
+
+    /// Removes an artifact of a session; nothing happens where there is none.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn remove_artifact(&self, id: &SessionId, name: &str) -> Result<(), Failure> {
+        let (key, name) = (id.clone(), name.to_owned());
+        let query = "DELETE FROM artifact WHERE session_id = ?1 AND name = ?2";
+        self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), name])?)).await?;
+        Ok(())
     }
 
     /// Deletes a session with its records, receipts and artifacts, and blobs that nobody else uses. Refused while
@@ -201,18 +242,19 @@ impl Trace {
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub async fn mark_interrupted(&self, op: &str) -> Result<Vec<SessionId>, Failure> {
-        let query = "SELECT id FROM session WHERE state = 'running'";
-        let ids: Vec<String> = self
+    pub async fn mark_interrupted(&self) -> Result<Vec<SessionId>, Failure> {
+        let query = "SELECT id, run_op FROM session WHERE state = 'running'";
+        let found: Vec<(String, String)> = self
             .read(move |conn| {
                 let mut statement = conn.prepare(query).map_err(sql)?;
-                let rows = statement.query_map([], |r| r.get(0)).map_err(sql)?;
+                let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).map_err(sql)?;
                 rows.collect::<Result<_, _>>().map_err(sql)
             })
             .await?;
         let mut marked = Vec::new();
-        for id in ids.iter().filter_map(|id| id.parse::<SessionId>().ok()) {
-            let evt = AgentEvt::Interrupted { op: op.to_owned() };
+        for (id, op) in found {
+            let Ok(id) = id.parse::<SessionId>() else { continue };
+            let evt = AgentEvt::Interrupted { op };
             let record =
                 NewRecord { id: Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } };
             self.append(Append::new(&id, vec![record]).state(RunState::Interrupted)).await?;

@@ -1,0 +1,88 @@
+//! The agent that works with a model: ask, act, tell, until the model is done.
+
+use cairn_engine::{Ask, TurnAgent, TurnContext};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    model::FinishReason,
+};
+
+use crate::{loop_guard::{Guard, Seen}, prompt};
+
+/// The agent that is built in.
+#[derive(Debug, Clone, Default)]
+pub struct Coder {
+    sources: prompt::Sources,
+}
+
+impl Coder {
+    /// One with these texts.
+    pub fn new(sources: prompt::Sources) -> Self {
+        Self { sources }
+    }
+}
+
+#[async_trait::async_trait]
+impl TurnAgent for Coder {
+    async fn system(&self, cx: &TurnContext) -> Result<String, Failure> {
+        Ok(prompt::render(&prompt::layers(&self.sources, cx).await?))
+    }
+
+    async fn turn(&self, cx: &TurnContext) -> Result<String, Failure> {
+        let mut talk = cx.conversation().await?;
+        let system = self.system(cx).await?;
+        let mut guard = Guard::default();
+        // What the end of a daemon cut off is done first.
+        let left = std::mem::take(&mut talk.open);
+        talk.messages.extend(cx.call_all(left).await?);
+        for _ in 0..cx.max_iterations() {
+            talk.messages.extend(cx.steering());
+            let mut ask = Ask { system: system.clone(), messages: talk.messages, tools: cx.offers(), schema: None };
+            if cx.is_nearly_full(&ask)? {
+                ask.messages = cx.compact(&ask).await?.0.messages;
+            }
+            let answer = match cx.ask(ask.clone()).await {
+                // The provider's own count was stricter than ours.
+                Err(failure) if failure.reason == Reason::ContextOverflow => {
+                    ask.messages = cx.compact(&ask).await?.0.messages;
+                    cx.ask(ask.clone()).await?
+                }
+                other => other?,
+            };
+            talk.messages = ask.messages;
+            talk.messages.push(answer.message());
+            if answer.calls.is_empty() {
+                let said = cx.steering();
+                if said.is_empty() {
+                    return ended(cx, answer.text, answer.finish).await;
+                }
+                talk.messages.extend(said);
+                continue;
+            }
+            let results = cx.call_all(answer.calls.clone()).await?;
+            match guard.look(&answer.calls, &results) {
+                Seen::Fresh => {}
+                Seen::Again(what) => cx.note(&what).await?,
+                Seen::Stuck(what) => return Err(Failure::new(Reason::Stuck, what)),
+            }
+            talk.messages.extend(results);
+        }
+        let text = format!("the model was asked {} times, which is agent.max_iterations", cx.max_iterations());
+        Err(Failure::new(Reason::TurnLimit, text))
+    }
+}
+
+/// The last text, with what the user should know of how it ended.
+async fn ended(cx: &TurnContext, text: String, finish: FinishReason) -> Result<String, Failure> {
+    match finish {
+        FinishReason::Length => {
+            let limit = cx.settings().max_answer_tokens;
+            cx.warn("model", format!("the answer was cut at {limit} tokens, which is llm.max_tokens")).await?;
+        }
+        FinishReason::Filtered => cx.warn("model", "the provider held the answer back".into()).await?,
+        FinishReason::Stop | FinishReason::ToolCalls if text.trim().is_empty() => {
+            cx.warn("model", "the model gave an empty answer".into()).await?;
+        }
+        FinishReason::Stop | FinishReason::ToolCalls => {}
+    }
+    Ok(text)
+}

@@ -1,0 +1,114 @@
+//! Sees when a model goes round in circles: the same calls with the same results.
+
+use std::collections::VecDeque;
+
+use cairn_protocol::model::{Message, ToolUse};
+
+/// Rounds that are remembered.
+const WINDOW: usize = 12;
+/// Longest circle that is seen, in rounds.
+const LONGEST: usize = 3;
+/// Times round after which the model is told.
+const TOLD_AFTER: usize = 3;
+/// Times round after which the turn ends.
+const ENDS_AFTER: usize = 4;
+
+/// What a look at a round found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing that was there before.
+    Fresh,
+    /// A circle: what to tell the model.
+    Again(String),
+    /// It goes on although the model was told.
+    Stuck(String),
+}
+
+/// The latest rounds.
+#[derive(Debug, Default)]
+pub struct Guard {
+    rounds: VecDeque<(String, String)>,
+    told: bool,
+}
+
+impl Guard {
+    /// Looks at a round: calls and their results.
+    pub fn look(&mut self, calls: &[ToolUse], results: &[Message]) -> Seen {
+        let asked = calls.iter().map(|c| format!("{} {}", c.name, c.arguments)).collect::<Vec<_>>().join("\n");
+        let told = results.iter().map(|m| match m {
+            Message::Tool { content, .. } => content.as_str(),
+            _ => "",
+        });
+        let round = (asked, told.collect::<Vec<_>>().join("\n"));
+        if self.rounds.len() == WINDOW + LONGEST {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back(round);
+        let times = (1..=LONGEST).map(|length| self.times(length)).max().unwrap_or(1);
+        let names = calls.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
+        if times >= ENDS_AFTER {
+            return Seen::Stuck(format!("the same calls ({names}) with the same results came {times} times"));
+        }
+        if times >= TOLD_AFTER && !self.told {
+            self.told = true;
+            return Seen::Again(format!(
+                "You have made the same calls ({names}) {times} times and got the same results. Do something else, or answer with what you know."
+            ));
+        }
+        Seen::Fresh
+    }
+
+    /// How often the latest `length` rounds stand one after the other at the end.
+    fn times(&self, length: usize) -> usize {
+        let rounds: Vec<_> = self.rounds.iter().rev().collect();
+        let Some(last) = rounds.get(..length) else { return 1 };
+        // Rounds that are all alike are a circle of one.
+        if length > 1 && last.iter().all(|r| *r == last[0]) {
+            return 1;
+        }
+        rounds.chunks_exact(length).take_while(|chunk| *chunk == last).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(guard: &mut Guard, call: &str, result: &str) -> Seen {
+        let calls = [ToolUse { id: "c".into(), name: call.into(), arguments: serde_json::json!({}) }];
+        let results = [Message::Tool {
+            call_id: "c".into(),
+            name: call.into(),
+            content: result.into(),
+            failed: false,
+        }];
+        guard.look(&calls, &results)
+    }
+
+    #[test]
+    fn circles_are_told_and_then_end() {
+        for circle in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+            let mut guard = Guard::default();
+            let seen: Vec<Seen> =
+                (0..5 * circle.len()).map(|i| round(&mut guard, circle[i % circle.len()], "same")).collect();
+            let told = seen.iter().position(|s| matches!(s, Seen::Again(_)));
+            let ends = seen.iter().position(|s| matches!(s, Seen::Stuck(_)));
+            assert_eq!(told, Some(3 * circle.len() - 1), "{circle:?}");
+            assert_eq!(ends, Some(4 * circle.len() - 1), "{circle:?}");
+        }
+    }
+
+    #[test]
+    fn what_changes_is_no_circle() {
+        let mut guard = Guard::default();
+        for n in 0..40 {
+            // A build that is run again and again while files change: other results.
+            assert_eq!(round(&mut guard, "run_shell", &format!("{} errors", 40 - n)), Seen::Fresh);
+        }
+        let mut guard = Guard::default();
+        for n in 0..40 {
+            let call = ["read", "edit", "test", "read2"][n % 4];
+            assert_eq!(round(&mut guard, call, &n.to_string()), Seen::Fresh);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The system text: layers in a fixed order, each cleaned where it is spliced in. Equal layers give equal bytes, so that
+//! a model's prefix cache survives from turn to turn: what changes often comes last.
+
+mod clean;
+mod clock;
+mod project;
+
+use std::sync::Arc;
+
+use cairn_engine::{TurnContext, tool::ToolSpec};
+use cairn_protocol::error::Failure;
+
+pub use clean::{line, paragraph};
+
+/// The built-in base: how it works, what it can do, how the layers are to be read, which of them wins, and what to do when
+/// unsure.
+const BASE: &str = include_str!("prompt/base.md");
+
+/// Characters of a tool's name in the catalogue.
+const NAME: usize = 64;
+/// Characters of a tool's line in the catalogue.
+const SHORT: usize = 200;
+/// Bytes of one tool's own text.
+const ADDENDUM: usize = 8 * 1024;
+/// Bytes of one appendix.
+const APPENDIX: usize = 16 * 1024;
+
+/// Texts that the host found in its files. They are read once a turn through the function, so that a change counts for the
+/// next turn.
+#[derive(Clone, Default)]
+pub struct Sources {
+    read: Option<Arc<dyn Fn() -> Texts + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources").finish_non_exhaustive()
+    }
+}
+
+impl Sources {
+    /// Texts that may change.
+    pub fn new(read: impl Fn() -> Texts + Send + Sync + 'static) -> Self {
+        Self { read: Some(Arc::new(read)) }
+    }
+
+    /// The texts as they are now.
+    pub fn texts(&self) -> Texts {
+        self.read.as_ref().map_or_else(Texts::default, |read| read())
+    }
+}
+
+/// Texts of the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// In place of the built-in base.
+    pub base: Option<String>,
+    /// Who the agent is.
+    pub soul: String,
+    /// Whom it works for.
+    pub profile: String,
+    /// What skills say, in their order: name and text.
+    pub skills: Vec<(String, String)>,
+    /// When the model's knowledge ends, where the user says so.
+    pub knowledge_cutoff: Option<String>,
+    /// The words under which knowledge is stored; the most volatile part.
+    pub vocabulary: String,
+}
+
+/// What a system text is made of, in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layers {
+    /// How to work.
+    pub base: String,
+    /// Who it is.
+    pub soul: String,
+    /// Whom it works for.
+    pub profile: String,
+    /// What was said in an earlier session.
+    pub previous: String,
+    /// Skills, by name.
+    pub skills: Vec<(String, String)>,
+    /// What tools say about themselves, by name.
+    pub addenda: Vec<(String, String)>,
+    /// What the operator and the session add.
+    pub appendices: Vec<String>,
+    /// Date and time.
+    pub clock: String,
+    /// When the model's knowledge ends.
+    pub knowledge_cutoff: Option<String>,
+    /// Whether knowledge and the web are to be used together.
+    pub knowledge_loop: bool,
+    /// Whether sources are to be named.
+    pub cite_sources: bool,
+    /// Whether a tool is offered that computes and must not write.
+    pub evaluates: bool,
+    /// Tools: name and line.
+    pub catalogue: Vec<(String, String)>,
+    /// The words of the knowledge store.
+    pub vocabulary: String,
+}
+
+/// The layers of a turn.
+///
+/// # Errors
+/// When the log cannot be read.
+pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failure> {
+    let texts = sources.texts();
+    let session = cx.session_prompt().await?;
+    let project = cx.kept("prompt-project", project::describe(cx)).await?;
+    let clock = cx.kept("prompt-clock", async { Ok(clock::now()) }).await?;
+    let tools = cx.tools();
+    let has = |name: &str| tools.iter().any(|t| t.name == name);
+    let web = has("web_search") || has("web_fetch");
+    let mut appendices: Vec<String> = Some(project).filter(|p| !p.is_empty()).into_iter().collect();
+    appendices.extend(session.appended);
+    Ok(Layers {
+        base: session.base.or(texts.base).unwrap_or_else(|| BASE.to_owned()),
+        soul: texts.soul,
+        profile: texts.profile,
+        previous: String::new(),
+        skills: texts.skills,
+        addenda: tools
+            .iter()
+            .filter(|t| !t.addendum.is_empty())
+            .map(|t| (t.name.to_string(), t.addendum.to_string()))
+            .collect(),
+        appendices,
+        clock: clock::today(&clock),
+        knowledge_cutoff: texts.knowledge_cutoff,
+        knowledge_loop: web && tools.iter().any(|t| t.name.starts_with("memory")),
+        cite_sources: web,
+        evaluates: has("evaluate"),
+        catalogue: catalogue(&tools),
+        vocabulary: texts.vocabulary,
+    })
+}
+
+fn catalogue(tools: &[ToolSpec]) -> Vec<(String, String)> {
+    tools.iter().map(|t| (t.name.to_string(), t.short.to_string())).collect()
+}
+
+/// The text of the layers.
+pub fn render(layers: &Layers) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut section = |title: &str, body: String| {
+        if !body.trim().is_empty() {
+            parts.push(if title.is_empty() { body } else { format!("# {title}\n\n{body}") });
+        }
+    };
+    section("", paragraph(&layers.base, usize::MAX));
+    section("Soul", paragraph(&layers.soul, APPENDIX));
+    section("User profile", paragraph(&layers.profile, APPENDIX));
+    section("Previous conversation", paragraph(&layers.previous, APPENDIX));
+    section("Skills", blocks(&layers.skills, "## ", APPENDIX));
+    section("Tool notes", blocks(&layers.addenda, "## ", ADDENDUM));
+    for appendix in &layers.appendices {
+        section("", paragraph(appendix, APPENDIX));
+    }
+    section("Context", preamble(layers));
+    let tools = layers.catalogue.iter().map(|(n, s)| format!("- {} — {}", line(n, NAME), line(s, SHORT)));
+    section("Active tools", tools.collect::<Vec<_>>().join("\n"));
+    section("Memory vocabulary", paragraph(&layers.vocabulary, APPENDIX));
+    parts.join("\n\n")
+}
+
+fn blocks(all: &[(String, String)], mark: &str, cap: usize) -> String {
+    let block = |(name, text): &(String, String)| format!("{mark}{}\n\n{}", line(name, NAME), paragraph(text, cap));
+    all.iter().filter(|(_, text)| !text.trim().is_empty()).map(block).collect::<Vec<_>>().join("\n\n")
+}
+
+fn preamble(layers: &Layers) -> String {
+    let mut lines = Vec::new();
+    if !layers.clock.is_empty() {
+        lines.push(format!("The date and time is {}. It is right, whatever you remember.", line(&layers.clock, SHORT)));
+    }
+    if let Some(cutoff) = &layers.knowledge_cutoff {
+        lines.push(format!(
+            "Your knowledge ends at {}. What may have changed since then must be looked up.",
+            line(cutoff, NAME)
+        ));
+    }
+    if layers.knowledge_loop {
+        lines.push(KNOWLEDGE_LOOP.to_owned());
+    }
+    if layers.cite_sources {
+        lines.push("When you use what you found on the web, name the page it comes from.".into());
+    }
+    if layers.evaluates {
+        lines.push(WRITING.to_owned());
+    }
+    lines.join("\n\n")
+}
+
+/// In the prompt, in the tools' texts and in what MCP clients are told, it is the same four steps.
+const KNOWLEDGE_LOOP: &str = "For questions of fact: 1. look into memory first; 2. search the web too, even when memory had \
+something; 3. put both together and prefer what is newer and better founded; 4. store what is new and will stay true.";
+
+/// Which tools write, and which must not.
+const WRITING: &str = "Files are written and edited with the file tools alone, or with the shell for what they cannot do. \
+`evaluate` computes: it may read files of the workspace and writes nothing.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Layers {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        Layers {
+            base: BASE.to_owned(),
+            soul: "SOUL".into(),
+            profile: "PROFILE".into(),
+            previous: "PREVIOUS".into(),
+            skills: vec![pair("skill", "SKILL")],
+            addenda: vec![pair("tool", "ADDENDUM")],
+            appendices: vec!["APPENDIX ONE".into(), "APPENDIX TWO".into()],
+            clock: "2026-01-02 03:04 UTC".into(),
+            knowledge_cutoff: Some("CUTOFF".into()),
+            knowledge_loop: true,
+            cite_sources: true,
+            evaluates: true,
+            catalogue: vec![pair("read_file", "reads\na file")],
+            vocabulary: "VOCABULARY".into(),
+        }
+    }
+
+    #[test]
+    fn the_order_is_fixed_and_equal_layers_give_equal_bytes() {
+        let text = render(&full());
+        assert_eq!(text, render(&full()));
+        let marks = [
+            "You are", "SOUL", "PROFILE", "PREVIOUS", "SKILL", "ADDENDUM", "APPENDIX ONE", "APPENDIX TWO", "2026-01-02",
+            "CUTOFF", "look into memory first", "name the page", "writes nothing", "- read_file — reads a file", "VOCABULARY",
+        ];
+        let places: Vec<usize> = marks.iter().map(|m| text.find(m).unwrap_or_else(|| panic!("{m}"))).collect();
+        assert!(places.is_sorted(), "{places:?}");
+    }
+
+    #[test]
+    fn what_is_empty_leaves_no_trace() {
+        let text = render(&Layers { base: "BASE".into(), ..Layers::default() });
+        assert_eq!(text, "BASE");
+        assert_eq!(render(&Layers::default()), "");
+    }
+
+    #[test]
+    fn the_base_has_its_five_parts() {
+        for part in ["## How you work", "## What you can do", "## How to read what follows", "## What wins", "## When unsure"] {
+            assert!(BASE.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn no_layer_can_break_out_of_its_place() {
+        let mut layers = full();
+        layers.catalogue = vec![("x\n# Soul".repeat(20), "y\u{1b}[2J\n- z".repeat(100))];
+        layers.addenda = vec![("t".into(), format!("a\u{1b}]0;b\u{7}\tc\n{}", "d".repeat(10_000)))];
+        let text = render(&layers);
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");
+        let tools = text.split("# Active tools\n\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        assert_eq!(tools.lines().count(), 1);
+        assert!(tools.chars().count() <= NAME + SHORT + 8, "{}", tools.chars().count());
+        assert!(text.contains("a]0;b\tc\nddd"), "tabs and line ends stay");
+        assert!(text.matches('d').count() < ADDENDUM + 2000);
+    }
+}

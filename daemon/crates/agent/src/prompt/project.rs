@@ -1,0 +1,77 @@
+//! What the prompt says of the project: its languages, how it is built and tested, and a map of its most important parts.
+
+use std::fmt::Write as _;
+
+use cairn_engine::TurnContext;
+use cairn_protocol::{
+    content::{EntryKind, ListDirParams, SpanParams},
+    error::Failure,
+    map::MapParams,
+};
+
+use crate::explorer;
+
+/// Manifests read at most.
+const MANIFESTS: usize = 8;
+/// Lines of a manifest that are read.
+const LINES: u32 = 400;
+
+/// A section on the project; empty without a root. Nothing in it can fail the turn: what cannot be read is left out.
+///
+/// # Errors
+/// None; the type is that of what is kept.
+pub async fn describe(cx: &TurnContext) -> Result<String, Failure> {
+    let Some(path) = cx.root_path() else { return Ok(String::new()) };
+    let root = path.to_string_lossy().into_owned();
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut text = format!("# Project\n\nThe workspace is {name} ({root}); paths are relative to it.\n");
+    let found = manifests(cx, &root).await;
+    let commands = explorer::commands_of(&found);
+    for (what, list) in [("Build", &commands.build), ("Test", &commands.test), ("Run", &commands.run)] {
+        if !list.is_empty() {
+            let _ok = writeln!(text, "{what}: {}", list.join("; "));
+        }
+    }
+    let kinds: Vec<String> = found.iter().map(|(path, _)| path.clone()).collect();
+    if !kinds.is_empty() {
+        let _ok = writeln!(text, "Manifests: {}", kinds.join(", "));
+    }
+    text.push_str(&map(cx, &root).await);
+    Ok(text)
+}
+
+async fn manifests(cx: &TurnContext, root: &str) -> Vec<(String, String)> {
+    let list = ListDirParams { path: ".".into(), depth: 1, root: Some(root.to_owned()) };
+    let Ok(listing) = cx.engine().list_dir(list).await else { return vec![] };
+    let mut found = Vec::new();
+    let files = listing.entries.iter().filter(|e| e.kind == EntryKind::File);
+    for entry in files.filter(|e| explorer::is_manifest(&e.path)).take(MANIFESTS) {
+        let span = SpanParams {
+            path: entry.path.clone(),
+            root: Some(root.to_owned()),
+            start: 1,
+            end: LINES,
+            context: None,
+            content_hash: None,
+        };
+        if let Ok(span) = cx.engine().get_span(span).await {
+            found.push((entry.path.clone(), span.text));
+        }
+    }
+    found
+}
+
+/// The repository map, where the index is far enough.
+async fn map(cx: &TurnContext, root: &str) -> String {
+    let tokens = cx.settings().repo_map_tokens;
+    if tokens == 0 {
+        return String::new();
+    }
+    let params = MapParams { roots: vec![root.to_owned()], budget: tokens, ..MapParams::default() };
+    match cx.engine().map(params).await {
+        Ok(answer) if !answer.text.trim().is_empty() => {
+            format!("\nThe files and definitions that the rest refers to most:\n\n{}", answer.text)
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,56 @@
+//! One question to a model outside of a turn: summaries, plans, `llm_call`.
+
+use cairn_llm::{Chunk, ModelRequest, Provider};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    model::TokenUsage,
+};
+use futures_util::StreamExt as _;
+use tokio_util::sync::CancellationToken;
+
+/// Most bytes of an answer.
+const MAX_TEXT: usize = 2 * 1024 * 1024;
+
+/// An answer as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The text.
+    pub text: String,
+    /// Tokens.
+    pub usage: TokenUsage,
+}
+
+/// Asks and waits for the whole text.
+///
+/// # Errors
+/// `cancelled`, `too_large`, those of the model.
+pub async fn collect(
+    provider: &dyn Provider,
+    request: ModelRequest,
+    cancel: &CancellationToken,
+) -> Result<Collected, Failure> {
+    let mut collected = Collected::default();
+    let read = async {
+        let mut stream = provider.chat(request).await?;
+        while let Some(chunk) = stream.next().await {
+            match chunk? {
+                Chunk::Text(text) => collected.text.push_str(&text),
+                Chunk::Usage(usage) => collected.usage = usage,
+                Chunk::Finish(_) => return Ok(()),
+                _ => {}
+            }
+            if collected.text.len() > MAX_TEXT {
+                let text = format!("the answer of {} has more than 2 MiB of text", provider.name());
+                return Err(Failure::new(Reason::TooLarge, text));
+            }
+        }
+        let text = format!("the answer of {} ended before its end", provider.name());
+        Err(Failure::new(Reason::ModelCut, text))
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Err(Failure::new(Reason::Cancelled, "the question was cancelled")),
+        outcome = read => outcome?,
+    }
+    Ok(collected)
+}

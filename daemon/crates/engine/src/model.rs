@@ -1,0 +1,162 @@
+//! Models as the engine sees them: where they come from, and the limits on asking them.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    turn::{ModelChoice, ProviderInfo},
+};
+
+pub use cairn_llm::{Chunk, ChunkStream, LlmError, ModelRequest, Provider, Recording};
+
+/// Where models come from; the host implements it over its configuration.
+pub trait Models: Send + Sync {
+    /// What is asked when nobody chose.
+    fn default_choice(&self) -> ModelChoice;
+
+    /// The provider of that name with that model; the provider's default model when `model` is empty.
+    ///
+    /// # Errors
+    /// `provider_unknown` naming those there are, `model_unauthorized` when its key is missing.
+    fn provider(&self, choice: &ModelChoice) -> Result<Arc<dyn Provider>, Failure>;
+
+    /// The providers there are.
+    fn list(&self) -> Vec<ProviderInfo>;
+}
+
+/// Bounds on asking models, over all sessions.
+#[derive(Debug, Clone)]
+pub struct ModelLimits {
+    /// Whether models outside this machine may be asked at all.
+    pub allow_external: bool,
+    /// Providers outside this machine that may be; any when empty.
+    pub providers: Vec<String>,
+    /// Models outside this machine that may be; any when empty.
+    pub models: Vec<String>,
+    /// Requests a minute.
+    pub requests_per_minute: u32,
+    /// Tokens in 24 hours; no cap when `None`.
+    pub tokens_per_day: Option<u64>,
+}
+
+impl Default for ModelLimits {
+    fn default() -> Self {
+        Self {
+            allow_external: false,
+            providers: vec![],
+            models: vec![],
+            requests_per_minute: 60,
+            tokens_per_day: None,
+        }
+    }
+}
+
+/// Counts what was asked.
+pub(crate) struct ModelGate {
+    limits: RwLock<ModelLimits>,
+    asked: Mutex<VecDeque<Instant>>,
+    spent: Mutex<VecDeque<(Instant, u64)>>,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl ModelGate {
+    pub fn new(limits: ModelLimits) -> Self {
+        Self { limits: RwLock::new(limits), asked: Mutex::default(), spent: Mutex::default() }
+    }
+
+    pub fn set(&self, limits: ModelLimits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    /// Leave to ask `provider`, which a run may do when its policy says so.
+    ///
+    /// # Errors
+    /// `external_llm_denied` naming what forbids it.
+    pub fn admit(&self, provider: &dyn Provider, run_allows: bool) -> Result<(), Failure> {
+        if !provider.external() {
+            return Ok(());
+        }
+        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
+        let (name, model) = (provider.name(), provider.model());
+        let listed = |list: &[String], what: &str| list.is_empty() || list.iter().any(|l| l == what);
+        let why = if !limits.allow_external {
+            "models.allowExternal is not set"
+        } else if !run_allows {
+            "policy.allowExternalLLMs is not set for this run"
+        } else if !listed(&limits.providers, name) {
+            "models.providers does not name the provider"
+        } else if !listed(&limits.models, model) {
+            "models.models does not name the model"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::new(Reason::ExternalDenied, format!("{name} is outside this machine, and {why}")))
+    }
+
+    /// How long to wait before the next request; `None` when it may be made now, which it then counts as.
+    pub fn wait(&self, now: Instant) -> Result<Option<Duration>, Failure> {
+        let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cap) = limits.tokens_per_day {
+            let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+            while spent.front().is_some_and(|(at, _)| now.duration_since(*at) > DAY) {
+                spent.pop_front();
+            }
+            let sum: u64 = spent.iter().map(|(_, tokens)| tokens).sum();
+            if sum >= cap {
+                let text = format!("{sum} tokens were used in 24 hours, which is models.maxTokensPerDay");
+                return Err(Failure::new(Reason::BudgetExceeded, text));
+            }
+        }
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        while asked.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
+            asked.pop_front();
+        }
+        let full = asked.len() >= limits.requests_per_minute.max(1) as usize;
+        match asked.front().copied().filter(|_| full) {
+            Some(first) => Ok(Some(MINUTE.saturating_sub(now.duration_since(first)))),
+            None => {
+                asked.push_back(now);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Counts the tokens of an answer.
+    pub fn spend(&self, tokens: u64) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        // One entry a minute is enough to forget them after a day.
+        match spent.back_mut().filter(|(at, _)| at.elapsed() < MINUTE) {
+            Some((_, sum)) => *sum += tokens,
+            None => spent.push_back((Instant::now(), tokens)),
+        }
+        while spent.len() > 2000 {
+            spent.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_tokens_are_counted_over_their_time() {
+        let gate = ModelGate::new(ModelLimits {
+            requests_per_minute: 2,
+            tokens_per_day: Some(10),
+            ..ModelLimits::default()
+        });
+        let now = Instant::now();
+        assert_eq!((gate.wait(now).unwrap(), gate.wait(now).unwrap()), (None, None));
+        assert_eq!(gate.wait(now).unwrap(), Some(MINUTE));
+        assert_eq!(gate.wait(now + MINUTE).unwrap(), None);
+        gate.spend(10);
+        assert_eq!(gate.wait(now + MINUTE).unwrap_err().reason, Reason::BudgetExceeded);
+    }
+}

@@ -1,0 +1,187 @@
+//! Tool calls of an answer: those that only read side by side, those that change something one after the other.
+
+use std::time::Instant;
+
+use base64::Engine as _;
+use cairn_harness::{Call, Changes, is_final};
+use cairn_protocol::{
+    error::Failure,
+    event::{AgentEvt, BlobRef, FileChange, ToolOutcome},
+    model::{Message, ToolUse},
+    tool::ToolFailure,
+    turn::ToolTrace,
+};
+use cairn_trace::Append;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::{TurnContext, shown};
+
+/// Results larger than this are stored as blobs.
+const INLINE: usize = 64 * 1024;
+/// Reading calls at work at once.
+const SIDE_BY_SIDE: usize = 8;
+
+impl TurnContext {
+    /// Makes the calls and answers with their results, in the order of the calls. A tool's failure is a result too.
+    ///
+    /// # Errors
+    /// `cancelled`; a denial that no other try changes, which ends the turn; those of the log.
+    pub async fn call_all(&self, calls: Vec<ToolUse>) -> Result<Vec<Message>, Failure> {
+        let reads = |call: &ToolUse| {
+            self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true)
+        };
+        let mut results = Vec::new();
+        let mut calls = calls.into_iter().peekable();
+        while let Some(first) = calls.next() {
+            let mut together = vec![first];
+            while reads(&together[0])
+                && let Some(next) = calls.next_if(|next| reads(next))
+            {
+                together.push(next);
+            }
+            let mut done: Vec<Message> = stream::iter(together.into_iter().map(|call| self.call_one(call)))
+                .buffered(SIDE_BY_SIDE)
+                .try_collect()
+                .await?;
+            results.append(&mut done);
+        }
+        Ok(results)
+    }
+
+    async fn call_one(&self, call: ToolUse) -> Result<Message, Failure> {
+        let command = Uuid::now_v7();
+        let ToolUse { id, name, arguments } = call;
+        let evt =
+            AgentEvt::ToolCall { call_id: id.clone(), name: name.clone(), arguments: arguments.clone() };
+        let mut record = self.record(None, Some(&name), evt);
+        record.id = command;
+        self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
+        let began = Instant::now();
+        let changes = Changes::default();
+        let outcome = self
+            .engine()
+            .inner
+            .harness
+            .call(Call {
+                root: self.root().cloned(),
+                grants: self.grants().clone(),
+                cancel: self.cancel().clone(),
+                origin: self.origin(Some(&name)),
+                command: Some(command),
+                call_id: Some(id.clone()),
+                resumed: self.is_resumed(),
+                dry_run: self.policy().dry_run,
+                changes: changes.clone(),
+                clock: self.clock(),
+                ..Call::new(self.session().clone(), &name, arguments)
+            })
+            .await;
+        if self.engine().inner.shutdown.is_cancelled() && outcome.is_err() {
+            // Cut off by the end of the daemon: left open, so that a resumed turn goes on with it.
+            return Err(super::drive::cancelled());
+        }
+        let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
+        let (told, append) = self.result(command, id, name, outcome, millis, changes);
+        self.engine().inner.trace.append(append).await?;
+        let result = self.message(&told);
+        let error = told.error.as_ref().map(|e| e.reason.clone());
+        self.trace_tool(ToolTrace {
+            call_id: told.outcome.call_id,
+            tool: told.outcome.name,
+            outcome: error.unwrap_or_else(|| "ok".into()),
+            millis,
+        });
+        match ends {
+            Some(failure) => Err(failure),
+            None if self.cancel().is_cancelled() => Err(super::drive::cancelled()),
+            None => Ok(result),
+        }
+    }
+
+    /// The outcome and the append that records it with what is too large for a record.
+    fn result(
+        &self,
+        command: Uuid,
+        call_id: String,
+        name: String,
+        outcome: Result<cairn_harness::Output, Failure>,
+        millis: u64,
+        changes: Changes,
+    ) -> (Told, Append) {
+        let mut blobs: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut store = |bytes: Vec<u8>| {
+            let blob =
+                BlobRef { sha256: hex::encode(Sha256::digest(&bytes)), size: bytes.len() as u64 };
+            blobs.push((blob.sha256.clone(), bytes));
+            blob
+        };
+        let mut told = ToolOutcome {
+            call_id,
+            name: name.clone(),
+            tag: String::new(),
+            output: None,
+            blob: None,
+            error: None,
+            truncated: false,
+            millis,
+            changes: vec![],
+        };
+        let mut whole = Value::Null;
+        match outcome {
+            Ok(output) => {
+                let text = output.value.to_string();
+                told.tag = output.tag.to_owned();
+                told.truncated = output.truncated;
+                if text.len() > INLINE {
+                    told.blob = Some(store(text.into_bytes()));
+                    whole = output.value;
+                } else {
+                    told.output = Some(output.value);
+                }
+            }
+            Err(failure) => {
+                let (reason, retryable) = (failure.reason.as_str().to_owned(), failure.reason.retryable());
+                told.error = Some(ToolFailure { reason, message: failure.message, retryable });
+            }
+        }
+        for change in changes.take() {
+            let encode = |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
+            let before = change.before.map(|bytes| store(encode(bytes)));
+            let after = change.after.map(|bytes| hex::encode(Sha256::digest(bytes)));
+            told.changes.push(FileChange { path: change.path, before, after });
+        }
+        let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.clone()));
+        let append = Append::new(self.session(), vec![record]);
+        let append = blobs.into_iter().fold(append, |append, (sha, bytes)| append.blob(sha, bytes));
+        (Told { outcome: told, whole }, append)
+    }
+
+    fn message(&self, told: &Told) -> Message {
+        let chars = self.settings().shown_chars;
+        let content = match &told.outcome.blob {
+            Some(_) => shown::value(&told.whole, chars),
+            None => shown::of(&told.outcome, chars),
+        };
+        let failed = told.outcome.error.is_some();
+        let (call_id, name) = (told.outcome.call_id.clone(), told.outcome.name.clone());
+        Message::Tool { call_id, name, content, failed }
+    }
+}
+
+/// An outcome with what lies in a blob.
+struct Told {
+    outcome: ToolOutcome,
+    whole: Value,
+}
+
+impl std::ops::Deref for Told {
+    type Target = ToolOutcome;
+    fn deref(&self) -> &ToolOutcome {
+        &self.outcome
+    }
+}
+

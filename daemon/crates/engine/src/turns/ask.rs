@@ -1,0 +1,332 @@
+//! Asking the model: one request, its stream told and recorded, its answer whole.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use cairn_llm::{Chunk, ChunkStream, ModelRequest, Provider, Recording};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    event::{AgentEvt, BlobRef, ModelAnswer},
+    model::{FinishReason, Message, TokenUsage, ToolOffer, ToolUse},
+    turn::ModelChoice,
+};
+use cairn_trace::Append;
+use futures_util::StreamExt as _;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::{TurnContext, streamed::Streamed};
+
+/// Most bytes of visible text, of thinking, and of one call's arguments.
+const MAX_TEXT: usize = 2 * 1024 * 1024;
+/// Most calls of one answer.
+const MAX_CALLS: usize = 64;
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Ask {
+    /// The system text.
+    pub system: String,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// Tools on offer.
+    pub tools: Vec<ToolOffer>,
+    /// A schema that the answer must follow.
+    pub schema: Option<Value>,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The visible text.
+    pub text: String,
+    /// Tools it asks for.
+    pub calls: Vec<ToolUse>,
+    /// Why it stopped.
+    pub finish: FinishReason,
+    /// Tokens.
+    pub usage: TokenUsage,
+}
+
+impl Answer {
+    /// As a message of the conversation.
+    pub fn message(&self) -> Message {
+        Message::Assistant { text: self.text.clone(), calls: self.calls.clone() }
+    }
+}
+
+/// An answer as it comes in.
+struct Coming {
+    text: Streamed,
+    thinking: Streamed,
+    calls: BTreeMap<usize, (String, String, String)>,
+    usage: Option<TokenUsage>,
+    finish: Option<FinishReason>,
+    began: Instant,
+    first: Option<Instant>,
+}
+
+impl TurnContext {
+    /// Asks the model. Its text is told live and recorded; the answer's record is durable when this returns. A stream that
+    /// breaks before anything of it was shown is asked for again, `agent.retry_attempts` times at most.
+    ///
+    /// # Errors
+    /// `cancelled`; `budget_exceeded`; `external_llm_denied`; those of the model.
+    pub async fn ask(&self, ask: Ask) -> Result<Answer, Failure> {
+        let provider = self.provider()?;
+        let run_allows = self.policy().allow_external_llms;
+        self.engine().inner.models.admit(&*provider, run_allows)?;
+        let mut attempt = 0;
+        loop {
+            self.need_budget()?;
+            self.rate().await?;
+            let (failure, shown) = match self.once(&*provider, &ask).await {
+                Ok(answer) => return Ok(answer),
+                Err(broken) => broken,
+            };
+            attempt += 1;
+            let again = matches!(failure.reason, Reason::ModelCut | Reason::ModelTimedOut);
+            if shown || !again || attempt > self.settings().retry_attempts {
+                return Err(failure);
+            }
+            let text = format!("{failure}; asking again ({attempt} of {})", self.settings().retry_attempts);
+            self.warn("model", text).await?;
+            let backoff = self.settings().retry_backoff * 2_u32.saturating_pow(attempt - 1);
+            self.pause(backoff.min(Duration::from_secs(30))).await?;
+        }
+    }
+
+    /// Waits until a request may be made.
+    async fn rate(&self) -> Result<(), Failure> {
+        while let Some(wait) = self.engine().inner.models.wait(Instant::now())? {
+            let text = format!(
+                "models.maxRequestsPerMinute is reached; the next request goes out in {} s",
+                wait.as_secs().max(1)
+            );
+            self.warn("model", text).await?;
+            self.pause(wait).await?;
+        }
+        Ok(())
+    }
+
+    /// One attempt; with its failure, whether anything of the answer was shown.
+    async fn once(&self, provider: &dyn Provider, ask: &Ask) -> Result<Answer, (Failure, bool)> {
+        let recording = Recording::default();
+        let request = ModelRequest {
+            system: ask.system.clone(),
+            messages: ask.messages.clone(),
+            tools: ask.tools.clone(),
+            temperature: self.settings().temperature,
+            max_tokens: self.settings().max_answer_tokens,
+            schema: ask.schema.clone(),
+            prompt_progress: self.settings().prompt_progress,
+            recording: Some(recording.clone()),
+        };
+        let mut coming = Coming::new();
+        let outcome = tokio::select! {
+            biased;
+            () = self.cancel().cancelled() => Err(super::drive::cancelled()),
+            stream = provider.chat(request) => match stream {
+                Ok(stream) => self.read(provider, stream, &mut coming).await,
+                Err(error) => Err(error.into()),
+            },
+        };
+        let shown = coming.first.is_some();
+        if outcome.is_err() && !shown {
+            return Err((unless_ok(outcome), false));
+        }
+        let digest = digest(provider, ask);
+        let answer = self.keep(provider, ask, coming, digest, recording.take()).await.map_err(|e| (e, true))?;
+        match outcome {
+            Ok(()) => Ok(answer),
+            Err(failure) => Err((failure, true)),
+        }
+    }
+
+    async fn read(
+        &self,
+        provider: &dyn Provider,
+        mut stream: ChunkStream,
+        coming: &mut Coming,
+    ) -> Result<(), Failure> {
+        let far = Instant::now() + Duration::from_secs(24 * 60 * 60);
+        loop {
+            let due = [coming.text.due(), coming.thinking.due()].into_iter().flatten().min();
+            tokio::select! {
+                biased;
+                () = self.cancel().cancelled() => return Err(super::drive::cancelled()),
+                () = tokio::time::sleep_until(due.unwrap_or(far).into()), if due.is_some() => {
+                    self.flush(coming).await?;
+                }
+                chunk = stream.next() => match chunk {
+                    Some(Ok(chunk)) => {
+                        self.chunk(provider, chunk, coming)?;
+                        if coming.finish.is_some() {
+                            return Ok(());
+                        }
+                    }
+                    Some(Err(error)) => return Err(error.into()),
+                    None => {
+                        let text = format!("the answer of {} ended before its end", provider.name());
+                        return Err(Failure::new(Reason::ModelCut, text));
+                    }
+                },
+            }
+        }
+    }
+
+    fn chunk(&self, provider: &dyn Provider, chunk: Chunk, coming: &mut Coming) -> Result<(), Failure> {
+        let run = self.run();
+        let piece = match chunk {
+            Chunk::Text(text) => (&mut coming.text, text),
+            Chunk::Reasoning(text) => (&mut coming.thinking, text),
+            Chunk::CallStart { index, id, name } => {
+                if coming.calls.len() >= MAX_CALLS {
+                    return Err(too_large(provider, &format!("more than {MAX_CALLS} tool calls")));
+                }
+                coming.first.get_or_insert_with(Instant::now);
+                coming.calls.insert(index, (id, name, String::new()));
+                return Ok(());
+            }
+            Chunk::CallArguments { index, delta } => {
+                if let Some((_, _, arguments)) = coming.calls.get_mut(&index) {
+                    arguments.push_str(&delta);
+                    if arguments.len() > MAX_TEXT {
+                        return Err(too_large(provider, "arguments of more than 2 MiB"));
+                    }
+                }
+                return Ok(());
+            }
+            Chunk::PromptProgress { processed, total } => {
+                let context_tokens = self.context_tokens(provider);
+                self.pass(&AgentEvt::PromptProgress { run_id: run.clone(), processed, total, context_tokens });
+                return Ok(());
+            }
+            Chunk::Usage(usage) => {
+                coming.usage = Some(usage);
+                return Ok(());
+            }
+            Chunk::Finish(reason) => {
+                coming.finish = Some(reason);
+                return Ok(());
+            }
+        };
+        let (stream, text) = piece;
+        if stream.text.len() + text.len() > MAX_TEXT {
+            return Err(too_large(provider, "more than 2 MiB of text"));
+        }
+        coming.first.get_or_insert_with(Instant::now);
+        let evt = stream.push(run, text);
+        self.pass(&evt);
+        Ok(())
+    }
+
+    async fn flush(&self, coming: &mut Coming) -> Result<(), Failure> {
+        let run = self.run();
+        let evts = [coming.thinking.flush(run), coming.text.flush(run)];
+        self.emit_all(evts.into_iter().flatten().collect()).await
+    }
+
+    /// Records the rest of the text and the answer, whole or as far as it came.
+    async fn keep(
+        &self,
+        provider: &dyn Provider,
+        ask: &Ask,
+        mut coming: Coming,
+        digest: String,
+        raw: Vec<u8>,
+    ) -> Result<Answer, Failure> {
+        let run = self.run();
+        let whole = coming.finish.is_some();
+        // Calls of an answer that was cut off are not made: their arguments may be half of what was meant.
+        let calls = if whole { self.calls(std::mem::take(&mut coming.calls)) } else { vec![] };
+        let usage = coming.usage.unwrap_or_else(|| self.counted(provider, ask, &coming));
+        self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
+        self.spend(usage);
+        let since = |from: Instant, to: Instant| to.duration_since(from);
+        let (now, first) = (Instant::now(), coming.first.unwrap_or_else(Instant::now));
+        let writing = since(first, now).as_secs_f64();
+        let rate = if writing > 0.05 { usage.output_tokens as f64 / writing } else { 0.0 };
+        let raw_ref = (!raw.is_empty()).then(|| BlobRef {
+            sha256: hex::encode(Sha256::digest(&raw)),
+            size: raw.len() as u64,
+        });
+        let evt = AgentEvt::ModelAnswer(ModelAnswer {
+            run_id: run.clone(),
+            model: ModelChoice { provider: provider.name().into(), model: provider.model().into() },
+            calls: calls.clone(),
+            finish: coming.finish,
+            usage,
+            tokens_per_second: (rate * 10.0).round() / 10.0,
+            context_tokens: self.context_tokens(provider),
+            first_millis: millis(since(coming.began, first)),
+            millis: millis(since(coming.began, now)),
+            request_digest: digest,
+            heard_seq: self.heard_seq(),
+            raw: raw_ref.clone(),
+        });
+        let evts = [coming.thinking.flush(run), coming.text.flush(run), Some(evt)];
+        let records = evts.into_iter().flatten().map(|evt| self.record(None, None, evt)).collect();
+        let mut append = Append::new(self.session(), records);
+        if let Some(blob) = raw_ref {
+            append = append.blob(blob.sha256, raw);
+        }
+        self.engine().inner.trace.append(append).await?;
+        let finish = coming.finish.unwrap_or(FinishReason::Stop);
+        Ok(Answer { text: coming.text.text, calls, finish, usage })
+    }
+
+    /// The calls of an answer: arguments read, ids made unique in the session.
+    fn calls(&self, coming: BTreeMap<usize, (String, String, String)>) -> Vec<ToolUse> {
+        let read = |(id, name, text): (String, String, String)| {
+            let arguments = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            let arguments = self.engine().inner.harness.repaired(&name, arguments);
+            ToolUse { id: self.unique(id), name, arguments }
+        };
+        coming.into_values().map(read).collect()
+    }
+
+    /// Tokens as counted here, where the provider does not tell.
+    fn counted(&self, provider: &dyn Provider, ask: &Ask, coming: &Coming) -> TokenUsage {
+        let input_tokens = super::compact::tokens(provider, ask);
+        let arguments = coming.calls.values().map(|(_, _, text)| provider.count_tokens(text)).sum::<u64>();
+        let output = provider.count_tokens(&coming.text.text) + provider.count_tokens(&coming.thinking.text);
+        TokenUsage { input_tokens, output_tokens: output + arguments, cached_tokens: 0 }
+    }
+}
+
+impl Coming {
+    fn new() -> Self {
+        Self {
+            text: Streamed::new(false),
+            thinking: Streamed::new(true),
+            calls: BTreeMap::new(),
+            usage: None,
+            finish: None,
+            began: Instant::now(),
+            first: None,
+        }
+    }
+}
+
+fn unless_ok(outcome: Result<(), Failure>) -> Failure {
+    outcome.err().unwrap_or_else(|| Failure::new(Reason::Internal, "a whole answer was empty"))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn too_large(provider: &dyn Provider, what: &str) -> Failure {
+    Failure::new(Reason::TooLarge, format!("the answer of {} has {what}", provider.name()))
+}
+
+/// What was asked, in 64 hex digits: the same for equal conversations, whoever answers.
+fn digest(provider: &dyn Provider, ask: &Ask) -> String {
+    let what = serde_json::json!({
+        "model": provider.model(), "system": ask.system, "messages": ask.messages, "tools": ask.tools, "schema": ask.schema,
+    });
+    cairn_trace::digest(&what)
+}

@@ -1,0 +1,202 @@
+//! Condensing a conversation that nears the end of the model's context.
+
+use cairn_llm::Provider;
+use cairn_protocol::{
+    error::{Failure, Reason},
+    event::AgentEvt,
+    model::{Message, Part},
+};
+
+use super::{Ask, Conversation, TurnContext, shown};
+
+/// What the model is told to write.
+const INSTRUCTIONS: &str = "Condense the conversation below so that the work can go on without it. Write plain text with \
+these headings and nothing else: Goal (what the user wants, in their words where they matter), Decisions (what was decided \
+and why), Files (paths that were read, changed or matter, with what is known of them), Done, Failures (commands and attempts \
+that failed, with the error), Next (what remains, in order). Keep names, paths, numbers and error texts exactly. Leave out \
+everything else.";
+
+/// How far a conversation was condensed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compaction {
+    /// Tokens before, as counted here.
+    pub before: u64,
+    /// Tokens after.
+    pub after: u64,
+}
+
+/// A summary as it stands in the conversation.
+pub(super) fn told(summary: &str) -> String {
+    format!("Summary of the conversation so far, which is no longer shown:\n\n{summary}")
+}
+
+/// Tokens of a request, as counted here.
+pub(super) fn tokens(provider: &dyn Provider, ask: &Ask) -> u64 {
+    let tools: u64 = ask
+        .tools
+        .iter()
+        .map(|t| provider.count_tokens(&t.description) + provider.count_tokens(&t.input_schema.to_string()) + 8)
+        .sum();
+    provider.count_tokens(&ask.system) + tools + ask.messages.iter().map(|m| weight(provider, m)).sum::<u64>()
+}
+
+/// Tokens an image counts for, whatever its size: what providers charge for a large one.
+const IMAGE: u64 = 1600;
+
+fn weight(provider: &dyn Provider, message: &Message) -> u64 {
+    let count = |text: &str| provider.count_tokens(text);
+    4 + match message {
+        Message::User { parts } => parts
+            .iter()
+            .map(|p| match p {
+                Part::Text { text } => count(text),
+                Part::Image { .. } => IMAGE,
+            })
+            .sum(),
+        Message::Assistant { text, calls } => {
+            count(text) + calls.iter().map(|c| count(&c.name) + count(&c.arguments.to_string()) + 8).sum::<u64>()
+        }
+        Message::Tool { content, .. } => count(content) + 8,
+    }
+}
+
+impl TurnContext {
+    /// Whether what would be asked, with room for the answer, goes beyond the threshold of the model's context.
+    ///
+    /// # Errors
+    /// Why there is no model.
+    pub fn is_nearly_full(&self, ask: &Ask) -> Result<bool, Failure> {
+        let provider = self.provider()?;
+        let window = self.window(&*provider);
+        let answer = u64::from(self.settings().max_answer_tokens).min(window / 4);
+        let limit = (window.saturating_sub(answer) as f64 * self.settings().compaction_threshold) as u64;
+        Ok(tokens(&*provider, ask) > limit)
+    }
+
+    /// Replaces the conversation by a summary, except its last messages as far as they are small. The model writes the
+    /// summary; where it cannot, one is put together from the conversation. The answer is the conversation as it is shown
+    /// from now on.
+    ///
+    /// # Errors
+    /// `context_overflow` when there is nothing to condense; `cancelled`; those of the log.
+    pub async fn compact(&self, ask: &Ask) -> Result<(Conversation, Compaction), Failure> {
+        let provider = self.provider()?;
+        let before = tokens(&*provider, ask);
+        let window = self.window(&*provider);
+        let kept = tail(&*provider, &ask.messages, window / 4);
+        let old = &ask.messages[..ask.messages.len() - kept];
+        if old.is_empty() {
+            let text = format!("{before} tokens are in the conversation's latest part, the context has {window}");
+            return Err(Failure::new(Reason::ContextOverflow, text));
+        }
+        let written = self.summarise(&*provider, old, window).await;
+        let summary = match written {
+            Ok(summary) => summary,
+            Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
+            Err(failure) => {
+                let text = format!("the model did not write the summary ({failure}); it was put together here");
+                self.warn("compact", text).await?;
+                put_together(old)
+            }
+        };
+        let shorter = Ask {
+            messages: [&[Message::user(told(&summary))], &ask.messages[ask.messages.len() - kept..]].concat(),
+            ..ask.clone()
+        };
+        let after = tokens(&*provider, &shorter);
+        if after >= before {
+            let text = format!("{before} tokens could not be condensed; the context has {window}");
+            return Err(Failure::new(Reason::ContextOverflow, text));
+        }
+        let kept = u32::try_from(kept).unwrap_or(u32::MAX);
+        let evt = AgentEvt::Compacted { summary, kept, tokens_before: before, tokens_after: after };
+        self.emit_all(vec![evt]).await?;
+        Ok((self.conversation().await?, Compaction { before, after }))
+    }
+
+    async fn summarise(
+        &self,
+        provider: &dyn Provider,
+        old: &[Message],
+        window: u64,
+    ) -> Result<String, Failure> {
+        // What the model reads now must fit as well; about three bytes are a token.
+        let chars = (window.saturating_sub(2 * u64::from(self.settings().max_answer_tokens)) * 2).max(2000);
+        let transcript = shown::cut(transcript(old, 4000), chars);
+        self.engine().inner.models.admit(provider, self.policy().allow_external_llms)?;
+        let request = cairn_llm::ModelRequest {
+            system: INSTRUCTIONS.to_owned(),
+            messages: vec![Message::user(transcript)],
+            temperature: Some(0.0),
+            max_tokens: self.settings().max_answer_tokens,
+            ..cairn_llm::ModelRequest::default()
+        };
+        let text = crate::llm_call::collect(provider, request, self.cancel()).await?;
+        let (text, usage) = (text.text, text.usage);
+        self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
+        self.spend(usage);
+        match text.trim() {
+            "" => Err(Failure::new(Reason::ModelMalformed, "the summary is empty")),
+            text => Ok(text.to_owned()),
+        }
+    }
+}
+
+/// How many messages at the end stay: whole groups of calls and results, of at most `limit` tokens.
+fn tail(provider: &dyn Provider, messages: &[Message], limit: u64) -> usize {
+    let (mut kept, mut sum) = (0, 0);
+    for (at, message) in messages.iter().enumerate().rev() {
+        sum += weight(provider, message);
+        if sum > limit {
+            break;
+        }
+        // A group begins with what is no result.
+        if !matches!(message, Message::Tool { .. }) {
+            kept = messages.len() - at;
+        }
+    }
+    kept
+}
+
+/// A conversation as text, each message cut at `chars`.
+fn transcript(messages: &[Message], chars: u64) -> String {
+    let line = |m: &Message| match m {
+        Message::User { parts } => {
+            let texts = parts.iter().map(|p| match p {
+                Part::Text { text } => text.as_str(),
+                Part::Image { .. } => "[image]",
+            });
+            format!("User: {}", texts.collect::<Vec<_>>().join("\n"))
+        }
+        Message::Assistant { text, calls } => {
+            let calls = calls.iter().map(|c| format!("\n[calls {} {}]", c.name, c.arguments)).collect::<String>();
+            format!("Assistant: {text}{calls}")
+        }
+        Message::Tool { name, content, failed, .. } => {
+            format!("Result of {name}{}: {content}", if *failed { " (failed)" } else { "" })
+        }
+    };
+    messages.iter().map(|m| shown::cut(line(m), chars)).collect::<Vec<_>>().join("\n\n")
+}
+
+/// A summary without a model: what was asked, what was called, what failed, and the last words.
+fn put_together(old: &[Message]) -> String {
+    let mut text = String::new();
+    for message in old {
+        let part = match message {
+            Message::User { .. } => transcript(std::slice::from_ref(message), 1500),
+            Message::Assistant { calls, .. } if !calls.is_empty() => {
+                calls.iter().map(|c| shown::cut(format!("Called {} {}", c.name, c.arguments), 200)).collect::<Vec<_>>().join("\n")
+            }
+            Message::Tool { name, content, failed: true, .. } => {
+                shown::cut(format!("{name} failed: {content}"), 300)
+            }
+            _ => continue,
+        };
+        text.push_str(&part);
+        text.push('\n');
+    }
+    let last = old.iter().rev().find(|m| matches!(m, Message::Assistant { text, .. } if !text.is_empty()));
+    text.extend(last.map(|m| transcript(std::slice::from_ref(m), 2000)));
+    shown::cut(text, 8000)
+}

@@ -1,0 +1,366 @@
+//! What an agent sees of its turn.
+
+use std::{
+    collections::HashSet,
+    future::Future,
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use cairn_harness::{Grants, ToolSpec, WaitClock};
+use cairn_llm::Provider;
+use cairn_protocol::{
+    envelope::{Body, Origin},
+    error::{Failure, Reason},
+    event::{AgentEvt, PlanItem},
+    id::{RunId, SessionId},
+    model::{Message, TokenUsage, ToolOffer},
+    time::Timestamp,
+    turn::{ExecutionPolicy, ToolTrace},
+};
+use cairn_trace::{Append, NewRecord};
+use cairn_workspace::Root;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{Conversation, TurnHandle};
+use crate::{Engine, prompts::SessionPrompt};
+
+/// How turns are taken; the same for the whole of a turn.
+#[derive(Debug, Clone)]
+pub struct TurnSettings {
+    /// Answers of the model in one turn.
+    pub max_iterations: u32,
+    /// Attempts after a stream that broke before anything was shown.
+    pub retry_attempts: u32,
+    /// Wait before the first of them; doubled each time.
+    pub retry_backoff: Duration,
+    /// 0 to 2; the provider's own when absent.
+    pub temperature: Option<f64>,
+    /// Tokens of one answer.
+    pub max_answer_tokens: u32,
+    /// Tokens of the context, where the model does not tell a smaller one.
+    pub max_context_tokens: u64,
+    /// Part of them, 0 to 1, after which older turns are condensed.
+    pub compaction_threshold: f64,
+    /// Characters of one tool's output that the model is shown.
+    pub shown_chars: u64,
+    /// Whether models are asked how far they are in reading their prompt.
+    pub prompt_progress: bool,
+    /// Tokens of the repository map in the prompt; 0 for none.
+    pub repo_map_tokens: u32,
+    /// Seconds of a turn, the waiting for people left out.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for TurnSettings {
+    fn default() -> Self {
+        Self {
+            max_iterations: 25,
+            retry_attempts: 3,
+            retry_backoff: Duration::from_secs(1),
+            temperature: None,
+            max_answer_tokens: 4096,
+            max_context_tokens: 32_000,
+            compaction_threshold: 0.95,
+            shown_chars: 10_000,
+            prompt_progress: true,
+            repo_map_tokens: 1024,
+            timeout: None,
+        }
+    }
+}
+
+/// One turn's view of the engine. Clones share it.
+#[derive(Clone)]
+pub struct TurnContext {
+    pub(super) inside: Arc<Inside>,
+}
+
+pub(super) struct Inside {
+    pub engine: Engine,
+    pub session: SessionId,
+    pub handle: TurnHandle,
+    pub root: Option<Root>,
+    pub created_at: Timestamp,
+    pub policy: ExecutionPolicy,
+    pub grants: Grants,
+    pub client: Option<String>,
+    pub settings: Arc<TurnSettings>,
+    pub provider: Result<Arc<dyn Provider>, Failure>,
+    pub clock: Arc<WaitClock>,
+    pub resumed: bool,
+    pub heard: AtomicU64,
+    pub usage: Mutex<TokenUsage>,
+    pub tools: Mutex<Vec<ToolTrace>>,
+    pub ids: Mutex<HashSet<String>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TurnContext {
+    /// The engine, for what lies beyond a turn: searches, maps.
+    pub fn engine(&self) -> &Engine {
+        &self.inside.engine
+    }
+
+    /// The session.
+    pub fn session(&self) -> &SessionId {
+        &self.inside.session
+    }
+
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.inside.handle.run
+    }
+
+    /// Absolute path of the root the turn works in.
+    pub fn root_path(&self) -> Option<&Path> {
+        self.inside.root.as_ref().map(|r| r.path.as_path())
+    }
+
+    /// What the turn may do.
+    pub fn policy(&self) -> &ExecutionPolicy {
+        &self.inside.policy
+    }
+
+    /// How turns are taken.
+    pub fn settings(&self) -> &TurnSettings {
+        &self.inside.settings
+    }
+
+    /// Cancelled when a client stops the turn, its time is over, or the daemon ends.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.inside.handle.cancel
+    }
+
+    /// Answers of the model that this turn may have.
+    pub fn max_iterations(&self) -> u32 {
+        self.policy().max_iterations.unwrap_or(self.settings().max_iterations)
+    }
+
+    /// Whom it asks.
+    ///
+    /// # Errors
+    /// Why there is nobody: an unknown provider, a missing key.
+    pub fn provider(&self) -> Result<Arc<dyn Provider>, Failure> {
+        self.inside.provider.clone()
+    }
+
+    /// The conversation so far, with what clients said meanwhile.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn conversation(&self) -> Result<Conversation, Failure> {
+        let (mut talk, said) = Conversation::read(&self.engine().inner.trace, self.session()).await?;
+        *locked(&self.inside.ids) = talk.call_ids().into_iter().map(str::to_owned).collect();
+        if talk.open.is_empty() {
+            for (seq, text) in said {
+                self.inside.heard.fetch_max(seq, Ordering::SeqCst);
+                talk.messages.push(Message::user(text));
+            }
+            locked(&self.inside.handle.steering).clear();
+        }
+        Ok(talk)
+    }
+
+    /// What clients said since the last look.
+    pub fn steering(&self) -> Vec<Message> {
+        let said = std::mem::take(&mut *locked(&self.inside.handle.steering));
+        let hear = |(seq, text): (u64, String)| {
+            // What the conversation read from the log has already is not heard twice.
+            let before = self.inside.heard.fetch_max(seq, Ordering::SeqCst);
+            (before < seq).then(|| Message::user(text))
+        };
+        said.into_iter().filter_map(hear).collect()
+    }
+
+    /// Tools a model is offered: those that the run may use and that its policy does not rule out.
+    pub fn tools(&self) -> Vec<ToolSpec> {
+        let ops = self.policy().ops.as_ref();
+        let all = self.engine().inner.harness.registry().specs();
+        let offered = |s: &ToolSpec| match ops {
+            Some(ops) => ops.iter().any(|o| *o == s.name),
+            None => !s.hidden && (!s.network || self.policy().network),
+        };
+        all.into_iter().filter(offered).collect()
+    }
+
+    /// What was set for the session's system text.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn session_prompt(&self) -> Result<SessionPrompt, Failure> {
+        self.engine().session_prompt(self.session()).await
+    }
+
+    /// A text kept with the session under `name`, made by `make` the first time: what must stay the same from turn to turn.
+    ///
+    /// # Errors
+    /// Those of `make` and of the log.
+    pub async fn kept<F>(&self, name: &str, make: F) -> Result<String, Failure>
+    where
+        F: Future<Output = Result<String, Failure>>,
+    {
+        if let Some(text) = self.engine().inner.trace.artifact(self.session(), name).await? {
+            return Ok(text);
+        }
+        let text = make.await?;
+        let append = Append::new(self.session(), vec![]).artifact(name, text.clone());
+        self.engine().inner.trace.append(append).await?;
+        Ok(text)
+    }
+
+    /// When the session was made.
+    pub fn session_began(&self) -> Timestamp {
+        self.inside.created_at
+    }
+
+    /// The same as models are told of them.
+    pub fn offers(&self) -> Vec<ToolOffer> {
+        let offer = |s: ToolSpec| ToolOffer {
+            name: s.name.into_owned(),
+            description: s.description.into_owned(),
+            input_schema: s.input_schema,
+        };
+        self.tools().into_iter().map(offer).collect()
+    }
+
+    /// Tells what the user should know and goes on.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn warn(&self, op: &str, message: String) -> Result<(), Failure> {
+        self.emit_all(vec![AgentEvt::Warning { op: op.to_owned(), message }]).await
+    }
+
+    /// Says something to the model in the user's place, as a client's steering does: it hears it before its next answer.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn note(&self, text: &str) -> Result<(), Failure> {
+        let evt = AgentEvt::Steered { run_id: self.run().clone(), text: text.to_owned() };
+        let append = Append::new(self.session(), vec![self.record(None, None, evt)]);
+        let seq = self.engine().inner.trace.append(append).await?.first;
+        locked(&self.inside.handle.steering).push((seq, text.to_owned()));
+        Ok(())
+    }
+
+    /// Tells the list of things to do.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn plan(&self, items: Vec<PlanItem>) -> Result<(), Failure> {
+        self.emit_all(vec![AgentEvt::PlanUpdate { items }]).await
+    }
+
+    /// Tokens of all answers so far.
+    pub fn usage(&self) -> TokenUsage {
+        *locked(&self.inside.usage)
+    }
+
+    /// Leaves the question of models outside this machine to the configuration.
+    pub(crate) fn allow_external(&mut self) {
+        if let Some(inside) = Arc::get_mut(&mut self.inside) {
+            inside.policy.allow_external_llms = true;
+        }
+    }
+
+    pub(super) fn grants(&self) -> &Grants {
+        &self.inside.grants
+    }
+
+    pub(super) fn root(&self) -> Option<&Root> {
+        self.inside.root.as_ref()
+    }
+
+    pub(super) fn clock(&self) -> Arc<WaitClock> {
+        Arc::clone(&self.inside.clock)
+    }
+
+    pub(super) fn is_resumed(&self) -> bool {
+        self.inside.resumed
+    }
+
+    pub(super) fn heard_seq(&self) -> u64 {
+        self.inside.heard.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn context_tokens(&self, provider: &dyn Provider) -> Option<u64> {
+        provider.context_tokens()
+    }
+
+    /// Tokens that a prompt and its answer may have together.
+    pub(super) fn window(&self, provider: &dyn Provider) -> u64 {
+        let own = self.settings().max_context_tokens;
+        provider.context_tokens().map_or(own, |theirs| theirs.min(own))
+    }
+
+    pub(super) fn spend(&self, usage: TokenUsage) {
+        *locked(&self.inside.usage) += usage;
+    }
+
+    pub(super) fn need_budget(&self) -> Result<(), Failure> {
+        let (Some(cap), spent) = (self.policy().max_tokens, self.usage()) else { return Ok(()) };
+        let sum = spent.input_tokens + spent.output_tokens;
+        if sum < cap {
+            return Ok(());
+        }
+        let text = format!("the turn has used {sum} tokens, policy.maxTokens is {cap}");
+        Err(Failure::new(Reason::BudgetExceeded, text))
+    }
+
+    pub(super) fn trace_tool(&self, tool: ToolTrace) {
+        locked(&self.inside.tools).push(tool);
+    }
+
+    pub(super) fn tool_trace(&self) -> Vec<ToolTrace> {
+        locked(&self.inside.tools).clone()
+    }
+
+    /// The id itself, or one with a number where the session has it already.
+    pub(super) fn unique(&self, id: String) -> String {
+        let mut ids = locked(&self.inside.ids);
+        let mut made = id.clone();
+        let mut n = 1;
+        while made.is_empty() || !ids.insert(made.clone()) {
+            n += 1;
+            made = format!("{}_{n}", if id.is_empty() { "call" } else { &id });
+        }
+        made
+    }
+
+    pub(super) async fn pause(&self, time: Duration) -> Result<(), Failure> {
+        tokio::select! {
+            () = self.cancel().cancelled() => Err(super::drive::cancelled()),
+            () = tokio::time::sleep(time) => Ok(()),
+        }
+    }
+
+    pub(super) fn pass(&self, evt: &AgentEvt) {
+        self.engine().inner.trace.pass(self.session(), self.origin(None), evt);
+    }
+
+    pub(super) async fn emit_all(&self, evts: Vec<AgentEvt>) -> Result<(), Failure> {
+        if evts.is_empty() {
+            return Ok(());
+        }
+        let records = evts.into_iter().map(|evt| self.record(None, None, evt)).collect();
+        self.engine().inner.trace.append(Append::new(self.session(), records)).await.map(drop)
+    }
+
+    pub(super) fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
+        NewRecord { id: Uuid::now_v7(), parent_id, origin: self.origin(tool), body: Body::Evt { evt } }
+    }
+
+    pub(super) fn origin(&self, tool: Option<&str>) -> Option<Origin> {
+        let (client, run_id) = (self.inside.client.clone(), Some(self.run().clone()));
+        Some(Origin { client, run_id, tool: tool.map(str::to_owned) })
+    }
+}

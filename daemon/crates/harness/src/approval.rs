@@ -1,0 +1,272 @@
+//! Approvals: a call that must be asked about waits here for its answer.
+//!
+//! The question is durable before anybody sees it and its answer before anybody acts on it; the first answer counts. What
+//! ends the wait: an answer of any client, the deadline (a no), or the end of the run (a no). The end of the daemon leaves
+//! it open, so that it can be answered after the next start. A client that leaves changes nothing for a question that is
+//! open; a question that nobody could answer when it came up is refused at once.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, ApprovalResolveParams, Resolution},
+    envelope::{Body, Origin},
+    error::{Failure, Reason},
+    event::AgentEvt,
+    id::{ApprovalId, SessionId},
+    time::Timestamp,
+};
+use cairn_trace::{Append, NewRecord, Trace};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{Call, Intent, Rule, Verdict, grants::Grants};
+
+/// Sessions whose decisions are kept in memory; more are read again from the log.
+const MAX_SESSIONS: usize = 1024;
+
+/// The questions that wait, and what was decided for sessions and for good.
+pub struct Approvals {
+    trace: Trace,
+    grants: Grants,
+    waiting: Mutex<HashMap<ApprovalId, oneshot::Sender<Resolution>>>,
+    memory: Mutex<HashMap<SessionId, SessionRules>>,
+    approvers: Arc<AtomicUsize>,
+    timeout_ms: AtomicU64,
+    stopping: CancellationToken,
+}
+
+/// What was decided for a session.
+pub(crate) type SessionRules = Arc<Vec<(Rule, Verdict)>>;
+
+/// Somebody who can answer, for as long as this lives.
+pub struct Approver(Arc<AtomicUsize>);
+
+impl Drop for Approver {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Approvals {
+    /// No questions yet. `stopping` is cancelled when the daemon ends.
+    pub(crate) fn new(trace: Trace, grants: Grants, timeout: Duration, stopping: CancellationToken) -> Self {
+        Self {
+            trace,
+            grants,
+            waiting: Mutex::default(),
+            memory: Mutex::default(),
+            approvers: Arc::default(),
+            timeout_ms: AtomicU64::new(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            stopping,
+        }
+    }
+
+    /// Counts somebody who can answer.
+    pub fn join(&self) -> Approver {
+        self.approvers.fetch_add(1, Ordering::SeqCst);
+        Approver(Arc::clone(&self.approvers))
+    }
+
+    /// Time that new questions wait.
+    pub fn set_timeout(&self, timeout: Duration) {
+        self.timeout_ms.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// The rules that were granted for good.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    /// Answers a question. The answer is durable, and known to every client, when this returns.
+    ///
+    /// # Errors
+    /// `approval_not_found`; `approval_resolved` with the answer that was first; `storage_failed` when a rule could not be
+    /// written for good (the call itself is approved then).
+    pub async fn resolve(&self, params: ApprovalResolveParams, by: &str) -> Result<Approval, Failure> {
+        let mut approval = self.trace.approval(&params.approval_id).await?;
+        let reason = params.reason.map(|r| r.chars().take(2000).collect());
+        let resolution =
+            Resolution { decision: params.decision, by: by.to_owned(), reason, at: Timestamp::now() };
+        if let Err(failure) = self.settle(&approval, &resolution).await {
+            if failure.reason != Reason::ApprovalResolved {
+                return Err(failure);
+            }
+            let first = self.trace.approval(&params.approval_id).await?.resolution;
+            let text = match &first {
+                Some(r) => format!("it was answered '{}' by {} before", r.decision.as_str(), r.by),
+                None => failure.message,
+            };
+            let details = serde_json::json!({"resolution": first});
+            return Err(Failure::new(Reason::ApprovalResolved, text).with_details(details));
+        }
+        let (session, grants) = (approval.session_id.clone(), approval.grants.clone());
+        approval.resolution = Some(resolution);
+        match params.decision {
+            ApprovalDecision::Session => locked(&self.memory).remove(&session).map_or((), drop),
+            ApprovalDecision::Always => self.grants.add(&grants, by).await?,
+            ApprovalDecision::Once | ApprovalDecision::Deny => {}
+        }
+        // Only now may the call go on: those that follow it must find the rule.
+        if let Some(resolution) = &approval.resolution
+            && let Some(waiter) = locked(&self.waiting).remove(&approval.approval_id)
+        {
+            let _gone = waiter.send(resolution.clone());
+        }
+        Ok(approval)
+    }
+
+    /// Stores an answer with its event, if it is the first.
+    async fn settle(&self, approval: &Approval, resolution: &Resolution) -> Result<(), Failure> {
+        let evt = AgentEvt::ApprovalResolved {
+            approval_id: approval.approval_id.clone(),
+            resolution: resolution.clone(),
+        };
+        let origin = Some(Origin {
+            client: Some(resolution.by.clone()),
+            run_id: approval.run_id.clone(),
+            tool: Some(approval.tool.clone()),
+        });
+        let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } };
+        let append =
+            Append::new(&approval.session_id, vec![record]).answer(&approval.approval_id, resolution);
+        self.trace.append(append).await.map(drop)
+    }
+
+    /// What was decided for a session before.
+    pub(crate) async fn memory(&self, session: &SessionId) -> Result<SessionRules, Failure> {
+        if let Some(rules) = locked(&self.memory).get(session) {
+            return Ok(Arc::clone(rules));
+        }
+        let texts = self.trace.session_grants(session).await?;
+        let rules = texts.iter().filter_map(|text| Some((text.parse().ok()?, Verdict::Allow))).collect();
+        let rules: SessionRules = Arc::new(rules);
+        let mut memory = locked(&self.memory);
+        if memory.len() >= MAX_SESSIONS {
+            memory.clear();
+        }
+        memory.insert(session.clone(), Arc::clone(&rules));
+        Ok(rules)
+    }
+
+    /// Asks about `call` and waits. `afresh` when an answer that was given before no longer counts.
+    ///
+    /// # Errors
+    /// `no_approver`; `cancelled` when the run or the daemon ends; those of the log.
+    pub(crate) async fn ask(
+        &self,
+        call: &Call,
+        intent: &Intent,
+        rule: &str,
+        afresh: bool,
+    ) -> Result<Resolution, Failure> {
+        let known = match &call.call_id {
+            Some(id) if call.resumed => self.trace.approval_of_call(&call.session, id).await?,
+            _ => None,
+        };
+        let known = known.filter(|k| !afresh || k.resolution.is_none());
+        if let Some(resolution) = known.as_ref().and_then(|k| k.resolution.clone()) {
+            return Ok(resolution);
+        }
+        if known.is_none() && self.approvers.load(Ordering::SeqCst) == 0 {
+            let text =
+                format!("tool {} needs an approval ({rule}) and nobody is there to give it", call.name);
+            return Err(Failure::new(Reason::NoApprover, text));
+        }
+        let (sender, receiver) = oneshot::channel();
+        let approval = match known {
+            Some(known) => {
+                locked(&self.waiting).insert(known.approval_id.clone(), sender);
+                known
+            }
+            None => self.pose(call, intent, rule, sender).await?,
+        };
+        let outcome = self.wait(call, &approval, receiver).await;
+        locked(&self.waiting).remove(&approval.approval_id);
+        outcome
+    }
+
+    async fn pose(
+        &self,
+        call: &Call,
+        intent: &Intent,
+        rule: &str,
+        waiter: oneshot::Sender<Resolution>,
+    ) -> Result<Approval, Failure> {
+        let now = Timestamp::now();
+        let timeout = i64::try_from(self.timeout_ms.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+        let approval = Approval {
+            approval_id: ApprovalId::new(),
+            session_id: call.session.clone(),
+            run_id: call.origin.as_ref().and_then(|o| o.run_id.clone()),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            preview: intent.preview.clone(),
+            rule: rule.to_owned(),
+            grants: intent.grants.clone(),
+            created_at: now,
+            expires_at: Timestamp(now.0.saturating_add(timeout)),
+            resolution: None,
+        };
+        locked(&self.waiting).insert(approval.approval_id.clone(), waiter);
+        let evt = AgentEvt::ApprovalRequired { approval: Box::new(approval.clone()) };
+        let origin = call.origin.clone();
+        let record =
+            NewRecord { id: Uuid::now_v7(), parent_id: call.command, origin, body: Body::Evt { evt } };
+        let append = Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
+        if let Err(failure) = self.trace.append(append).await {
+            locked(&self.waiting).remove(&approval.approval_id);
+            return Err(failure);
+        }
+        Ok(approval)
+    }
+
+    async fn wait(
+        &self,
+        call: &Call,
+        approval: &Approval,
+        answer: oneshot::Receiver<Resolution>,
+    ) -> Result<Resolution, Failure> {
+        let left = approval.expires_at.0.saturating_sub(Timestamp::now().0);
+        let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+        let (by, why) = tokio::select! {
+            biased;
+            answer = answer => {
+                return answer.map_err(|_| Failure::new(Reason::Internal, "an approval was dropped"));
+            }
+            () = call.cancel.cancelled() => ("cancelled", "the run ended"),
+            () = tokio::time::sleep(left) => ("deadline", "nobody answered in time"),
+        };
+        let cancelled = || Failure::new(Reason::Cancelled, format!("tool {} was cancelled", call.name));
+        if by == "cancelled" && self.stopping.is_cancelled() {
+            return Err(cancelled());
+        }
+        let resolution = Resolution {
+            decision: ApprovalDecision::Deny,
+            by: by.to_owned(),
+            reason: Some(why.to_owned()),
+            at: Timestamp::now(),
+        };
+        match self.settle(approval, &resolution).await {
+            Ok(()) if by == "cancelled" => Err(cancelled()),
+            Ok(()) => Ok(resolution),
+            // A client was first after all.
+            Err(failure) if failure.reason == Reason::ApprovalResolved => {
+                let stored = self.trace.approval(&approval.approval_id).await?;
+                stored.resolution.ok_or(failure)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}

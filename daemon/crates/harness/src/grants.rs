@@ -1,0 +1,156 @@
+//! Rules that a person granted for good by answering `always`: a file they can read, edit and take back.
+
+use std::{
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    time::Timestamp,
+    tool::GrantedRule,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::Rule;
+
+/// Most rules the file may hold.
+const MAX_RULES: usize = 1000;
+
+/// The granted rules, in memory and in their file.
+pub struct Grants {
+    /// `None` keeps them in memory alone.
+    path: Option<PathBuf>,
+    rules: Mutex<Vec<GrantedRule>>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct File {
+    allow: Vec<GrantedRule>,
+}
+
+impl Grants {
+    /// Those of the file at `path`; none when there is no file.
+    ///
+    /// # Errors
+    /// `storage_failed` for a file that cannot be read or is none.
+    pub fn load(path: Option<PathBuf>) -> Result<Self, Failure> {
+        let rules = match &path {
+            None => vec![],
+            Some(path) => match std::fs::read(path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => vec![],
+                Err(error) => return Err(unusable(path, &error)),
+                Ok(bytes) => {
+                    let file: File = serde_json::from_slice(&bytes).map_err(|e| unusable(path, &e))?;
+                    for granted in &file.allow {
+                        granted.rule.parse::<Rule>().map_err(|e| unusable(path, &e))?;
+                    }
+                    file.allow
+                }
+            },
+        };
+        Ok(Self { path, rules: Mutex::new(rules) })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<GrantedRule>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them, oldest first.
+    pub fn list(&self) -> Vec<GrantedRule> {
+        self.held().clone()
+    }
+
+    /// The rules themselves.
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        self.held().iter().filter_map(|g| g.rule.parse().ok()).collect()
+    }
+
+    /// Adds a rule and stores it.
+    ///
+    /// # Errors
+    /// `storage_failed`.
+    pub(crate) async fn add(&self, rule: &str, by: &str) -> Result<(), Failure> {
+        let mut rules = self.list();
+        if rules.iter().any(|g| g.rule == rule) {
+            return Ok(());
+        }
+        if rules.len() >= MAX_RULES {
+            let text = format!("{MAX_RULES} rules are granted already: revoke some");
+            return Err(Failure::new(Reason::StorageFailed, text));
+        }
+        rules.push(GrantedRule {
+            rule: rule.to_owned(),
+            granted_by: by.to_owned(),
+            granted_at: Timestamp::now(),
+        });
+        self.store(rules).await
+    }
+
+    /// Takes a rule back.
+    ///
+    /// # Errors
+    /// `invalid_params` when there is none of that text; `storage_failed`.
+    pub(crate) async fn revoke(&self, rule: &str) -> Result<(), Failure> {
+        let mut rules = self.list();
+        let before = rules.len();
+        rules.retain(|g| g.rule != rule);
+        if rules.len() == before {
+            let text = format!("no rule '{}' was granted", rule.escape_default());
+            return Err(Failure::new(Reason::InvalidParams, text));
+        }
+        self.store(rules).await
+    }
+
+    async fn store(&self, rules: Vec<GrantedRule>) -> Result<(), Failure> {
+        if let Some(path) = self.path.clone() {
+            let file = File { allow: rules.clone() };
+            let write = move || write(&path, &file).map_err(|e| unusable(&path, &e));
+            tokio::task::spawn_blocking(write)
+                .await
+                .map_err(|e| Failure::new(Reason::Internal, format!("writing failed: {e}")))??;
+        }
+        *self.held() = rules;
+        Ok(())
+    }
+}
+
+/// Whole or not at all, for the user's eyes alone.
+fn write(path: &std::path::Path, file: &File) -> std::io::Result<()> {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let fresh = path.with_extension("json.new");
+    let mut out =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    out.write_all(serde_json::to_string_pretty(file)?.as_bytes())?;
+    out.sync_all()?;
+    std::fs::rename(&fresh, path)
+}
+
+fn unusable(path: &std::path::Path, cause: &impl std::fmt::Display) -> Failure {
+    Failure::new(Reason::StorageFailed, format!("granted rules in {}: {cause}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn granted_rules_stay_and_can_be_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cairn/permissions.json");
+        let grants = Grants::load(Some(path.clone())).unwrap();
+        grants.add("write_file(src)", "cli").await.unwrap();
+        grants.add("write_file(src)", "cli").await.unwrap();
+        let again = Grants::load(Some(path.clone())).unwrap();
+        assert_eq!(again.list().len(), 1);
+        assert_eq!(again.revoke("write_file").await.unwrap_err().reason, Reason::InvalidParams);
+        again.revoke("write_file(src)").await.unwrap();
+        assert!(Grants::load(Some(path.clone())).unwrap().rules().is_empty());
+        std::fs::write(&path, "{").unwrap();
+        let failure = Grants::load(Some(path.clone())).err().unwrap();
+        assert!(failure.message.contains("permissions.json"), "{failure}");
+    }
+}

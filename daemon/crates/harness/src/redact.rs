@@ -1,0 +1,55 @@
+//! Takes what looks like a secret out of text that is kept.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What stands for a secret.
+const MASK: &str = "[secret]";
+
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    [
+        // Headers.
+        r#"(?i)((?:authorization|x-api-key|cookie)\s*:\s*)(?:(?:bearer|basic)\s+)?([^\s"']+)"#,
+        // Values of variables and options that are named like secrets.
+        r#"(?i)((?:[a-z0-9_-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|auth)[a-z0-9_-]*)\s*[=:]\s*|--?(?:token|password|secret|api-key|auth)\s+)("[^"]*"|'[^']*'|[^\s"'&;|]+)"#,
+        // User information of URLs.
+        r"(?i)([a-z][a-z0-9+.-]*://[^\s/@:]*:)([^\s/@]+)(?:@)",
+        // Keys with a known form.
+        r"()\b(sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abpr]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})",
+    ]
+    .iter()
+    .filter_map(|p| Regex::new(p).ok())
+    .collect()
+});
+
+/// `text` with `[secret]` in place of what looks like one.
+pub fn secrets(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (at, pattern) in PATTERNS.iter().enumerate() {
+        let with = if at == 2 { format!("${{1}}{MASK}@") } else { format!("${{1}}{MASK}") };
+        text = pattern.replace_all(&text, with.as_str()).into_owned();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_go_and_the_rest_stays() {
+        assert_eq!(PATTERNS.len(), 4);
+        for (text, want) in [
+            ("GITHUB_TOKEN=abc123 make", "GITHUB_TOKEN=[secret] make"),
+            ("curl -H 'Authorization: Bearer abc.def' x", "curl -H 'Authorization: [secret]' x"),
+            ("mysql --password hunter2 -u me", "mysql --password [secret] -u me"),
+            ("git clone https://me:pw@host/x", "git clone https://me:[secret]@host/x"),
+            ("echo sk-abcdefghijklmnopqrstuv", "echo [secret]"),
+            ("grep -rn token src", "grep -rn token src"),
+            ("cargo test --lib", "cargo test --lib"),
+        ] {
+            assert_eq!(secrets(text), want);
+        }
+    }
+}

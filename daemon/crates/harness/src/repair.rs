@@ -1,0 +1,229 @@
+//! Arguments that a model wrote almost right: text that is nearly JSON, values of nearly the right type.
+
+use serde_json::{Map, Value};
+
+/// Longest text that is looked at, in bytes.
+const MAX_TEXT: usize = 4 * 1024 * 1024;
+
+/// Arguments as an object, if they can be read as one: JSON; else without a code fence, with the looser JSON5 (single quotes,
+/// bare keys, trailing commas, comments), with what was left open closed.
+pub fn object(arguments: Value) -> Value {
+    match arguments {
+        Value::Null => Value::Object(Map::new()),
+        Value::String(text) => from_text(&text).unwrap_or(Value::String(text)),
+        other => other,
+    }
+}
+
+fn from_text(text: &str) -> Option<Value> {
+    if text.len() > MAX_TEXT {
+        return None;
+    }
+    let text = unfenced(text.trim());
+    if text.is_empty() {
+        return Some(Value::Object(Map::new()));
+    }
+    let strict = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let found = strict(text).or_else(|| loose(text)).or_else(|| loose(&closed(text)));
+    match found? {
+        // Some models wrap the object in a string once more.
+        Value::String(inner) => strict(&inner).filter(Value::is_object),
+        value => value.is_object().then_some(value),
+    }
+}
+
+fn loose(text: &str) -> Option<Value> {
+    json5::from_str::<Value>(&python_words(text)).ok()
+}
+
+/// The text inside a Markdown code fence.
+fn unfenced(text: &str) -> &str {
+    let Some(rest) = text.strip_prefix("```") else { return text };
+    let rest = rest.split_once('\n').map_or(rest, |(_, body)| body);
+    rest.trim_end().strip_suffix("```").unwrap_or(rest).trim()
+}
+
+/// Walks over the text outside of strings.
+fn outside(text: &str, mut each: impl FnMut(usize, char)) -> Option<char> {
+    let (mut quote, mut escaped) = (None, false);
+    for (at, c) in text.char_indices() {
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some(_) if c == '\\' => escaped = true,
+            Some(q) if c == q => quote = None,
+            Some(_) => {}
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None => each(at, c),
+        }
+    }
+    quote
+}
+
+/// Closes the string and the brackets that are open at the end.
+fn closed(text: &str) -> String {
+    let mut open = Vec::new();
+    let quote = outside(text, |_, c| match c {
+        '{' => open.push('}'),
+        '[' => open.push(']'),
+        '}' | ']' => drop(open.pop()),
+        _ => {}
+    });
+    let mut whole = text.trim_end().trim_end_matches(['\\', ':', ',']).to_owned();
+    whole.extend(quote);
+    whole.extend(open.iter().rev());
+    whole
+}
+
+/// `True`, `False` and `None` as JSON has them.
+fn python_words(text: &str) -> String {
+    let mut spots = vec![false; text.len()];
+    outside(text, |at, _| spots[at] = true);
+    let mut made = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|r| !r.is_empty()) {
+        let word = [("True", "true"), ("False", "false"), ("None", "null")]
+            .into_iter()
+            .find(|(from, _)| spots[at] && rest.starts_with(from));
+        match word {
+            Some((from, to)) => {
+                made.push_str(to);
+                at += from.len();
+            }
+            None => {
+                let c = rest.chars().next().unwrap_or_default();
+                made.push(c);
+                at += c.len_utf8().max(1);
+            }
+        }
+    }
+    made
+}
+
+/// Turns values into the type their schema asks for where nothing is lost: `"5"` into 5, `"true"` into true, one value into
+/// a list of one, JSON text into the object it spells. Everything else stays as it is, for the check to name.
+pub fn coerce(arguments: &mut Value, schema: &Value) {
+    let (Some(object), Some(properties)) =
+        (arguments.as_object_mut(), schema.get("properties").and_then(Value::as_object))
+    else {
+        return;
+    };
+    for (name, value) in object.iter_mut() {
+        if let Some(property) = properties.get(name) {
+            coerce_one(value, property);
+        }
+    }
+    // A null for what may be left out says nothing.
+    let optional = |name: &str| {
+        let required = schema.get("required").and_then(Value::as_array);
+        !required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)))
+    };
+    object.retain(|name, value| !(value.is_null() && optional(name) && properties.contains_key(name)));
+}
+
+fn coerce_one(value: &mut Value, schema: &Value) {
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+        _ => return,
+    };
+    let wants = |kind: &str| types.contains(&kind);
+    if let Value::String(text) = &*value
+        && !wants("string")
+    {
+        let read = serde_json::from_str::<Value>(text.trim()).ok().or_else(|| match text.trim() {
+            "True" | "yes" => Some(Value::Bool(true)),
+            "False" | "no" => Some(Value::Bool(false)),
+            _ => None,
+        });
+        let fits = |v: &Value| match v {
+            Value::Bool(_) => wants("boolean"),
+            Value::Number(n) => wants("number") || (wants("integer") && (n.is_i64() || n.is_u64())),
+            Value::Array(_) => wants("array"),
+            Value::Object(_) => wants("object"),
+            _ => false,
+        };
+        if let Some(read) = read.filter(fits) {
+            *value = read;
+        }
+    }
+    if let Some(number) = value.as_f64()
+        && wants("integer")
+        && !wants("number")
+        && value.is_f64()
+        && number.fract() == 0.0
+        && number.abs() < 9e15
+    {
+        *value = Value::from(number as i64);
+    }
+    if wants("array") && types.len() == 1 && !value.is_array() && !value.is_null() {
+        *value = Value::Array(vec![value.take()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn almost_json_is_read() {
+        let want = json!({"path": "a b", "n": 1});
+        for text in [
+            r#"{"path": "a b", "n": 1}"#,
+            "```json\n{\"path\": \"a b\", \"n\": 1}\n```",
+            "{'path': 'a b', n: 1,}",
+            r#"{"path": "a b", "n": 1"#,
+            r#"{"path": "a b", "n": 1,"#,
+            r#""{\"path\": \"a b\", \"n\": 1}""#,
+            "{\"path\": \"a b\", /* one */ \"n\": 1}",
+        ] {
+            assert_eq!(object(json!(text)), want, "{text}");
+        }
+        assert_eq!(
+            object(json!("{'deep': True, 'x': None, 's': 'True'}")),
+            json!({"deep": true, "x": null, "s": "True"})
+        );
+        assert_eq!(object(json!(r#"{"path": "unfini"#)), json!({"path": "unfini"}));
+        assert_eq!(object(json!("  ")), json!({}));
+        for hopeless in ["rm -rf", "[1]", "{{{{", "null"] {
+            assert_eq!(object(json!(hopeless)), json!(hopeless), "{hopeless}");
+        }
+    }
+
+    #[test]
+    fn values_take_the_type_that_is_asked_for_where_nothing_is_lost() {
+        let schema = json!({
+            "properties": {
+                "n": {"type": "integer"}, "f": {"type": ["number", "null"]}, "b": {"type": "boolean"},
+                "l": {"type": "array"}, "s": {"type": "string"}, "o": {"type": "object"}
+            },
+            "required": ["s"]
+        });
+        let mut got = json!({"n": "5", "f": "1.5", "b": "True", "l": "x", "s": "5", "o": "{\"a\":1}"});
+        coerce(&mut got, &schema);
+        assert_eq!(got, json!({"n": 5, "f": 1.5, "b": true, "l": ["x"], "s": "5", "o": {"a": 1}}));
+        let mut got = json!({"n": 3.0, "b": null, "s": null, "l": "[1,2]", "z": null});
+        coerce(&mut got, &schema);
+        assert_eq!(got, json!({"n": 3, "s": null, "l": [1, 2], "z": null}));
+        let mut kept = json!({"n": "five", "b": "maybe", "s": 5});
+        coerce(&mut kept, &schema);
+        assert_eq!(kept, json!({"n": "five", "b": "maybe", "s": 5}));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_taken(text in ".{0,200}") {
+            let _read = object(Value::String(text));
+        }
+
+        #[test]
+        fn json_cut_anywhere_gives_an_object_or_the_text(cut in 1_usize..60) {
+            let whole = r#"{"path": "src/a.rs", "list": [1, {"x": "y\n"}], "flag": true}"#;
+            let text = whole.get(..cut).unwrap_or(whole);
+            let got = object(json!(text));
+            prop_assert!(got.is_object() || got == json!(text));
+        }
+    }
+}

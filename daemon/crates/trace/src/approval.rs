@@ -1,0 +1,161 @@
+//! Approvals in the database: asked once, answered once.
+
+use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, ApprovalListParams, Resolution},
+    error::{Failure, Reason},
+    id::{ApprovalId, SessionId},
+    time::Timestamp,
+};
+use cairn_store::{
+    StoreError,
+    rusqlite::{OptionalExtension, Row, Savepoint, params},
+};
+
+use crate::{PAGE, Trace, sql};
+
+/// What an append does to approvals.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// A new one waits, for the call of that id.
+    Ask(Box<Approval>, Option<String>),
+    /// One gets its answer.
+    Answer(ApprovalId, Resolution),
+}
+
+impl Change {
+    /// Writes it; the reason where it cannot be.
+    pub fn write(&self, tx: &Savepoint<'_>) -> Result<Option<Reason>, StoreError> {
+        match self {
+            Change::Ask(approval, call) => {
+                let request = serde_json::to_string(approval)
+                    .map_err(|e| StoreError::Corrupt(format!("approval cannot be written as json: {e}")))?;
+                tx.prepare_cached(
+                    "INSERT INTO approval (id, session_id, call_id, request, grants, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                )?
+                .execute(params![
+                    approval.approval_id.as_str(),
+                    approval.session_id.as_str(),
+                    call,
+                    request,
+                    approval.grants,
+                    approval.expires_at.0
+                ])?;
+                Ok(None)
+            }
+            Change::Answer(id, resolution) => {
+                let changed = tx
+                    .prepare_cached(
+                        "UPDATE approval SET decision = ?2, decided_by = ?3, reason = ?4, decided_ms = ?5
+                         WHERE id = ?1 AND decision IS NULL",
+                    )?
+                    .execute(params![
+                        id.as_str(),
+                        resolution.decision.as_str(),
+                        resolution.by,
+                        resolution.reason,
+                        resolution.at.0
+                    ])?;
+                if changed > 0 {
+                    return Ok(None);
+                }
+                let known = tx
+                    .query_row("SELECT 1 FROM approval WHERE id = ?1", [id.as_str()], |_| Ok(()))
+                    .optional()?;
+                Ok(Some(if known.is_some() { Reason::ApprovalResolved } else { Reason::ApprovalNotFound }))
+            }
+        }
+    }
+}
+
+const COLUMNS: &str = "request, decision, decided_by, reason, decided_ms";
+
+/// The stored question with its answer. A row that cannot be read is as good as none.
+fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<Option<Approval>> {
+    let request: String = r.get(0)?;
+    let decision: Option<String> = r.get(1)?;
+    let Ok(mut approval) = serde_json::from_str::<Approval>(&request) else { return Ok(None) };
+    if let Some(decision) = decision.as_deref().and_then(ApprovalDecision::parse) {
+        let by: Option<String> = r.get(2)?;
+        let at: Option<i64> = r.get(4)?;
+        approval.resolution = Some(Resolution {
+            decision,
+            by: by.unwrap_or_default(),
+            reason: r.get(3)?,
+            at: Timestamp(at.unwrap_or_default()),
+        });
+    }
+    Ok(Some(approval))
+}
+
+impl Trace {
+    /// Approvals, newest first: those that wait, or all.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, Failure> {
+        self.read(move |conn| {
+            let query = format!(
+                "SELECT {COLUMNS} FROM approval WHERE (?1 IS NULL OR session_id = ?1) AND (?2 OR decision IS NULL)
+                 ORDER BY id DESC LIMIT {PAGE}"
+            );
+            let mut statement = conn.prepare_cached(&query).map_err(sql)?;
+            let session = list.session_id.as_ref().map(SessionId::as_str);
+            let rows = statement.query_map(params![session, list.resolved], row).map_err(sql)?;
+            rows.filter_map(Result::transpose).map(|r| r.map_err(sql)).collect()
+        })
+        .await
+    }
+
+    /// One approval.
+    ///
+    /// # Errors
+    /// `approval_not_found`.
+    pub async fn approval(&self, id: &ApprovalId) -> Result<Approval, Failure> {
+        let key = id.clone();
+        let found = self
+            .read(move |conn| {
+                let query = format!("SELECT {COLUMNS} FROM approval WHERE id = ?1");
+                let mut statement = conn.prepare_cached(&query).map_err(sql)?;
+                statement.query_row([key.as_str()], row).optional().map_err(sql)
+            })
+            .await?;
+        let missing = || Failure::new(Reason::ApprovalNotFound, format!("there is no approval {id}"));
+        found.flatten().ok_or_else(missing)
+    }
+
+    /// The approval a call of a session was last asked for, if it was.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn approval_of_call(
+        &self,
+        session: &SessionId,
+        call: &str,
+    ) -> Result<Option<Approval>, Failure> {
+        let (session, call) = (session.clone(), call.to_owned());
+        self.read(move |conn| {
+            let query = format!(
+                "SELECT {COLUMNS} FROM approval WHERE session_id = ?1 AND call_id = ?2 ORDER BY id DESC LIMIT 1"
+            );
+            let mut statement = conn.prepare_cached(&query).map_err(sql)?;
+            statement.query_row(params![session.as_str(), call], row).optional().map_err(sql)
+        })
+        .await
+        .map(Option::flatten)
+    }
+
+    /// The rules a session's approvals granted for its life.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn session_grants(&self, session: &SessionId) -> Result<Vec<String>, Failure> {
+        let session = session.clone();
+        self.read(move |conn| {
+            let query = "SELECT DISTINCT grants FROM approval WHERE session_id = ?1 AND decision = 'session'";
+            let mut statement = conn.prepare_cached(query).map_err(sql)?;
+            let rows = statement.query_map([session.as_str()], |r| r.get(0)).map_err(sql)?;
+            rows.collect::<Result<_, _>>().map_err(sql)
+        })
+        .await
+    }
+}

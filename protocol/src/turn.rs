@@ -1,0 +1,280 @@
+//! Turns: what a run of an agent is asked, may do, and ends with.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    explore::RunState,
+    id::{RunId, SessionId},
+    model::{Part, TokenUsage},
+};
+
+/// Parameters of `orchestrate.run.start`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunStartParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The client's name for the turn, 1 to 128 bytes: the same again returns the first receipt.
+    pub turn_id: String,
+    /// What is asked.
+    pub input: Input,
+    /// What the model should know beside it; goes before the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// What the turn may do and how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<ExecutionPolicy>,
+    /// Kept with the turn and returned as it is; at most 32 entries.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// The input of a turn: a text, or parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Input {
+    /// Text alone.
+    Text(String),
+    /// Text and images.
+    Parts(Vec<Part>),
+}
+
+impl Input {
+    /// As parts.
+    pub fn into_parts(self) -> Vec<Part> {
+        match self {
+            Input::Text(text) => vec![Part::Text { text }],
+            Input::Parts(parts) => parts,
+        }
+    }
+}
+
+/// What a turn may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExecutionPolicy {
+    /// Whether models outside this machine may be asked. The daemon's `models.allowExternal` must say so too.
+    #[serde(default, rename = "allowExternalLLMs")]
+    pub allow_external_llms: bool,
+    /// Whether tools may use the network.
+    #[serde(default)]
+    pub network: bool,
+    /// The only tools that may be called; all registered ones when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ops: Option<Vec<String>>,
+    /// The only paths that may be touched, relative to the root; everything when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<String>>,
+    /// Answers of the model at most; `agent.max_iterations` when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+    /// Tokens in and out at most, over all answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Seconds at most, the waiting for approvals left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// Tool calls are shown and not made.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Parameters that name a turn at work; the session's current one when `turnId` is omitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TurnRef {
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+}
+
+/// Parameters of `orchestrate.run.steer`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SteerParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// What the model should hear before its next answer; at most 16 KiB.
+    pub text: String,
+}
+
+/// Answer of `orchestrate.run.status`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStatus {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its latest turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// State of the session.
+    pub state: RunState,
+    /// Sequence number of the newest record.
+    pub head_seq: u64,
+    /// Turns that wait behind the one at work.
+    pub queued: u64,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The model was done.
+    Completed,
+    /// Something failed; `error` tells what.
+    Failed,
+    /// A client stopped it.
+    Cancelled,
+    /// A call was denied for good, or nobody could be asked.
+    Denied,
+    /// Its time or its tokens were used up.
+    TimedOut,
+}
+
+/// The end of a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunResult {
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn.
+    pub turn_id: String,
+    /// The run.
+    pub run_id: RunId,
+    /// How it ended.
+    pub status: Outcome,
+    /// The model's last visible text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_output: Option<String>,
+    /// Tokens of all answers.
+    pub usage: TokenUsage,
+    /// Every tool call, in order.
+    pub tool_trace: Vec<ToolTrace>,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<RunError>,
+    /// What the client sent with the turn.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// One tool call of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolTrace {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// `ok`, or the reason of its failure.
+    pub outcome: String,
+    /// Milliseconds, the waiting for approval among them.
+    pub millis: u64,
+}
+
+/// Why a turn did not complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunError {
+    /// Stable reason, as in the error table.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// Whether the same again may succeed.
+    pub retryable: bool,
+    /// The way out.
+    pub hint: String,
+}
+
+/// Which model a session talks to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelChoice {
+    /// The provider's name here.
+    pub provider: String,
+    /// The model there.
+    pub model: String,
+}
+
+/// A provider as clients see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderInfo {
+    /// Its name.
+    pub name: String,
+    /// Where it is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Whether calling it leaves this machine.
+    pub external: bool,
+    /// Whether it can be called as things are; else why not.
+    pub available: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The model it is called with when none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_model: Option<String>,
+}
+
+/// Parameters of `provider.current`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProviderCurrentParams {
+    /// The session; the daemon's default when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+}
+
+/// Parameters of `provider.set`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProviderSetParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The provider; the session's own when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model; the provider's default when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// Answer of `provider.set`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderSet {
+    /// What the session talks to now.
+    #[serde(flatten)]
+    pub choice: ModelChoice,
+    /// Tokens of its context, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// What the user should know: a smaller context than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Parameters of `model.list`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ModelListParams {
+    /// The provider; the configured one when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+/// Answer of `session.compress`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Compressed {
+    /// Tokens of the conversation before, as counted here.
+    pub tokens_before: u64,
+    /// Tokens after.
+    pub tokens_after: u64,
+}
