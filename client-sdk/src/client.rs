@@ -144,7 +144,7 @@ async fn handshake(
     let params = InitializeParams {
         protocol_versions: PROTOCOL_VERSIONS.iter().map(|v| (*v).to_owned()).collect(),
         client: connector.client_info().clone(),
-        capabilities: ClientCapabilities::default(),
+        capabilities: ClientCapabilities { approvals: connector.answers_approvals() },
     };
     let hello: InitializeResult = match call(link, "initialize", &params, HANDSHAKE_TIMEOUT).await {
         Ok(hello) => hello,

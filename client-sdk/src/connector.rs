@@ -41,6 +41,7 @@ enum Place {
 pub struct Connector {
     place: Place,
     me: ClientInfo,
+    approver: bool,
 }
 
 impl Connector {
@@ -56,7 +57,7 @@ impl Connector {
 
     fn new(place: Place) -> Self {
         let me = ClientInfo { name: "cairn-client-sdk".into(), version: env!("CARGO_PKG_VERSION").into() };
-        Self { place, me }
+        Self { place, me, approver: false }
     }
 
     /// The same under another client's name, of 1 to 64 characters.
@@ -64,6 +65,18 @@ impl Connector {
     pub fn named(mut self, name: &str, version: &str) -> Self {
         self.me = ClientInfo { name: name.into(), version: version.into() };
         self
+    }
+
+    /// The same, telling the daemon that whoever is behind it answers approvals.
+    #[must_use]
+    pub fn approver(mut self) -> Self {
+        self.approver = true;
+        self
+    }
+
+    /// Whether it tells the daemon that it answers approvals.
+    pub fn answers_approvals(&self) -> bool {
+        self.approver
     }
 
     /// Who this client says it is.

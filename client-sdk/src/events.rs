@@ -42,6 +42,8 @@ impl Record {
 pub enum Item {
     /// The next record.
     Event(Record),
+    /// Something that is told live only and has no number: the JSON of its event. Records tell it again, put together.
+    Live(String),
     /// Everything up to this record was sent; what comes is live.
     Synced(u64),
     /// This client fell behind and is now served from the log, from this record on. Nothing is lost.
@@ -59,7 +61,8 @@ pub(crate) enum Step {
 #[serde(rename_all = "camelCase")]
 struct EventHead {
     subscription_id: SubscriptionId,
-    seq: u64,
+    #[serde(default)]
+    seq: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -78,7 +81,11 @@ impl Step {
             rpc::EVENT => {
                 let head: EventHead = serde_json::from_str(text).ok()?;
                 let json = record_json(text, &head.subscription_id)?;
-                Some((head.subscription_id, Step::Item(Item::Event(Record { seq: head.seq, json }))))
+                let item = match head.seq {
+                    Some(seq) => Item::Event(Record { seq, json }),
+                    None => Item::Live(live_event(&json)?),
+                };
+                Some((head.subscription_id, Step::Item(item)))
             }
             rpc::SYNCED => {
                 let note: SyncedNotification = serde_json::from_str(text).ok()?;
@@ -95,6 +102,16 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// The event of a live-only notification.
+fn live_event(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        evt: &'a RawValue,
+    }
+    serde_json::from_str::<Body<'_>>(json).ok().map(|body| body.evt.get().to_owned())
 }
 
 /// The record inside the parameters of an event: they are the record with the subscription's id put in front.

@@ -1,6 +1,7 @@
 //! Every method of the daemon, typed.
 
 use cairn_protocol::{
+    approval::{Approval, ApprovalListParams, ApprovalResolveParams},
     content::{DirListing, ListDirParams, Span, SpanParams},
     daemon::{DaemonStats, DaemonStatus},
     explore::{ExploreStartParams, ExploreStatus, RunReceipt, SessionRef},
@@ -8,12 +9,18 @@ use cairn_protocol::{
     id::SessionId,
     index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
     map::{MapAnswer, MapParams},
+    model::ModelInfo,
+    prompt::{PromptAppendParams, PromptSetParams, PromptShown},
     search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams},
     session::{CommandParams, CommandReceipt, Empty, Page, PageParams, Session, SessionCreateParams},
-    tool::{ToolCallParams, ToolInfo, ToolResult},
+    tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
     trace::{
         AuditEntry, AuditQueryParams, BlobParams, BlobPart, TraceExportParams, TraceExportPart,
         TraceGetParams, TraceImportParams, TracePage,
+    },
+    turn::{
+        Compressed, ModelChoice, ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSet,
+        ProviderSetParams, RunStartParams, RunStatus, SteerParams, TurnRef,
     },
 };
 
@@ -75,6 +82,42 @@ methods! {
     git_clone(CloneParams) -> CloneReceipt = "git.clone";
     /// Branch, head and changed files.
     git_status(GitStatusParams) -> GitStatus = "git.status";
+    /// Takes a turn of an agent in a session.
+    run_start(RunStartParams) -> RunReceipt = "orchestrate.run.start";
+    /// Where a session's turns stand.
+    run_status(SessionRef) -> RunStatus = "orchestrate.run.status";
+    /// Stops a turn.
+    run_cancel(TurnRef) -> RunStatus = "orchestrate.run.cancel";
+    /// Tells a turn at work something.
+    run_steer(SteerParams) -> RunStatus = "orchestrate.run.steer";
+    /// Empties a session's conversation.
+    session_clear(SessionRef) -> Empty = "session.clear";
+    /// Condenses a session's conversation.
+    session_compress(SessionRef) -> Compressed = "session.compress";
+    /// Calls that wait for leave.
+    approval_list(ApprovalListParams) -> Page<Approval> = "approval.list";
+    /// Answers one.
+    approval_resolve(ApprovalResolveParams) -> Approval = "approval.resolve";
+    /// Rules that were granted for good.
+    permission_list(Empty) -> Page<GrantedRule> = "permission.list";
+    /// Takes a granted rule back.
+    permission_revoke(RevokeParams) -> Empty = "permission.revoke";
+    /// The model providers there are.
+    provider_list(Empty) -> Page<ProviderInfo> = "provider.list";
+    /// Which model a session talks to.
+    provider_current(ProviderCurrentParams) -> ModelChoice = "provider.current";
+    /// Changes the model of a session.
+    provider_set(ProviderSetParams) -> ProviderSet = "provider.set";
+    /// The models of a provider.
+    model_list(ModelListParams) -> Page<ModelInfo> = "model.list";
+    /// The system text of a session's next turn.
+    prompt_show(SessionRef) -> PromptShown = "prompt.show";
+    /// Replaces the base of a session's system text.
+    prompt_set(PromptSetParams) -> PromptShown = "prompt.set";
+    /// Adds to a session's system text.
+    prompt_append(PromptAppendParams) -> PromptShown = "prompt.append";
+    /// Makes what changes in a session's system text anew.
+    prompt_refresh(SessionRef) -> PromptShown = "prompt.refresh";
     /// Starts to explore.
     explore_start(ExploreStartParams) -> RunReceipt = "orchestrate.explore.start";
     /// Where an explore stands.

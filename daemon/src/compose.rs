@@ -28,7 +28,7 @@ pub async fn engine(
     root: &DataRoot,
     config: &Config,
     workspace_roots: Vec<PathBuf>,
-    context_dir: PathBuf,
+    config_dir: Option<PathBuf>,
 ) -> Result<Engine, Failure> {
     // The clones of dead daemons are of no use to anybody.
     let workspaces = root.workspaces_dir();
@@ -40,6 +40,8 @@ pub async fn engine(
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
     // The token and the log are nobody's to read through a tool.
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
+    // Nor are the rules that bind the tools, and the keys.
+    blocked.extend(config_dir.clone());
     let roots = Arc::new(Roots::new(blocked));
     let (notify, progress) = crossbeam_channel::bounded(PROGRESS);
     let options = index_options(config)?;
@@ -53,14 +55,16 @@ pub async fn engine(
         rules: rules(config)?,
         roots: workspace_roots,
         max_runs: config.resources.max_runs,
-        granted_file: Some(root.permissions()),
+        granted_file: config_dir.as_ref().map(|dir| dir.join("permissions.json")),
         approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),
         turns: turn_settings(config),
         models: model_limits(config),
     };
     let engine = Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
-    engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(context_dir))));
+    engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(
+        config_dir.map(|dir| dir.join("context")),
+    ))));
     engine.set_models(Arc::new(models::Configured::new(config)));
     Ok(engine)
 }

@@ -2,6 +2,7 @@
 
 mod advertise;
 mod compose;
+mod context;
 mod doctor;
 mod host;
 mod instance;
@@ -9,6 +10,7 @@ mod lifecycle;
 mod listen;
 mod logging;
 mod memory;
+mod models;
 mod reload;
 mod serve;
 mod service;

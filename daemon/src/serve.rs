@@ -92,7 +92,7 @@ pub async fn serve(
     let signals =
         lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
     let (sockets, addresses) = sockets(config, &options)?;
-    let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir().join("context")).await?;
+    let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir()).await?;
     let idle_exit = idle_exit(config, &options);
     let host = HostInfo {
         version: VERSION.into(),

@@ -199,6 +199,9 @@ pub struct ModelChoice {
     pub provider: String,
     /// The model there.
     pub model: String,
+    /// Where it is called, when that is not the configured place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
 }
 
 /// A provider as clients see it.
@@ -243,6 +246,9 @@ pub struct ProviderSetParams {
     /// The model; the provider's default when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Another place to call it; no key that was set up for the configured one goes there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
 }
 
 /// Answer of `provider.set`.

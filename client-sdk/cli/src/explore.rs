@@ -168,7 +168,7 @@ impl Watch<'_> {
                             return end;
                         }
                     }
-                    Ok(Item::Synced(_) | Item::Lagged(_)) => {}
+                    Ok(Item::Synced(_) | Item::Lagged(_) | Item::Live(_)) => {}
                     Err(error) => return Err(self.cut_off(error)),
                 },
                 _ = &mut interrupt => {

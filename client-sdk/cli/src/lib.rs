@@ -6,6 +6,7 @@ mod complete;
 mod config;
 mod discover;
 mod eval;
+mod event;
 mod exit;
 mod explore;
 mod grep;

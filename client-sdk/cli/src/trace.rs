@@ -9,7 +9,6 @@ use std::{
 use cairn_client_sdk::Client;
 use cairn_protocol::{
     envelope::{Body, Envelope},
-    event::AgentEvt,
     id::SessionId,
     session::{Page, PageParams, Session},
     trace::{TraceExportParams, TraceGetParams, TraceImportParams},
@@ -133,7 +132,7 @@ fn one(envelope: &Envelope) -> String {
             let call = cmd.clone().into_call();
             ("command", format!("{} {}", call.name, call.arguments))
         }
-        Body::Evt { evt } => event(evt),
+        Body::Evt { evt } => crate::event::line(evt),
     };
     let mut text = plain(&text);
     if let Some((at, _)) = text.char_indices().nth(160) {
@@ -141,32 +140,6 @@ fn one(envelope: &Envelope) -> String {
         text.push('…');
     }
     format!("{:>5}  {}  {:<12}  {text}", envelope.seq, style(envelope.ts).dim(), style(kind).cyan())
-}
-
-fn event(evt: &AgentEvt) -> (&'static str, String) {
-    match evt {
-        AgentEvt::Started { op, details } => {
-            ("started", format!("{op} {}", details.as_deref().unwrap_or_default()))
-        }
-        AgentEvt::Progress { op, percent, message } => {
-            ("progress", format!("{op} {percent:.0} % {}", message.as_deref().unwrap_or_default()))
-        }
-        AgentEvt::Result { op, tag, data, blob, .. } => {
-            let size = blob
-                .as_ref()
-                .map_or_else(|| data.as_ref().map_or(0, |d| d.to_string().len() as u64), |b| b.size);
-            ("result", format!("{op} {tag}, {}", output::bytes(size)))
-        }
-        AgentEvt::PlanSnapshot { revision, plan } => {
-            ("plan", format!("revision {revision}, {} operations", plan.next_ops.len()))
-        }
-        AgentEvt::Warning { op, message } => ("warning", format!("{op}: {message}")),
-        AgentEvt::Interrupted { op } => ("interrupted", op.clone()),
-        AgentEvt::Resumed { op } => ("resumed", op.clone()),
-        AgentEvt::Completed { summary } => ("completed", summary.repo_name.clone()),
-        AgentEvt::Stopped { op, reason } => ("stopped", format!("{op}: {reason}")),
-        AgentEvt::Error { op, message, .. } => ("error", format!("{op}: {message}")),
-    }
 }
 
 async fn export(app: &App<'_>, client: &Client, id: SessionId, file: Option<&Path>) -> Result<u8, Failure> {

@@ -6,7 +6,10 @@ use cairn_protocol::{
     model::FinishReason,
 };
 
-use crate::{loop_guard::{Guard, Seen}, prompt};
+use crate::{
+    loop_guard::{Guard, Seen},
+    prompt,
+};
 
 /// The agent that is built in.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +39,8 @@ impl TurnAgent for Coder {
         talk.messages.extend(cx.call_all(left).await?);
         for _ in 0..cx.max_iterations() {
             talk.messages.extend(cx.steering());
-            let mut ask = Ask { system: system.clone(), messages: talk.messages, tools: cx.offers(), schema: None };
+            let mut ask =
+                Ask { system: system.clone(), messages: talk.messages, tools: cx.offers(), schema: None };
             if cx.is_nearly_full(&ask)? {
                 ask.messages = cx.compact(&ask).await?.0.messages;
             }
@@ -66,7 +70,8 @@ impl TurnAgent for Coder {
             }
             talk.messages.extend(results);
         }
-        let text = format!("the model was asked {} times, which is agent.max_iterations", cx.max_iterations());
+        let text =
+            format!("the model was asked {} times, which is agent.max_iterations", cx.max_iterations());
         Err(Failure::new(Reason::TurnLimit, text))
     }
 }
@@ -76,7 +81,8 @@ async fn ended(cx: &TurnContext, text: String, finish: FinishReason) -> Result<S
     match finish {
         FinishReason::Length => {
             let limit = cx.settings().max_answer_tokens;
-            cx.warn("model", format!("the answer was cut at {limit} tokens, which is llm.max_tokens")).await?;
+            cx.warn("model", format!("the answer was cut at {limit} tokens, which is llm.max_tokens"))
+                .await?;
         }
         FinishReason::Filtered => cx.warn("model", "the provider held the answer back".into()).await?,
         FinishReason::Stop | FinishReason::ToolCalls if text.trim().is_empty() => {

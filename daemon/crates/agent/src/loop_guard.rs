@@ -34,7 +34,8 @@ pub struct Guard {
 impl Guard {
     /// Looks at a round: calls and their results.
     pub fn look(&mut self, calls: &[ToolUse], results: &[Message]) -> Seen {
-        let asked = calls.iter().map(|c| format!("{} {}", c.name, c.arguments)).collect::<Vec<_>>().join("\n");
+        let asked =
+            calls.iter().map(|c| format!("{} {}", c.name, c.arguments)).collect::<Vec<_>>().join("\n");
         let told = results.iter().map(|m| match m {
             Message::Tool { content, .. } => content.as_str(),
             _ => "",
@@ -76,12 +77,8 @@ mod tests {
 
     fn round(guard: &mut Guard, call: &str, result: &str) -> Seen {
         let calls = [ToolUse { id: "c".into(), name: call.into(), arguments: serde_json::json!({}) }];
-        let results = [Message::Tool {
-            call_id: "c".into(),
-            name: call.into(),
-            content: result.into(),
-            failed: false,
-        }];
+        let results =
+            [Message::Tool { call_id: "c".into(), name: call.into(), content: result.into(), failed: false }];
         guard.look(&calls, &results)
     }
 

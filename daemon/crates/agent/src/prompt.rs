@@ -165,14 +165,18 @@ pub fn render(layers: &Layers) -> String {
 }
 
 fn blocks(all: &[(String, String)], mark: &str, cap: usize) -> String {
-    let block = |(name, text): &(String, String)| format!("{mark}{}\n\n{}", line(name, NAME), paragraph(text, cap));
+    let block =
+        |(name, text): &(String, String)| format!("{mark}{}\n\n{}", line(name, NAME), paragraph(text, cap));
     all.iter().filter(|(_, text)| !text.trim().is_empty()).map(block).collect::<Vec<_>>().join("\n\n")
 }
 
 fn preamble(layers: &Layers) -> String {
     let mut lines = Vec::new();
     if !layers.clock.is_empty() {
-        lines.push(format!("The date and time is {}. It is right, whatever you remember.", line(&layers.clock, SHORT)));
+        lines.push(format!(
+            "The date and time is {}. It is right, whatever you remember.",
+            line(&layers.clock, SHORT)
+        ));
     }
     if let Some(cutoff) = &layers.knowledge_cutoff {
         lines.push(format!(
@@ -229,10 +233,24 @@ mod tests {
         let text = render(&full());
         assert_eq!(text, render(&full()));
         let marks = [
-            "You are", "SOUL", "PROFILE", "PREVIOUS", "SKILL", "ADDENDUM", "APPENDIX ONE", "APPENDIX TWO", "2026-01-02",
-            "CUTOFF", "look into memory first", "name the page", "writes nothing", "- read_file — reads a file", "VOCABULARY",
+            "You are",
+            "SOUL",
+            "PROFILE",
+            "PREVIOUS",
+            "SKILL",
+            "ADDENDUM",
+            "APPENDIX ONE",
+            "APPENDIX TWO",
+            "2026-01-02",
+            "CUTOFF",
+            "look into memory first",
+            "name the page",
+            "writes nothing",
+            "- read_file — reads a file",
+            "VOCABULARY",
         ];
-        let places: Vec<usize> = marks.iter().map(|m| text.find(m).unwrap_or_else(|| panic!("{m}"))).collect();
+        let places: Vec<usize> =
+            marks.iter().map(|m| text.find(m).unwrap_or_else(|| panic!("{m}"))).collect();
         assert!(places.is_sorted(), "{places:?}");
     }
 
@@ -245,7 +263,13 @@ mod tests {
 
     #[test]
     fn the_base_has_its_five_parts() {
-        for part in ["## How you work", "## What you can do", "## How to read what follows", "## What wins", "## When unsure"] {
+        for part in [
+            "## How you work",
+            "## What you can do",
+            "## How to read what follows",
+            "## What wins",
+            "## When unsure",
+        ] {
             assert!(BASE.contains(part), "{part}");
         }
     }

@@ -41,9 +41,11 @@ fn runs() -> Vec<Method> {
         )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
-        Method::new("orchestrate.run.status", "Where a session's turns stand.", |cx, p: SessionRef| async move {
-            cx.api().engine.run_status(&p.session_id).await
-        }),
+        Method::new(
+            "orchestrate.run.status",
+            "Where a session's turns stand.",
+            |cx, p: SessionRef| async move { cx.api().engine.run_status(&p.session_id).await },
+        ),
         Method::new(
             "orchestrate.run.cancel",
             "Stops a turn, at work or waiting.",
@@ -138,9 +140,11 @@ fn models() -> Vec<Method> {
 
 fn prompts() -> Vec<Method> {
     vec![
-        Method::new("prompt.show", "The system text of a session's next turn.", |cx, p: SessionRef| async move {
-            cx.api().engine.show_prompt(&p.session_id).await
-        }),
+        Method::new(
+            "prompt.show",
+            "The system text of a session's next turn.",
+            |cx, p: SessionRef| async move { cx.api().engine.show_prompt(&p.session_id).await },
+        ),
         Method::new(
             "prompt.set",
             "Replaces the base of a session's system text; its conversation is emptied.",
@@ -151,9 +155,11 @@ fn prompts() -> Vec<Method> {
         )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
-        Method::new("prompt.append", "Adds to a session's system text.", |cx, p: PromptAppendParams| async move {
-            cx.api().engine.append_prompt(p).await
-        })
+        Method::new(
+            "prompt.append",
+            "Adds to a session's system text.",
+            |cx, p: PromptAppendParams| async move { cx.api().engine.append_prompt(p).await },
+        )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
         Method::new(

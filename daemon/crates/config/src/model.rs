@@ -218,6 +218,8 @@ section! {
         endpoint: Option<String> = Some("http://localhost:11434".into()),
         /// Key for it. Never printed.
         api_key: Option<String> = None,
+        /// A file that holds the key and that nobody else may read (mode 0600).
+        api_key_file: Option<PathBuf> = None,
         /// 0 to 2.
         temperature: f64 = 0.7,
         /// Tokens of one answer.

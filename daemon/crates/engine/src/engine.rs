@@ -134,14 +134,7 @@ impl Engine {
         let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
         let timeout = options.approval_timeout;
         let inner = Inner {
-            harness: Harness::new(
-                registry,
-                options.rules,
-                trace.clone(),
-                granted,
-                timeout,
-                shutdown.clone(),
-            ),
+            harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone()),
             trace,
             roots,
             indexes,

@@ -70,8 +70,10 @@ impl Engine {
         let ended =
             [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
         let stored = serde_json::to_string(&params).unwrap_or_default();
-        let mut append =
-            Append::new(&session, vec![started]).state(RunState::Running).only_if(&ended).run(&run, OP, stored);
+        let mut append = Append::new(&session, vec![started])
+            .state(RunState::Running)
+            .only_if(&ended)
+            .run(&run, OP, stored);
         if let Some((scope, key, digest)) = retry.stored() {
             append = append.receipt(&scope, &key, digest, receipt);
         }

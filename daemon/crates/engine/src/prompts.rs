@@ -82,7 +82,8 @@ impl Engine {
         // The user asked for it: their configuration alone decides whom may be asked.
         cx.allow_external();
         let messages = cx.conversation().await?.messages;
-        let ask = Ask { system: self.agent()?.system(&cx).await?, messages, tools: cx.offers(), schema: None };
+        let ask =
+            Ask { system: self.agent()?.system(&cx).await?, messages, tools: cx.offers(), schema: None };
         let (_, Compaction { before, after }) = cx.compact(&ask).await?;
         Ok(Compressed { tokens_before: before, tokens_after: after })
     }

@@ -63,10 +63,15 @@ impl Engine {
         let wanted = ModelChoice {
             provider: params.provider.unwrap_or_else(|| old.provider.clone()),
             model: params.model.unwrap_or_else(|| if same { old.model.clone() } else { String::new() }),
+            endpoint: params.endpoint.or_else(|| old.endpoint.clone().filter(|_| same)),
         };
         let before = models.provider(&old).ok().and_then(|p| p.context_tokens());
         let provider = models.provider(&wanted)?;
-        let choice = ModelChoice { provider: provider.name().into(), model: provider.model().into() };
+        let choice = ModelChoice {
+            provider: provider.name().into(),
+            model: provider.model().into(),
+            endpoint: wanted.endpoint,
+        };
         let context_tokens = provider.context_tokens();
         let mut warnings = Vec::new();
         if let (Some(before), Some(now)) = (before, context_tokens)
@@ -93,7 +98,7 @@ impl Engine {
         let default = source.default_choice();
         let choice = match provider {
             Some(provider) if provider != default.provider => {
-                ModelChoice { provider, model: String::new() }
+                ModelChoice { provider, ..ModelChoice::default() }
             }
             _ => default,
         };
@@ -153,7 +158,11 @@ impl Engine {
     ///
     /// # Errors
     /// `session_not_found`, `session_busy` while a turn is at work.
-    pub async fn clear_conversation(&self, session: &SessionId, client: Option<String>) -> Result<(), Failure> {
+    pub async fn clear_conversation(
+        &self,
+        session: &SessionId,
+        client: Option<String>,
+    ) -> Result<(), Failure> {
         if self.inner.turns.current(session).is_some() {
             return Err(Failure::new(Reason::SessionBusy, format!("a turn is at work in session {session}")));
         }

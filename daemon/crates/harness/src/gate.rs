@@ -209,20 +209,20 @@ impl Harness {
         let mut approved = None;
         if verdict == Verdict::Ask && !call.dry_run {
             let intent = intent.clone().unwrap_or_default();
-            (verdict, refusal) = match call.clock.while_waiting(self.approvals.ask(call, &intent, &rule, unknown)).await
-            {
-                Ok(answer) if answer.decision != ApprovalDecision::Deny => {
-                    rule = format!("approved {} by {}: {rule}", answer.decision.as_str(), answer.by);
-                    approved = Some(intent.preview);
-                    (Verdict::Allow, None)
-                }
-                Ok(answer) => {
-                    rule = format!("denied by {}: {rule}", answer.by);
-                    (Verdict::Deny, Some(said_no(&call.name, &answer)))
-                }
-                Err(failure) if failure.reason == Reason::NoApprover => (Verdict::Deny, Some(failure)),
-                Err(failure) => return Err(failure),
-            };
+            (verdict, refusal) =
+                match call.clock.while_waiting(self.approvals.ask(call, &intent, &rule, unknown)).await {
+                    Ok(answer) if answer.decision != ApprovalDecision::Deny => {
+                        rule = format!("approved {} by {}: {rule}", answer.decision.as_str(), answer.by);
+                        approved = Some(intent.preview);
+                        (Verdict::Allow, None)
+                    }
+                    Ok(answer) => {
+                        rule = format!("denied by {}: {rule}", answer.by);
+                        (Verdict::Deny, Some(said_no(&call.name, &answer)))
+                    }
+                    Err(failure) if failure.reason == Reason::NoApprover => (Verdict::Deny, Some(failure)),
+                    Err(failure) => return Err(failure),
+                };
         }
         let command = intent.and_then(|i| shell_line(&i.preview));
         let audit = self.record(call, verdict, &rule, command).await?;

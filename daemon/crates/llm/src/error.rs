@@ -52,6 +52,14 @@ pub enum LlmError {
     /// This platform or build does not have it.
     #[error("{0}")]
     NotSupported(String),
+    /// No provider has that name.
+    #[error("there is no provider '{name}'; there are {}", .known.join(", "))]
+    UnknownProvider {
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
 }
 
 fn there_are(known: &[String]) -> String {
@@ -59,6 +67,29 @@ fn there_are(known: &[String]) -> String {
 }
 
 impl LlmError {
+    /// The same error with every text changed by `change`.
+    pub(crate) fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
+        match &mut self {
+            Self::Unavailable(text)
+            | Self::Unauthorized(text)
+            | Self::RateLimited { text, .. }
+            | Self::ContextOverflow(text)
+            | Self::Malformed(text)
+            | Self::Cut(text)
+            | Self::TimedOut(text)
+            | Self::TooLarge(text)
+            | Self::Rejected(text)
+            | Self::NotSupported(text) => *text = change(text),
+            Self::ModelNotFound { provider, model, known } => {
+                for text in [provider, model].into_iter().chain(known) {
+                    *text = change(text);
+                }
+            }
+            Self::UnknownProvider { name, .. } => *name = change(name),
+        }
+        self
+    }
+
     /// Whether the same request may succeed a moment later.
     pub fn retryable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::RateLimited { .. } | Self::Cut(_) | Self::TimedOut(_))
@@ -79,6 +110,7 @@ impl From<LlmError> for Failure {
             LlmError::TooLarge(_) => Reason::TooLarge,
             LlmError::Rejected(_) => Reason::ModelRejected,
             LlmError::NotSupported(_) => Reason::NotSupported,
+            LlmError::UnknownProvider { .. } => Reason::ProviderUnknown,
         };
         Failure::new(reason, error.to_string())
     }

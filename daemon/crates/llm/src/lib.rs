@@ -1,7 +1,32 @@
 //! Model providers behind one streaming trait. Nothing here knows sessions, tools that act, or where keys are kept.
 
+mod anthropic;
+mod apple;
+mod catalog;
+mod connect;
+mod conversation;
+mod decode;
+mod endpoint;
 mod error;
+mod framing;
+mod incoming;
+mod key;
+mod ollama;
+mod openai;
 mod provider;
+mod recorded;
+mod refusal;
+mod remote;
+mod retry;
+mod scripted;
+mod server;
 
+pub use catalog::{KnownProvider, find, providers};
+pub use connect::{Settings, connect, is_external};
+pub use decode::{Decoder, Format};
 pub use error::LlmError;
+pub use framing::Limits;
+pub use key::{Key, find_key, read_key_file};
 pub use provider::{Chunk, ChunkStream, ModelRequest, Provider, Recording};
+pub use recorded::Recorded;
+pub use scripted::{Expect, Fault, FaultKind, Script, Scripted, ScriptedAnswer, ScriptedCall, Step};

@@ -79,11 +79,20 @@ pub trait Provider: Send + Sync {
     /// The model it calls.
     fn model(&self) -> &str;
 
-    /// Whether a call leaves this machine: then policy must allow it.
+    /// Whether a call leaves this machine and its private network: then policy must allow it.
     fn external(&self) -> bool;
 
     /// Tokens of the model's context, where it is known.
     fn context_tokens(&self) -> Option<u64>;
+
+    /// Finds out what the provider does not tell unasked: which model it is when none was named, and its context.
+    /// [`Provider::chat`] does it by itself; before the first chat only this makes it known.
+    ///
+    /// # Errors
+    /// See [`LlmError`].
+    async fn prepare(&self) -> Result<(), LlmError> {
+        Ok(())
+    }
 
     /// Asks. Answers once the stream has begun; failed attempts before that are made again within the provider's
     /// bounds, after it nothing is.

@@ -180,8 +180,8 @@ impl Append {
         }
         if let Some(choice) = &self.model {
             tx.execute(
-                "UPDATE session SET provider = ?2, model = ?3 WHERE id = ?1",
-                params![session.as_str(), choice.provider, choice.model],
+                "UPDATE session SET provider = ?2, model = ?3, endpoint = ?4 WHERE id = ?1",
+                params![session.as_str(), choice.provider, choice.model, choice.endpoint],
             )?;
         }
         if let Some(receipt) = self.receipt {

@@ -79,6 +79,7 @@ const V2: &str = "
 ALTER TABLE session ADD COLUMN run_op TEXT NOT NULL DEFAULT 'explore';
 ALTER TABLE session ADD COLUMN provider TEXT;
 ALTER TABLE session ADD COLUMN model TEXT;
+ALTER TABLE session ADD COLUMN endpoint TEXT;
 ALTER TABLE session ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE approval (
     id TEXT PRIMARY KEY,

@@ -161,13 +161,17 @@ impl Trace {
     /// When the database cannot be read.
     pub async fn chosen_model(&self, id: &SessionId) -> Result<Option<ModelChoice>, Failure> {
         let key = id.clone();
-        let found: Option<(Option<String>, Option<String>)> = self
+        let found: Option<(Option<String>, Option<String>, Option<String>)> = self
             .read(move |conn| {
-                let query = "SELECT provider, model FROM session WHERE id = ?1";
-                conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?))).optional().map_err(sql)
+                let query = "SELECT provider, model, endpoint FROM session WHERE id = ?1";
+                conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
+                    .optional()
+                    .map_err(sql)
             })
             .await?;
-        Ok(found.and_then(|(provider, model)| Some(ModelChoice { provider: provider?, model: model? })))
+        Ok(found.and_then(|(provider, model, endpoint)| {
+            Some(ModelChoice { provider: provider?, model: model?, endpoint })
+        }))
     }
 
     /// Sets the root a session works in.

@@ -30,9 +30,8 @@ impl TurnContext {
     /// # Errors
     /// `cancelled`; a denial that no other try changes, which ends the turn; those of the log.
     pub async fn call_all(&self, calls: Vec<ToolUse>) -> Result<Vec<Message>, Failure> {
-        let reads = |call: &ToolUse| {
-            self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true)
-        };
+        let reads =
+            |call: &ToolUse| self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true);
         let mut results = Vec::new();
         let mut calls = calls.into_iter().peekable();
         while let Some(first) = calls.next() {
@@ -114,8 +113,7 @@ impl TurnContext {
     ) -> (Told, Append) {
         let mut blobs: Vec<(String, Vec<u8>)> = Vec::new();
         let mut store = |bytes: Vec<u8>| {
-            let blob =
-                BlobRef { sha256: hex::encode(Sha256::digest(&bytes)), size: bytes.len() as u64 };
+            let blob = BlobRef { sha256: hex::encode(Sha256::digest(&bytes)), size: bytes.len() as u64 };
             blobs.push((blob.sha256.clone(), bytes));
             blob
         };
@@ -149,7 +147,8 @@ impl TurnContext {
             }
         }
         for change in changes.take() {
-            let encode = |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
+            let encode =
+                |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
             let before = change.before.map(|bytes| store(encode(bytes)));
             let after = change.after.map(|bytes| hex::encode(Sha256::digest(bytes)));
             told.changes.push(FileChange { path: change.path, before, after });
@@ -184,4 +183,3 @@ impl std::ops::Deref for Told {
         &self.outcome
     }
 }
-

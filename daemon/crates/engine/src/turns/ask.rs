@@ -10,7 +10,6 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, ModelAnswer},
     model::{FinishReason, Message, TokenUsage, ToolOffer, ToolUse},
-    turn::ModelChoice,
 };
 use cairn_trace::Append;
 use futures_util::StreamExt as _;
@@ -138,7 +137,8 @@ impl TurnContext {
             return Err((unless_ok(outcome), false));
         }
         let digest = digest(provider, ask);
-        let answer = self.keep(provider, ask, coming, digest, recording.take()).await.map_err(|e| (e, true))?;
+        let answer =
+            self.keep(provider, ask, coming, digest, recording.take()).await.map_err(|e| (e, true))?;
         match outcome {
             Ok(()) => Ok(answer),
             Err(failure) => Err((failure, true)),
@@ -201,7 +201,12 @@ impl TurnContext {
             }
             Chunk::PromptProgress { processed, total } => {
                 let context_tokens = self.context_tokens(provider);
-                self.pass(&AgentEvt::PromptProgress { run_id: run.clone(), processed, total, context_tokens });
+                self.pass(&AgentEvt::PromptProgress {
+                    run_id: run.clone(),
+                    processed,
+                    total,
+                    context_tokens,
+                });
                 return Ok(());
             }
             Chunk::Usage(usage) => {
@@ -249,13 +254,11 @@ impl TurnContext {
         let (now, first) = (Instant::now(), coming.first.unwrap_or_else(Instant::now));
         let writing = since(first, now).as_secs_f64();
         let rate = if writing > 0.05 { usage.output_tokens as f64 / writing } else { 0.0 };
-        let raw_ref = (!raw.is_empty()).then(|| BlobRef {
-            sha256: hex::encode(Sha256::digest(&raw)),
-            size: raw.len() as u64,
-        });
+        let raw_ref = (!raw.is_empty())
+            .then(|| BlobRef { sha256: hex::encode(Sha256::digest(&raw)), size: raw.len() as u64 });
         let evt = AgentEvt::ModelAnswer(ModelAnswer {
             run_id: run.clone(),
-            model: ModelChoice { provider: provider.name().into(), model: provider.model().into() },
+            model: super::drive::choice(provider),
             calls: calls.clone(),
             finish: coming.finish,
             usage,

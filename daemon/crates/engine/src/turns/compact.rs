@@ -35,7 +35,9 @@ pub(super) fn tokens(provider: &dyn Provider, ask: &Ask) -> u64 {
     let tools: u64 = ask
         .tools
         .iter()
-        .map(|t| provider.count_tokens(&t.description) + provider.count_tokens(&t.input_schema.to_string()) + 8)
+        .map(|t| {
+            provider.count_tokens(&t.description) + provider.count_tokens(&t.input_schema.to_string()) + 8
+        })
         .sum();
     provider.count_tokens(&ask.system) + tools + ask.messages.iter().map(|m| weight(provider, m)).sum::<u64>()
 }
@@ -54,7 +56,8 @@ fn weight(provider: &dyn Provider, message: &Message) -> u64 {
             })
             .sum(),
         Message::Assistant { text, calls } => {
-            count(text) + calls.iter().map(|c| count(&c.name) + count(&c.arguments.to_string()) + 8).sum::<u64>()
+            count(text)
+                + calls.iter().map(|c| count(&c.name) + count(&c.arguments.to_string()) + 8).sum::<u64>()
         }
         Message::Tool { content, .. } => count(content) + 8,
     }
@@ -86,7 +89,8 @@ impl TurnContext {
         let kept = tail(&*provider, &ask.messages, window / 4);
         let old = &ask.messages[..ask.messages.len() - kept];
         if old.is_empty() {
-            let text = format!("{before} tokens are in the conversation's latest part, the context has {window}");
+            let text =
+                format!("{before} tokens are in the conversation's latest part, the context has {window}");
             return Err(Failure::new(Reason::ContextOverflow, text));
         }
         let written = self.summarise(&*provider, old, window).await;
@@ -94,7 +98,8 @@ impl TurnContext {
             Ok(summary) => summary,
             Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
             Err(failure) => {
-                let text = format!("the model did not write the summary ({failure}); it was put together here");
+                let text =
+                    format!("the model did not write the summary ({failure}); it was put together here");
                 self.warn("compact", text).await?;
                 put_together(old)
             }
@@ -169,7 +174,8 @@ fn transcript(messages: &[Message], chars: u64) -> String {
             format!("User: {}", texts.collect::<Vec<_>>().join("\n"))
         }
         Message::Assistant { text, calls } => {
-            let calls = calls.iter().map(|c| format!("\n[calls {} {}]", c.name, c.arguments)).collect::<String>();
+            let calls =
+                calls.iter().map(|c| format!("\n[calls {} {}]", c.name, c.arguments)).collect::<String>();
             format!("Assistant: {text}{calls}")
         }
         Message::Tool { name, content, failed, .. } => {
@@ -185,9 +191,11 @@ fn put_together(old: &[Message]) -> String {
     for message in old {
         let part = match message {
             Message::User { .. } => transcript(std::slice::from_ref(message), 1500),
-            Message::Assistant { calls, .. } if !calls.is_empty() => {
-                calls.iter().map(|c| shown::cut(format!("Called {} {}", c.name, c.arguments), 200)).collect::<Vec<_>>().join("\n")
-            }
+            Message::Assistant { calls, .. } if !calls.is_empty() => calls
+                .iter()
+                .map(|c| shown::cut(format!("Called {} {}", c.name, c.arguments), 200))
+                .collect::<Vec<_>>()
+                .join("\n"),
             Message::Tool { name, content, failed: true, .. } => {
                 shown::cut(format!("{name} failed: {content}"), 300)
             }

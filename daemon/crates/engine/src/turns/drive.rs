@@ -12,7 +12,7 @@ use cairn_protocol::{
     explore::RunState,
     id::SessionId,
     model::Message,
-    turn::{Outcome, RunError, RunResult},
+    turn::{ModelChoice, Outcome, RunError, RunResult},
 };
 use cairn_trace::Append;
 
@@ -25,6 +25,11 @@ const GRACE: Duration = Duration::from_millis(60);
 /// The failure of a turn that was told to stop.
 pub(crate) fn cancelled() -> Failure {
     Failure::new(Reason::Cancelled, "the turn was cancelled")
+}
+
+/// A provider and its model by name.
+pub(super) fn choice(provider: &dyn cairn_llm::Provider) -> ModelChoice {
+    ModelChoice { provider: provider.name().into(), model: provider.model().into(), endpoint: None }
 }
 
 impl Engine {
@@ -51,9 +56,8 @@ impl Engine {
                 let task = tokio::spawn(async move { work_on(&*agent, &work).await });
                 let ended = task.await;
                 drop(inner);
-                ended.unwrap_or_else(|e| {
-                    Err(Failure::new(Reason::Internal, format!("the agent failed: {e}")))
-                })
+                ended
+                    .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("the agent failed: {e}"))))
             }
         };
         self.end_turn(cx, taken, outcome).await;
@@ -63,8 +67,8 @@ impl Engine {
         let aborted = cx.inside.handle.aborted.load(Ordering::SeqCst);
         if self.inner.shutdown.is_cancelled() && !aborted && outcome.is_err() {
             let evt = AgentEvt::Interrupted { op: OP.into() };
-            let append = Append::new(cx.session(), vec![cx.record(None, None, evt)])
-                .state(RunState::Interrupted);
+            let append =
+                Append::new(cx.session(), vec![cx.record(None, None, evt)]).state(RunState::Interrupted);
             if let Err(cause) = self.inner.trace.append(append).await {
                 Engine::log_lost(cx.session(), &cause);
             }

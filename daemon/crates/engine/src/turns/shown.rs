@@ -16,9 +16,10 @@ pub fn of(outcome: &ToolOutcome, chars: u64) -> String {
 pub fn value(output: &Value, chars: u64) -> String {
     let text = match output {
         Value::String(text) => text.clone(),
-        Value::Object(fields) => match ["content", "text", "stdout"].into_iter().find(|f| {
-            fields.get(*f).is_some_and(Value::is_string)
-        }) {
+        Value::Object(fields) => match ["content", "text", "stdout"]
+            .into_iter()
+            .find(|f| fields.get(*f).is_some_and(Value::is_string))
+        {
             Some(field) => {
                 let mut rest = fields.clone();
                 let body = rest.remove(field).and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
@@ -61,10 +62,16 @@ mod tests {
     #[test]
     fn text_is_shown_as_text_and_long_text_says_what_is_missing() {
         assert_eq!(value(&json!("a\nb"), 1000), "a\nb");
-        assert_eq!(value(&json!({"content": "1|x", "truncated": true, "note": null}), 1000), "1|x\n{\"truncated\":true}");
+        assert_eq!(
+            value(&json!({"content": "1|x", "truncated": true, "note": null}), 1000),
+            "1|x\n{\"truncated\":true}"
+        );
         assert_eq!(value(&json!([1, 2]), 1000), "[1,2]");
         let long = value(&json!({"content": "é".repeat(5000), "totalLines": 7}), 1000);
-        assert!(long.contains("characters are left out here") && long.ends_with("{\"totalLines\":7}"), "{long}");
+        assert!(
+            long.contains("characters are left out here") && long.ends_with("{\"totalLines\":7}"),
+            "{long}"
+        );
         assert!(long.chars().count() < 1150);
     }
 }

@@ -93,7 +93,7 @@ impl Engine {
     ) -> Result<TurnContext, Failure> {
         let cx = self.turn_context(session, taken).await?;
         let model = match cx.provider() {
-            Ok(p) => cairn_protocol::turn::ModelChoice { provider: p.name().into(), model: p.model().into() },
+            Ok(p) => super::drive::choice(&*p),
             Err(_) => self.model_choice(session).await?,
         };
         let evt = if taken.resumed {
@@ -118,12 +118,15 @@ impl Engine {
         Ok(cx)
     }
 
-    pub(crate) async fn turn_context(&self, session: &SessionId, taken: &Taken) -> Result<TurnContext, Failure> {
+    pub(crate) async fn turn_context(
+        &self,
+        session: &SessionId,
+        taken: &Taken,
+    ) -> Result<TurnContext, Failure> {
         let found = self.inner.trace.session(session).await?;
         let root = self.root_of(found.root.as_deref())?;
         let policy = taken.params.policy.clone().unwrap_or_default();
-        let grants =
-            Grants { network: policy.network, ops: policy.ops.clone(), paths: policy.paths.clone() };
+        let grants = Grants { network: policy.network, ops: policy.ops.clone(), paths: policy.paths.clone() };
         let choice = self.model_choice(session).await?;
         let handle = TurnHandle {
             run: taken.run.clone(),
@@ -224,7 +227,13 @@ impl Engine {
             None => self.inner.trace.latest_run(session).await?.map(|latest| latest.run),
         };
         let queued = self.inner.turns.waiting(session);
-        Ok(RunStatus { session_id: session.clone(), run_id, state: found.state, head_seq: found.head_seq, queued })
+        Ok(RunStatus {
+            session_id: session.clone(),
+            run_id,
+            state: found.state,
+            head_seq: found.head_seq,
+            queued,
+        })
     }
 
     /// Stops a turn: the one at work, or one that waits. Stopping what has ended changes nothing.
@@ -325,7 +334,10 @@ fn check(params: &RunStartParams) -> Result<(), Failure> {
     };
     let total: usize = parts.iter().map(size).sum::<usize>() + params.context.as_ref().map_or(0, String::len);
     if total > MAX_INPUT {
-        return Err(Failure::new(Reason::TooLarge, format!("the input has {total} bytes, {MAX_INPUT} are allowed")));
+        return Err(Failure::new(
+            Reason::TooLarge,
+            format!("the input has {total} bytes, {MAX_INPUT} are allowed"),
+        ));
     }
     let blank = |p: &Part| matches!(p, Part::Text { text } if text.trim().is_empty());
     if parts.iter().all(blank) {

@@ -27,7 +27,14 @@ pub struct Streamed {
 impl Streamed {
     /// Nothing yet.
     pub fn new(reasoning: bool) -> Self {
-        Self { reasoning, waiting: String::new(), since: Instant::now(), told: 0, kept: 0, text: String::new() }
+        Self {
+            reasoning,
+            waiting: String::new(),
+            since: Instant::now(),
+            told: 0,
+            kept: 0,
+            text: String::new(),
+        }
     }
 
     /// Takes a piece; the answer is what to tell live.
@@ -44,9 +51,8 @@ impl Streamed {
 
     /// When what waits is due, if anything waits.
     pub fn due(&self) -> Option<Instant> {
-        (!self.waiting.is_empty()).then(|| {
-            if self.waiting.len() >= ENOUGH { self.since } else { self.since + EVERY }
-        })
+        (!self.waiting.is_empty())
+            .then(|| if self.waiting.len() >= ENOUGH { self.since } else { self.since + EVERY })
     }
 
     /// What waits, as a record.

@@ -1,0 +1,178 @@
+//! Anthropic's messages.
+
+mod read;
+
+use std::borrow::Cow;
+
+use cairn_protocol::model::{Message, ModelInfo, Part};
+use http::{HeaderMap, HeaderValue};
+use serde_json::{Map, Value, json};
+
+pub(crate) use read::Reader;
+
+use crate::{
+    Key, LlmError, ModelRequest, catalog,
+    conversation::{arguments, is_empty, mended},
+    decode::Format,
+    endpoint::Endpoint,
+    remote::{Dialect, Query, secret},
+};
+
+/// The version of the format that is spoken here.
+const VERSION: &str = "2023-06-01";
+/// Tokens of an answer where the request has no limit: the format wants one.
+const DEFAULT_MAX_TOKENS: u32 = 4096;
+/// What stands before a conversation whose first messages were dropped: it must begin with the user.
+const LEFT_OUT: &str = "(earlier messages are left out)";
+
+/// How messages are asked for.
+pub(crate) struct Anthropic;
+
+impl Dialect for Anthropic {
+    fn format(&self) -> Format {
+        Format::Anthropic
+    }
+
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn chat_path(&self) -> &'static str {
+        "/messages"
+    }
+
+    fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+        if let Some(key) = key {
+            headers.insert("x-api-key", secret(key.expose())?);
+        }
+        Ok(headers)
+    }
+
+    fn body(&self, model: &str, request: &ModelRequest, _context: Option<u64>) -> Result<Value, LlmError> {
+        let mut body = Map::new();
+        body.insert("model".into(), model.into());
+        body.insert("max_tokens".into(), limit(request).into());
+        if !request.system.is_empty() {
+            // Kept in the provider's cache: it is the same at each hop.
+            let text =
+                json!({ "type": "text", "text": request.system, "cache_control": { "type": "ephemeral" } });
+            body.insert("system".into(), json!([text]));
+        }
+        body.insert("messages".into(), messages(request));
+        body.insert("stream".into(), true.into());
+        if let Some(temperature) = request.temperature {
+            // Other providers go to 2.
+            body.insert("temperature".into(), temperature.min(1.0).into());
+        }
+        let mut tools = tools(request);
+        if let Some(schema) = &request.schema {
+            if schema.get("type").and_then(Value::as_str) != Some("object") {
+                let text = "anthropic can only force a schema whose top is an object: wrap it in one";
+                return Err(LlmError::Rejected(text.into()));
+            }
+            let name = schema_tool(request);
+            let description = "Gives the answer in the form that is asked for.";
+            tools.push(json!({ "name": name, "description": description, "input_schema": schema }));
+            body.insert("tool_choice".into(), json!({ "type": "tool", "name": name }));
+        }
+        if !tools.is_empty() {
+            body.insert("tools".into(), tools.into());
+        }
+        Ok(Value::Object(body))
+    }
+
+    fn models_query(&self, endpoint: &Endpoint) -> Query {
+        Query::get(endpoint.api("/models?limit=1000"))
+    }
+
+    fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>> {
+        let models = answer.get("data")?.as_array()?.iter().filter_map(|model| {
+            let name = model.get("id")?.as_str()?;
+            let told = model.get("max_input_tokens").or_else(|| model.pointer("/meta/n_ctx"));
+            Some(ModelInfo {
+                provider: self.name().into(),
+                model: name.to_owned(),
+                context_tokens: told.and_then(Value::as_u64).or_else(|| catalog::family_context(name)),
+                size_bytes: model.pointer("/meta/size").and_then(Value::as_u64),
+            })
+        });
+        Some(models.collect())
+    }
+
+    fn family_context(&self, model: &str) -> Option<u64> {
+        catalog::family_context(model)
+    }
+}
+
+fn limit(request: &ModelRequest) -> u32 {
+    if request.max_tokens > 0 { request.max_tokens } else { DEFAULT_MAX_TOKENS }
+}
+
+/// The name of the tool that a forced answer is given through: no offered tool has it.
+fn schema_tool(request: &ModelRequest) -> String {
+    let mut name = "answer".to_owned();
+    while request.tools.iter().any(|tool| tool.name == name) {
+        name.push('_');
+    }
+    name
+}
+
+fn tools(request: &ModelRequest) -> Vec<Value> {
+    let tools = request.tools.iter().map(|tool| {
+        json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema })
+    });
+    tools.collect()
+}
+
+/// Messages with alternating roles, the user's first; answers of tools are the user's, and come first there.
+fn messages(request: &ModelRequest) -> Value {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in mended(&request.messages) {
+        let (role, blocks) = blocks(message);
+        match turns.last_mut() {
+            Some((last, all)) if *last == role => all.extend(blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    if turns.first().is_none_or(|(role, _)| *role == "assistant") {
+        turns.insert(0, ("user", vec![json!({ "type": "text", "text": LEFT_OUT })]));
+    }
+    // The next hop begins with all of this: the provider is to keep it in its cache.
+    if let Some(Value::Object(last)) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut()) {
+        last.insert("cache_control".into(), json!({ "type": "ephemeral" }));
+    }
+    turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
+}
+
+fn blocks(message: Cow<'_, Message>) -> (&'static str, Vec<Value>) {
+    match &*message {
+        Message::User { parts } => {
+            let parts = parts.iter().filter(|part| !is_empty(part)).map(|part| match part {
+                Part::Text { text } => json!({ "type": "text", "text": text }),
+                Part::Image { mime, data } => {
+                    let source = json!({ "type": "base64", "media_type": mime, "data": data });
+                    json!({ "type": "image", "source": source })
+                }
+            });
+            ("user", parts.collect())
+        }
+        Message::Assistant { text, calls } => {
+            // White space at the end of what the assistant said is refused.
+            let text = text.trim_end();
+            let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+            let calls = calls.iter().map(|call| {
+                json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": *arguments(call) })
+            });
+            ("assistant", said.into_iter().chain(calls).collect())
+        }
+        Message::Tool { call_id, content, failed, .. } => {
+            let mut block = json!({ "type": "tool_result", "tool_use_id": call_id, "content": content });
+            if *failed && let Some(fields) = block.as_object_mut() {
+                fields.insert("is_error".into(), true.into());
+            }
+            ("user", vec![block])
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! From plain data to a provider.
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use crate::{
+    Key, Limits, LlmError, Provider, Scripted,
+    anthropic::Anthropic,
+    apple,
+    catalog::{self, KnownProvider},
+    endpoint::Endpoint,
+    ollama::Ollama,
+    openai::OpenAi,
+    refusal::way_out,
+    remote::{Dialect, Remote},
+    retry::Schedule,
+    server::{Server, client},
+};
+
+/// Which model is called, and how patiently.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// A name or alias of [`crate::providers`].
+    pub provider: String,
+    /// Empty: the provider's default one; for `openai-compatible`, the first that the server names.
+    pub model: String,
+    /// A URL, with or without scheme and version; the provider's own when absent. For `scripted`, the script's path.
+    pub endpoint: Option<String>,
+    /// The key.
+    pub key: Option<Key>,
+    /// Tokens of the model's context, where the user knows better than the provider tells. Ollama is told to use
+    /// that much.
+    pub context_tokens: Option<u64>,
+    /// Time to connect.
+    pub connect_timeout: Duration,
+    /// Longest time without a byte, the time before the first one among it.
+    pub idle_timeout: Duration,
+    /// Longest time of an answer with all its attempts.
+    pub total_timeout: Duration,
+    /// Attempts before the first chunk, 1 to 10.
+    pub attempts: u32,
+    /// Pause before the second attempt; it doubles with each, to at most a minute.
+    pub backoff: Duration,
+    /// Sizes of lines and answers.
+    pub limits: Limits,
+    /// A proxy's URL for endpoints outside the private network. None is taken from the environment.
+    pub proxy: Option<String>,
+}
+
+impl Default for Settings {
+    /// Ollama on this machine; 10 s to connect, 120 s without a byte, 15 minutes in all, 3 attempts from half a second.
+    fn default() -> Self {
+        Self {
+            provider: "ollama".into(),
+            model: String::new(),
+            endpoint: None,
+            key: None,
+            context_tokens: None,
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(120),
+            total_timeout: Duration::from_secs(15 * 60),
+            attempts: 3,
+            backoff: Duration::from_millis(500),
+            limits: Limits::default(),
+            proxy: None,
+        }
+    }
+}
+
+/// Most attempts that can be set.
+const MAX_ATTEMPTS: u32 = 10;
+
+/// A provider of these settings. Asks the network nothing yet.
+///
+/// # Errors
+/// [`LlmError::UnknownProvider`]; [`LlmError::Unauthorized`] without a key where one is needed;
+/// [`LlmError::Rejected`] for an endpoint that cannot be used, or a script that cannot be read;
+/// [`LlmError::NotSupported`] for `apple`.
+pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
+    let known = catalog::find(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
+        name: settings.provider.clone(),
+        known: catalog::providers().iter().map(|known| known.name.to_owned()).collect(),
+    })?;
+    match known.name {
+        "apple" => Err(apple::not_supported()),
+        "scripted" => script(settings).map(|script| Arc::new(script) as Arc<dyn Provider>),
+        "ollama" => remote(settings, known, Box::new(Ollama)),
+        "anthropic" => remote(settings, known, Box::new(Anthropic)),
+        name => remote(settings, known, Box::new(OpenAi { compatible: name == "openai-compatible" })),
+    }
+}
+
+/// Whether calls by these settings leave this machine and its private network, without connecting. True where that
+/// cannot be told.
+pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
+    let Some(known) = catalog::find(provider) else { return true };
+    if matches!(known.name, "apple" | "scripted") {
+        return false;
+    }
+    let endpoint = endpoint.or(known.endpoint).and_then(|text| Endpoint::parse(text, true).ok());
+    endpoint.is_none_or(|endpoint| endpoint.external())
+}
+
+fn script(settings: &Settings) -> Result<Scripted, LlmError> {
+    let missing = || LlmError::Rejected("scripted needs the path of a script as its endpoint".into());
+    let path = settings.endpoint.as_deref().ok_or_else(missing)?;
+    let script = Scripted::read(Path::new(path.strip_prefix("file://").unwrap_or(path)))?;
+    Ok(if settings.model.is_empty() { script } else { script.with_model(&settings.model) })
+}
+
+fn remote(
+    settings: &Settings,
+    known: &'static KnownProvider,
+    dialect: Box<dyn Dialect>,
+) -> Result<Arc<dyn Provider>, LlmError> {
+    let missing = || LlmError::Rejected(format!("{} needs an endpoint: set llm.endpoint", known.name));
+    let address = settings.endpoint.as_deref().or(known.endpoint).ok_or_else(missing)?;
+    let endpoint = Endpoint::parse(address, known.name != "ollama")?;
+    let client = client(&endpoint, settings.connect_timeout, settings.proxy.as_deref())?;
+    let who = format!("{} at {endpoint}", known.name);
+    let headers = dialect.headers(settings.key.as_ref())?;
+    let key_variable = known.key_variables.first().copied();
+    let server = Server { client, headers, who, provider: known.name, key_variable };
+    if settings.key.is_none() && known.needs_key && endpoint.external() {
+        let text = format!("{} needs a key{}", known.name, way_out(&server.asked("")));
+        return Err(LlmError::Unauthorized(text));
+    }
+    if settings.key.is_some() && endpoint.external() && !endpoint.encrypted() {
+        let text = format!("{} would get the key unencrypted: use https", server.who);
+        return Err(LlmError::Rejected(text));
+    }
+    let model = if settings.model.is_empty() { known.default_model } else { &settings.model };
+    Ok(Arc::new(Remote {
+        dialect,
+        server: Arc::new(server),
+        endpoint,
+        key: settings.key.clone(),
+        model: model.to_owned(),
+        chosen: OnceLock::new(),
+        context: settings.context_tokens,
+        learnt: 0.into(),
+        asked: 0.into(),
+        schedule: Schedule { attempts: settings.attempts.clamp(1, MAX_ATTEMPTS), base: settings.backoff },
+        limits: settings.limits,
+        idle: settings.idle_timeout,
+        total: settings.total_timeout,
+    }))
+}

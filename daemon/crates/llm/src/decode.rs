@@ -1,0 +1,327 @@
+//! The bytes of an answer to chunks, for every wire format. Touches no network: replay uses it too.
+
+use std::collections::{HashSet, VecDeque};
+
+use cairn_protocol::model::{FinishReason, Message, TokenUsage};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Chunk, LlmError, ModelRequest, anthropic,
+    framing::{Excess, Framer, Limits, Style},
+    ollama, openai, scripted,
+};
+
+/// Most calls of one answer.
+const MAX_CALLS: usize = 128;
+
+/// OpenAI's sign of the end: the one event that is no JSON.
+const DONE: &str = "[DONE]";
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Ollama's lines of JSON.
+    Ollama,
+    /// OpenAI's chat completions as server-sent events; `openai-compatible` servers speak it too.
+    OpenAi,
+    /// Anthropic's messages as server-sent events.
+    Anthropic,
+    /// The steps of a script, one a line.
+    Scripted,
+}
+
+impl Format {
+    /// The format in which the provider of that name answers.
+    pub fn of(provider: &str) -> Option<Self> {
+        match provider {
+            "ollama" => Some(Self::Ollama),
+            "openai" | "openai-compatible" => Some(Self::OpenAi),
+            "anthropic" => Some(Self::Anthropic),
+            "scripted" => Some(Self::Scripted),
+            _ => None,
+        }
+    }
+}
+
+/// Makes chunks of bytes, however they are split.
+pub struct Decoder {
+    framer: Framer,
+    events: Box<dyn Events>,
+    answer: Answer,
+    who: String,
+    bytes: usize,
+}
+
+/// What one provider's events mean.
+pub(crate) trait Events: Send {
+    /// One event.
+    fn event(&mut self, name: &str, data: Value, answer: &mut Answer) -> Result<(), LlmError>;
+
+    /// The bytes have ended: the last chance to finish.
+    fn end(&mut self, answer: &mut Answer) -> Result<(), LlmError>;
+}
+
+impl Decoder {
+    /// For the answer to `request` by `who`, who is named in errors.
+    pub fn new(format: Format, who: &str, request: &ModelRequest, limits: Limits) -> Self {
+        let (style, events): (_, Box<dyn Events>) = match format {
+            Format::Ollama => (Style::Lines, Box::new(ollama::Reader)),
+            Format::OpenAi => (Style::Sse, Box::new(openai::Reader::default())),
+            Format::Anthropic => (Style::Sse, Box::new(anthropic::Reader::new(request))),
+            Format::Scripted => (Style::Lines, Box::new(scripted::Reader)),
+        };
+        let answer =
+            Answer { who: who.to_owned(), seed: seed(request), used: used(request), ..Answer::default() };
+        Self { framer: Framer::new(style, limits), events, answer, who: who.to_owned(), bytes: 0 }
+    }
+
+    /// More bytes. What was decoded before an error still comes out of [`Decoder::next`].
+    ///
+    /// # Errors
+    /// What the provider reports in its answer, [`LlmError::Malformed`], and [`LlmError::TooLarge`].
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), LlmError> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        let Self { framer, events, answer, who, .. } = self;
+        if answer.finished {
+            return Ok(());
+        }
+        let mut take = |name: &str, data: &str| take(&mut **events, answer, who, name, data);
+        framer.feed(bytes, &mut take).map_err(|stop: Stop| stop.named(who))
+    }
+
+    /// The bytes have ended.
+    ///
+    /// # Errors
+    /// [`LlmError::Cut`] when the answer had not; else as [`Decoder::feed`].
+    pub fn end(&mut self) -> Result<(), LlmError> {
+        let Self { framer, events, answer, who, bytes } = self;
+        if answer.finished {
+            return Ok(());
+        }
+        let mut take = |name: &str, data: &str| match serde_json::from_str::<Value>(data) {
+            // Half an event is none: whether the answer was whole without it, the others tell.
+            Err(_) if data.trim() != DONE => Ok(()),
+            _ => take(&mut **events, answer, who, name, data),
+        };
+        framer.end(&mut take).map_err(|stop: Stop| stop.named(who))?;
+        if !answer.finished {
+            events.end(answer)?;
+        }
+        match (answer.finished, answer.events, *bytes) {
+            (true, ..) => Ok(()),
+            (_, 0, 1..) => {
+                Err(LlmError::Malformed(format!("{who} answered with something that is no stream of events")))
+            }
+            _ => Err(LlmError::Cut(format!("{who} ended its answer before it was complete"))),
+        }
+    }
+
+    /// The next chunk that is ready.
+    #[expect(clippy::should_implement_trait, reason = "none now does not mean none later")]
+    pub fn next(&mut self) -> Option<Chunk> {
+        self.answer.ready.pop_front()
+    }
+
+    /// Whether the answer is complete: further bytes mean nothing.
+    pub fn finished(&self) -> bool {
+        self.answer.finished
+    }
+
+    /// Whether a chunk waits that a user would see, so that the request must not be made again.
+    pub(crate) fn begun(&self) -> bool {
+        self.answer.ready.iter().any(|chunk| !matches!(chunk, Chunk::Usage(_)))
+    }
+}
+
+enum Stop {
+    Excess(Excess),
+    Error(LlmError),
+}
+
+impl From<Excess> for Stop {
+    fn from(excess: Excess) -> Self {
+        Self::Excess(excess)
+    }
+}
+
+impl Stop {
+    fn named(self, who: &str) -> LlmError {
+        match self {
+            Self::Error(error) => error,
+            Self::Excess(Excess::Line(bytes)) => {
+                LlmError::TooLarge(format!("{who} sent a line of more than {bytes} bytes"))
+            }
+            Self::Excess(Excess::Answer(bytes)) => {
+                LlmError::TooLarge(format!("{who} sent an answer of more than {bytes} bytes"))
+            }
+        }
+    }
+}
+
+fn take(events: &mut dyn Events, answer: &mut Answer, who: &str, name: &str, data: &str) -> Result<(), Stop> {
+    if answer.finished {
+        return Ok(());
+    }
+    let value = if data.trim() == DONE { Value::Null } else { parse(who, data).map_err(Stop::Error)? };
+    answer.events += 1;
+    events.event(name, value, answer).map_err(Stop::Error)
+}
+
+fn parse(who: &str, data: &str) -> Result<Value, LlmError> {
+    serde_json::from_str(data).map_err(|error| {
+        let shown: String = data.chars().take(100).collect();
+        LlmError::Malformed(format!("{who} sent an event that is no JSON ({error}): {shown}"))
+    })
+}
+
+/// Ids for calls that the provider gave none: the same for the same request, so that a replay agrees, and others for
+/// any other request of the session.
+fn seed(request: &ModelRequest) -> String {
+    let mut hash = Sha256::new();
+    hash.update(&request.system);
+    hash.update(serde_json::to_vec(&request.messages).unwrap_or_default());
+    hex::encode(hash.finalize().get(..8).unwrap_or_default())
+}
+
+/// The ids of the calls there were. Some servers count each answer's calls anew.
+fn used(request: &ModelRequest) -> HashSet<String> {
+    let calls = request.messages.iter().filter_map(|message| match message {
+        Message::Assistant { calls, .. } => Some(calls),
+        _ => None,
+    });
+    calls.flatten().map(|call| call.id.clone()).collect()
+}
+
+/// The answer as far as it is decoded.
+#[derive(Default)]
+pub(crate) struct Answer {
+    ready: VecDeque<Chunk>,
+    calls: Vec<Call>,
+    usage: TokenUsage,
+    finished: bool,
+    events: u64,
+    who: String,
+    seed: String,
+    used: HashSet<String>,
+}
+
+/// A call that has begun.
+struct Call {
+    /// The provider's own number or id for it.
+    key: String,
+    /// The id the provider gives it; may be empty.
+    id: String,
+    name: String,
+    /// Arguments that came before the name.
+    early: String,
+    started: bool,
+}
+
+impl Answer {
+    /// Who answers, for errors.
+    pub(crate) fn who(&self) -> &str {
+        &self.who
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.ready.push_back(Chunk::Text(text.to_owned()));
+        }
+    }
+
+    pub(crate) fn reasoning(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.ready.push_back(Chunk::Reasoning(text.to_owned()));
+        }
+    }
+
+    pub(crate) fn progress(&mut self, processed: u64, total: u64) {
+        self.ready.push_back(Chunk::PromptProgress { processed: processed.min(total), total });
+    }
+
+    /// Takes over what is known of the usage and tells it when it is new.
+    pub(crate) fn usage(&mut self, change: impl FnOnce(&mut TokenUsage)) {
+        let before = self.usage;
+        change(&mut self.usage);
+        if self.usage != before {
+            self.ready.push_back(Chunk::Usage(self.usage));
+        }
+    }
+
+    /// How many calls there are.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// The provider's id of a call; empty when it gave none so far.
+    pub(crate) fn id_of(&self, index: usize) -> &str {
+        self.calls.get(index).map_or("", |call| &call.id)
+    }
+
+    /// The call the provider knows as `key`. The newest counts where keys come again.
+    pub(crate) fn known_call(&self, key: &str) -> Option<usize> {
+        self.calls.iter().rposition(|call| call.key == key)
+    }
+
+    /// The same; a new one when there is none.
+    pub(crate) fn call(&mut self, key: &str) -> Result<usize, LlmError> {
+        self.known_call(key).map_or_else(|| self.begin_call(key), Ok)
+    }
+
+    /// A new call, whatever the provider calls it.
+    pub(crate) fn begin_call(&mut self, key: &str) -> Result<usize, LlmError> {
+        if self.calls.len() >= MAX_CALLS {
+            return Err(LlmError::Malformed(format!(
+                "{} asked for more than {MAX_CALLS} tools at once",
+                self.who
+            )));
+        }
+        let (id, name, early) = Default::default();
+        self.calls.push(Call { key: key.to_owned(), id, name, early, started: false });
+        Ok(self.calls.len() - 1)
+    }
+
+    /// More of a call. It is told once its name is known.
+    pub(crate) fn call_delta(&mut self, index: usize, id: &str, name: &str, arguments: &str) {
+        let Some(call) = self.calls.get_mut(index) else { return };
+        if !call.started {
+            if call.id.is_empty() {
+                call.id.push_str(id);
+            }
+            call.name.push_str(name);
+            if call.name.is_empty() {
+                call.early.push_str(arguments);
+                return;
+            }
+            call.started = true;
+            let fresh = !call.id.is_empty() && !self.used.contains(&call.id);
+            let id = if fresh { call.id.clone() } else { format!("call_{}_{index}", self.seed) };
+            self.used.insert(id.clone());
+            let name = call.name.clone();
+            self.ready.push_back(Chunk::CallStart { index, id, name });
+            let early = std::mem::take(&mut call.early);
+            if !early.is_empty() {
+                self.ready.push_back(Chunk::CallArguments { index, delta: early });
+            }
+        }
+        if !arguments.is_empty() {
+            self.ready.push_back(Chunk::CallArguments { index, delta: arguments.to_owned() });
+        }
+    }
+
+    /// The end. A provider that stops "normally" with calls waits for tools.
+    pub(crate) fn finish(&mut self, reason: FinishReason) -> Result<(), LlmError> {
+        if self.calls.iter().any(|call| !call.started) {
+            return Err(LlmError::Malformed(format!("{} asked for a tool without naming it", self.who)));
+        }
+        let reason = if reason == FinishReason::Stop && !self.calls.is_empty() {
+            FinishReason::ToolCalls
+        } else {
+            reason
+        };
+        self.ready.push_back(Chunk::Finish(reason));
+        self.finished = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! Where a provider is reached: a URL as people write it, made into one that paths can be put behind.
+
+use std::{fmt, net::IpAddr};
+
+use url::{Host, Url};
+
+use crate::LlmError;
+
+/// A server's address. Printed without query, and it holds no user or password.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// Without a version segment and without a slash at its end.
+    root: String,
+    /// What comes between the root and an API's path: `/v1`, another version, or nothing.
+    version: String,
+    external: bool,
+    encrypted: bool,
+}
+
+/// Ends of URLs that people copy along with the address.
+const TAILS: &[&str] =
+    &["/chat/completions", "/completions", "/messages", "/models", "/api/chat", "/api/tags", "/api"];
+
+impl Endpoint {
+    /// Reads a URL with or without scheme, version and path; `versioned` tells whether the API's paths have a version.
+    ///
+    /// # Errors
+    /// [`LlmError::Rejected`] when it is no HTTP URL or holds a password.
+    pub(crate) fn parse(text: &str, versioned: bool) -> Result<Self, LlmError> {
+        let text = text.trim();
+        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let refuse = |why: &str| LlmError::Rejected(format!("the model's endpoint {why}"));
+        let url = Url::parse(&whole).map_err(|error| refuse(&format!("is no URL ({error})")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(refuse("must begin with http:// or https://"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(refuse("must hold no user or password: give the key apart"));
+        }
+        let host = url.host().ok_or_else(|| refuse("names no host"))?;
+        let mut path = url.path().trim_end_matches('/');
+        // The site's root is no API of that name.
+        if let Some(shorter) = TAILS.iter().find_map(|tail| path.strip_suffix(tail)) {
+            path = shorter.trim_end_matches('/');
+        }
+        let mut version = "";
+        let versions = path.match_indices("/v").map(|(at, _)| at);
+        if let Some(at) = versions.into_iter().find(|at| has_version(path, *at)) {
+            (path, version) = path.split_at(at);
+        } else if versioned {
+            version = "/v1";
+        }
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        Ok(Self {
+            root: format!("{}://{host}{port}{path}", url.scheme()),
+            version: if versioned { version.to_owned() } else { String::new() },
+            external: !is_near(&host),
+            encrypted: url.scheme() == "https",
+        })
+    }
+
+    /// The URL of one of the API's paths.
+    pub(crate) fn api(&self, path: &str) -> String {
+        format!("{}{}{path}", self.root, self.version)
+    }
+
+    /// The URL of a path of the server itself.
+    pub(crate) fn server(&self, path: &str) -> String {
+        format!("{}{path}", self.root)
+    }
+
+    /// Whether it lies outside this machine and its private network, as far as the address alone can tell: a name
+    /// other than `localhost` counts as outside.
+    pub(crate) fn external(&self) -> bool {
+        self.external
+    }
+
+    /// Whether what is sent is encrypted.
+    pub(crate) fn encrypted(&self) -> bool {
+        self.encrypted
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.root, self.version)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Whether the segment that begins at `at` is `/v` and a number, as in `/v1` and `/v1beta`.
+fn has_version(path: &str, at: usize) -> bool {
+    path.as_bytes().get(at + 2).is_some_and(u8::is_ascii_digit)
+}
+
+fn is_near(host: &Host<&str>) -> bool {
+    let address = match host {
+        Host::Domain(name) => {
+            let name = name.trim_end_matches('.');
+            return name == "localhost" || name.ends_with(".localhost");
+        }
+        Host::Ipv4(address) => IpAddr::from(*address),
+        Host::Ipv6(address) => address.to_canonical(),
+    };
+    match address {
+        // Not the link-local range: there lie the metadata services of rented machines.
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_unspecified(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unspecified(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_usual_way_to_write_an_address_reaches_the_same_paths() {
+        for (text, versioned, chat) in [
+            ("http://localhost:8080", true, "http://localhost:8080/v1/chat"),
+            ("http://localhost:8080/", true, "http://localhost:8080/v1/chat"),
+            ("http://localhost:8080/v1", true, "http://localhost:8080/v1/chat"),
+            ("http://localhost:8080/v1/", true, "http://localhost:8080/v1/chat"),
+            ("localhost:8080", true, "http://localhost:8080/v1/chat"),
+            ("http://h/v1/chat/completions", true, "http://h/v1/chat"),
+            ("https://h/v1/messages?x=secret#y", true, "https://h/v1/chat"),
+            ("https://h/api/v1", true, "https://h/api/v1/chat"),
+            ("https://h/v1beta/openai/", true, "https://h/v1beta/openai/chat"),
+            ("https://h/llama", true, "https://h/llama/v1/chat"),
+            ("https://h/vault/v2", true, "https://h/vault/v2/chat"),
+            ("https://h/vault", true, "https://h/vault/v1/chat"),
+            ("http://[::1]:1/v1", true, "http://[::1]:1/v1/chat"),
+            ("http://localhost:11434/", false, "http://localhost:11434/chat"),
+            ("http://localhost:11434/api", false, "http://localhost:11434/chat"),
+            ("http://localhost:11434/api/chat", false, "http://localhost:11434/chat"),
+            ("http://localhost:11434/v1", false, "http://localhost:11434/chat"),
+        ] {
+            assert_eq!(Endpoint::parse(text, versioned).unwrap().api("/chat"), chat, "{text}");
+        }
+        assert_eq!(Endpoint::parse("h/a/v1", true).unwrap().server("/props"), "http://h/a/props");
+        for bad in ["", "ftp://h", "http://", "http://user:secret@h", "http://user@h", "unix:///x"] {
+            let error = Endpoint::parse(bad, true).unwrap_err();
+            assert!(matches!(&error, LlmError::Rejected(text) if !text.contains("secret")), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_and_private_addresses_are_near() {
+        for (text, external) in [
+            ("http://localhost:1", false),
+            ("http://a.localhost", false),
+            ("http://127.8.8.8", false),
+            ("http://0.0.0.0:1", false),
+            ("http://10.1.2.3", false),
+            ("http://172.16.0.1", false),
+            ("http://192.168.1.9", false),
+            ("http://[::1]", false),
+            ("http://[fd00::1]", false),
+            ("http://[::ffff:127.0.0.1]", false),
+            ("http://[::ffff:8.8.8.8]", true),
+            ("http://172.32.0.1", true),
+            ("http://169.254.169.254", true),
+            ("http://100.64.0.1", true),
+            ("http://8.8.8.8", true),
+            ("http://localhost.example.com", true),
+            ("http://127.0.0.1.example.com", true),
+            ("http://notlocalhost", true),
+            // A number is an address too: 127.0.0.1 and 8.8.8.8.
+            ("http://2130706433", false),
+            ("http://0x08080808", true),
+            ("https://api.openai.com/v1", true),
+        ] {
+            assert_eq!(Endpoint::parse(text, true).unwrap().external(), external, "{text}");
+        }
+    }
+}

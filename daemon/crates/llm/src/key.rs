@@ -1,0 +1,88 @@
+//! A provider's key: where it is looked for, and how it stays out of everything that is printed.
+
+use std::{fmt, io::Read, os::unix::fs::PermissionsExt, path::Path};
+
+use zeroize::Zeroizing;
+
+use crate::{LlmError, catalog};
+
+/// Most bytes of a key.
+const MAX_KEY: u64 = 16 * 1024;
+
+/// A key. Never printed, never serialised, wiped from memory when dropped.
+#[derive(Clone)]
+pub struct Key(Zeroizing<String>);
+
+impl Key {
+    /// A key without the white space around it; `None` when nothing is left.
+    pub fn new(text: impl Into<String>) -> Option<Self> {
+        let text = Zeroizing::new(text.into());
+        let trimmed = text.trim();
+        (!trimmed.is_empty()).then(|| Self(Zeroizing::new(trimmed.to_owned())))
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` without this key, and without what a provider printed of it: words masked with asterisks.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        // A very short key would blot out ordinary words; it is no secret either.
+        let text = if self.0.len() < 4 { text.to_owned() } else { text.replace(self.expose(), "***") };
+        let masked = |word: &str| if word.contains("***") { "***".to_owned() } else { word.to_owned() };
+        text.split_inclusive(char::is_whitespace)
+            .map(|word| {
+                let bare = word.trim_end();
+                masked(bare) + word.get(bare.len()..).unwrap_or_default()
+            })
+            .collect()
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// The key of `provider`: from its variables by way of `lookup`, else from `file`; `None` where neither has one.
+///
+/// # Errors
+/// [`LlmError::Unauthorized`] when the file cannot be read or others may read it.
+pub fn find_key(
+    provider: &str,
+    lookup: impl Fn(&str) -> Option<String>,
+    file: Option<&Path>,
+) -> Result<Option<Key>, LlmError> {
+    let named = catalog::find(provider).map(|known| known.key_variables).unwrap_or_default();
+    if let Some(key) = named.iter().find_map(|name| lookup(name).and_then(Key::new)) {
+        return Ok(Some(key));
+    }
+    file.map(read_key_file).transpose()
+}
+
+/// The key in a file that only its owner may read.
+///
+/// # Errors
+/// [`LlmError::Unauthorized`] when it is missing, empty, larger than 16 KiB, no regular file, or open to others.
+pub fn read_key_file(path: &Path) -> Result<Key, LlmError> {
+    let refuse = |why: String| LlmError::Unauthorized(format!("key file {}: {why}", path.display()));
+    // Opening a pipe would wait for its writer.
+    let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if !kind.is_file() {
+        return Err(refuse("it is no regular file".into()));
+    }
+    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
+    // Asked of the open file, so that it cannot be exchanged in between.
+    let about = file.metadata().map_err(|error| refuse(error.to_string()))?;
+    let mode = about.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(refuse(format!("others may read it (mode {mode:04o}): chmod 600 it")));
+    }
+    let mut text = Zeroizing::new(String::new());
+    file.take(MAX_KEY + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+    if text.len() as u64 > MAX_KEY {
+        return Err(refuse("it is larger than 16 KiB".into()));
+    }
+    Key::new(text.as_str()).ok_or_else(|| refuse("it is empty".into()))
+}

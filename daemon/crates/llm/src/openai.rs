@@ -1,0 +1,176 @@
+//! OpenAI's chat completions, and servers that speak like them.
+
+mod read;
+
+use cairn_protocol::model::{Message, ModelInfo, Part};
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+pub(crate) use read::Reader;
+
+use crate::{
+    Key, LlmError, ModelRequest, catalog,
+    conversation::{arguments, is_empty, mended},
+    decode::Format,
+    endpoint::Endpoint,
+    remote::{Dialect, Query, bearer},
+};
+
+/// How chat completions are asked for.
+pub(crate) struct OpenAi {
+    /// Whether it is OpenAI's own service or one that only speaks like it. They differ in a few fields.
+    pub compatible: bool,
+}
+
+/// Models that think before they answer take no temperature.
+const NO_TEMPERATURE: &[&str] = &["o1", "o3", "o4", "gpt-5"];
+
+impl Dialect for OpenAi {
+    fn format(&self) -> Format {
+        Format::OpenAi
+    }
+
+    fn name(&self) -> &'static str {
+        if self.compatible { "openai-compatible" } else { "openai" }
+    }
+
+    fn chat_path(&self) -> &'static str {
+        "/chat/completions"
+    }
+
+    fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError> {
+        bearer(key)
+    }
+
+    fn body(&self, model: &str, request: &ModelRequest, _context: Option<u64>) -> Result<Value, LlmError> {
+        let mut body = Map::new();
+        body.insert("model".into(), model.into());
+        body.insert("messages".into(), messages(request));
+        body.insert("stream".into(), true.into());
+        body.insert("stream_options".into(), json!({ "include_usage": true }));
+        let limit = if self.compatible { "max_tokens" } else { "max_completion_tokens" };
+        if request.max_tokens > 0 {
+            body.insert(limit.into(), request.max_tokens.into());
+        }
+        let fixed = !self.compatible && NO_TEMPERATURE.iter().any(|family| model.starts_with(family));
+        if let Some(temperature) = request.temperature.filter(|_| !fixed) {
+            body.insert("temperature".into(), temperature.into());
+        }
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), tools(request));
+        }
+        if let Some(schema) = &request.schema {
+            let strict = self.compatible || is_strict(schema);
+            let named = json!({ "name": "answer", "schema": schema, "strict": strict });
+            body.insert("response_format".into(), json!({ "type": "json_schema", "json_schema": named }));
+        }
+        // llama.cpp's own; OpenAI refuses fields it does not know.
+        if self.compatible && request.prompt_progress {
+            body.insert("return_progress".into(), true.into());
+        }
+        Ok(Value::Object(body))
+    }
+
+    fn models_query(&self, endpoint: &Endpoint) -> Query {
+        Query::get(endpoint.api("/models"))
+    }
+
+    fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>> {
+        let models = answer.get("data")?.as_array()?.iter().filter_map(|model| {
+            Some(ModelInfo {
+                provider: self.name().into(),
+                model: model.get("id")?.as_str()?.to_owned(),
+                context_tokens: context_of(model),
+                size_bytes: model.pointer("/meta/size").and_then(Value::as_u64),
+            })
+        });
+        Some(models.collect())
+    }
+
+    fn context_query(&self, endpoint: &Endpoint, _model: &str) -> Option<Query> {
+        self.compatible.then(|| Query::get(endpoint.server("/props")))
+    }
+
+    fn context(&self, answer: &Value, _model: &str) -> Option<u64> {
+        answer.pointer("/default_generation_settings/n_ctx").or_else(|| answer.get("n_ctx"))?.as_u64()
+    }
+
+    fn family_context(&self, model: &str) -> Option<u64> {
+        (!self.compatible).then(|| catalog::family_context(model)).flatten()
+    }
+}
+
+/// Where servers tell a model's context: llama.cpp, vLLM, LM Studio and OpenRouter each have their own place.
+fn context_of(model: &Value) -> Option<u64> {
+    let places =
+        ["/meta/n_ctx", "/max_model_len", "/loaded_context_length", "/context_length", "/meta/n_ctx_train"];
+    places.into_iter().find_map(|place| model.pointer(place).and_then(Value::as_u64))
+}
+
+fn messages(request: &ModelRequest) -> Value {
+    let system = (!request.system.is_empty()).then(|| json!({ "role": "system", "content": request.system }));
+    let rest = mended(&request.messages);
+    Value::Array(system.into_iter().chain(rest.iter().map(|message| one(message))).collect())
+}
+
+fn one(message: &Message) -> Value {
+    match message {
+        Message::User { parts } => json!({ "role": "user", "content": content(parts) }),
+        Message::Assistant { text, calls } if calls.is_empty() => {
+            json!({ "role": "assistant", "content": text })
+        }
+        Message::Assistant { text, calls } => {
+            let calls = calls.iter().map(|call| {
+                let function = json!({ "name": call.name, "arguments": arguments(call).to_string() });
+                json!({ "id": call.id, "type": "function", "function": function })
+            });
+            let text = if text.is_empty() { Value::Null } else { text.as_str().into() };
+            json!({ "role": "assistant", "content": text, "tool_calls": calls.collect::<Value>() })
+        }
+        Message::Tool { call_id, content, .. } => {
+            json!({ "role": "tool", "tool_call_id": call_id, "content": content })
+        }
+    }
+}
+
+/// Plain text where there is nothing else: small servers know no parts.
+fn content(parts: &[Part]) -> Value {
+    if let [Part::Text { text }] = parts {
+        return text.as_str().into();
+    }
+    let parts = parts.iter().filter(|part| !is_empty(part)).map(|part| match part {
+        Part::Text { text } => json!({ "type": "text", "text": text }),
+        Part::Image { mime, data } => {
+            json!({ "type": "image_url", "image_url": { "url": format!("data:{mime};base64,{data}") } })
+        }
+    });
+    parts.collect()
+}
+
+/// Tools in the form of functions; Ollama takes the same.
+pub(crate) fn tools(request: &ModelRequest) -> Value {
+    let tools = request.tools.iter().map(|tool| {
+        let function =
+            json!({ "name": tool.name, "description": tool.description, "parameters": tool.input_schema });
+        json!({ "type": "function", "function": function })
+    });
+    tools.collect()
+}
+
+/// Whether OpenAI takes the schema as a strict one: every object names all its properties as required and no others.
+fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let object = fields.get("properties").and_then(Value::as_object).is_none_or(|properties| {
+                let required = fields.get("required").and_then(Value::as_array);
+                let names =
+                    |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name.as_str()));
+                fields.get("additionalProperties") == Some(&Value::Bool(false))
+                    && properties.keys().all(names)
+            });
+            object && fields.values().all(is_strict)
+        }
+        Value::Array(items) => items.iter().all(is_strict),
+        _ => true,
+    }
+}

@@ -1,0 +1,120 @@
+//! The events of a chat completion.
+
+use cairn_protocol::model::FinishReason;
+use serde_json::Value;
+
+use crate::{
+    LlmError,
+    decode::{Answer, Events},
+    refusal,
+};
+
+/// Reads `data:` events until `[DONE]`.
+#[derive(Default)]
+pub(crate) struct Reader {
+    /// Told by the last choice; usage may follow it, so the end is told at the end.
+    finish: Option<FinishReason>,
+    refused: bool,
+}
+
+impl Events for Reader {
+    fn event(&mut self, name: &str, data: Value, answer: &mut Answer) -> Result<(), LlmError> {
+        if data.is_null() {
+            // The stream's own sign of its end. A server that gives no reason was done.
+            return self.finish(self.finish.unwrap_or(FinishReason::Stop), answer);
+        }
+        if name == "error" || data.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(refusal::reported(answer.who(), &data));
+        }
+        if let Some(progress) = data.get("prompt_progress") {
+            let number = |field: &str| progress.get(field).and_then(Value::as_u64);
+            if let (Some(processed), Some(total)) = (number("processed"), number("total")) {
+                answer.progress(processed, total);
+            }
+        }
+        let choice = data.get("choices").and_then(|choices| choices.get(0));
+        if let Some(delta) = choice.and_then(|choice| choice.get("delta").or_else(|| choice.get("message"))) {
+            self.delta(delta, answer)?;
+        }
+        if let Some(reason) = choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str) {
+            self.finish = Some(match reason {
+                "length" => FinishReason::Length,
+                "tool_calls" | "function_call" => FinishReason::ToolCalls,
+                "content_filter" => FinishReason::Filtered,
+                _ => FinishReason::Stop,
+            });
+        }
+        if let Some(usage) = data.get("usage").filter(|usage| usage.is_object()) {
+            let number = |place: &str| usage.pointer(place).and_then(Value::as_u64);
+            answer.usage(|known| {
+                known.input_tokens = number("/prompt_tokens").unwrap_or(known.input_tokens);
+                known.output_tokens = number("/completion_tokens").unwrap_or(known.output_tokens);
+                known.cached_tokens =
+                    number("/prompt_tokens_details/cached_tokens").unwrap_or(known.cached_tokens);
+            });
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, answer: &mut Answer) -> Result<(), LlmError> {
+        // Without `[DONE]` only a reason tells that the answer was whole.
+        self.finish.map_or(Ok(()), |reason| self.finish(reason, answer))
+    }
+}
+
+impl Reader {
+    fn delta(&mut self, delta: &Value, answer: &mut Answer) -> Result<(), LlmError> {
+        let text = |field: &str| delta.get(field).and_then(Value::as_str).unwrap_or_default();
+        // Two names for the same; a server that sends both sends the same text twice.
+        let reasoning = text("reasoning_content");
+        answer.reasoning(if reasoning.is_empty() { text("reasoning") } else { reasoning });
+        match delta.get("content") {
+            Some(Value::Array(parts)) => {
+                for part in parts.iter().filter_map(|part| part.get("text")?.as_str()) {
+                    answer.text(part);
+                }
+            }
+            _ => answer.text(text("content")),
+        }
+        if !text("refusal").is_empty() {
+            self.refused = true;
+            answer.text(text("refusal"));
+        }
+        for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            Self::call(call, answer)?;
+        }
+        Ok(())
+    }
+
+    fn call(call: &Value, answer: &mut Answer) -> Result<(), LlmError> {
+        let text = |place: &str| call.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        let (id, name) = (text("/id"), text("/function/name"));
+        let index = match call.get("index").and_then(Value::as_u64) {
+            Some(number) => {
+                let known = answer.call(&number.to_string())?;
+                // Another id and a name are another call, also where a server numbers all of them 0.
+                let theirs = answer.id_of(known);
+                if !theirs.is_empty() && !id.is_empty() && !name.is_empty() && theirs != id {
+                    answer.begin_call(&number.to_string())?
+                } else {
+                    known
+                }
+            }
+            // Without numbers, what names a tool begins a call and the rest belongs to the last one.
+            None if name.is_empty() && answer.calls() > 0 => answer.calls() - 1,
+            None => answer.begin_call("")?,
+        };
+        let arguments = match call.pointer("/function/arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            // An object instead of its text.
+            Some(whole) => whole.to_string(),
+        };
+        answer.call_delta(index, id, name, &arguments);
+        Ok(())
+    }
+
+    fn finish(&self, reason: FinishReason, answer: &mut Answer) -> Result<(), LlmError> {
+        answer.finish(if self.refused { FinishReason::Filtered } else { reason })
+    }
+}

@@ -1,0 +1,92 @@
+//! Answers that were recorded, played again: through the decoder of the provider that gave them, never over a network.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
+use cairn_protocol::model::ModelInfo;
+use futures_util::stream;
+
+use crate::{ChunkStream, Decoder, Format, Limits, LlmError, ModelRequest, Provider, catalog};
+
+/// Plays recorded answers in order.
+#[derive(Debug)]
+pub struct Recorded {
+    provider: &'static str,
+    format: Format,
+    model: String,
+    context_tokens: Option<u64>,
+    answers: Mutex<VecDeque<Vec<u8>>>,
+    count: usize,
+}
+
+impl Recorded {
+    /// Answers of `provider`, as [`crate::Recording::take`] gave them.
+    ///
+    /// # Errors
+    /// [`LlmError::UnknownProvider`] when no decoder has that name.
+    pub fn new(provider: &str, model: &str, answers: Vec<Vec<u8>>) -> Result<Self, LlmError> {
+        let known = catalog::find(provider).and_then(|known| Some((known.name, Format::of(known.name)?)));
+        let unknown = || LlmError::UnknownProvider {
+            name: provider.to_owned(),
+            known: catalog::providers().iter().map(|known| known.name.to_owned()).collect(),
+        };
+        let (provider, format) = known.ok_or_else(unknown)?;
+        let count = answers.len();
+        let answers = Mutex::new(answers.into());
+        Ok(Self { provider, format, model: model.to_owned(), context_tokens: None, answers, count })
+    }
+
+    /// The same with the context that the model had.
+    #[must_use]
+    pub fn with_context(mut self, tokens: Option<u64>) -> Self {
+        self.context_tokens = tokens;
+        self
+    }
+
+    /// How many answers are left.
+    pub fn left(&self) -> usize {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+#[async_trait::async_trait]
+impl Provider for Recorded {
+    /// The name of the provider that was recorded.
+    fn name(&self) -> &str {
+        self.provider
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Never: nothing is called.
+    fn external(&self) -> bool {
+        false
+    }
+
+    fn context_tokens(&self) -> Option<u64> {
+        self.context_tokens
+    }
+
+    async fn chat(&self, request: ModelRequest) -> Result<ChunkStream, LlmError> {
+        let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let over = || LlmError::Rejected(format!("all {} recorded answers are used up", self.count));
+        let bytes = next.ok_or_else(over)?;
+        if let Some(recording) = &request.recording {
+            recording.push(&bytes);
+        }
+        let who = format!("the recording of {}", self.provider);
+        let mut decoder = Decoder::new(self.format, &who, &request, Limits::default());
+        let failed = decoder.feed(&bytes).and_then(|()| decoder.end()).err();
+        let chunks = std::iter::from_fn(move || decoder.next()).map(Ok).chain(failed.map(Err));
+        Ok(Box::pin(stream::iter(chunks.collect::<Vec<_>>())))
+    }
+
+    async fn models(&self) -> Result<Vec<ModelInfo>, LlmError> {
+        let (provider, model) = (self.provider.to_owned(), self.model.clone());
+        Ok(vec![ModelInfo { provider, model, context_tokens: self.context_tokens, size_bytes: None }])
+    }
+}

@@ -1,0 +1,197 @@
+//! What a provider means by an answer that is none: a status and a body, or an error in the middle of a stream.
+
+use std::time::SystemTime;
+
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use crate::{
+    LlmError,
+    retry::{Again, Failed, LONGEST_WAIT, retry_after},
+};
+
+/// Most characters of a provider's own words.
+const MAX_WORDS: usize = 500;
+
+/// Who was asked for what.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked<'a> {
+    /// The provider's name.
+    pub provider: &'a str,
+    /// The provider and its address, for errors.
+    pub who: &'a str,
+    /// The model; may be empty.
+    pub model: &'a str,
+    /// The variable that should hold its key.
+    pub key_variable: Option<&'a str>,
+}
+
+/// What an error body says.
+#[derive(Debug, Default)]
+struct Said {
+    words: String,
+    /// `type`, `code` and `status` of the error, lower case.
+    kinds: Vec<String>,
+    /// Whether the body was JSON at all.
+    json: bool,
+}
+
+/// Signs that the prompt is longer than the context: kinds of error, and pieces of the words of OpenAI, Anthropic,
+/// llama.cpp, LM Studio, vLLM and Ollama.
+const OVERFLOW: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "max context length",
+    "maximum context size",
+    "available context size",
+    "context window",
+    "context length",
+    "context limit",
+    "context the overflows",
+    "prompt is too long",
+    "request_too_large",
+    "input is too long",
+];
+
+/// Signs that the account, not the moment, is the reason.
+const NO_CREDIT: &[&str] = &["insufficient_quota", "billing", "credit balance"];
+
+/// The outcome of an answer with a status other than 200.
+pub(crate) fn refused(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
+    let said = said(body);
+    let (who, code) = (asked.who, status.as_u16());
+    let text = |what: &str| format!("{who} {what} ({code}){}", words(&said.words));
+    let wait = retry_after(headers, SystemTime::now());
+    let again = wait.map_or(Again::Backoff, Again::After);
+    let never = |error| Failed { error, again: Again::No };
+    if has(&said, OVERFLOW) || status == StatusCode::PAYLOAD_TOO_LARGE {
+        return never(LlmError::ContextOverflow(text("says the prompt is too long for the model")));
+    }
+    if is_missing_model(asked, status, &said) {
+        let (provider, model) = (asked.provider.to_owned(), asked.model.to_owned());
+        return never(LlmError::ModelNotFound { provider, model, known: Vec::new() });
+    }
+    match code {
+        401 | 403 => never(LlmError::Unauthorized(text("refused the key") + &way_out(asked))),
+        429 => {
+            let error = LlmError::RateLimited { text: text("wants fewer requests"), retry_after: wait };
+            if has(&said, NO_CREDIT) { never(error) } else { Failed { error, again } }
+        }
+        408 | 500.. => {
+            let error = LlmError::Unavailable(text("cannot answer now"));
+            match wait {
+                Some(wait) if wait > LONGEST_WAIT => never(LlmError::RateLimited {
+                    text: text("asks to come back later"),
+                    retry_after: Some(wait),
+                }),
+                _ => Failed { error, again },
+            }
+        }
+        300..=399 => {
+            let to =
+                headers.get(http::header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+            let to = to.split(['?', '#']).next().unwrap_or_default();
+            never(LlmError::Malformed(format!(
+                "{who} redirects to {to} ({code}): set the endpoint to where it is"
+            )))
+        }
+        404 | 405 => never(LlmError::Malformed(text("has nothing there: check the endpoint"))),
+        _ if !said.json => never(LlmError::Malformed(text("answered with no JSON: check the endpoint"))),
+        _ => never(LlmError::Rejected(text("refused the request"))),
+    }
+}
+
+/// The error that an event of a stream reports.
+pub(crate) fn reported(who: &str, event: &Value) -> LlmError {
+    let said = read(event);
+    let text = format!("{who} broke off{}", words(&said.words));
+    let is = |kinds: &[&str]| said.kinds.iter().any(|kind| kinds.contains(&kind.as_str()));
+    if has(&said, OVERFLOW) {
+        LlmError::ContextOverflow(text)
+    } else if is(&["rate_limit_error", "rate_limit_exceeded", "429"]) {
+        LlmError::RateLimited { text, retry_after: None }
+    } else if is(&["authentication_error", "permission_error", "401", "403"]) {
+        LlmError::Unauthorized(text)
+    } else if is(&["invalid_request_error", "not_found_error", "400", "404", "422"]) {
+        LlmError::Rejected(text)
+    } else {
+        LlmError::Unavailable(text)
+    }
+}
+
+/// What to do about a refused key.
+pub(crate) fn way_out(asked: &Asked<'_>) -> String {
+    match asked.key_variable {
+        Some(name) => format!("; set {name} or llm.api_key"),
+        None => "; set llm.api_key".into(),
+    }
+}
+
+fn is_missing_model(asked: &Asked<'_>, status: StatusCode, said: &Said) -> bool {
+    let about_model = said.words.to_lowercase().contains("model")
+        || (!asked.model.is_empty() && said.words.contains(asked.model));
+    let missing = ["not found", "does not exist", "not exist", "no such model", "unknown model"];
+    let says_missing = missing.iter().any(|sign| said.words.to_lowercase().contains(sign));
+    match status {
+        StatusCode::NOT_FOUND => said.json && about_model,
+        StatusCode::BAD_REQUEST => has(said, &["model_not_found"]) || (about_model && says_missing),
+        _ => false,
+    }
+}
+
+fn has(said: &Said, signs: &[&str]) -> bool {
+    let words = said.words.to_lowercase();
+    signs.iter().any(|sign| words.contains(sign) || said.kinds.iter().any(|kind| kind.contains(sign)))
+}
+
+fn words(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(": {words}") }
+}
+
+fn said(body: &[u8]) -> Said {
+    if let Ok(value) = serde_json::from_slice::<Value>(body) {
+        return read(&value);
+    }
+    let text = String::from_utf8_lossy(body);
+    // A page tells a person nothing in an error line.
+    let words = if text.trim_start().starts_with('<') { String::new() } else { shortened(&text) };
+    Said { words, ..Said::default() }
+}
+
+/// Reads the shapes that are about: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
+/// `{"message": "text"}`, and `{"detail": …}`.
+fn read(value: &Value) -> Said {
+    let error = match value.get("error") {
+        Some(error) if !error.is_null() => error,
+        _ => value,
+    };
+    let detail = || match error.get("detail") {
+        Some(Value::String(text)) => Some(text.clone()),
+        other => other.map(Value::to_string),
+    };
+    let words = match error {
+        Value::String(text) => text.clone(),
+        _ => error
+            .get("message")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .or_else(detail)
+            .unwrap_or_default(),
+    };
+    let kinds = ["type", "code", "status"].into_iter().filter_map(|field| match error.get(field) {
+        Some(Value::String(kind)) => Some(kind.to_lowercase()),
+        Some(Value::Number(code)) => Some(code.to_string()),
+        _ => None,
+    });
+    Said { words: shortened(&words), kinds: kinds.collect(), json: value.is_object() || value.is_array() }
+}
+
+/// One line of at most 500 characters.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_WORDS) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}

@@ -1,0 +1,271 @@
+//! A provider behind HTTP: what all of them have in common. Each dialect says how it differs.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use cairn_protocol::model::ModelInfo;
+use http::{HeaderMap, HeaderValue, header};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+pub(crate) use crate::server::Query;
+use crate::{
+    ChunkStream, Decoder, Key, Limits, LlmError, ModelRequest, Provider,
+    decode::Format,
+    endpoint::Endpoint,
+    incoming::{Incoming, Patience},
+    retry::{Failed, Schedule, chance},
+    server::Server,
+};
+
+/// Time for a question by the way: a server that is slow to answer it is asked another time.
+const ASIDE: Duration = Duration::from_secs(3);
+/// How often the context is asked for while a server does not tell it.
+const MAX_LEARNING: u32 = 3;
+/// Most models that an error names.
+const MAX_KNOWN: usize = 50;
+
+/// How a provider's requests are written, and its answers read.
+pub(crate) trait Dialect: Send + Sync {
+    fn format(&self) -> Format;
+    fn name(&self) -> &'static str;
+    fn chat_path(&self) -> &'static str;
+    fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError>;
+    /// The body of a chat's request. `context` is the size the user set.
+    fn body(&self, model: &str, request: &ModelRequest, context: Option<u64>) -> Result<Value, LlmError>;
+    fn models_query(&self, endpoint: &Endpoint) -> Query;
+    /// `None` when the answer is no list of models.
+    fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>>;
+
+    /// Where the server tells the model's context.
+    fn context_query(&self, _endpoint: &Endpoint, _model: &str) -> Option<Query> {
+        None
+    }
+
+    /// The context in that answer.
+    fn context(&self, _answer: &Value, _model: &str) -> Option<u64> {
+        None
+    }
+
+    /// The context of a model that the provider does not tell.
+    fn family_context(&self, _model: &str) -> Option<u64> {
+        None
+    }
+}
+
+/// A provider behind HTTP.
+pub(crate) struct Remote {
+    pub dialect: Box<dyn Dialect>,
+    pub server: Arc<Server>,
+    pub endpoint: Endpoint,
+    pub key: Option<Key>,
+    /// Empty: the server's first.
+    pub model: String,
+    pub chosen: OnceLock<String>,
+    /// The context the user set.
+    pub context: Option<u64>,
+    /// The one the server told; 0 while it has not.
+    pub learnt: AtomicU64,
+    pub asked: AtomicU32,
+    pub schedule: Schedule,
+    pub limits: Limits,
+    pub idle: Duration,
+    pub total: Duration,
+}
+
+impl Remote {
+    fn patience(&self) -> Patience {
+        let (idle, total) = (self.idle, self.total);
+        Patience { idle, total, until: Instant::now() + total }
+    }
+
+    /// The model, asking for it where none was named.
+    async fn choose(&self) -> Result<&str, LlmError> {
+        if !self.model().is_empty() {
+            return Ok(self.model());
+        }
+        let first = self.list(self.schedule, self.patience()).await?.into_iter().next();
+        let none = || LlmError::Rejected(format!("{} has no model: load one or name one", self.server.who));
+        let first = first.ok_or_else(none)?;
+        Ok(self.chosen.get_or_init(|| first.model))
+    }
+
+    /// Asks for the model's context as long as it is unknown. Nothing depends on an answer.
+    async fn learn(&self, model: &str) {
+        let Some(query) = self.dialect.context_query(&self.endpoint, model) else { return };
+        if self.context_tokens().is_some() || self.asked.fetch_add(1, Ordering::Relaxed) >= MAX_LEARNING {
+            return;
+        }
+        let answer = self.server.json(&query, model, Instant::now() + ASIDE.min(self.idle)).await;
+        if let Some(tokens) = answer.ok().and_then(|answer| self.dialect.context(&answer, model)) {
+            self.learnt.store(tokens, Ordering::Relaxed);
+        }
+    }
+
+    /// After the `made`-th attempt failed: waits for the next one, or gives the error when there is none.
+    async fn rest(
+        &self,
+        schedule: Schedule,
+        until: Instant,
+        made: u32,
+        failed: Failed,
+    ) -> Result<(), LlmError> {
+        let pause = schedule.pause(made, failed.again, chance());
+        // A pause that outlasts the time there is would only make the error late.
+        let Some(pause) = pause.filter(|pause| Instant::now() + *pause < until) else {
+            return Err(failed.error);
+        };
+        tracing::debug!(who = %self.server.who, made, ?pause, "model request failed; it is made again");
+        sleep(pause).await;
+        Ok(())
+    }
+
+    async fn list(&self, schedule: Schedule, patience: Patience) -> Result<Vec<ModelInfo>, LlmError> {
+        let query = self.dialect.models_query(&self.endpoint);
+        let mut made = 0;
+        let answer = loop {
+            match self.server.json(&query, "", patience.next()).await {
+                Ok(answer) => break answer,
+                Err(failed) => {
+                    made += 1;
+                    self.rest(schedule, patience.until, made, failed).await?;
+                }
+            }
+        };
+        let wrong = || LlmError::Malformed(format!("{} answered with no list of models", self.server.who));
+        let models = self.dialect.models(&answer).ok_or_else(wrong)?;
+        let ours = models.iter().find(|info| info.model == self.model());
+        if let Some(tokens) = ours.and_then(|info| info.context_tokens) {
+            self.learnt.store(tokens, Ordering::Relaxed);
+        }
+        Ok(models)
+    }
+
+    async fn open(&self, request: ModelRequest) -> Result<ChunkStream, LlmError> {
+        let patience = self.patience();
+        let model = self.choose().await?;
+        self.learn(model).await;
+        let body = self.dialect.body(model, &request, self.context)?;
+        let body =
+            Bytes::from(serde_json::to_vec(&body).map_err(|error| LlmError::Rejected(error.to_string()))?);
+        let query = Query::get(self.endpoint.api(self.dialect.chat_path()));
+        let mut made = 0;
+        loop {
+            match self.attempt(&query, body.clone(), model, &request, patience).await {
+                Ok(incoming) => return Ok(incoming.stream()),
+                Err(failed) => {
+                    made += 1;
+                    self.rest(self.schedule, patience.until, made, failed).await?;
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        query: &Query,
+        body: Bytes,
+        model: &str,
+        request: &ModelRequest,
+        patience: Patience,
+    ) -> Result<Incoming, Failed> {
+        let sent = self.server.send(query, Some(body), model, patience.next()).await;
+        let mut response = sent.map_err(|failed| match failed.error {
+            LlmError::TimedOut(_) => patience.over(&self.server.who).into(),
+            error => Failed { error, again: failed.again },
+        })?;
+        self.server.check_stream(&mut response, patience.next()).await?;
+        // What a failed attempt left is no part of this one's recording.
+        let recording = request.recording.clone().inspect(|recording| drop(recording.take()));
+        let decoder = Decoder::new(self.dialect.format(), &self.server.who, request, self.limits);
+        let (server, key) = (Arc::clone(&self.server), self.key.clone());
+        let mut incoming = Incoming { response, decoder, recording, patience, server, key, failed: None };
+        incoming.begin().await?;
+        Ok(incoming)
+    }
+
+    /// The error without the key, and with the models there are where one was not found.
+    async fn explained(&self, error: LlmError) -> LlmError {
+        let error = match error {
+            LlmError::ModelNotFound { provider, model, .. } => {
+                let once = Schedule { attempts: 1, ..self.schedule };
+                let patience = Patience { until: Instant::now() + ASIDE, ..self.patience() };
+                let known = self.list(once, patience).await.unwrap_or_default();
+                let known = known.into_iter().take(MAX_KNOWN).map(|info| info.model).collect();
+                LlmError::ModelNotFound { provider, model, known }
+            }
+            error => error,
+        };
+        match &self.key {
+            Some(key) => error.map_text(|text| key.redact(text)),
+            None => error,
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Provider for Remote {
+    fn name(&self) -> &str {
+        self.dialect.name()
+    }
+
+    fn model(&self) -> &str {
+        self.chosen.get().unwrap_or(&self.model)
+    }
+
+    fn external(&self) -> bool {
+        self.endpoint.external()
+    }
+
+    fn context_tokens(&self) -> Option<u64> {
+        let learnt = Some(self.learnt.load(Ordering::Relaxed)).filter(|tokens| *tokens > 0);
+        self.context.or(learnt).or_else(|| self.dialect.family_context(self.model()))
+    }
+
+    async fn prepare(&self) -> Result<(), LlmError> {
+        match self.choose().await {
+            Ok(model) => {
+                self.learn(model).await;
+                Ok(())
+            }
+            Err(error) => Err(self.explained(error).await),
+        }
+    }
+
+    async fn chat(&self, request: ModelRequest) -> Result<ChunkStream, LlmError> {
+        match self.open(request).await {
+            Ok(stream) => Ok(stream),
+            Err(error) => Err(self.explained(error).await),
+        }
+    }
+
+    async fn models(&self) -> Result<Vec<ModelInfo>, LlmError> {
+        match self.list(self.schedule, self.patience()).await {
+            Ok(models) => Ok(models),
+            Err(error) => Err(self.explained(error).await),
+        }
+    }
+}
+
+/// A key as `Authorization: Bearer …`.
+pub(crate) fn bearer(key: Option<&Key>) -> Result<HeaderMap, LlmError> {
+    let mut headers = HeaderMap::new();
+    if let Some(key) = key {
+        headers.insert(header::AUTHORIZATION, secret(&format!("Bearer {}", key.expose()))?);
+    }
+    Ok(headers)
+}
+
+/// A header that is never printed.
+pub(crate) fn secret(text: &str) -> Result<HeaderValue, LlmError> {
+    let wrong = "the key holds characters that no header can carry: check for a line break or a typing error";
+    let mut value = HeaderValue::from_str(text).map_err(|_| LlmError::Unauthorized(wrong.into()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

@@ -1,0 +1,140 @@
+//! When a failed attempt is made again.
+
+use std::time::{Duration, SystemTime};
+
+use http::HeaderMap;
+
+use crate::LlmError;
+
+/// Longest wait before a next attempt.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// A failed attempt.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub error: LlmError,
+    pub again: Again,
+}
+
+/// Whether another attempt may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It would end the same way.
+    No,
+    /// After a pause of ours.
+    Backoff,
+    /// After the pause the provider asks for.
+    After(Duration),
+}
+
+impl From<LlmError> for Failed {
+    /// An error without an answer to it: cut and unavailable ones are tried again; a timeout has cost enough.
+    fn from(error: LlmError) -> Self {
+        let again = match error {
+            LlmError::Unavailable(_) | LlmError::RateLimited { .. } | LlmError::Cut(_) => Again::Backoff,
+            _ => Again::No,
+        };
+        Self { error, again }
+    }
+}
+
+/// How often and how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    /// Attempts in all, at least 1.
+    pub attempts: u32,
+    /// Pause before the second attempt; doubles with each.
+    pub base: Duration,
+}
+
+impl Schedule {
+    /// The pause after attempt number `made` (from 1), or `None` when there is to be no other. `chance` in 0..=1
+    /// spreads the clients that failed together.
+    pub(crate) fn pause(&self, made: u32, again: Again, chance: f64) -> Option<Duration> {
+        if made >= self.attempts {
+            return None;
+        }
+        match again {
+            Again::No => None,
+            Again::After(wait) => (wait <= LONGEST_WAIT).then_some(wait),
+            Again::Backoff => {
+                let full =
+                    self.base.saturating_mul(2_u32.saturating_pow(made.saturating_sub(1))).min(LONGEST_WAIT);
+                Some(full / 2 + (full / 2).mul_f64(chance.clamp(0.0, 1.0)))
+            }
+        }
+    }
+}
+
+/// A number in 0..=1. The middle where the system has no random numbers: it only spreads load.
+pub(crate) fn chance() -> f64 {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_or(0.5, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
+}
+
+/// What a provider says of when to come again: `retry-after-ms`, or `Retry-After` in seconds or as a date.
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(millis) = text("retry-after-ms").and_then(|t| t.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(millis / 1000.0).ok();
+    }
+    let after = text("retry-after")?;
+    if let Ok(seconds) = after.parse::<f64>() {
+        // A number too large for a duration is still a wait, and a longer one than is waited for.
+        return (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    }
+    let date = httpdate::parse_http_date(after).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_within_bounds_and_attempts_end() {
+        let schedule = Schedule { attempts: 12, base: Duration::from_millis(500) };
+        for made in 1..12 {
+            let full = Duration::from_millis(500 * 2_u64.pow(made - 1)).min(LONGEST_WAIT);
+            assert_eq!(schedule.pause(made, Again::Backoff, 0.0), Some(full / 2));
+            assert_eq!(schedule.pause(made, Again::Backoff, 1.0), Some(full));
+        }
+        assert_eq!(schedule.pause(12, Again::Backoff, 0.0), None);
+        assert_eq!(schedule.pause(1, Again::No, 0.0), None);
+        let endless = Schedule { attempts: u32::MAX, base: Duration::MAX };
+        assert_eq!(endless.pause(u32::MAX - 1, Again::Backoff, 1.0), Some(LONGEST_WAIT));
+    }
+
+    #[test]
+    fn what_the_provider_asks_for_is_kept_up_to_a_minute() {
+        let schedule = Schedule { attempts: 3, base: Duration::from_millis(1) };
+        for (seconds, wait) in [(0, true), (7, true), (60, true), (61, false), (u64::MAX, false)] {
+            let asked = Duration::from_secs(seconds);
+            assert_eq!(schedule.pause(1, Again::After(asked), 0.5), wait.then_some(asked));
+        }
+        assert!((0.0..=1.0).contains(&chance()));
+    }
+
+    #[test]
+    fn retry_after_is_read_in_all_its_forms() {
+        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        for (name, value, wait) in [
+            ("retry-after", "7", Some(7_000)),
+            ("retry-after", " 0 ", Some(0)),
+            ("retry-after", "1.5", Some(1_500)),
+            ("retry-after", "-1", None),
+            ("retry-after", "soon", None),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT", Some(10_000)),
+            ("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("retry-after-ms", "250", Some(250)),
+            ("x-other", "7", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(http::HeaderName::from_static(name), http::HeaderValue::from_static(value));
+            assert_eq!(retry_after(&headers, now), wait.map(Duration::from_millis), "{name}: {value}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", http::HeaderValue::from_static("99999999999999999999999999"));
+        assert!(retry_after(&headers, now).is_some_and(|wait| wait > LONGEST_WAIT));
+    }
+}

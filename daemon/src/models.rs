@@ -1,0 +1,159 @@
+//! Model providers as the configuration has them.
+
+use std::{sync::Arc, time::Duration};
+
+use cairn_config::{Config, LlmConfig};
+use cairn_engine::model::{Models, Provider};
+use cairn_llm::{Key, Settings};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    turn::{ModelChoice, ProviderInfo},
+};
+
+/// Most time that one answer may take, however much of it comes.
+const WHOLE_ANSWER: Duration = Duration::from_secs(30 * 60);
+
+/// The providers of a configuration.
+pub struct Configured {
+    llm: LlmConfig,
+    /// The endpoint, where the user set one.
+    endpoint: Option<String>,
+    allow_external: bool,
+}
+
+impl Configured {
+    /// Those of `config`.
+    pub fn new(config: &Config) -> Self {
+        let llm = config.llm.clone();
+        // The default endpoint is Ollama's; it says nothing about other providers.
+        let set = llm
+            .endpoint
+            .clone()
+            .filter(|e| llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref());
+        Self { endpoint: set, llm, allow_external: config.models.allow_external }
+    }
+
+    fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
+        let configured = (choice.provider == self.llm.provider).then(|| self.endpoint.clone()).flatten();
+        choice.endpoint.clone().or(configured)
+    }
+
+    /// The key of a provider. A client that names an endpoint of its own gets none that was meant for another place.
+    fn key(&self, choice: &ModelChoice) -> Result<Option<Key>, Failure> {
+        let own = choice.provider == self.llm.provider;
+        if choice.endpoint.is_some() && choice.endpoint != self.endpoint {
+            return Ok(None);
+        }
+        if let Some(key) = self.llm.api_key.as_ref().filter(|_| own) {
+            return Ok(Key::new(key.clone()));
+        }
+        let file = self.llm.api_key_file.clone().filter(|_| own);
+        cairn_llm::find_key(&choice.provider, |name| std::env::var(name).ok(), file.as_deref())
+            .map_err(Into::into)
+    }
+
+    fn settings(&self, choice: &ModelChoice) -> Result<Settings, Failure> {
+        let own = choice.provider == self.llm.provider;
+        let configured = if own { self.llm.model.clone() } else { String::new() };
+        // The default model is Ollama's, like the default endpoint.
+        let foreign = self.llm.provider != "ollama" && configured == LlmConfig::default().model;
+        let configured = if foreign { String::new() } else { configured };
+        Ok(Settings {
+            provider: choice.provider.clone(),
+            model: if choice.model.is_empty() { configured } else { choice.model.clone() },
+            endpoint: self.endpoint(choice),
+            key: self.key(choice)?,
+            idle_timeout: Duration::from_secs(self.llm.timeout_seconds.max(1)),
+            total_timeout: WHOLE_ANSWER,
+            ..Settings::default()
+        })
+    }
+}
+
+impl Models for Configured {
+    fn default_choice(&self) -> ModelChoice {
+        let provider = self.llm.provider.clone();
+        let mut choice = ModelChoice { provider, ..ModelChoice::default() };
+        choice.model = self.settings(&choice).map(|s| s.model).unwrap_or_default();
+        choice
+    }
+
+    fn provider(&self, choice: &ModelChoice) -> Result<Arc<dyn Provider>, Failure> {
+        if choice.provider.is_empty() {
+            return Err(Failure::new(Reason::ProviderUnknown, "no provider is chosen"));
+        }
+        Ok(cairn_llm::connect(&self.settings(choice)?)?)
+    }
+
+    fn list(&self) -> Vec<ProviderInfo> {
+        let info = |known: &cairn_llm::KnownProvider| {
+            let choice = ModelChoice { provider: known.name.into(), ..ModelChoice::default() };
+            let endpoint = self.endpoint(&choice).or(known.endpoint.map(str::to_owned));
+            let external = cairn_llm::is_external(known.name, endpoint.as_deref());
+            let ready = self.provider(&choice).map(|p| p.model().to_owned());
+            let reason = match &ready {
+                Err(failure) => Some(failure.message.clone()),
+                Ok(_) if external && !self.allow_external => {
+                    Some("it is outside this machine, and models.allowExternal is not set".to_owned())
+                }
+                Ok(_) => None,
+            };
+            let default_model = ready.ok().or(Some(known.default_model.to_owned())).filter(|m| !m.is_empty());
+            ProviderInfo {
+                name: known.name.into(),
+                endpoint,
+                external,
+                available: reason.is_none(),
+                reason,
+                default_model,
+            }
+        };
+        cairn_llm::providers().iter().map(info).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(provider: &str, endpoint: Option<&str>, key: Option<&str>) -> Configured {
+        let mut config = Config::default();
+        config.llm.provider = provider.into();
+        if let Some(endpoint) = endpoint {
+            config.llm.endpoint = Some(endpoint.into());
+        }
+        config.llm.api_key = key.map(str::to_owned);
+        Configured::new(&config)
+    }
+
+    fn choice(provider: &str, model: &str, endpoint: Option<&str>) -> ModelChoice {
+        ModelChoice { provider: provider.into(), model: model.into(), endpoint: endpoint.map(str::to_owned) }
+    }
+
+    #[test]
+    fn defaults_of_one_provider_are_not_anothers() {
+        let models = configured("anthropic", None, Some("k"));
+        assert_eq!(models.endpoint(&choice("anthropic", "", None)), None);
+        assert!(
+            models.default_choice().model.is_empty() || models.default_choice().model.starts_with("claude")
+        );
+        let models = configured("ollama", None, None);
+        assert_eq!(models.endpoint(&choice("ollama", "", None)).unwrap(), "http://localhost:11434");
+        assert_eq!(models.endpoint(&choice("openai", "", None)), None);
+        assert_eq!(models.default_choice().model, "qwen3:14b");
+    }
+
+    #[test]
+    fn a_clients_own_endpoint_gets_no_key() {
+        let models = configured("openai", None, Some("sk-secret"));
+        assert!(models.key(&choice("openai", "", None)).unwrap().is_some());
+        assert!(models.key(&choice("openai", "", Some("https://elsewhere.example"))).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_unknown_provider_names_those_there_are() {
+        let failure = configured("ollama", None, None).provider(&choice("olama", "", None)).err().unwrap();
+        assert_eq!(failure.reason, Reason::ProviderUnknown);
+        assert!(failure.message.contains("ollama") && failure.message.contains("anthropic"), "{failure}");
+    }
+}
