@@ -1,6 +1,10 @@
 //! Model providers as the configuration has them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use cairn_config::{Config, LlmConfig};
 use cairn_engine::model::{Models, Provider};
@@ -19,7 +23,12 @@ pub struct Configured {
     /// The endpoint, where the user set one.
     endpoint: Option<String>,
     allow_external: bool,
+    /// Connected ones, which keep their connections (and a script its place).
+    connected: Mutex<HashMap<String, Arc<dyn Provider>>>,
 }
+
+/// Providers kept connected.
+const MAX_CONNECTED: usize = 64;
 
 impl Configured {
     /// Those of `config`.
@@ -30,7 +39,8 @@ impl Configured {
             .endpoint
             .clone()
             .filter(|e| llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref());
-        Self { endpoint: set, llm, allow_external: config.models.allow_external }
+        let allow_external = config.models.allow_external;
+        Self { endpoint: set, llm, allow_external, connected: Mutex::default() }
     }
 
     fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
@@ -82,7 +92,18 @@ impl Models for Configured {
         if choice.provider.is_empty() {
             return Err(Failure::new(Reason::ProviderUnknown, "no provider is chosen"));
         }
-        Ok(cairn_llm::connect(&self.settings(choice)?)?)
+        let key = serde_json::to_string(choice).unwrap_or_default();
+        let connected = || self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(provider) = connected().get(&key) {
+            return Ok(Arc::clone(provider));
+        }
+        let provider = cairn_llm::connect(&self.settings(choice)?)?;
+        let mut all = connected();
+        if all.len() >= MAX_CONNECTED {
+            all.clear();
+        }
+        // Somebody else may have connected meanwhile: one of them is everybody's.
+        Ok(Arc::clone(all.entry(key).or_insert(provider)))
     }
 
     fn list(&self) -> Vec<ProviderInfo> {

@@ -99,6 +99,13 @@ impl Turns {
         self.lines().entry(session.clone()).or_default().current = Some(handle);
     }
 
+    /// The turn at work can no longer be stopped or told anything; the next one has not begun.
+    pub fn close(&self, session: &SessionId) {
+        if let Some(line) = self.lines().get_mut(session) {
+            line.current = None;
+        }
+    }
+
     /// Notes its end; the answer is the turn that waits next, which the caller begins.
     pub fn end(&self, session: &SessionId) -> Option<Taken> {
         self.at_work.fetch_sub(1, Ordering::SeqCst);

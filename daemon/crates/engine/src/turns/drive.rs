@@ -74,6 +74,8 @@ impl Engine {
             }
             return;
         }
+        // From here on nobody is heard any more.
+        self.inner.turns.close(cx.session());
         let last = match &outcome {
             Ok(text) => Some(text.clone()),
             Err(_) => self.last_words(cx).await,

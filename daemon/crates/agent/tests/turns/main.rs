@@ -1,0 +1,397 @@
+//! Turns through the engine with a scripted model: what the model is asked, what is done, what the log says.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod stage;
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use cairn_engine::{Rules, TurnSettings};
+use cairn_llm::{Expect, Fault, FaultKind, Script, Scripted, ScriptedAnswer, Step};
+use cairn_protocol::{
+    approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    error::Reason,
+    event::AgentEvt,
+    model::Message,
+    turn::{ExecutionPolicy, Outcome, SteerParams, TurnRef},
+};
+use stage::{Stage, allow_all, calls, quick, says};
+
+#[tokio::test]
+async fn a_turn_asks_acts_and_answers() {
+    let stage = Stage::new(vec![
+        calls(&[("look", "a"), ("look", "b"), ("change", "c"), ("look", "d")]),
+        says("done").expecting(Expect::LastContains("said d".into())),
+        says("again").expecting(Expect::Messages(8)),
+    ])
+    .await;
+    let result = stage.turn("hello").await;
+    assert_eq!((result.status, result.final_output.as_deref()), (Outcome::Completed, Some("done")));
+    let traced: Vec<_> = result.tool_trace.iter().map(|t| (t.tool.as_str(), t.outcome.as_str())).collect();
+    assert_eq!(traced.len(), 4);
+    assert!(traced.contains(&("change", "ok")), "{traced:?}");
+    assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (3, 1));
+    // The next turn is shown the whole conversation, results in the order of the calls.
+    assert_eq!(stage.turn("and?").await.final_output.as_deref(), Some("again"));
+    let asked = stage.script.requests().pop().unwrap();
+    let results: Vec<_> = asked
+        .messages
+        .iter()
+        .filter_map(|m| match m {
+            Message::Tool { content, .. } => Some(content.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results, ["said a", "said b", "said c", "said d"]);
+    assert!(
+        asked.system.starts_with("You are Cairn's agent") && asked.system.contains("- look — Says a word")
+    );
+    assert!(asked.tools.iter().any(|t| t.name == "change"));
+    let first = stage.script.requests().remove(0);
+    assert_eq!(first.system, asked.system, "equal input gives equal bytes");
+}
+
+#[tokio::test]
+async fn text_is_told_live_and_recorded_put_together() {
+    let pieces = (0..20).map(|n| Step::Text(format!("word{n} "))).collect();
+    let answer = ScriptedAnswer { delay_ms: 2, ..ScriptedAnswer::new(pieces) };
+    let stage = Stage::new(vec![answer]).await;
+    let mut watch = stage.watch(0).await;
+    stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
+    let result = watch.end().await;
+    let whole: String = (0..20).map(|n| format!("word{n} ")).collect();
+    assert_eq!(result.final_output.as_deref(), Some(whole.as_str()));
+    let live: String = watch.passed.iter().filter_map(|v| v["evt"]["text"].as_str()).collect();
+    assert_eq!(live, whole);
+    assert!(watch.passed.iter().all(|v| v.get("seq").is_none()));
+    let recorded: Vec<_> = stage
+        .records()
+        .await
+        .into_iter()
+        .filter_map(|e| match e {
+            AgentEvt::Text { text, offset, .. } => Some((offset, text)),
+            _ => None,
+        })
+        .collect();
+    assert!(recorded.len() < 5, "put together: {recorded:?}");
+    assert_eq!(recorded.iter().map(|(_, t)| t.as_str()).collect::<String>(), whole);
+    assert_eq!(recorded[0].0, 0);
+}
+
+#[tokio::test]
+async fn turns_of_a_session_run_in_order_and_a_turn_id_counts_once() {
+    let slow = ScriptedAnswer::new(vec![Step::DelayMs(50), Step::Text("one".into())]);
+    let stage = Stage::new(vec![slow, says("two"), says("three")]).await;
+    let mut watch = stage.watch(0).await;
+    let first = stage.engine.start_run(stage.params("a", "1"), None).await.unwrap();
+    let second = stage.engine.start_run(stage.params("b", "2"), None).await.unwrap();
+    let third = stage.engine.start_run(stage.params("c", "3"), None).await.unwrap();
+    assert_eq!(stage.engine.start_run(stage.params("a", "1"), None).await.unwrap(), first);
+    let other = stage.engine.start_run(stage.params("a", "other"), None).await.unwrap_err();
+    assert_eq!(other.reason, Reason::RequestConflict);
+    assert_eq!(stage.engine.run_status(&stage.session).await.unwrap().queued, 2);
+    let ends = [watch.end().await, watch.end().await, watch.end().await];
+    let got: Vec<_> = ends.iter().map(|r| (r.run_id.clone(), r.final_output.clone().unwrap())).collect();
+    assert_eq!(
+        got,
+        [(first.run_id, "one".into()), (second.run_id, "two".into()), (third.run_id, "three".into())]
+    );
+}
+
+#[tokio::test]
+async fn cancelling_ends_within_its_time_wherever_it_is() {
+    for place in ["before", "amid text", "in a tool"] {
+        let answer = match place {
+            "before" => ScriptedAnswer::new(vec![Step::Hang]),
+            "amid text" => ScriptedAnswer::new(vec![Step::Text("half an ans".into()), Step::Hang]),
+            _ => calls(&[("look", "hang")]),
+        };
+        let stage = Stage::new(vec![answer, says("next")]).await;
+        let mut watch = stage.watch(0).await;
+        stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
+        match place {
+            "in a tool" => watch.until(|e| matches!(e, AgentEvt::ToolCall { .. }).then_some(())).await,
+            _ => {
+                while stage.script.requests().is_empty() {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        if place == "amid text" {
+            watch.until(|e| matches!(e, AgentEvt::Text { .. }).then_some(())).await;
+        }
+        let began = std::time::Instant::now();
+        let turn = TurnRef { session_id: stage.session.clone(), turn_id: None };
+        stage.engine.cancel_run(turn).await.unwrap();
+        let result = watch.end().await;
+        assert!(began.elapsed() < Duration::from_millis(500), "{place}: {:?}", began.elapsed());
+        assert_eq!(result.status, Outcome::Cancelled, "{place}");
+        let kept = (place == "amid text").then_some("half an ans");
+        assert_eq!(result.final_output.as_deref(), kept, "{place}");
+        // The session goes on, and the model sees a conversation that is whole.
+        assert_eq!(stage.turn("go on").await.final_output.as_deref(), Some("next"), "{place}");
+        let asked = stage.script.requests().pop().unwrap();
+        let open = asked
+            .messages
+            .iter()
+            .filter(|m| matches!(m, Message::Assistant { calls, .. } if !calls.is_empty()))
+            .count();
+        let results = asked.messages.iter().filter(|m| matches!(m, Message::Tool { .. })).count();
+        assert_eq!(open, results, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_says_meanwhile_is_heard_before_the_next_answer() {
+    let slow = ScriptedAnswer::new(vec![Step::DelayMs(80), Step::Text("first".into())]);
+    let heard = says("heard").expecting(Expect::LastContains("be brief".into()));
+    let stage = Stage::new(vec![slow, heard, says("end").expecting(Expect::Messages(5))]).await;
+    let mut watch = stage.watch(0).await;
+    stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
+    while stage.script.requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let steer = SteerParams { session_id: stage.session.clone(), text: "be brief".into() };
+    stage.engine.steer(steer.clone(), None).await.unwrap();
+    assert_eq!(watch.end().await.final_output.as_deref(), Some("heard"));
+    assert_eq!(stage.engine.steer(steer, None).await.unwrap_err().reason, Reason::RunNotFound);
+    // Read from the log, the conversation is the one that was held.
+    assert_eq!(stage.turn("more").await.final_output.as_deref(), Some("end"));
+}
+
+#[tokio::test]
+async fn a_model_that_goes_round_in_circles_is_told_and_then_stopped() {
+    let stage = Stage::new((0..10).map(|_| calls(&[("look", "same")])).collect()).await;
+    let result = stage.turn("go").await;
+    assert_eq!(result.error.unwrap().reason, "stuck");
+    assert_eq!(stage.reads.load(Ordering::SeqCst), 4);
+    let asked = stage.script.requests().pop().unwrap();
+    let told = serde_json::to_string(&asked.messages).unwrap();
+    assert!(told.contains("Do something else"), "{told}");
+}
+
+#[tokio::test]
+async fn iterations_tokens_and_time_are_bounded() {
+    let many = |n: u32| (0..n).map(|i| calls(&[("look", &format!("w{i}"))])).collect::<Vec<_>>();
+    let stage = Stage::new(many(10)).await;
+    let result =
+        stage.turn_with("go", ExecutionPolicy { max_iterations: Some(3), ..Default::default() }).await;
+    assert_eq!(result.error.unwrap().reason, "turn_limit");
+    assert_eq!(stage.script.left(), 7);
+    let stage = Stage::new(many(10)).await;
+    let result = stage.turn_with("go", ExecutionPolicy { max_tokens: Some(10), ..Default::default() }).await;
+    assert_eq!(
+        (result.status, result.error.unwrap().reason.as_str()),
+        (Outcome::TimedOut, "budget_exceeded")
+    );
+    assert_eq!(stage.script.left(), 9);
+    let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Hang])]).await;
+    let result =
+        stage.turn_with("go", ExecutionPolicy { timeout_seconds: Some(1), ..Default::default() }).await;
+    assert_eq!(
+        (result.status, result.error.unwrap().reason.as_str()),
+        (Outcome::TimedOut, "budget_exceeded")
+    );
+}
+
+#[tokio::test]
+async fn faults_of_the_model_are_typed_and_only_what_was_not_shown_is_asked_again() {
+    let fault = |kind| Step::Fault(Fault { kind, text: "why".into(), retry_after_ms: None });
+    for (kind, reason) in [
+        (FaultKind::Unavailable, "model_unavailable"),
+        (FaultKind::Unauthorized, "model_unauthorized"),
+        (FaultKind::ModelNotFound, "model_not_found"),
+        (FaultKind::RateLimited, "model_rate_limited"),
+        (FaultKind::Malformed, "model_malformed"),
+        (FaultKind::Rejected, "model_rejected"),
+    ] {
+        let stage = Stage::new(vec![ScriptedAnswer::new(vec![fault(kind)]), says("never")]).await;
+        let result = stage.turn("go").await;
+        assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Failed, reason));
+        assert_eq!(stage.script.left(), 1, "{reason}");
+    }
+    let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Cut]), says("after all")]).await;
+    assert_eq!(stage.turn("go").await.final_output.as_deref(), Some("after all"));
+    let shown = ScriptedAnswer::new(vec![Step::Text("half".into()), Step::Cut]);
+    let stage = Stage::new(vec![shown, says("never")]).await;
+    let result = stage.turn("go").await;
+    assert_eq!(result.error.unwrap().reason, "model_cut");
+    assert_eq!(result.final_output.as_deref(), Some("half"), "what was shown is kept");
+    assert_eq!(stage.script.left(), 1);
+}
+
+#[tokio::test]
+async fn nonsense_is_a_result_that_the_model_can_mend() {
+    let broken = |arguments: &str| {
+        let call = cairn_llm::ScriptedCall { id: None, name: "look".into(), arguments: arguments.into() };
+        ScriptedAnswer::new(vec![Step::Call(call)])
+    };
+    let stage = Stage::new(vec![
+        calls(&[("lok", "x")]),
+        broken("{'word': 'a',").expecting(Expect::LastContains("did you mean 'look'".into())),
+        broken("complete nonsense").expecting(Expect::LastContains("said a".into())),
+        says("done").expecting(Expect::LastContains("invalid_params".into())),
+    ])
+    .await;
+    assert_eq!(stage.turn("go").await.final_output.as_deref(), Some("done"));
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_bounded() {
+    let huge = ScriptedAnswer::new((0..40).map(|_| Step::Text("x".repeat(256 * 1024))).collect());
+    let stage = Stage::new(vec![huge]).await;
+    let result = stage.turn("go").await;
+    assert_eq!(result.error.unwrap().reason, "too_large");
+    assert!(result.final_output.unwrap().len() <= 2 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn a_conversation_that_grows_too_long_is_condensed_and_goes_on() {
+    let settings = TurnSettings {
+        max_context_tokens: 12_000,
+        max_answer_tokens: 500,
+        compaction_threshold: 0.8,
+        shown_chars: 10_000,
+        ..quick()
+    };
+    let mut answers: Vec<ScriptedAnswer> = (0..3).map(|_| calls(&[("look", "long")])).collect();
+    answers.push(says("SUMMARY: three looks").expecting(Expect::SystemContains("Condense".into())));
+    answers.push(says("done").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
+    answers.push(says("later").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
+    let script = Scripted::of(Script { answers, ..Script::default() });
+    let stage = Stage::with(script, allow_all(), settings).await;
+    let result = stage.turn("look three times").await;
+    assert_eq!(result.final_output.as_deref(), Some("done"), "{result:?}");
+    let compacted: Vec<_> = stage
+        .records()
+        .await
+        .into_iter()
+        .filter_map(|e| match e {
+            AgentEvt::Compacted { tokens_before, tokens_after, .. } => Some((tokens_before, tokens_after)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(compacted.len(), 1);
+    assert!(compacted[0].1 < compacted[0].0);
+    assert_eq!(stage.turn("and then?").await.final_output.as_deref(), Some("later"));
+    // What is asked after it is what the log gives again.
+    let asked = stage.script.requests();
+    let (during, after) = (&asked[4].messages, &asked[5].messages);
+    assert_eq!(during[..], after[..during.len()]);
+}
+
+async fn answered(stage: &Stage, decision: ApprovalDecision) {
+    let waiting = stage.engine.approvals(ApprovalListParams::default()).await.unwrap();
+    let params = ApprovalResolveParams {
+        approval_id: waiting[0].approval_id.clone(),
+        decision,
+        reason: Some("not now".into()),
+    };
+    stage.engine.resolve_approval(params, "me").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_no_is_told_to_the_model_and_a_final_one_ends_the_turn() {
+    let script = Scripted::new(vec![
+        calls(&[("change", "x")]),
+        says("then not").expecting(Expect::LastContains("denied by user: not now".into())),
+        calls(&[("change", "y")]),
+        says("never"),
+    ]);
+    let stage = Stage::with(script, Rules::default(), quick()).await;
+    let approver = stage.engine.approver();
+    let mut watch = stage.watch(0).await;
+    stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
+    watch.until(|e| matches!(e, AgentEvt::ApprovalRequired { .. }).then_some(())).await;
+    answered(&stage, ApprovalDecision::Deny).await;
+    assert_eq!(watch.end().await.final_output.as_deref(), Some("then not"));
+    drop(approver);
+    let result = stage.turn("again").await;
+    assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Denied, "no_approver"));
+    assert_eq!((stage.writes.load(Ordering::SeqCst), stage.script.left()), (0, 1));
+}
+
+#[tokio::test]
+async fn an_approval_outlives_the_daemon_and_its_answer_goes_on_with_the_turn() {
+    let script = Scripted::new(vec![calls(&[("look", "a"), ("change", "b")])]);
+    let stage = Stage::with(script, Rules::default(), quick()).await;
+    let _approver = stage.engine.approver();
+    let mut watch = stage.watch(0).await;
+    stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
+    watch.until(|e| matches!(e, AgentEvt::ApprovalRequired { .. }).then_some(())).await;
+    stage.engine.close().await;
+    watch.until(|e| matches!(e, AgentEvt::Interrupted { .. }).then_some(())).await;
+    let (dir, session) = (std::sync::Arc::clone(&stage.dir), stage.session.clone());
+    drop((watch, stage));
+    let script = Scripted::new(vec![says("done").expecting(Expect::LastContains("said b".into()))]);
+    let next = Stage::over(dir, Some(session), script, Rules::default(), quick()).await;
+    let mut watch = next.watch(0).await;
+    answered(&next, ApprovalDecision::Once).await;
+    assert_eq!(watch.end().await.final_output.as_deref(), Some("done"));
+    // What was done before the end is not done again.
+    assert_eq!((next.reads.load(Ordering::SeqCst), next.writes.load(Ordering::SeqCst)), (0, 1));
+}
+
+#[tokio::test]
+async fn what_may_have_acted_before_a_crash_is_asked_about_and_not_done_by_itself() {
+    let stage = Stage::new(vec![calls(&[("change", "hang")])]).await;
+    let mut watch = stage.watch(0).await;
+    stage.engine.start_run(stage.params("t", "go"), None).await.unwrap();
+    watch.until(|e| matches!(e, AgentEvt::ToolCall { .. }).then_some(())).await;
+    while stage.writes.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    // A crash: the log as it is at this moment, opened by another engine.
+    let crashed = std::sync::Arc::new(tempfile::tempdir().unwrap());
+    let copy = cairn_trace::Trace::open(&crashed.path().join("trace.db")).unwrap();
+    drop(copy);
+    std::fs::remove_file(crashed.path().join("trace.db")).unwrap();
+    for name in ["trace.db", "trace.db-wal"] {
+        let from = stage.dir.path().join(name);
+        if from.exists() {
+            std::fs::copy(from, crashed.path().join(name)).unwrap();
+        }
+    }
+    let script = Scripted::new(vec![says("left it").expecting(Expect::LastContains("not now".into()))]);
+    let next = Stage::over(crashed, Some(stage.session.clone()), script, allow_all(), quick()).await;
+    let _approver = next.engine.approver();
+    let mut after = next.watch(0).await;
+    next.engine.resume_session(&next.session).await.unwrap();
+    let rule = after
+        .until(|e| match e {
+            AgentEvt::ApprovalRequired { approval } => Some(approval.rule.clone()),
+            _ => None,
+        })
+        .await;
+    assert!(rule.contains("may have acted already"), "{rule}");
+    answered(&next, ApprovalDecision::Deny).await;
+    assert_eq!(after.end().await.final_output.as_deref(), Some("left it"));
+    assert_eq!(next.writes.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_calls_and_makes_none() {
+    let stage = Stage::new(vec![calls(&[("change", "x")]), says("ok")]).await;
+    let result = stage.turn_with("go", ExecutionPolicy { dry_run: true, ..Default::default() }).await;
+    assert_eq!(result.final_output.as_deref(), Some("ok"));
+    assert_eq!(stage.writes.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn many_sessions_take_turns_at_once() {
+    let stage = Stage::new((0..100).map(|_| says("ok")).collect()).await;
+    let mut sessions = Vec::new();
+    for _ in 0..100 {
+        sessions.push(stage.engine.create_session(Default::default()).await.unwrap().session_id);
+    }
+    for session in &sessions {
+        let mut params = stage.params("t", "go");
+        params.session_id = session.clone();
+        stage.engine.start_run(params, None).await.unwrap();
+    }
+    for session in &sessions {
+        let (follower, _) =
+            stage.engine.trace().follow(session, &cairn_protocol::session::After::Seq(0)).await.unwrap();
+        let mut watch = stage::Watch::of(follower);
+        assert_eq!(watch.end().await.status, Outcome::Completed);
+    }
+}

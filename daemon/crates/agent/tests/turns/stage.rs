@@ -1,0 +1,255 @@
+//! An engine with a scripted model and tools that count, for tests of turns.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use cairn_agent::Coder;
+use cairn_engine::{
+    Engine, EngineOptions, Parts, Rule, Rules, TurnSettings, Verdict,
+    model::{ModelLimits, Models, Provider},
+    record::{Follower, Step},
+    tool::{Output, Permit, Registry, Tool, ToolSpec},
+};
+use cairn_llm::{Scripted, ScriptedAnswer, ScriptedCall};
+use cairn_protocol::{
+    envelope::Envelope,
+    error::{Failure, Reason},
+    event::AgentEvt,
+    id::SessionId,
+    session::{After, SessionCreateParams},
+    turn::{ExecutionPolicy, Input, ModelChoice, ProviderInfo, RunResult, RunStartParams},
+};
+use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_trace::Trace;
+use cairn_workspace::Roots;
+use serde_json::{Value, json};
+
+/// A tool that says what it is told, and counts.
+pub struct Say {
+    pub name: &'static str,
+    pub read_only: bool,
+    pub runs: Arc<AtomicU32>,
+}
+
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Words {
+    /// What to say.
+    word: String,
+}
+
+#[async_trait::async_trait]
+impl Tool for Say {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { read_only: self.read_only, ..ToolSpec::reading::<Words>(self.name, "Says a word.") }
+    }
+
+    async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        match arguments["word"].as_str().unwrap_or_default() {
+            "hang" => {
+                permit.cancel().cancelled().await;
+                Err(Failure::new(Reason::Cancelled, "cancelled"))
+            }
+            "fail" => Err(Failure::new(Reason::ToolFailed, "it failed")),
+            "long" => Output::of("word", &"x".repeat(200_000), false),
+            word => Output::of("word", &format!("said {word}"), false),
+        }
+    }
+}
+
+struct One(Arc<dyn Provider>);
+
+impl Models for One {
+    fn default_choice(&self) -> ModelChoice {
+        ModelChoice { provider: "scripted".into(), model: self.0.model().into(), endpoint: None }
+    }
+    fn provider(&self, _choice: &ModelChoice) -> Result<Arc<dyn Provider>, Failure> {
+        Ok(Arc::clone(&self.0))
+    }
+    fn list(&self) -> Vec<ProviderInfo> {
+        vec![]
+    }
+}
+
+/// A stage: an engine in a folder, its script, its tools' counters.
+pub struct Stage {
+    pub engine: Engine,
+    pub session: SessionId,
+    pub script: Arc<Scripted>,
+    pub reads: Arc<AtomicU32>,
+    pub writes: Arc<AtomicU32>,
+    pub dir: Arc<tempfile::TempDir>,
+    turns: AtomicU32,
+}
+
+pub fn allow_all() -> Rules {
+    Rules { allow: vec!["*".parse::<Rule>().unwrap()], default: Verdict::Allow, ..Rules::default() }
+}
+
+pub fn quick() -> TurnSettings {
+    TurnSettings { retry_backoff: Duration::from_millis(1), repo_map_tokens: 0, ..TurnSettings::default() }
+}
+
+impl Stage {
+    pub async fn new(answers: Vec<ScriptedAnswer>) -> Self {
+        Self::with(Scripted::new(answers), allow_all(), quick()).await
+    }
+
+    pub async fn with(script: Scripted, rules: Rules, settings: TurnSettings) -> Self {
+        Self::over(Arc::new(tempfile::tempdir().unwrap()), None, script, rules, settings).await
+    }
+
+    /// On the log of an earlier stage, as after a restart.
+    pub async fn over(
+        dir: Arc<tempfile::TempDir>,
+        session: Option<SessionId>,
+        script: Scripted,
+        rules: Rules,
+        settings: TurnSettings,
+    ) -> Self {
+        let (engine, reads, writes) = open(dir.path(), rules, settings).await;
+        let script = Arc::new(script);
+        let provider: Arc<dyn Provider> = Arc::<Scripted>::clone(&script);
+        engine.set_models(Arc::new(One(provider)));
+        engine.set_turn_agent(Arc::new(Coder::default()));
+        let session = match session {
+            Some(session) => session,
+            None => engine.create_session(SessionCreateParams::default()).await.unwrap().session_id,
+        };
+        Self { engine, session, script, reads, writes, dir, turns: AtomicU32::new(0) }
+    }
+
+    pub fn params(&self, turn_id: &str, text: &str) -> RunStartParams {
+        RunStartParams {
+            session_id: self.session.clone(),
+            turn_id: turn_id.into(),
+            input: Input::Text(text.into()),
+            context: None,
+            policy: None,
+            metadata: Default::default(),
+        }
+    }
+
+    /// Takes a turn to its end.
+    pub async fn turn(&self, text: &str) -> RunResult {
+        self.turn_with(text, ExecutionPolicy::default()).await
+    }
+
+    pub async fn turn_with(&self, text: &str, policy: ExecutionPolicy) -> RunResult {
+        let id = format!("t{}", self.turns.fetch_add(1, Ordering::SeqCst));
+        let params = RunStartParams { policy: Some(policy), ..self.params(&id, text) };
+        let receipt = self.engine.start_run(params, Some("test".into())).await.unwrap();
+        let mut watch = self.watch(receipt.seq - 1).await;
+        watch.end().await
+    }
+
+    pub async fn watch(&self, after: u64) -> Watch {
+        let (follower, _) = self.engine.trace().follow(&self.session, &After::Seq(after)).await.unwrap();
+        Watch::of(follower)
+    }
+
+    /// Every record of the session.
+    pub async fn records(&self) -> Vec<AgentEvt> {
+        let all = self.engine.trace().records(&self.session, 0, 500).await.unwrap();
+        all.into_iter().filter_map(|r| r.body.evt().cloned()).collect()
+    }
+}
+
+async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<AtomicU32>, Arc<AtomicU32>) {
+    let trace = Trace::open(&dir.join("trace.db")).unwrap();
+    let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    let (_sender, progress) = crossbeam_channel::bounded(16);
+    let indexes = Arc::new(Indexes::open(dir.join("index"), options, None));
+    let registry = Registry::default();
+    let (reads, writes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    registry.add(Arc::new(Say { name: "look", read_only: true, runs: Arc::clone(&reads) })).unwrap();
+    registry.add(Arc::new(Say { name: "change", read_only: false, runs: Arc::clone(&writes) })).unwrap();
+    let options = EngineOptions {
+        workspaces: dir.join("workspaces"),
+        state_file: dir.join("state.json"),
+        rules,
+        roots: vec![],
+        max_runs: 200,
+        granted_file: None,
+        approval_timeout: Duration::from_secs(60),
+        turns,
+        models: ModelLimits { requests_per_minute: 10_000, ..ModelLimits::default() },
+    };
+    let roots = Arc::new(Roots::new(vec![]));
+    let parts = Parts { trace, roots, indexes, progress, registry };
+    (Engine::open(parts, options).await.unwrap(), reads, writes)
+}
+
+/// A follower of a session.
+pub struct Watch {
+    follower: Follower,
+    waiting: Vec<Envelope>,
+    /// Live-only events, as JSON.
+    pub passed: Vec<Value>,
+}
+
+impl Watch {
+    pub fn of(follower: Follower) -> Self {
+        Self { follower, waiting: vec![], passed: vec![] }
+    }
+
+    pub async fn next(&mut self) -> AgentEvt {
+        loop {
+            if !self.waiting.is_empty() {
+                if let Some(evt) = self.waiting.remove(0).body.evt() {
+                    return evt.clone();
+                }
+                continue;
+            }
+            match self.follower.step().await.unwrap() {
+                Step::Records(lines) => {
+                    self.waiting = lines.iter().map(|l| serde_json::from_str(l).unwrap()).collect();
+                }
+                Step::Passing(lines) => {
+                    self.passed.extend(lines.iter().map(|l| serde_json::from_str::<Value>(l).unwrap()));
+                }
+                Step::Gone => panic!("the session is gone"),
+                Step::Synced(_) | Step::Lagged(_) => {}
+            }
+        }
+    }
+
+    /// The next event that `pick` takes.
+    pub async fn until<T>(&mut self, pick: impl Fn(&AgentEvt) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = pick(&self.next().await) {
+                return found;
+            }
+        }
+    }
+
+    pub async fn end(&mut self) -> RunResult {
+        self.until(|evt| match evt {
+            AgentEvt::RunCompleted { result } => Some((**result).clone()),
+            _ => None,
+        })
+        .await
+    }
+}
+
+pub fn says(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::new(vec![cairn_llm::Step::Text(text.into())])
+}
+
+pub fn calls(all: &[(&str, &str)]) -> ScriptedAnswer {
+    let call = |(name, word): &(&str, &str)| {
+        cairn_llm::Step::Call(ScriptedCall {
+            id: None,
+            name: (*name).into(),
+            arguments: json!({"word": word}),
+        })
+    };
+    ScriptedAnswer::new(all.iter().map(call).collect())
+}
