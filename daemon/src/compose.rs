@@ -47,7 +47,8 @@ pub async fn engine(
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
     let registry = Registry::default();
-    let deps = cairn_tools::Deps { roots: Arc::clone(&roots), indexes: Arc::clone(&indexes) };
+    let deps =
+        cairn_tools::Deps { roots: Arc::clone(&roots), indexes: Arc::clone(&indexes), seen: Arc::default() };
     cairn_tools::register(&registry, &deps)?;
     let options = EngineOptions {
         workspaces,

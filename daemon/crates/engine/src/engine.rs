@@ -130,6 +130,7 @@ impl Engine {
     pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
         let Parts { trace, roots, indexes, progress, registry } = parts;
         index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
+        registry.add(crate::undo::tool(&trace))?;
         trace.mark_interrupted().await?;
         let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
         let timeout = options.approval_timeout;

@@ -24,6 +24,7 @@ mod runs;
 mod sessions;
 mod state_file;
 mod turns;
+mod undo;
 
 /// The log, as hosts and agents see it.
 pub mod record {

@@ -2,6 +2,7 @@
 
 mod act;
 mod ask;
+pub(crate) mod changes;
 mod compact;
 mod context;
 mod drive;

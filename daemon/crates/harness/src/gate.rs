@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Approvals, Changes, Decision, GrantedRules, Grants, Output, Permit, Registry, Rules, Subject, Verdict,
-    WaitClock, registry::Entry, repair,
+    Approvals, Asker, Changes, Decision, GrantedRules, Grants, Output, Permit, Registry, Rules, Subject,
+    Verdict, WaitClock, registry::Entry, repair,
 };
 
 /// Most bytes of an output's JSON.
@@ -191,7 +191,8 @@ impl Harness {
         let mut decision = self.decide(entry, call, &memory);
         let (mut intent, mut unknown) = (None, false);
         if decision.verdict != Verdict::Deny && !entry.spec.read_only {
-            let told = entry.tool.intent(call.root.as_ref(), &call.arguments).await?;
+            let asker = Asker { session: &call.session, root: call.root.as_ref() };
+            let told = entry.tool.intent(&asker, &call.arguments).await?;
             if let Some(why) = &told.must_ask {
                 decision = Decision { verdict: Verdict::Ask, rule: why.clone() };
             }

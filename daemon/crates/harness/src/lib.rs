@@ -4,6 +4,7 @@
 //! hands a tool out, so nothing acts without having been checked and recorded.
 
 mod approval;
+pub mod diff;
 mod gate;
 mod grants;
 mod permit;
@@ -20,4 +21,4 @@ pub use permit::{Change, Changes, Grants, Permit, WaitClock};
 pub use policy::{Decision, Rule, Rules, Subject, Verdict};
 pub use redact::secrets as redact_secrets;
 pub use registry::Registry;
-pub use tool::{Intent, Output, Tool, ToolSpec, arguments};
+pub use tool::{Asker, Intent, Output, Tool, ToolSpec, arguments};

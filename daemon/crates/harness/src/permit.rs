@@ -183,6 +183,45 @@ impl Permit {
         Ok(Some(outer))
     }
 
+    /// The file at `rel` in the root as it is, of at most `limit` bytes; `None` when there is none.
+    ///
+    /// # Errors
+    /// `no_roots`, `tool_denied` outside the run's paths, and those of opening it.
+    pub fn read_file(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
+        self.need_path(rel)?;
+        self.need_root()?.read_whole(rel, limit)
+    }
+
+    /// Writes the file at `rel` whole, when it still holds `before`; the change is noted. Blocks.
+    ///
+    /// # Errors
+    /// `file_changed`; `no_roots`, `tool_denied` outside the run's paths, and those of writing it.
+    pub fn write_file(&self, rel: &str, before: Option<Vec<u8>>, after: Vec<u8>) -> Result<(), Failure> {
+        self.need_unchanged(rel, before.as_deref())?;
+        self.need_root()?.write_whole(rel, &after)?;
+        self.changes.push(Change { path: rel.to_owned(), before, after: Some(after) });
+        Ok(())
+    }
+
+    /// Removes the file at `rel`, when it still holds `before`; the change is noted. Blocks.
+    ///
+    /// # Errors
+    /// As [`Permit::write_file`].
+    pub fn remove_file(&self, rel: &str, before: Vec<u8>) -> Result<(), Failure> {
+        self.need_unchanged(rel, Some(&before))?;
+        self.need_root()?.remove_file(rel)?;
+        self.changes.push(Change { path: rel.to_owned(), before: Some(before), after: None });
+        Ok(())
+    }
+
+    fn need_unchanged(&self, rel: &str, before: Option<&[u8]>) -> Result<(), Failure> {
+        let now = self.read_file(rel, cairn_workspace::MAX_WRITTEN_BYTES)?;
+        if now.as_deref() == before {
+            return Ok(());
+        }
+        Err(Failure::new(Reason::FileChanged, format!("'{rel}' changed while the call was under way")))
+    }
+
     /// Cancelled when the caller gives up or the time is over.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel

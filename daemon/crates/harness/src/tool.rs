@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use cairn_protocol::{approval::Preview, error::Failure, tool::ToolInfo};
+use cairn_protocol::{approval::Preview, error::Failure, id::SessionId, tool::ToolInfo};
 use cairn_workspace::Root;
 use serde_json::Value;
 
@@ -78,6 +78,15 @@ fn first_sentence(text: &'static str) -> &'static str {
     text.split_once(". ").map_or(text, |(first, _)| first)
 }
 
+/// Who wants to call a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Asker<'a> {
+    /// The session.
+    pub session: &'a SessionId,
+    /// The root it works in.
+    pub root: Option<&'a Root>,
+}
+
 /// What a call of a tool that changes something would do, told before it does it.
 #[derive(Debug, Clone, Default)]
 pub struct Intent {
@@ -135,8 +144,8 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// When the call could not be done in any case; it fails with this then, and nobody is asked.
-    async fn intent(&self, root: Option<&Root>, arguments: &Value) -> Result<Intent, Failure> {
-        let (_, spec) = (root, self.spec());
+    async fn intent(&self, asker: &Asker<'_>, arguments: &Value) -> Result<Intent, Failure> {
+        let (_, spec) = (asker, self.spec());
         let named = spec.paths.iter().filter_map(|key| arguments.get(*key)?.as_str());
         let paths: Vec<String> = named.map(str::to_owned).collect();
         let preview = Preview {

@@ -59,5 +59,5 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::json!({"commits": commits}), false))
         },
     );
-    vec![Arc::new(status.narrowing()), Arc::new(log)]
+    vec![Arc::new(status.narrowing().offered()), Arc::new(log.offered())]
 }

@@ -2,11 +2,14 @@
 //! are disallowed here by lint (see `clippy.toml`).
 
 mod code;
+mod edit;
 mod files;
 mod git;
+mod look;
 mod narrow;
 mod reading;
 mod search;
+mod seen;
 
 use std::sync::Arc;
 
@@ -15,6 +18,8 @@ use cairn_protocol::error::Failure;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
 
+pub use seen::Seen;
+
 /// The rooms that tools work with.
 #[derive(Clone)]
 pub struct Deps {
@@ -22,6 +27,8 @@ pub struct Deps {
     pub roots: Arc<Roots>,
     /// The indexes.
     pub indexes: Arc<Indexes>,
+    /// What sessions saw of which file.
+    pub seen: Arc<Seen>,
 }
 
 /// Adds every built-in tool.
@@ -29,6 +36,13 @@ pub struct Deps {
 /// # Errors
 /// When a name is taken or a schema is none: a defect of the build.
 pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
-    let tools = [files::tools(deps), search::tools(deps), code::tools(deps), git::tools(deps)];
+    let tools = [
+        files::tools(deps),
+        search::tools(deps),
+        code::tools(deps),
+        git::tools(deps),
+        look::tools(deps),
+        edit::tools(deps),
+    ];
     tools.into_iter().flatten().try_for_each(|tool| registry.add(tool))
 }

@@ -20,6 +20,7 @@ pub struct Reading<P, T> {
     tag: &'static str,
     act: Act<P, T>,
     narrows: bool,
+    hidden: bool,
 }
 
 /// Makes one that reads what it is asked for.
@@ -30,13 +31,18 @@ pub fn reading<P, T>(
     tag: &'static str,
     act: Act<P, T>,
 ) -> Reading<P, T> {
-    Reading { deps: deps.clone(), name, description, tag, act, narrows: false }
+    Reading { deps: deps.clone(), name, description, tag, act, narrows: false, hidden: true }
 }
 
 impl<P, T> Reading<P, T> {
     /// The same, reading of what it is asked for that which lies in the run's paths.
     pub fn narrowing(self) -> Self {
         Self { narrows: true, ..self }
+    }
+
+    /// The same, offered to models too.
+    pub fn offered(self) -> Self {
+        Self { hidden: false, ..self }
     }
 }
 
@@ -56,7 +62,8 @@ where
     T: serde::Serialize + Send + 'static,
 {
     fn spec(&self) -> ToolSpec {
-        ToolSpec { narrows: self.narrows, ..ToolSpec::reading::<P>(self.name, self.description) }
+        let (narrows, hidden) = (self.narrows, self.hidden);
+        ToolSpec { narrows, hidden, ..ToolSpec::reading::<P>(self.name, self.description) }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
@@ -68,10 +75,17 @@ where
             let (answer, cut) = act(&deps, &permit, params, &flag)?;
             Output::of(tag, &answer, cut)
         };
-        tokio::task::spawn_blocking(work)
-            .await
-            .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("tool failed: {error}"))))
+        off_thread(work).await
     }
+}
+
+/// Runs what blocks off the async threads.
+pub async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("tool failed: {error}"))))
 }
 
 /// The place a path argument names, all of which may be read: relative paths lie in the session's root.

@@ -12,7 +12,7 @@ use crate::{Deps, narrow::narrow, reading::reading};
 
 /// Keeps a search inside the session's root, unless it names roots itself, and inside the run's paths: a search of more than
 /// they are finds what lies in them.
-fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(), Failure> {
+pub fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(), Failure> {
     let filters = filters.get_or_insert_default();
     if filters.roots.is_empty()
         && let Some(root) = permit.root()

@@ -16,6 +16,7 @@ mod roots;
 mod span;
 mod walk;
 mod watch;
+mod write;
 
 pub use background::background_thread;
 pub use languages::language_of;
@@ -26,3 +27,4 @@ pub use roots::{MAX_PATH_BYTES, Roots};
 pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
 pub use watch::{Change, MAX_PENDING, Ticks, Watch};
+pub use write::{MAX_WRITTEN_BYTES, is_delicate};

@@ -186,6 +186,11 @@ impl Root {
         Ok(real)
     }
 
+    /// The root's handle, for writing to `rel`.
+    pub(crate) fn dir_for_writing(&self, rel: &str) -> Result<Arc<Dir>, Failure> {
+        self.dir(rel)
+    }
+
     /// The folder's handle. A folder that was deleted and made again under the same path is the root again.
     fn dir(&self, rel: &str) -> Result<Arc<Dir>, Failure> {
         self.check_blocked(&normalize(&self.path.join(inside(rel)?)), rel)?;

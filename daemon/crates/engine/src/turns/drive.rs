@@ -104,11 +104,29 @@ impl Engine {
             Outcome::Cancelled => RunState::Stopped,
             Outcome::Failed | Outcome::Denied | Outcome::TimedOut => RunState::Failed,
         };
-        let evt = AgentEvt::RunCompleted { result: Box::new(result) };
-        let append = Append::new(cx.session(), vec![cx.record(None, None, evt)]).state(state);
+        let mut evts = vec![AgentEvt::RunCompleted { result: Box::new(result) }];
+        if let Some(diff) = self.turn_diff(cx).await {
+            evts.insert(0, diff);
+        }
+        let records = evts.into_iter().map(|evt| cx.record(None, None, evt)).collect();
+        let append = Append::new(cx.session(), records).state(state);
         if let Err(cause) = self.inner.trace.append(append).await {
             // The session stays `running` in the log; the next start marks it interrupted.
             Engine::log_lost(cx.session(), &cause);
+        }
+    }
+
+    /// What the turn changed in files. That it cannot be told is no reason for a turn to fail.
+    async fn turn_diff(&self, cx: &TurnContext) -> Option<AgentEvt> {
+        let root = cx.inside.root.as_ref().filter(|_| !cx.tool_trace().is_empty())?;
+        let handle = &cx.inside.handle;
+        let trace = &self.inner.trace;
+        match super::changes::event(trace, cx.session(), &handle.run, &handle.turn_id, root).await {
+            Ok(evt) => evt,
+            Err(cause) => {
+                tracing::warn!(session = %cx.session(), %cause, "the turn's diff cannot be told");
+                None
+            }
         }
     }
 

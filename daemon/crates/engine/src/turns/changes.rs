@@ -1,0 +1,130 @@
+//! What a turn changed in files: told as one diff at its end, and undone by its id.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use cairn_harness::diff;
+use cairn_protocol::{
+    envelope::Body,
+    error::{Failure, Reason},
+    event::{AgentEvt, BlobRef, FileChange},
+    id::{RunId, SessionId},
+    trace::BlobParams,
+};
+use cairn_trace::{PAGE, Trace};
+use cairn_workspace::{MAX_WRITTEN_BYTES, Root};
+
+/// Largest diff of a turn, in bytes.
+const MAX_DIFF: usize = 256 * 1024;
+
+/// One file over a whole turn: what it held before the first change, and the hash of what the last one left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// `None` when it was not there.
+    pub before: Option<BlobRef>,
+    /// `None` when it was deleted.
+    pub after: Option<String>,
+}
+
+/// The files a turn changed, by path.
+///
+/// # Errors
+/// `run_not_found` when the session has no such turn; those of the log.
+pub(crate) async fn of_turn(
+    trace: &Trace,
+    session: &SessionId,
+    turn: &Turn<'_>,
+) -> Result<BTreeMap<String, Whole>, Failure> {
+    let mut files: BTreeMap<String, Whole> = BTreeMap::new();
+    let mut run: Option<RunId> = match turn {
+        Turn::Run(run) => Some((*run).clone()),
+        Turn::Id(_) => None,
+    };
+    let mut at = 0;
+    loop {
+        let page = trace.records(session, at, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        for record in page {
+            let of = record.origin.and_then(|o| o.run_id);
+            let Body::Evt { evt } = record.body else { continue };
+            match evt {
+                AgentEvt::TurnAccepted { run_id, turn_id, .. } if matches!(turn, Turn::Id(id) if *id == turn_id) =>
+                {
+                    run = Some(run_id);
+                }
+                AgentEvt::ToolResult(outcome) if of.is_some() && of == run => {
+                    outcome.changes.into_iter().for_each(|change| add(&mut files, change));
+                }
+                _ => {}
+            }
+        }
+    }
+    if run.is_none() {
+        let text = format!("session {session} has no such turn");
+        return Err(Failure::new(Reason::RunNotFound, text));
+    }
+    // What was made and unmade is no change.
+    files.retain(|_, w| w.before.is_some() || w.after.is_some());
+    Ok(files)
+}
+
+/// How a turn is named.
+pub(crate) enum Turn<'a> {
+    /// By its run.
+    Run(&'a RunId),
+    /// By its client's name.
+    Id(&'a str),
+}
+
+fn add(files: &mut BTreeMap<String, Whole>, change: FileChange) {
+    let FileChange { path, before, after } = change;
+    files.entry(path).and_modify(|whole| whole.after.clone_from(&after)).or_insert(Whole { before, after });
+}
+
+/// The bytes of a file as a blob keeps them.
+///
+/// # Errors
+/// `storage_failed` for a blob that is none.
+pub(crate) async fn content(trace: &Trace, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
+    let mut text = String::new();
+    let mut offset = Some(0);
+    while let Some(at) = offset {
+        let part = trace.blob(BlobParams { sha256: blob.sha256.clone(), offset: at, limit: None }).await?;
+        text.push_str(&part.text);
+        offset = part.next_offset;
+    }
+    let broken = |e| Failure::new(Reason::StorageFailed, format!("a kept file cannot be read: {e}"));
+    base64::engine::general_purpose::STANDARD.decode(text).map_err(broken)
+}
+
+/// The changes of a run as one event; `None` when there are none.
+///
+/// # Errors
+/// Those of the log and of reading the files.
+pub(crate) async fn event(
+    trace: &Trace,
+    session: &SessionId,
+    run: &RunId,
+    turn_id: &str,
+    root: &Root,
+) -> Result<Option<AgentEvt>, Failure> {
+    let files = of_turn(trace, session, &Turn::Run(run)).await?;
+    let mut text = String::new();
+    for (path, whole) in &files {
+        let before = match &whole.before {
+            Some(blob) => Some(content(trace, blob).await?),
+            None => None,
+        };
+        let (root, rel) = (root.clone(), path.clone());
+        let read = move || root.read_whole(&rel, MAX_WRITTEN_BYTES);
+        let now = tokio::task::spawn_blocking(read).await.ok().and_then(Result::ok).flatten();
+        let room = MAX_DIFF.saturating_sub(text.len());
+        text.push_str(&diff::unified(path, before.as_deref(), now.as_deref(), room.max(200)));
+    }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let paths = files.into_keys().collect();
+    Ok(Some(AgentEvt::TurnDiff { turn_id: turn_id.to_owned(), diff: text, paths }))
+}

@@ -1,0 +1,123 @@
+//! `undo_turn`: puts back what a turn changed in files.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_protocol::{
+    approval::Preview,
+    error::{Failure, Reason},
+    id::SessionId,
+};
+use cairn_trace::Trace;
+use cairn_workspace::{MAX_WRITTEN_BYTES, Root};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::turns::changes::{self, Turn, Whole};
+
+/// Arguments of `undo_turn`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct UndoTurn {
+    /// The turn, by the name its client gave it.
+    turn_id: String,
+}
+
+/// The tool.
+struct Undo {
+    trace: Trace,
+}
+
+/// The tool for a registry.
+pub fn tool(trace: &Trace) -> Arc<dyn Tool> {
+    Arc::new(Undo { trace: trace.clone() })
+}
+
+/// One file put back.
+struct Back {
+    path: String,
+    now: Option<Vec<u8>>,
+    then: Option<Vec<u8>>,
+}
+
+impl Undo {
+    /// What would be put back. A file that changed since the turn is not touched: then nothing is.
+    async fn plan(
+        &self,
+        session: &SessionId,
+        root: Option<&Root>,
+        value: Value,
+    ) -> Result<Vec<Back>, Failure> {
+        let args: UndoTurn = arguments(value)?;
+        let root = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
+        let files: BTreeMap<String, Whole> =
+            changes::of_turn(&self.trace, session, &Turn::Id(&args.turn_id)).await?;
+        if files.is_empty() {
+            let text = format!("turn '{}' changed no files", args.turn_id.escape_default());
+            return Err(Failure::new(Reason::InvalidParams, text));
+        }
+        let mut all = Vec::new();
+        for (path, whole) in files {
+            let now = root.read_whole(&path, MAX_WRITTEN_BYTES)?;
+            let hash = now.as_ref().map(|bytes| hex::encode(Sha256::digest(bytes)));
+            if hash != whole.after {
+                let text = format!("'{path}' changed since turn '{}': nothing was undone", args.turn_id);
+                return Err(Failure::new(Reason::FileChanged, text));
+            }
+            let then = match &whole.before {
+                Some(blob) => Some(changes::content(&self.trace, blob).await?),
+                None => None,
+            };
+            all.push(Back { path, now, then });
+        }
+        Ok(all)
+    }
+}
+
+#[async_trait::async_trait]
+impl Tool for Undo {
+    fn spec(&self) -> ToolSpec {
+        let spec = ToolSpec::writing::<UndoTurn>(
+            "undo_turn",
+            "Puts back the files that a turn changed, as they were before it. Refused when one of them changed since.",
+        );
+        ToolSpec { hidden: true, paths: &[], ..spec }
+    }
+
+    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        let back = self.plan(asker.session, asker.root, value.clone()).await?;
+        let diffs = back
+            .iter()
+            .map(|b| diff::unified(&b.path, b.now.as_deref(), b.then.as_deref(), diff::MAX_DIFF))
+            .collect::<Vec<_>>();
+        let paths: Vec<String> = back.into_iter().map(|b| b.path).collect();
+        let preview = Preview {
+            summary: format!("undo_turn {}", paths.join(", ")),
+            diff: Some(diffs.concat()),
+            paths,
+            ..Preview::default()
+        };
+        Ok(Intent { preview, must_ask: None, grants: "undo_turn".into() })
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let back = self.plan(permit.session(), permit.root(), value).await?;
+        let write = move || -> Result<Output, Failure> {
+            let mut paths = Vec::new();
+            for Back { path, now, then } in back {
+                match (now, then) {
+                    (now, Some(then)) => permit.write_file(&path, now, then)?,
+                    (Some(now), None) => permit.remove_file(&path, now)?,
+                    (None, None) => {}
+                }
+                paths.push(path);
+            }
+            Output::of("undone", &json!({"restored": paths}), false)
+        };
+        tokio::task::spawn_blocking(write)
+            .await
+            .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("undoing failed: {e}"))))
+    }
+}

@@ -1,0 +1,56 @@
+//! Changes as unified diffs.
+
+use similar::TextDiff;
+
+/// Largest diff of one change that is shown, in bytes.
+pub const MAX_DIFF: usize = 64 * 1024;
+/// Most lines that are compared line by line; more are told as a whole.
+const MAX_LINES: usize = 50_000;
+
+/// The change of a file as a unified diff with three lines of context; binary and huge files are told by their sizes. Cut at
+/// `limit` bytes, and then it says so.
+pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, limit: usize) -> String {
+    let (from, to) = (
+        before.map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{path}")),
+        after.map_or_else(|| "/dev/null".to_owned(), |_| format!("b/{path}")),
+    );
+    let text = |bytes: Option<&[u8]>| std::str::from_utf8(bytes.unwrap_or_default()).ok().map(str::to_owned);
+    let (Some(old), Some(new)) = (text(before), text(after)) else {
+        return format!("--- {from}\n+++ {to}\nbinary: {} to {} bytes\n", size(before), size(after));
+    };
+    if old.lines().count().max(new.lines().count()) > MAX_LINES {
+        return format!("--- {from}\n+++ {to}\nlarge: {} to {} bytes\n", size(before), size(after));
+    }
+    let diff = TextDiff::from_lines(&old, &new);
+    let mut told = diff.unified_diff().context_radius(3).header(&from, &to).to_string();
+    if told.len() > limit {
+        let mut end = limit;
+        while !told.is_char_boundary(end) {
+            end -= 1;
+        }
+        let end = told[..end].rfind('\n').map_or(end, |at| at + 1);
+        told.truncate(end);
+        told.push_str("[the rest of this diff is left out]\n");
+    }
+    told
+}
+
+fn size(bytes: Option<&[u8]>) -> usize {
+    bytes.map_or(0, <[u8]>::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_told_as_patch_takes_them() {
+        let told = unified("x.txt", Some(b"a\nb\nc\n"), Some(b"a\nB\nc\n"), MAX_DIFF);
+        assert_eq!(told, "--- a/x.txt\n+++ b/x.txt\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
+        assert!(unified("n", None, Some(b"one\n"), MAX_DIFF).starts_with("--- /dev/null\n+++ b/n\n"));
+        assert!(unified("b", Some(b"\xff"), Some(b"x"), MAX_DIFF).contains("binary: 1 to 1 bytes"));
+        let long = unified("l", None, Some("line\n".repeat(1000).as_bytes()), 200);
+        assert!(long.len() < 300 && long.ends_with("left out]\n"), "{long}");
+        assert_eq!(unified("s", Some(b"a"), Some(b"a"), MAX_DIFF), "");
+    }
+}

@@ -1,0 +1,219 @@
+//! `write_file`, `edit_file`, `delete_file`: a change is worked out first, shown to whoever must approve it, and then done
+//! as it was shown or not at all.
+
+mod change;
+
+use std::sync::Arc;
+
+use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_protocol::{
+    approval::Preview,
+    error::{Failure, Reason},
+    id::SessionId,
+};
+use cairn_workspace::{MAX_WRITTEN_BYTES, Root, is_delicate};
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+pub use change::Change;
+
+use crate::{Deps, reading};
+
+/// Arguments of `write_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WriteFile {
+    /// Path of the file, relative to the workspace. Folders are made where there are none.
+    path: String,
+    /// The whole content.
+    content: String,
+}
+
+/// Arguments of `edit_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EditFile {
+    /// Path of the file, relative to the workspace.
+    path: String,
+    /// The exact text to replace, without line numbers; must occur once unless `replace_all` is set.
+    old_text: String,
+    /// What to put in its place.
+    new_text: String,
+    /// Replaces every occurrence.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+/// Arguments of `delete_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DeleteFile {
+    /// Path of the file, relative to the workspace.
+    path: String,
+}
+
+/// What a tool of this file does with its arguments: works out the change.
+trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+    fn path(&self) -> &str;
+    fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure>;
+    /// Why this change must be asked about in any case.
+    fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<String>;
+}
+
+impl Plan for WriteFile {
+    const NAME: &'static str = "write_file";
+    const DESCRIPTION: &'static str = "Creates a file, or replaces the whole of one. Parent folders are made. \
+        To change a part of a file use edit_file: it is shorter and safer. The user may be asked first.";
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure> {
+        Ok(Change::whole(rel, before, self.content.into_bytes()))
+    }
+    fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<String> {
+        let blind = !seen && before.is_some_and(|b| !b.is_empty());
+        blind.then(|| "it replaces a file that was not read since it changed".to_owned())
+    }
+}
+
+impl Plan for EditFile {
+    const NAME: &'static str = "edit_file";
+    const DESCRIPTION: &'static str = "Replaces an exact piece of text in a file. Read the file first: old_text must \
+        match it byte for byte (without the line numbers that read_file shows) and must be unique, unless replace_all \
+        is set. An edit of a file that was not read since it changed is asked about first.";
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure> {
+        let Some(before) = before else {
+            return Err(Failure::new(
+                Reason::PathNotFound,
+                format!("'{rel}' does not exist; write_file makes it"),
+            ));
+        };
+        Change::edit(rel, before, &self.old_text, &self.new_text, self.replace_all)
+    }
+    fn must_ask(seen: bool, _before: Option<&[u8]>) -> Option<String> {
+        (!seen).then(|| "it edits a file that was not read since it changed".to_owned())
+    }
+}
+
+impl Plan for DeleteFile {
+    const NAME: &'static str = "delete_file";
+    const DESCRIPTION: &'static str =
+        "Deletes a file. The user is always asked first; the deletion can be undone by the turn's id.";
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure> {
+        let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist"));
+        Ok(Change::delete(rel, before.ok_or_else(missing)?))
+    }
+    fn must_ask(_seen: bool, _before: Option<&[u8]>) -> Option<String> {
+        Some("deleting is always asked about".to_owned())
+    }
+}
+
+/// A tool that changes one file.
+struct Changing<P> {
+    deps: Deps,
+    plan: std::marker::PhantomData<fn() -> P>,
+}
+
+/// The three tools.
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    fn one<P: Plan>(deps: &Deps) -> Arc<dyn Tool> {
+        Arc::new(Changing::<P> { deps: deps.clone(), plan: std::marker::PhantomData })
+    }
+    vec![one::<WriteFile>(deps), one::<EditFile>(deps), one::<DeleteFile>(deps)]
+}
+
+/// The path of a file to change, in the session's own root.
+pub fn own_path(deps: &Deps, root: Option<&Root>, path: &str) -> Result<String, Failure> {
+    let own = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
+    let (found, rel) = deps.roots.resolve(path, Some(&own.id.to_string()))?;
+    if found.id != own.id {
+        let text = format!("'{path}' lies in another root than the session's, {}", own.path.display());
+        return Err(Failure::new(Reason::PathOutsideRoots, text));
+    }
+    Ok(rel)
+}
+
+/// What somebody who is asked sees of changes.
+pub fn intent_of(changes: &[Change], tool: &str, must_ask: Option<String>) -> Intent {
+    let paths: Vec<String> = changes.iter().map(|c| c.path.clone()).collect();
+    let delicate = paths.iter().find_map(|p| is_delicate(p));
+    let shown = changes.iter().map(|c| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
+    let preview = Preview {
+        summary: format!("{tool} {}", paths.join(", ")),
+        diff: Some(shown),
+        paths,
+        warnings: must_ask.iter().chain(&delicate).cloned().collect(),
+        ..Preview::default()
+    };
+    Intent { preview, must_ask: delicate.or(must_ask), grants: tool.to_owned() }
+}
+
+/// Refuses a change that is not the one somebody said yes to.
+pub fn need_same(permit: &Permit, changes: &[Change]) -> Result<(), Failure> {
+    let Some(approved) = permit.approved() else { return Ok(()) };
+    let now = changes.iter().map(|c| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
+    if approved.diff.as_deref() == Some(now.as_str()) {
+        return Ok(());
+    }
+    let text = "the file changed since the change was approved: nothing was done";
+    Err(Failure::new(Reason::FileChanged, text))
+}
+
+impl<P: Plan> Changing<P> {
+    fn plan(
+        &self,
+        session: &SessionId,
+        root: Option<&Root>,
+        args: P,
+    ) -> Result<(Change, Option<String>), Failure> {
+        let rel = own_path(&self.deps, root, args.path())?;
+        let before = root.map(|r| r.read_whole(&rel, MAX_WRITTEN_BYTES)).transpose()?.flatten();
+        let seen = before.as_deref().is_some_and(|b| self.deps.seen.knows(session, &rel, b));
+        let must_ask = P::must_ask(seen, before.as_deref());
+        Ok((args.plan(&rel, before)?, must_ask))
+    }
+}
+
+#[async_trait::async_trait]
+impl<P: Plan> Tool for Changing<P> {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec { paths: &["path"], ..ToolSpec::writing::<P>(P::NAME, P::DESCRIPTION) }
+    }
+
+    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        let args: P = arguments(value.clone())?;
+        let (change, must_ask) = self.plan(asker.session, asker.root, args)?;
+        Ok(intent_of(&[change], P::NAME, must_ask))
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let args: P = arguments(value)?;
+        let (change, _) = self.plan(permit.session(), permit.root(), args)?;
+        need_same(&permit, std::slice::from_ref(&change))?;
+        let deps = self.deps.clone();
+        reading::off_thread(move || {
+            let told = change.told();
+            change.make(&permit, &deps.seen)?;
+            Output::of("file_change", &told, false)
+        })
+        .await
+    }
+}
+
+/// The answer of a tool that did what it was asked.
+pub fn done(path: &str, bytes: usize, replacements: Option<usize>) -> Value {
+    let mut value = json!({"success": true, "path": path, "bytes_written": bytes});
+    if let Some(n) = replacements {
+        value["replacements"] = n.into();
+    }
+    value
+}

@@ -1,0 +1,387 @@
+//! What models look with: `read_file`, `list_files`, `search_files`, `search_code`, `datetime`.
+
+use std::{fmt::Write as _, sync::Arc, sync::Mutex, sync::PoisonError};
+
+use cairn_harness::Tool;
+use cairn_protocol::{
+    error::{Failure, Reason},
+    search::{GrepParams, SearchFilters, SearchParams},
+    session::Empty,
+    time::Timestamp,
+};
+use globset::GlobBuilder;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    Deps,
+    reading::{place, reading, wide_place},
+    search::scope,
+};
+
+/// Bytes of a file whose lines are counted and that counts as read.
+const MAX_COUNTED: u64 = 8 * 1024 * 1024;
+/// Lines of one look at most.
+const MAX_LINES: u32 = 2000;
+/// Bytes of one look in byte mode at most.
+const MAX_BYTES: u64 = 1024 * 1024;
+/// Longest line that is shown, in characters.
+const MAX_LINE: usize = 2000;
+
+/// Arguments of `read_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReadFile {
+    /// Path of the file, relative to the workspace.
+    path: String,
+    /// First line, from 1.
+    #[serde(default = "one")]
+    offset: u32,
+    /// Lines wanted, at most 2,000.
+    #[serde(default = "lines")]
+    limit: u32,
+    /// For byte mode: first byte, from 0. Lines are counted from there on.
+    #[serde(default)]
+    byte_offset: Option<u64>,
+    /// For byte mode: bytes wanted, 65,536 by default, at most 1,048,576.
+    #[serde(default)]
+    byte_limit: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn lines() -> u32 {
+    500
+}
+
+/// Arguments of `list_files`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListFiles {
+    /// Glob, such as `**/*.rs` or `src/*.ts`.
+    pattern: String,
+    /// Folder to look in.
+    #[serde(default = "here")]
+    path: String,
+    /// Files wanted, at most 1,000.
+    #[serde(default = "hundred")]
+    max_results: usize,
+}
+
+fn here() -> String {
+    ".".into()
+}
+
+fn hundred() -> usize {
+    100
+}
+
+/// Arguments of `search_files`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SearchFiles {
+    /// Regular expression.
+    pattern: String,
+    /// Folder or file to search.
+    #[serde(default = "here")]
+    path: String,
+    /// Glob of files, such as `*.rs`.
+    #[serde(default)]
+    file_pattern: Option<String>,
+    /// Lines before and after each match, at most 20.
+    #[serde(default = "two")]
+    context_lines: u32,
+    /// Matches wanted, at most 500.
+    #[serde(default = "fifty")]
+    max_results: u32,
+}
+
+fn two() -> u32 {
+    2
+}
+
+fn fifty() -> u32 {
+    50
+}
+
+/// Arguments of `search_code`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SearchCode {
+    /// What is looked for: a question in plain words, names, or both.
+    query: String,
+    /// Only under this path.
+    #[serde(default)]
+    path: Option<String>,
+    /// Passages wanted, at most 20.
+    #[serde(default = "eight")]
+    max_results: u32,
+}
+
+fn eight() -> u32 {
+    8
+}
+
+/// Every tool of this file.
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    let read = reading(
+        deps,
+        "read_file",
+        "Reads a file with line numbers. Use it before you edit: what stands before `|` is the number, not part of the line. \
+         Gives 500 lines from `offset` on; the answer says how many there are.",
+        "file",
+        |deps, permit, args: ReadFile, _| {
+            let (root, rel) = place(deps, permit, &args.path, None)?;
+            let bytes = root.open_file(&rel)?.metadata().map_or(0, |m| m.len());
+            if bytes > MAX_COUNTED {
+                return part_of_large(&root, &rel, &args);
+            }
+            let content = root.read_whole(&rel, MAX_COUNTED)?.unwrap_or_default();
+            if permit.root().is_some_and(|own| own.id == root.id) {
+                deps.seen.note(permit.session(), &rel, &content);
+            }
+            Ok(shown(&rel, &content, &args))
+        },
+    );
+    let list = reading(
+        deps,
+        "list_files",
+        "Finds files by a glob pattern, ignored files left out. Use it to learn how a tree is laid out.",
+        "file_list",
+        list_files,
+    );
+    let grep = reading(
+        deps,
+        "search_files",
+        "Finds lines by a regular expression, with lines around them. Use it for exact names and texts.",
+        "matches",
+        search_files,
+    );
+    let code = reading(
+        deps,
+        "search_code",
+        "Finds passages of code by what they are about: a question in plain words, names, or both. The best first look into \
+         a repository that you do not know.",
+        "passages",
+        search_code,
+    );
+    let time =
+        reading(deps, "datetime", "Tells the date and time, in UTC.", "datetime", |_, _, _: Empty, _| {
+            Ok((json!({"utc": Timestamp::now()}), false))
+        });
+    vec![
+        Arc::new(read.offered()),
+        Arc::new(list.narrowing().offered()),
+        Arc::new(grep.narrowing().offered()),
+        Arc::new(code.narrowing().offered()),
+        Arc::new(time.offered()),
+    ]
+}
+
+/// A range of a file, numbered.
+fn shown(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
+    if bytes.iter().take(8192).any(|b| *b == 0) {
+        return (json!({"path": rel, "binary": true, "bytes": bytes.len()}), false);
+    }
+    let (from, part) = match (args.byte_offset, args.byte_limit) {
+        (None, None) => (0, bytes),
+        (offset, limit) => {
+            let from = usize::try_from(offset.unwrap_or(0)).unwrap_or(usize::MAX).min(bytes.len());
+            let most = usize::try_from(limit.unwrap_or(65_536).clamp(1, MAX_BYTES)).unwrap_or(usize::MAX);
+            (from, &bytes[from..from.saturating_add(most).min(bytes.len())])
+        }
+    };
+    let by_bytes = args.byte_offset.is_some() || args.byte_limit.is_some();
+    let before = bytes[..from].iter().filter(|b| **b == b'\n').count();
+    let text = String::from_utf8_lossy(part);
+    let total = count_lines(bytes);
+    let (first, most) = match by_bytes {
+        true => (before + 1, usize::MAX),
+        false => (args.offset.max(1) as usize, args.limit.clamp(1, MAX_LINES) as usize),
+    };
+    let skip = if by_bytes { 0 } else { first - 1 };
+    let mut content = String::new();
+    let mut last = first.saturating_sub(1);
+    for (at, line) in text.lines().enumerate().skip(skip).take(most) {
+        last = if by_bytes { before + at + 1 } else { at + 1 };
+        let _ok = writeln!(content, "{last}|{}", clipped(line));
+    }
+    let cut = if by_bytes { from + part.len() < bytes.len() } else { last < total };
+    let value = json!({
+        "content": content, "path": rel, "start_line": first, "end_line": last, "total_lines": total, "truncated": cut,
+    });
+    (value, cut)
+}
+
+fn count_lines(bytes: &[u8]) -> usize {
+    let ends = bytes.iter().filter(|b| **b == b'\n').count();
+    ends + usize::from(bytes.last().is_some_and(|b| *b != b'\n'))
+}
+
+fn clipped(line: &str) -> String {
+    let line = line.trim_end_matches('\r');
+    match line.char_indices().nth(MAX_LINE) {
+        None => line.to_owned(),
+        Some((at, _)) => format!("{}… [{} more bytes in this line]", &line[..at], line.len() - at),
+    }
+}
+
+/// A range of a file that is too large to be read whole.
+fn part_of_large(root: &cairn_workspace::Root, rel: &str, args: &ReadFile) -> Result<(Value, bool), Failure> {
+    let first = args.offset.max(1);
+    let last = first.saturating_add(args.limit.clamp(1, MAX_LINES) - 1);
+    let params = cairn_protocol::content::SpanParams {
+        path: rel.to_owned(),
+        root: None,
+        start: first,
+        end: last,
+        context: None,
+        content_hash: None,
+    };
+    let span = cairn_workspace::read_span(root, rel, &params)?;
+    let mut content = String::new();
+    for (at, line) in span.text.lines().enumerate() {
+        let _ok = writeln!(content, "{}|{}", first as usize + at, clipped(line));
+    }
+    let value = json!({
+        "content": content, "path": rel, "start_line": span.start_line, "end_line": span.end_line,
+        "total_lines": span.total_lines, "truncated": true,
+    });
+    Ok((value, true))
+}
+
+fn list_files(
+    deps: &Deps,
+    permit: &cairn_harness::Permit,
+    args: ListFiles,
+    _: &cairn_search::CancelFlag,
+) -> Result<(Value, bool), Failure> {
+    let (root, rel, parts) = wide_place(deps, permit, &args.path, None)?;
+    let bad = |e: globset::Error| Failure::new(Reason::BadPattern, format!("pattern: {}", e.kind()));
+    // Without a slash a pattern means a name anywhere, as people write it.
+    let text = if args.pattern.contains('/') { args.pattern.clone() } else { format!("**/{}", args.pattern) };
+    let glob =
+        GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build().map_err(bad)?;
+    let matcher = glob.compile_matcher();
+    let prefix =
+        if rel.is_empty() || rel == "." { String::new() } else { format!("{}/", rel.trim_end_matches('/')) };
+    let found = Mutex::new(Vec::new());
+    let keep = |file: cairn_workspace::Walked| {
+        let Some(inner) = file.rel.strip_prefix(&prefix) else { return };
+        let allowed = parts.is_none() || permit.need_path(&file.rel).is_ok();
+        if allowed && matcher.is_match(inner) {
+            found.lock().unwrap_or_else(PoisonError::into_inner).push(file.rel);
+        }
+    };
+    cairn_workspace::walk(&root, &cairn_workspace::WalkOptions::default(), &keep);
+    let mut files = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    files.sort();
+    let total = files.len();
+    files.truncate(args.max_results.clamp(1, 1000));
+    let cut = files.len() < total;
+    Ok((json!({"content": files.join("\n"), "total_matches": total, "truncated": cut}), cut))
+}
+
+fn search_files(
+    deps: &Deps,
+    permit: &cairn_harness::Permit,
+    args: SearchFiles,
+    flag: &cairn_search::CancelFlag,
+) -> Result<(Value, bool), Failure> {
+    let prefix = (args.path != "." && !args.path.is_empty()).then_some(args.path);
+    let filters = SearchFilters {
+        path_prefix: prefix,
+        globs: args.file_pattern.into_iter().collect(),
+        ..SearchFilters::default()
+    };
+    let mut params: GrepParams = serde_json::from_value(json!({"pattern": args.pattern, "isRegex": true}))
+        .map_err(|e| Failure::new(Reason::Internal, format!("search_files: {e}")))?;
+    params.k = args.max_results.clamp(1, 500);
+    params.context_lines = args.context_lines.min(20);
+    params.filters = Some(filters);
+    scope(permit, &mut params.filters)?;
+    let answer = deps.indexes.grep(&params, flag)?;
+    let mut content = String::new();
+    let mut file = String::new();
+    for item in &answer.items {
+        if item.path != file {
+            let _ok = writeln!(content, "{}{}", if file.is_empty() { "" } else { "\n" }, item.path);
+            file.clone_from(&item.path);
+        }
+        let from = item.line as usize - item.before.len().min(item.line as usize - 1);
+        for (at, line) in item.before.iter().enumerate() {
+            let _ok = writeln!(content, "{}-{}", from + at, clipped(line));
+        }
+        let _ok = writeln!(content, "{}:{}", item.line, clipped(&item.text));
+        for (at, line) in item.after.iter().enumerate() {
+            let _ok = writeln!(content, "{}-{}", item.line as usize + 1 + at, clipped(line));
+        }
+    }
+    let note = (!answer.complete).then_some("the index is not complete yet: there may be more");
+    let value = json!({
+        "content": content, "total_matches": answer.total, "truncated": answer.truncated, "note": note,
+    });
+    Ok((value, answer.truncated))
+}
+
+fn search_code(
+    deps: &Deps,
+    permit: &cairn_harness::Permit,
+    args: SearchCode,
+    flag: &cairn_search::CancelFlag,
+) -> Result<(Value, bool), Failure> {
+    let filters = SearchFilters { path_prefix: args.path, ..SearchFilters::default() };
+    let mut params = SearchParams::new(&args.query);
+    params.k = args.max_results.clamp(1, 20);
+    params.include_text = true;
+    params.filters = Some(filters);
+    scope(permit, &mut params.filters)?;
+    let answer = deps.indexes.hybrid(&params, flag, &|_| ())?;
+    let mut content = String::new();
+    for hit in &answer.items {
+        let symbol = hit.symbol.as_ref().map_or(String::new(), |s| format!("  ({})", s.name));
+        let _ok = writeln!(content, "{}:{}-{}{symbol}", hit.path, hit.start_line, hit.end_line);
+        for (at, line) in hit.text.as_deref().unwrap_or_default().lines().enumerate() {
+            let _ok = writeln!(content, "{}|{}", hit.start_line as usize + at, clipped(line));
+        }
+        content.push('\n');
+    }
+    let note = (!answer.complete).then_some("the index is not complete yet: there may be more");
+    Ok((json!({"content": content.trim_end(), "passages": answer.items.len(), "note": note}), false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, args: Value) -> Value {
+        let mut all = json!({"path": "f"});
+        all.as_object_mut().unwrap().extend(args.as_object().unwrap().clone());
+        shown("f", text.as_bytes(), &serde_json::from_value(all).unwrap()).0
+    }
+
+    #[test]
+    fn lines_are_numbered_and_the_rest_is_told() {
+        let text = "a\nb\r\nc\nd";
+        assert_eq!(read(text, json!({}))["content"], "1|a\n2|b\n3|c\n4|d\n");
+        let part = read(text, json!({"offset": 2, "limit": 2}));
+        assert_eq!(
+            (part["content"].as_str().unwrap(), part["truncated"].as_bool()),
+            ("2|b\n3|c\n", Some(true))
+        );
+        assert_eq!((part["total_lines"].as_u64(), part["end_line"].as_u64()), (Some(4), Some(3)));
+        let past = read(text, json!({"offset": 9}));
+        assert_eq!((past["content"].as_str().unwrap(), past["truncated"].as_bool()), ("", Some(false)));
+        let bytes = read(text, json!({"byte_offset": 2, "byte_limit": 4}));
+        assert_eq!(
+            (bytes["content"].as_str().unwrap(), bytes["truncated"].as_bool()),
+            ("2|b\n3|c\n", Some(true))
+        );
+        assert_eq!(read("\0\u{1}", json!({}))["binary"], true);
+        assert!(read(&"x".repeat(9000), json!({}))["content"].as_str().unwrap().contains("7000 more bytes"));
+        assert_eq!(read("", json!({}))["total_lines"], 0);
+    }
+}

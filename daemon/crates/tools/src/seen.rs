@@ -1,0 +1,45 @@
+//! What a session's model has seen of which file: an edit of anything else is a guess.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use cairn_protocol::id::SessionId;
+use sha2::{Digest as _, Sha256};
+
+/// Sessions that are remembered.
+const MAX_SESSIONS: usize = 256;
+/// Files of one session that are remembered.
+const MAX_FILES: usize = 4096;
+
+type Hash = [u8; 32];
+
+/// Hashes of file contents as sessions last saw or wrote them. Kept in memory alone: after a restart files are read again.
+#[derive(Debug, Default)]
+pub struct Seen(Mutex<HashMap<SessionId, HashMap<String, Hash>>>);
+
+impl Seen {
+    fn map(&self) -> MutexGuard<'_, HashMap<SessionId, HashMap<String, Hash>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the session saw or wrote.
+    pub fn note(&self, session: &SessionId, path: &str, content: &[u8]) {
+        let mut map = self.map();
+        if map.len() >= MAX_SESSIONS && !map.contains_key(session) {
+            map.clear();
+        }
+        let files = map.entry(session.clone()).or_default();
+        if files.len() >= MAX_FILES {
+            files.clear();
+        }
+        files.insert(path.to_owned(), Sha256::digest(content).into());
+    }
+
+    /// Whether the session saw the file as it is.
+    pub fn knows(&self, session: &SessionId, path: &str, content: &[u8]) -> bool {
+        let hash: Hash = Sha256::digest(content).into();
+        self.map().get(session).and_then(|files| files.get(path)) == Some(&hash)
+    }
+}

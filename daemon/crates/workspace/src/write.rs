@@ -1,0 +1,292 @@
+//! Writing beneath a root: whole or not at all, and never anywhere else.
+
+use std::io::{self, Read as _, Write as _};
+
+use cairn_protocol::error::{Failure, Reason};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+
+use crate::root::{Root, failure, shown};
+
+/// Largest file that is written or edited, in bytes.
+pub const MAX_WRITTEN_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Folders that hold what programs run or trust: nothing in them is written, at any depth, whether they exist or not.
+const CLOSED: &[&str] = &[".git", ".hg", ".svn", ".jj"];
+/// Files that make programs run or that bind Cairn itself: written only when somebody was asked about this very change.
+const DELICATE: &[&str] = &[
+    ".cairn.json",
+    ".envrc",
+    ".gitmodules",
+    ".gitattributes",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".mcp.json",
+];
+/// Folders of the same kind.
+const DELICATE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
+
+/// Whether a change of the file at `rel` must be asked about, whatever rules allow it: why.
+pub fn is_delicate(rel: &str) -> Option<String> {
+    let parts: Vec<&str> = rel.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
+    let (name, folders) = parts.split_last()?;
+    let same = |list: &[&str], what: &str| list.iter().any(|l| l.eq_ignore_ascii_case(what));
+    if same(DELICATE, name) {
+        return Some(format!("{name} can make programs run"));
+    }
+    folders.iter().find(|f| same(DELICATE_FOLDERS, f)).map(|f| format!("files in {f} can make programs run"))
+}
+
+impl Root {
+    /// The whole file at `rel`, of at most `limit` bytes; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Root::open_file`], without `PathNotFound`; `TooLarge`.
+    pub fn read_whole(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
+        let file = match self.open_file(rel) {
+            Ok(file) => file,
+            Err(failure) if failure.reason == Reason::PathNotFound => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let mut bytes = Vec::new();
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| failure(&e, rel))?;
+        if bytes.len() as u64 > limit {
+            let text = format!("'{}' has more than {limit} bytes", shown(rel));
+            return Err(Failure::new(Reason::TooLarge, text));
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Puts `bytes` in place of the file at `rel`, or makes it with the folders above it. Whoever looks sees the old file or
+    /// the new one; its mode is kept. A symlink inside the root is followed, and what it leads to is written.
+    ///
+    /// # Errors
+    /// As [`Root::open_file`]; `PathBlocked` for folders of version control; `TooLarge`; `DiskFull`.
+    pub fn write_whole(&self, rel: &str, bytes: &[u8]) -> Result<(), Failure> {
+        if bytes.len() as u64 > MAX_WRITTEN_BYTES {
+            let text = format!("'{}' would have more than {MAX_WRITTEN_BYTES} bytes", shown(rel));
+            return Err(Failure::new(Reason::TooLarge, text));
+        }
+        let (folder, name) = self.writable(rel, true)?;
+        let mode = match folder.symlink_metadata(&name) {
+            Ok(meta) if meta.is_file() => Some(meta.permissions()),
+            Ok(_) => return Err(no_file(rel)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(written(&e, rel)),
+        };
+        let fresh = format!(
+            ".{}.cairn-{}",
+            name.chars().take(100).collect::<String>(),
+            uuid::Uuid::now_v7().simple()
+        );
+        let write = || -> io::Result<()> {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(0o666);
+            let mut file = folder.open_with(&fresh, &options)?;
+            file.write_all(bytes)?;
+            if let Some(mode) = mode {
+                file.set_permissions(cap_std::fs::Permissions::from_mode(mode.mode() & 0o7777))?;
+            }
+            file.sync_all()?;
+            folder.rename(&fresh, &folder, &name)
+        };
+        write().map_err(|e| {
+            // What was begun is of no use to anybody.
+            let _gone = folder.remove_file(&fresh);
+            written(&e, rel)
+        })
+    }
+
+    /// Removes the file at `rel`; a symlink itself, not what it leads to.
+    ///
+    /// # Errors
+    /// `PathNotFound`, `NotAFile` for folders, and those of [`Root::write_whole`].
+    pub fn remove_file(&self, rel: &str) -> Result<(), Failure> {
+        let (folder, name) = self.writable(rel, false)?;
+        let meta = folder.symlink_metadata(&name).map_err(|e| failure(&e, rel))?;
+        if meta.is_dir() {
+            return Err(no_file(rel));
+        }
+        folder.remove_file(&name).map_err(|e| written(&e, rel))
+    }
+
+    /// The folder that holds the file at `rel` (made when `make`), and the file's name in it. Symlinks are resolved first, so
+    /// that what is checked is what is written.
+    fn writable(&self, rel: &str, make: bool) -> Result<(Dir, String), Failure> {
+        let real = if make { self.followed(rel)? } else { normal(rel)? };
+        closed(&real)?;
+        let (parent, name) = real.rsplit_once('/').map_or(("", real.as_str()), |(p, n)| (p, n));
+        if name.is_empty() {
+            return Err(no_file(rel));
+        }
+        if make && !parent.is_empty() {
+            self.make_folders(parent, rel)?;
+        }
+        let (folder, place) = self.open_dir(parent)?;
+        // The folder is held now; what its path was when it was opened decides, whatever is swapped meanwhile.
+        if let Ok(beneath) = place.strip_prefix(&self.path) {
+            closed(&beneath.join(name).to_string_lossy())?;
+        } else if !place.as_os_str().is_empty() && place != self.path {
+            let text = format!("'{}' leads out of its root", shown(rel));
+            return Err(Failure::new(Reason::PathOutsideRoots, text));
+        }
+        if self.is_blocked(&place.join(name)) {
+            return Err(Failure::new(Reason::PathBlocked, format!("'{}' is a blocked path", shown(rel))));
+        }
+        Ok((folder, name.to_owned()))
+    }
+
+    /// Where `rel` leads when the file itself is a symlink inside the root.
+    fn followed(&self, rel: &str) -> Result<String, Failure> {
+        let plain = normal(rel)?;
+        let dir = self.dir_for_writing(&plain)?;
+        match dir.symlink_metadata(&plain) {
+            Ok(meta) if meta.is_symlink() => {
+                let real = dir.canonicalize(&plain).map_err(|e| failure(&e, rel))?;
+                Ok(real.to_string_lossy().into_owned())
+            }
+            _ => Ok(plain),
+        }
+    }
+
+    fn make_folders(&self, parent: &str, rel: &str) -> Result<(), Failure> {
+        let dir = self.dir_for_writing(parent)?;
+        let mut at = String::new();
+        for part in parent.split('/') {
+            at = if at.is_empty() { part.to_owned() } else { format!("{at}/{part}") };
+            match dir.create_dir(&at) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(written(&e, rel)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path without empty and dotted parts; `..` is taken out where it stays inside.
+fn normal(rel: &str) -> Result<String, Failure> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in rel.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                if parts.pop().is_none() {
+                    let text = format!("'{}' leads out of its root", shown(rel));
+                    return Err(Failure::new(Reason::PathOutsideRoots, text));
+                }
+            }
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("/"))
+}
+
+fn closed(rel: &str) -> Result<(), Failure> {
+    // Some file systems do not tell upper case from lower case.
+    match rel.split('/').find(|part| CLOSED.iter().any(|c| c.eq_ignore_ascii_case(part))) {
+        Some(part) => {
+            let text = format!("'{}' lies in {part}, where nothing is written", shown(rel));
+            Err(Failure::new(Reason::PathBlocked, text))
+        }
+        None => Ok(()),
+    }
+}
+
+fn no_file(rel: &str) -> Failure {
+    Failure::new(Reason::NotAFile, format!("'{}' is not a regular file", shown(rel)))
+}
+
+fn written(error: &io::Error, rel: &str) -> Failure {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        Some(Errno::NOSPC | Errno::DQUOT) => {
+            Failure::new(Reason::DiskFull, format!("'{}': {error}", shown(rel)))
+        }
+        _ => failure(error, rel),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+    use crate::Roots;
+
+    fn root(dir: &std::path::Path) -> Root {
+        Roots::new(vec![]).declare(dir).unwrap()
+    }
+
+    #[test]
+    fn files_are_written_whole_with_their_mode_and_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = root(dir.path());
+        root.write_whole("a/b/c.txt", b"one").unwrap();
+        let path = dir.path().join("a/b/c.txt");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
+        root.write_whole("a/./b/../b/c.txt", b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
+        let left: Vec<_> = std::fs::read_dir(dir.path().join("a/b")).unwrap().collect();
+        assert_eq!(left.len(), 1, "nothing is left beside it");
+        root.remove_file("a/b/c.txt").unwrap();
+        assert_eq!(root.remove_file("a/b/c.txt").unwrap_err().reason, Reason::PathNotFound);
+        assert_eq!(root.remove_file("a/b").unwrap_err().reason, Reason::NotAFile);
+        assert_eq!(root.write_whole("a/b", b"x").unwrap_err().reason, Reason::NotAFile);
+        assert_eq!(root.read_whole("none", 10).unwrap(), None);
+    }
+
+    #[test]
+    fn symlinks_are_followed_inside_and_refused_outside() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let root = root(dir.path());
+        std::fs::write(dir.path().join("real"), "x").unwrap();
+        symlink("real", dir.path().join("link")).unwrap();
+        root.write_whole("link", b"y").unwrap();
+        assert!(dir.path().join("link").symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read(dir.path().join("real")).unwrap(), b"y");
+        symlink(outside.path(), dir.path().join("out")).unwrap();
+        symlink(outside.path().join("f"), dir.path().join("file")).unwrap();
+        std::fs::write(outside.path().join("f"), "safe").unwrap();
+        for path in ["out/f", "out/new", "file", "../x", "a/../../x", "out/../../x"] {
+            assert!(root.write_whole(path, b"bad").is_err(), "{path}");
+        }
+        assert!(root.remove_file("out/f").is_err());
+        assert_eq!(std::fs::read(outside.path().join("f")).unwrap(), b"safe");
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+        // A link itself may be removed; what it leads to stays.
+        root.remove_file("file").unwrap();
+        assert!(outside.path().join("f").exists());
+    }
+
+    #[test]
+    fn version_control_is_closed_and_what_makes_programs_run_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = root(dir.path());
+        std::fs::create_dir_all(dir.path().join("sub/.git")).unwrap();
+        symlink("sub/.git", dir.path().join("alias")).unwrap();
+        for path in [
+            ".git/config",
+            ".GIT/hooks/x",
+            "sub/.git/config",
+            "x/.git/y",
+            "alias/config",
+            "sub/./.git/hooks/h",
+        ] {
+            assert_eq!(root.write_whole(path, b"x").unwrap_err().reason, Reason::PathBlocked, "{path}");
+        }
+        root.write_whole("sub/.gitignore", b"x").unwrap();
+        for path in [".envrc", "a/.vscode/tasks.json", ".cairn.json", ".github/workflows/x.yml"] {
+            assert!(is_delicate(path).is_some(), "{path}");
+        }
+        for path in ["src/main.rs", "a/cargo/b", "vscode", "x.envrc.md"] {
+            assert_eq!(is_delicate(path), None, "{path}");
+        }
+    }
+}
