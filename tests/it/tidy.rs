@@ -30,7 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that may import everything.
-const COMPOSERS: &[&str] = &["cairn-daemon", "cairn-tests", "cairn-bench"];
+const COMPOSERS: &[&str] = &["cairn-daemon", "cairn-cairn", "cairn-tests", "cairn-bench"];
 
 /// Who may depend on a heavy library.
 const OWNERS: &[(&str, &[&str])] = &[

@@ -63,6 +63,12 @@ pub struct Texts {
     pub skills: Vec<(String, String)>,
     /// When the model's knowledge ends, where the user says so.
     pub knowledge_cutoff: Option<String>,
+    /// What the operator adds after the tools' own texts.
+    pub appendices: Vec<String>,
+    /// Leaves the date and time out.
+    pub no_clock: bool,
+    /// Leaves out that sources are to be named.
+    pub no_citing: bool,
     /// The words under which knowledge is stored; the most volatile part.
     pub vocabulary: String,
 }
@@ -113,6 +119,7 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
     let has = |name: &str| tools.iter().any(|t| t.name == name);
     let web = has("web_search") || has("web_fetch");
     let mut appendices: Vec<String> = Some(project).filter(|p| !p.is_empty()).into_iter().collect();
+    appendices.extend(texts.appendices);
     appendices.extend(session.appended);
     Ok(Layers {
         base: session.base.or(texts.base).unwrap_or_else(|| BASE.to_owned()),
@@ -126,10 +133,10 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
             .map(|t| (t.name.to_string(), t.addendum.to_string()))
             .collect(),
         appendices,
-        clock: clock::today(&clock),
+        clock: if texts.no_clock { String::new() } else { clock::today(&clock) },
         knowledge_cutoff: texts.knowledge_cutoff,
         knowledge_loop: web && tools.iter().any(|t| t.name.starts_with("memory")),
-        cite_sources: web,
+        cite_sources: web && !texts.no_citing,
         evaluates: has("evaluate"),
         catalogue: catalogue(&tools),
         vocabulary: texts.vocabulary,

@@ -213,6 +213,14 @@ impl Engine {
         self.inner.harness.registry().list()
     }
 
+    /// Adds a tool for the calls that come.
+    ///
+    /// # Errors
+    /// When its name is taken or its schema is none.
+    pub fn add_tool(&self, tool: Arc<dyn cairn_harness::Tool>) -> Result<(), Failure> {
+        self.inner.harness.registry().add(tool)
+    }
+
     /// The log.
     pub fn trace(&self) -> &Trace {
         &self.inner.trace

@@ -1,0 +1,330 @@
+//! Building a session.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cairn_agent::{
+    Coder,
+    prompt::{Sources, Texts},
+};
+use cairn_engine::{
+    Engine, EngineOptions, Parts, Rules, TurnSettings,
+    model::ModelLimits,
+    tool::{Registry, Tool},
+};
+use cairn_llm::{Key, Provider, Settings};
+use cairn_protocol::{
+    approval::{Approval, ApprovalDecision},
+    error::{Failure, Reason},
+    session::SessionCreateParams,
+};
+use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_trace::Trace;
+use cairn_workspace::Roots;
+
+use crate::{Session, source::Single};
+
+/// Progress messages of the index that wait; more are lost.
+const PROGRESS: usize = 256;
+
+/// Where answers come from.
+enum Backend {
+    Provider(Arc<dyn Provider>),
+    Settings(Box<Settings>),
+    Failed(Failure),
+}
+
+/// What stands between the operator's texts and the tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PreambleOptions {
+    /// When the model's knowledge ends.
+    pub knowledge_cutoff: Option<String>,
+    /// Leaves the date and time out.
+    pub no_clock: bool,
+    /// Leaves out that sources are to be named.
+    pub no_citing: bool,
+}
+
+/// A text that is added to the system text.
+pub(crate) type Appendix = Box<dyn Fn() -> String + Send + Sync>;
+pub(crate) type OnToken = Box<dyn Fn(&str) + Send + Sync>;
+pub(crate) type OnApproval = Box<dyn Fn(&Approval) -> ApprovalDecision + Send + Sync>;
+
+/// What the system text is made of, shared with the agent that renders it.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub base: Option<String>,
+    pub appendices: Vec<Appendix>,
+    pub preamble: PreambleOptions,
+}
+
+/// A session that is being built. Nothing is opened before [`SessionBuilder::init`].
+pub struct SessionBuilder {
+    backend: Backend,
+    root: Option<PathBuf>,
+    data: Option<PathBuf>,
+    default_tools: bool,
+    tools: Vec<Arc<dyn Tool>>,
+    rules: Rules,
+    settings: TurnSettings,
+    external: bool,
+    shared: Shared,
+    on_token: Option<OnToken>,
+    on_approval: Option<OnApproval>,
+}
+
+impl Session {
+    /// A model in a file on this machine, run in this process.
+    ///
+    /// This build has no model runner of its own: [`SessionBuilder::init`] fails and says what to do instead.
+    pub fn local(path: impl AsRef<Path>) -> SessionBuilder {
+        let text = format!(
+            "this build runs no models in its own process: serve {} with llama.cpp's server and use Session::remote",
+            path.as_ref().display()
+        );
+        SessionBuilder::new(Backend::Failed(Failure::new(Reason::NotSupported, text)))
+    }
+
+    /// A server that speaks OpenAI's format; with an empty `model`, the first it names. Its address may leave out `/v1`.
+    pub fn remote(url: impl Into<String>, model: impl Into<String>) -> SessionBuilder {
+        Self::settings(Settings {
+            provider: "openai-compatible".into(),
+            model: model.into(),
+            endpoint: Some(url.into()),
+            ..Settings::default()
+        })
+    }
+
+    /// Any provider by its settings.
+    pub fn settings(settings: Settings) -> SessionBuilder {
+        SessionBuilder::new(Backend::Settings(Box::new(settings)))
+    }
+
+    /// A provider that is there already: a scripted one for tests, or one of your own.
+    pub fn provider(provider: Arc<dyn Provider>) -> SessionBuilder {
+        SessionBuilder::new(Backend::Provider(provider))
+    }
+}
+
+impl SessionBuilder {
+    fn new(backend: Backend) -> Self {
+        Self {
+            backend,
+            root: None,
+            data: None,
+            default_tools: true,
+            tools: vec![],
+            rules: Rules::default(),
+            settings: TurnSettings::default(),
+            external: false,
+            shared: Shared::default(),
+            on_token: None,
+            on_approval: None,
+        }
+    }
+
+    /// The key for the provider.
+    #[must_use]
+    pub fn key(mut self, key: Key) -> Self {
+        if let Backend::Settings(settings) = &mut self.backend {
+            settings.key = Some(key);
+        }
+        self
+    }
+
+    /// The folder it works in. Without one the tools for files say that there is none.
+    #[must_use]
+    pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// Where its log and index are kept; in a folder that goes away with the session when not set.
+    #[must_use]
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data = Some(folder.into());
+        self
+    }
+
+    /// Replaces the built-in base of the system text.
+    #[must_use]
+    pub fn system(mut self, text: impl Into<String>) -> Self {
+        self.shared.base = Some(text.into());
+        self
+    }
+
+    /// Leaves the built-in base out.
+    #[must_use]
+    pub fn no_builtin_system(self) -> Self {
+        self.system("")
+    }
+
+    /// Adds to the system text, after what tools say of themselves, in the order of the calls.
+    #[must_use]
+    pub fn system_append(self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        self.system_append_with(move || text.clone())
+    }
+
+    /// Adds what a function says each time the system text is made.
+    #[must_use]
+    pub fn system_append_with(mut self, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        self.shared.appendices.push(Box::new(text));
+        self
+    }
+
+    /// What stands in the preamble.
+    #[must_use]
+    pub fn preamble_options(mut self, options: PreambleOptions) -> Self {
+        self.shared.preamble = options;
+        self
+    }
+
+    /// Whether the built-in tools are there; they are, unless this says no.
+    #[must_use]
+    pub fn with_default_tools(mut self, yes: bool) -> Self {
+        self.default_tools = yes;
+        self
+    }
+
+    /// Adds a tool of your own.
+    #[must_use]
+    pub fn add_tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// The rules of the gate; by default reading is free and everything else is asked about.
+    #[must_use]
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// How turns are taken.
+    #[must_use]
+    pub fn turn_settings(mut self, settings: TurnSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Allows a model outside this machine.
+    #[must_use]
+    pub fn allow_external(mut self) -> Self {
+        self.external = true;
+        self
+    }
+
+    /// Hears the model's visible text as it comes.
+    #[must_use]
+    pub fn on_token(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_token = Some(Box::new(hear));
+        self
+    }
+
+    /// Answers approvals. Without it nobody can, and what must be asked about is denied.
+    #[must_use]
+    pub fn on_approval(
+        mut self,
+        answer: impl Fn(&Approval) -> ApprovalDecision + Send + Sync + 'static,
+    ) -> Self {
+        self.on_approval = Some(Box::new(answer));
+        self
+    }
+
+    /// Opens the session.
+    ///
+    /// # Errors
+    /// What must be put right: a provider that is unknown, a root that is none, a tool's name that is taken.
+    pub async fn init(self) -> Result<Session, Failure> {
+        let provider = match self.backend {
+            Backend::Provider(provider) => provider,
+            Backend::Settings(settings) => cairn_llm::connect(&settings)?,
+            Backend::Failed(failure) => return Err(failure),
+        };
+        let kept = match &self.data {
+            Some(_) => None,
+            None => Some(tempfile::tempdir().map_err(|e| unusable(&e))?),
+        };
+        let data = self.data.or_else(|| kept.as_ref().map(|dir| dir.path().to_owned())).unwrap_or_default();
+        std::fs::create_dir_all(&data).map_err(|e| unusable(&e))?;
+        let root = self
+            .root
+            .map(|r| r.canonicalize())
+            .transpose()
+            .map_err(|e| Failure::new(Reason::PathNotFound, format!("the session's root: {e}")))?;
+        let limits = ModelLimits {
+            allow_external: self.external,
+            requests_per_minute: 1000,
+            ..ModelLimits::default()
+        };
+        let options = EngineOptions {
+            workspaces: data.join("workspaces"),
+            state_file: data.join("state.json"),
+            rules: self.rules,
+            roots: vec![],
+            max_runs: 64,
+            granted_file: Some(data.join("permissions.json")),
+            approval_timeout: Duration::from_secs(600),
+            turns: self.settings,
+            models: limits,
+        };
+        let engine = open(&data, options, self.default_tools, self.tools).await?;
+        engine.set_models(Arc::new(Single(provider)));
+        let shared = Arc::new(Mutex::new(self.shared));
+        engine.set_turn_agent(Arc::new(Coder::new(sources(&shared))));
+        engine.set_explorer(Arc::new(cairn_agent::Explorer));
+        let mut params = SessionCreateParams::default();
+        if let Some(root) = root {
+            let path = root.to_string_lossy().into_owned();
+            engine
+                .add_root(cairn_protocol::index::AddRootParams { path: path.clone(), request_id: None })
+                .await?;
+            params.root = Some(path);
+        }
+        let id = engine.create_session(params).await?.session_id;
+        Ok(Session::opened(engine, id, shared, self.on_token, self.on_approval, self.external, kept))
+    }
+}
+
+fn sources(shared: &Arc<Mutex<Shared>>) -> Sources {
+    let shared = Arc::clone(shared);
+    Sources::new(move || {
+        let shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Texts {
+            base: shared.base.clone(),
+            appendices: shared.appendices.iter().map(|text| text()).collect(),
+            knowledge_cutoff: shared.preamble.knowledge_cutoff.clone(),
+            no_clock: shared.preamble.no_clock,
+            no_citing: shared.preamble.no_citing,
+            ..Texts::default()
+        }
+    })
+}
+
+async fn open(
+    data: &Path,
+    options: EngineOptions,
+    default_tools: bool,
+    own: Vec<Arc<dyn Tool>>,
+) -> Result<Engine, Failure> {
+    let trace = Trace::open(&data.join("trace.db"))?;
+    let roots = Arc::new(Roots::new(vec![data.to_owned()]));
+    let (sender, progress) = crossbeam_channel::bounded(PROGRESS);
+    let index = IndexOptions::new(Embedder::builtin()?)?;
+    let indexes = Arc::new(Indexes::open(data.join("index"), index, Some(sender)));
+    let registry = Registry::default();
+    if default_tools {
+        let (roots, indexes) = (Arc::clone(&roots), Arc::clone(&indexes));
+        cairn_tools::register(&registry, &cairn_tools::Deps { roots, indexes, seen: Arc::default() })?;
+    }
+    own.into_iter().try_for_each(|tool| registry.add(tool))?;
+    Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await
+}
+
+fn unusable(error: &std::io::Error) -> Failure {
+    Failure::new(Reason::StorageFailed, format!("the session's data folder: {error}"))
+}

@@ -1,0 +1,205 @@
+//! A session of a host's own.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cairn_engine::{Approver, Engine, record::Step, tool::Tool};
+use cairn_protocol::{
+    approval::ApprovalResolveParams,
+    envelope::Envelope,
+    error::{Failure, Reason},
+    event::AgentEvt,
+    id::SessionId,
+    session::After,
+    turn::{ExecutionPolicy, Input, RunResult, RunStartParams},
+};
+use serde::Deserialize;
+
+use crate::build::{OnApproval, OnToken, Shared};
+
+/// One conversation with one model, with its tools, its log and its rules.
+pub struct Session {
+    engine: Engine,
+    id: SessionId,
+    shared: Arc<Mutex<Shared>>,
+    on_token: Option<OnToken>,
+    on_approval: Option<OnApproval>,
+    external: bool,
+    _approver: Option<Approver>,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Session {
+    pub(crate) fn opened(
+        engine: Engine,
+        id: SessionId,
+        shared: Arc<Mutex<Shared>>,
+        on_token: Option<OnToken>,
+        on_approval: Option<OnApproval>,
+        external: bool,
+        folder: Option<tempfile::TempDir>,
+    ) -> Self {
+        let approver = on_approval.is_some().then(|| engine.approver());
+        Self { engine, id, shared, on_token, on_approval, external, _approver: approver, _folder: folder }
+    }
+
+    /// The engine, for what lies beyond one session.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something and waits for the answer, tools and all.
+    ///
+    /// # Errors
+    /// Why the turn did not complete.
+    pub async fn chat(&self, text: impl Into<String>) -> Result<String, Failure> {
+        let result = self.run(text).await?;
+        match result.error {
+            None => Ok(result.final_output.unwrap_or_default()),
+            Some(error) => {
+                let known = Reason::ALL.iter().find(|r| r.as_str() == error.reason);
+                Err(Failure::new(known.copied().unwrap_or(Reason::Internal), error.message))
+            }
+        }
+    }
+
+    /// The same with everything that is known of the turn's end.
+    ///
+    /// # Errors
+    /// When the turn could not be taken, or the log cannot be read.
+    pub async fn run(&self, text: impl Into<String>) -> Result<RunResult, Failure> {
+        let policy = ExecutionPolicy { allow_external_llms: self.external, ..ExecutionPolicy::default() };
+        let params = RunStartParams {
+            session_id: self.id.clone(),
+            turn_id: uuid::Uuid::now_v7().to_string(),
+            input: Input::Text(text.into()),
+            context: None,
+            policy: Some(policy),
+            metadata: Default::default(),
+        };
+        let receipt = self.engine.start_run(params, None).await?;
+        let after = After::Seq(receipt.seq.saturating_sub(1));
+        let (mut follower, _) = self.engine.trace().follow(&self.id, &after).await?;
+        let mut told = 0;
+        loop {
+            match follower.step().await? {
+                Step::Passing(lines) => lines.iter().for_each(|line| told = self.hear(line, told)),
+                Step::Records(lines) => {
+                    for line in lines {
+                        told = self.hear(&line, told);
+                        if let Some(result) = self.record(&line).await? {
+                            return Ok(result);
+                        }
+                    }
+                }
+                Step::Synced(_) | Step::Lagged(_) => {}
+                Step::Gone => return Err(Failure::new(Reason::Gone, "the session was deleted")),
+            }
+        }
+    }
+
+    /// Tells the part of a text that was not told before; the answer is how much was told of this answer.
+    fn hear(&self, line: &str, told: u64) -> u64 {
+        #[derive(Deserialize)]
+        struct Line {
+            evt: Option<AgentEvt>,
+        }
+        let Ok(Line { evt: Some(evt) }) = serde_json::from_str(line) else { return told };
+        match evt {
+            AgentEvt::TokenDelta { reasoning: false, offset, text, .. }
+            | AgentEvt::Text { reasoning: false, offset, text, .. } => {
+                let end = offset + text.len() as u64;
+                let fresh = usize::try_from(told.saturating_sub(offset)).unwrap_or(usize::MAX);
+                if let (Some(hear), Some(text)) =
+                    (&self.on_token, text.get(fresh..).filter(|t| !t.is_empty()))
+                {
+                    hear(text);
+                }
+                told.max(end)
+            }
+            AgentEvt::ModelAnswer(_) => 0,
+            _ => told,
+        }
+    }
+
+    async fn record(&self, line: &str) -> Result<Option<RunResult>, Failure> {
+        let Ok(envelope) = serde_json::from_str::<Envelope>(line) else { return Ok(None) };
+        match envelope.body.evt() {
+            Some(AgentEvt::RunCompleted { result }) => Ok(Some((**result).clone())),
+            Some(AgentEvt::ApprovalRequired { approval }) => {
+                if let Some(answer) = &self.on_approval {
+                    let decision = answer(approval);
+                    let (approval_id, reason) = (approval.approval_id.clone(), None);
+                    let params = ApprovalResolveParams { approval_id, decision, reason };
+                    match self.engine.resolve_approval(params, "host").await {
+                        Err(failure) if failure.reason != Reason::ApprovalResolved => return Err(failure),
+                        _ => {}
+                    }
+                }
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Adds a tool; the conversation goes on, and the next turn knows it.
+    ///
+    /// # Errors
+    /// When its name is taken or its schema is none.
+    pub fn add_tool(&self, tool: impl Tool + 'static) -> Result<(), Failure> {
+        self.engine.add_tool(Arc::new(tool))
+    }
+
+    /// Adds to the system text; counts from the next turn on.
+    pub fn system_append(&self, text: impl Into<String>) {
+        let text = text.into();
+        self.shared().appendices.push(Box::new(move || text.clone()));
+    }
+
+    /// Makes the system text anew, the time and the project with it; the conversation goes on.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn refresh_system(&self) -> Result<String, Failure> {
+        Ok(self.engine.refresh_prompt(&self.id).await?.system)
+    }
+
+    /// Replaces the base of the system text; the conversation is emptied.
+    ///
+    /// # Errors
+    /// `session_busy` while a turn is at work.
+    pub async fn set_system(&self, text: impl Into<String>) -> Result<(), Failure> {
+        self.engine.clear_conversation(&self.id, None).await?;
+        self.shared().base = Some(text.into());
+        Ok(())
+    }
+
+    /// Empties the conversation.
+    ///
+    /// # Errors
+    /// `session_busy` while a turn is at work.
+    pub async fn reset(&self) -> Result<(), Failure> {
+        self.engine.clear_conversation(&self.id, None).await
+    }
+
+    /// The system text of the next turn.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn render_system(&self) -> Result<String, Failure> {
+        Ok(self.engine.show_prompt(&self.id).await?.system)
+    }
+
+    /// Ends politely.
+    pub async fn close(self) {
+        self.engine.close().await;
+    }
+}
