@@ -50,7 +50,6 @@ pub struct Decoder {
     events: Box<dyn Events>,
     answer: Answer,
     who: String,
-    bytes: usize,
 }
 
 /// What one provider's events mean.
@@ -73,7 +72,7 @@ impl Decoder {
         };
         let answer =
             Answer { who: who.to_owned(), seed: seed(request), used: used(request), ..Answer::default() };
-        Self { framer: Framer::new(style, limits), events, answer, who: who.to_owned(), bytes: 0 }
+        Self { framer: Framer::new(style, limits), events, answer, who: who.to_owned() }
     }
 
     /// More bytes. What was decoded before an error still comes out of [`Decoder::next`].
@@ -81,8 +80,7 @@ impl Decoder {
     /// # Errors
     /// What the provider reports in its answer, [`LlmError::Malformed`], and [`LlmError::TooLarge`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), LlmError> {
-        self.bytes = self.bytes.saturating_add(bytes.len());
-        let Self { framer, events, answer, who, .. } = self;
+        let Self { framer, events, answer, who } = self;
         if answer.finished {
             return Ok(());
         }
@@ -95,7 +93,7 @@ impl Decoder {
     /// # Errors
     /// [`LlmError::Cut`] when the answer had not; else as [`Decoder::feed`].
     pub fn end(&mut self) -> Result<(), LlmError> {
-        let Self { framer, events, answer, who, bytes } = self;
+        let Self { framer, events, answer, who } = self;
         if answer.finished {
             return Ok(());
         }
@@ -108,9 +106,9 @@ impl Decoder {
         if !answer.finished {
             events.end(answer)?;
         }
-        match (answer.finished, answer.events, *bytes) {
+        match (answer.finished, answer.events, framer.strange()) {
             (true, ..) => Ok(()),
-            (_, 0, 1..) => {
+            (_, 0, true) => {
                 Err(LlmError::Malformed(format!("{who} answered with something that is no stream of events")))
             }
             _ => Err(LlmError::Cut(format!("{who} ended its answer before it was complete"))),
