@@ -20,6 +20,7 @@ mod remote;
 mod retry;
 mod scripted;
 mod server;
+mod tokens;
 
 pub use catalog::{KnownProvider, find, providers};
 pub use connect::{Settings, connect, is_external};

@@ -99,9 +99,13 @@ async fn a_real_server_streams_counts_stops_and_obeys_a_schema() {
         assert!(!model.external());
         streams(&*model).await;
         stops(&*model).await;
-        obeys(&*model).await;
+        // This server forces a tool only where the model's template knows tools, which this small one's does not.
+        if provider != "anthropic" {
+            obeys(&*model).await;
+        }
     }
     lists(&*at("openai-compatible", &llama.url)).await;
+    counts(&*at("openai-compatible", &llama.url)).await;
     overflows(&llama.url).await;
     tells_progress(&*at("openai-compatible", &llama.url)).await;
 }
@@ -118,7 +122,8 @@ async fn streams(model: &dyn Provider) {
     let usage = usage(&chunks);
     assert_eq!(usage.output_tokens, 24);
     assert!(usage.input_tokens > 5 && usage.cached_tokens <= usage.input_tokens, "{usage:?}");
-    assert!(model.count_tokens(&text(&chunks)) >= 16, "far below the 24 there are");
+    let counted = model.count_tokens(&text(&chunks));
+    assert!((20..100).contains(&counted), "{counted} for 24");
     let recorded = Recorded::new(model.name(), model.model(), vec![recording.take()]).unwrap();
     assert_eq!(ask(&recorded, asked).await, (chunks, None));
 }
@@ -163,6 +168,20 @@ async fn lists(model: &dyn Provider) {
     assert!(models[0].size_bytes.is_some_and(|bytes| bytes > 50_000_000), "{models:?}");
 }
 
+/// A prompt is not estimated far below what the server counts.
+async fn counts(model: &dyn Provider) {
+    for text in
+        [include_str!("real.rs"), include_str!("../fixtures/openai/text.sse"), include_str!("../serve.py")]
+    {
+        // Reading a prompt takes this server a second for some hundred tokens.
+        let text = &text[..1500];
+        let (chunks, error) = ask(model, request(text, 1)).await;
+        assert_eq!(error, None);
+        let (truth, counted) = (usage(&chunks).input_tokens, model.count_tokens(text));
+        assert!(counted * 10 >= truth * 8 && counted < truth * 2, "{counted} for {truth}");
+    }
+}
+
 async fn overflows(url: &str) {
     for provider in ["openai-compatible", "anthropic"] {
         let (_, error) = ask(&*at(provider, url), request(&"sea shells ".repeat(9000), 5)).await;
@@ -171,7 +190,7 @@ async fn overflows(url: &str) {
 }
 
 async fn tells_progress(model: &dyn Provider) {
-    let words: String = (0..1500).map(|number| format!("item {number} ")).collect();
+    let words: String = (0..200).map(|number| format!("item {number} ")).collect();
     let (chunks, error) = ask(model, ModelRequest { prompt_progress: true, ..request(&words, 2) }).await;
     assert_eq!(error, None);
     let told: Vec<(u64, u64)> = chunks
