@@ -31,10 +31,15 @@ async fn cut_at_every_byte_nothing_is_lost_twice_or_made_up() {
         let (whole, error) = ask(&*connected(provider, &peer.url), question()).await;
         assert_eq!(error, None);
         for cut in 0..bytes {
-            for end in [End::Broken, End::Closed] {
+            for end in [End::Closed, End::Broken] {
+                // A broken connection differs from a closed one only in how its end is told.
+                if end == End::Broken && cut % 7 != 0 {
+                    continue;
+                }
                 let replies = vec![Reply::fixture(name).cut(cut, end), Reply::fixture(name)];
                 let peer = Peer::start(provider, replies).await;
-                let (chunks, error) = ask(&*connected(provider, &peer.url), question()).await;
+                let at_once = Settings { backoff: Duration::ZERO, ..settings(provider, &peer.url) };
+                let (chunks, error) = ask(&*connect(&at_once).unwrap(), question()).await;
                 let (asked, what) = (peer.chats().len(), format!("{name} cut at {cut}, {end:?}"));
                 match error {
                     // After the first chunk there is no second attempt, and what came is kept.

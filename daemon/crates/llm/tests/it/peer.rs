@@ -186,6 +186,7 @@ async fn serve(
     all: &Mutex<Vec<Request>>,
     wrong: &Mutex<Vec<String>>,
 ) {
+    socket.set_nodelay(true).unwrap();
     let mut socket = BufReader::new(socket);
     while let Some(request) = read(&mut socket).await {
         let chat = request.method == "POST";

@@ -62,12 +62,12 @@ fn echoes() -> Vec<Reply> {
 #[test]
 fn the_key_is_in_no_error_no_debug_text_and_no_trace() {
     let traced = Traced::default();
-    let subscriber =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(traced.clone()).finish();
-    let printed = tracing::subscriber::with_default(subscriber, || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(print_all())
-    });
+    // For the whole process: whether a place traces is remembered there, so a subscriber of one thread would miss what
+    // the tests beside it came to first.
+    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
+    lines.with_writer(traced.clone()).init();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let printed = runtime.block_on(print_all());
     let traced = String::from_utf8(traced.0.lock().unwrap().clone()).unwrap();
     // Control: both places saw the requests.
     assert!(traced.contains("model server answered") && traced.contains("made again"), "{traced}");
