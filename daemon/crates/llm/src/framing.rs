@@ -249,6 +249,19 @@ mod tests {
     }
 
     #[test]
+    fn a_line_ends_once_wherever_its_end_is_split() {
+        for ends in ["\n", "\r", "\r\n"] {
+            let text = ["event: x", "data: a", "data: b", "", ""].join(ends);
+            let expected = vec![("x".to_owned(), "a\nb".to_owned())];
+            for at in 0..=text.len() {
+                let (one, other) = text.as_bytes().split_at(at);
+                let found = events(Style::Sse, Limits::default(), &[one, b"", other]).unwrap();
+                assert_eq!(found, expected, "{ends:?} at {at}");
+            }
+        }
+    }
+
+    #[test]
     fn lines_of_json() {
         let found = events(Style::Lines, Limits::default(), &[b"{}\r\n\n  [1] \n{", b"}"]).unwrap();
         let data: Vec<&str> = found.iter().map(|(_, data)| data.as_str()).collect();

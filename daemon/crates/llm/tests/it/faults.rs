@@ -156,9 +156,10 @@ async fn an_error_event_before_the_first_word_is_tried_again() {
 
 #[tokio::test]
 async fn nobody_there_is_unavailable_and_names_the_endpoint() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    // Bound, so that no other test gets the port, but not listening.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
     for provider in ["openai", "anthropic", "ollama", "openai-compatible"] {
         let (_, error) = ask(&*connected(provider, &url), question()).await;
         let Some(LlmError::Unavailable(text)) = error else { panic!("{error:?}") };

@@ -163,9 +163,10 @@ fn any_history_makes_a_request_that_is_accepted() {
         let peer = runtime.block_on(Peer::start(provider, vec![Reply::fixture(name)]));
         let connected = connected(provider, &peer.url);
         let mut runner = TestRunner::new(ProptestConfig { cases: 150, ..ProptestConfig::default() });
-        let histories = prop::collection::vec(any_message(), 0..12);
-        let outcome = runner.run(&histories, |mut messages| {
-            messages.push(Message::user("go on"));
+        let histories = (prop::collection::vec(any_message(), 0..12), any::<bool>());
+        let outcome = runner.run(&histories, |(mut messages, last)| {
+            // A request has something to say: first, so that calls may be left open at the end, or last.
+            messages.insert(if last { messages.len() } else { 0 }, Message::user("go on"));
             let request = ModelRequest { messages, ..question() };
             let (_, error) = runtime.block_on(ask(&*connected, request));
             prop_assert_eq!(error, None);
@@ -174,4 +175,22 @@ fn any_history_makes_a_request_that_is_accepted() {
         });
         outcome.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_proxy_is_for_the_way_out_alone() {
+    let replies = vec![Reply::fixture("openai/text.sse")];
+    let peer = Peer::start("openai-compatible", replies.clone()).await;
+    let through = |endpoint: &str, proxy: &str| {
+        let named = settings("openai-compatible", endpoint);
+        connect(&Settings { key: None, context_tokens: Some(1), proxy: Some(proxy.into()), ..named }).unwrap()
+    };
+    let outside = through("http://model.example", &peer.url);
+    assert!(outside.external());
+    assert_eq!(ask(&*outside, question()).await.1, None);
+    assert_eq!(peer.chats()[0].path, "http://model.example/v1/chat/completions");
+    // Control: nothing listens at this proxy, and nobody asks it.
+    let near = Peer::start("openai-compatible", replies).await;
+    assert_eq!(ask(&*through(&near.url, "http://127.0.0.1:1"), question()).await.1, None);
+    assert_eq!(near.chats()[0].path, "/v1/chat/completions");
 }
