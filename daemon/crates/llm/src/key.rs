@@ -77,7 +77,7 @@ pub fn find_key(
     lookup: impl Fn(&str) -> Option<String>,
     file: Option<&Path>,
 ) -> Result<Option<Key>, LlmError> {
-    let named = catalog::find(provider).map(|known| known.key_variables).unwrap_or_default();
+    let named = catalog::find_provider(provider).map(|known| known.key_variables).unwrap_or_default();
     if let Some(key) = named.iter().find_map(|name| lookup(name).and_then(Key::new)) {
         return Ok(Some(key));
     }

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, os::unix::fs::PermissionsExt};
 
-use cairn_llm::{LlmError, Settings, connect, find, find_key, is_external, providers, read_key_file};
+use cairn_llm::{
+    LlmError, Settings, connect, find_key, find_provider, is_external, providers, read_key_file,
+};
 
 use crate::{
     ask, connected,
@@ -14,7 +16,7 @@ use crate::{
 fn names_defaults_and_unknown_ones() {
     let names: Vec<&str> = providers().iter().map(|known| known.name).collect();
     assert_eq!(names, ["ollama", "openai", "anthropic", "openai-compatible", "apple", "scripted"]);
-    assert_eq!(find("appleOnDevice").map(|known| known.name), Some("apple"));
+    assert_eq!(find_provider("appleOnDevice").map(|known| known.name), Some("apple"));
     for known in providers() {
         assert_eq!(is_external(known.name, None), known.external, "{}", known.name);
     }
@@ -32,7 +34,7 @@ fn names_defaults_and_unknown_ones() {
     assert!(text.contains(std::env::consts::OS) || cfg!(target_os = "macos"), "{text}");
     for provider in ["openai", "anthropic"] {
         let Err(LlmError::Unauthorized(text)) = of(provider) else { panic!("{provider} without a key") };
-        assert!(text.contains(find(provider).unwrap().key_variables[0]), "{text}");
+        assert!(text.contains(find_provider(provider).unwrap().key_variables[0]), "{text}");
     }
     for provider in ["openai-compatible", "scripted"] {
         assert!(matches!(of(provider), Err(LlmError::Rejected(_))), "{provider} without an endpoint");

@@ -96,7 +96,10 @@ async fn print_all() -> String {
     let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
     printed += &error.unwrap().to_string();
     for endpoint in ["ftp://h", "http://example.com", &format!("https://u:{CANARY}@h")] {
-        let Err(error) = connect(&settings("openai", endpoint)) else { panic!("{endpoint}") };
+        let proxy = Some(format!("http://u:{CANARY}@h"));
+        let settings = Settings { proxy, ..settings("openai", endpoint) };
+        printed += &format!("{settings:?}");
+        let Err(error) = connect(&settings) else { panic!("{endpoint}") };
         printed += &format!("{error} {error:?}");
     }
     printed + &format!("{:?} {:#?}", Key::new(CANARY), Key::new(CANARY))
