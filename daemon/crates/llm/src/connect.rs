@@ -144,19 +144,19 @@ fn remote(
     let missing = || LlmError::Rejected(format!("{} needs an endpoint: set llm.endpoint", known.name));
     let address = settings.endpoint.as_deref().or(known.endpoint).ok_or_else(missing)?;
     let endpoint = Endpoint::parse(address, known.name != "ollama")?;
-    let client = client(&endpoint, settings.connect_timeout, settings.proxy.as_deref())?;
     let who = format!("{} at {endpoint}", known.name);
-    let headers = dialect.headers(settings.key.as_ref())?;
     let key_variable = known.key_variables.first().copied();
-    let server = Server { client, headers, who, provider: known.name, key_variable };
     if settings.key.is_none() && known.needs_key && endpoint.external() {
-        let text = format!("{} needs a key{}", known.name, way_out(&server.asked("")));
+        let text = format!("{} needs a key{}", known.name, way_out(key_variable));
         return Err(LlmError::Unauthorized(text));
     }
     if settings.key.is_some() && endpoint.external() && !endpoint.encrypted() {
-        let text = format!("{} would get the key unencrypted: use https", server.who);
-        return Err(LlmError::Rejected(text));
+        return Err(LlmError::Rejected(format!("{who} would get the key unencrypted: use https")));
     }
+    let headers = dialect.headers(settings.key.as_ref())?;
+    // Last, because reading the system's certificates takes a while.
+    let client = client(&endpoint, settings.connect_timeout, settings.proxy.as_deref())?;
+    let server = Server { client, headers, who, provider: known.name, key_variable };
     let model = if settings.model.is_empty() { known.default_model } else { &settings.model };
     Ok(Arc::new(Remote {
         dialect,
