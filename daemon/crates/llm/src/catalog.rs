@@ -82,7 +82,7 @@ pub fn providers() -> &'static [KnownProvider] {
 }
 
 /// The provider of that name or alias.
-pub fn find(name: &str) -> Option<&'static KnownProvider> {
+pub fn find_provider(name: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.name == name || known.aliases.contains(&name))
 }
 

@@ -1,6 +1,7 @@
 //! From plain data to a provider.
 
 use std::{
+    fmt,
     path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -21,7 +22,7 @@ use crate::{
 };
 
 /// Which model is called, and how patiently.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// A name or alias of [`crate::providers`].
     pub provider: String,
@@ -48,6 +49,30 @@ pub struct Settings {
     pub limits: Limits,
     /// A proxy's URL for endpoints outside the private network. None is taken from the environment.
     pub proxy: Option<String>,
+}
+
+impl fmt::Debug for Settings {
+    /// Without what may hold a password: the key, and what stands before an `@` in a URL.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |url: &Option<String>| {
+            let url = url.as_deref()?;
+            Some(url.rsplit_once('@').map_or_else(|| url.to_owned(), |(_, host)| format!("***@{host}")))
+        };
+        f.debug_struct("Settings")
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .field("endpoint", &shown(&self.endpoint))
+            .field("key", &self.key)
+            .field("context_tokens", &self.context_tokens)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("total_timeout", &self.total_timeout)
+            .field("attempts", &self.attempts)
+            .field("backoff", &self.backoff)
+            .field("limits", &self.limits)
+            .field("proxy", &shown(&self.proxy))
+            .finish()
+    }
 }
 
 impl Default for Settings {
@@ -80,7 +105,7 @@ const MAX_ATTEMPTS: u32 = 10;
 /// [`LlmError::Rejected`] for an endpoint that cannot be used, or a script that cannot be read;
 /// [`LlmError::NotSupported`] for `apple`.
 pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
-    let known = catalog::find(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
+    let known = catalog::find_provider(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
         name: settings.provider.clone(),
         known: catalog::providers().iter().map(|known| known.name.to_owned()).collect(),
     })?;
@@ -96,7 +121,7 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
 /// Whether calls by these settings leave this machine and its private network, without connecting. True where that
 /// cannot be told.
 pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
-    let Some(known) = catalog::find(provider) else { return true };
+    let Some(known) = catalog::find_provider(provider) else { return true };
     if matches!(known.name, "apple" | "scripted") {
         return false;
     }
@@ -119,19 +144,19 @@ fn remote(
     let missing = || LlmError::Rejected(format!("{} needs an endpoint: set llm.endpoint", known.name));
     let address = settings.endpoint.as_deref().or(known.endpoint).ok_or_else(missing)?;
     let endpoint = Endpoint::parse(address, known.name != "ollama")?;
-    let client = client(&endpoint, settings.connect_timeout, settings.proxy.as_deref())?;
     let who = format!("{} at {endpoint}", known.name);
-    let headers = dialect.headers(settings.key.as_ref())?;
     let key_variable = known.key_variables.first().copied();
-    let server = Server { client, headers, who, provider: known.name, key_variable };
     if settings.key.is_none() && known.needs_key && endpoint.external() {
-        let text = format!("{} needs a key{}", known.name, way_out(&server.asked("")));
+        let text = format!("{} needs a key{}", known.name, way_out(key_variable));
         return Err(LlmError::Unauthorized(text));
     }
     if settings.key.is_some() && endpoint.external() && !endpoint.encrypted() {
-        let text = format!("{} would get the key unencrypted: use https", server.who);
-        return Err(LlmError::Rejected(text));
+        return Err(LlmError::Rejected(format!("{who} would get the key unencrypted: use https")));
     }
+    let headers = dialect.headers(settings.key.as_ref())?;
+    // Last, because reading the system's certificates takes a while.
+    let client = client(&endpoint, settings.connect_timeout, settings.proxy.as_deref())?;
+    let server = Server { client, headers, who, provider: known.name, key_variable };
     let model = if settings.model.is_empty() { known.default_model } else { &settings.model };
     Ok(Arc::new(Remote {
         dialect,

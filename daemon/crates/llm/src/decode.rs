@@ -50,7 +50,6 @@ pub struct Decoder {
     events: Box<dyn Events>,
     answer: Answer,
     who: String,
-    bytes: usize,
 }
 
 /// What one provider's events mean.
@@ -73,7 +72,7 @@ impl Decoder {
         };
         let answer =
             Answer { who: who.to_owned(), seed: seed(request), used: used(request), ..Answer::default() };
-        Self { framer: Framer::new(style, limits), events, answer, who: who.to_owned(), bytes: 0 }
+        Self { framer: Framer::new(style, limits), events, answer, who: who.to_owned() }
     }
 
     /// More bytes. What was decoded before an error still comes out of [`Decoder::next`].
@@ -81,8 +80,7 @@ impl Decoder {
     /// # Errors
     /// What the provider reports in its answer, [`LlmError::Malformed`], and [`LlmError::TooLarge`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), LlmError> {
-        self.bytes = self.bytes.saturating_add(bytes.len());
-        let Self { framer, events, answer, who, .. } = self;
+        let Self { framer, events, answer, who } = self;
         if answer.finished {
             return Ok(());
         }
@@ -95,7 +93,7 @@ impl Decoder {
     /// # Errors
     /// [`LlmError::Cut`] when the answer had not; else as [`Decoder::feed`].
     pub fn end(&mut self) -> Result<(), LlmError> {
-        let Self { framer, events, answer, who, bytes } = self;
+        let Self { framer, events, answer, who } = self;
         if answer.finished {
             return Ok(());
         }
@@ -108,9 +106,9 @@ impl Decoder {
         if !answer.finished {
             events.end(answer)?;
         }
-        match (answer.finished, answer.events, *bytes) {
+        match (answer.finished, answer.events, framer.strange()) {
             (true, ..) => Ok(()),
-            (_, 0, 1..) => {
+            (_, 0, true) => {
                 Err(LlmError::Malformed(format!("{who} answered with something that is no stream of events")))
             }
             _ => Err(LlmError::Cut(format!("{who} ended its answer before it was complete"))),
@@ -169,10 +167,40 @@ fn take(events: &mut dyn Events, answer: &mut Answer, who: &str, name: &str, dat
 }
 
 fn parse(who: &str, data: &str) -> Result<Value, LlmError> {
-    serde_json::from_str(data).map_err(|error| {
-        let shown: String = data.chars().take(100).collect();
-        LlmError::Malformed(format!("{who} sent an event that is no JSON ({error}): {shown}"))
+    serde_json::from_str(data).or_else(|error| {
+        // Some servers cut a character between two events, and write each half as an escape of its own.
+        let mended =
+            data.contains("\\u").then(|| serde_json::from_str(&whole_characters(data)).ok()).flatten();
+        mended.ok_or_else(|| {
+            let shown: String = data.chars().take(100).collect();
+            LlmError::Malformed(format!("{who} sent an event that is no JSON ({error}): {shown}"))
+        })
     })
+}
+
+/// JSON text with `\ufffd` in the place of every escape that is half a character.
+fn whole_characters(data: &str) -> String {
+    let unit = |at: &str| at.strip_prefix("\\u")?.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+    let (mut whole, mut rest) = (String::with_capacity(data.len()), data);
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let high = unit(escape).is_some_and(|unit| (0xd800..0xdc00).contains(&unit));
+        let low = |at: &str| unit(at).is_some_and(|unit| (0xdc00..0xe000).contains(&unit));
+        // An escape is two characters long, or six, or twelve when two make one.
+        let length = match unit(escape) {
+            Some(_) if high && low(escape.get(6..).unwrap_or_default()) => 12,
+            Some(_) if high || low(escape) => {
+                whole.push_str("\\ufffd");
+                rest = escape.get(6..).unwrap_or_default();
+                continue;
+            }
+            _ => escape.chars().take(2).map(char::len_utf8).sum(),
+        };
+        whole.push_str(escape.get(..length).unwrap_or(escape));
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    whole + rest
 }
 
 /// Ids for calls that the provider gave none: the same for the same request, so that a replay agrees, and others for
@@ -323,5 +351,27 @@ impl Answer {
         self.ready.push_back(Chunk::Finish(reason));
         self.finished = true;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_spoils_no_answer() {
+        for (data, text) in [
+            (r#""plain""#, "plain"),
+            (r#""\ud83c\udf0d""#, "\u{1F30D}"),
+            (r#""a\ud83c""#, "a\u{fffd}"),
+            (r#""\udf0d b""#, "\u{fffd} b"),
+            (r#""\ud83c\ud83c\udf0d\n\u00e9""#, "\u{fffd}\u{1F30D}\n\u{e9}"),
+            // A backslash that is itself escaped begins no escape.
+            (r#""\\ud83c \ud83c""#, "\\ud83c \u{fffd}"),
+        ] {
+            assert_eq!(parse("it", data), Ok(Value::from(text)), "{data}");
+        }
+        assert!(parse("it", r#""\ud83c"#).is_err());
+        assert!(parse("it", r#"{"a": \u"#).is_err());
     }
 }

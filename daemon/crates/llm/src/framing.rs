@@ -47,6 +47,7 @@ pub(crate) struct Framer {
     name: String,
     data: String,
     has_data: bool,
+    strange: bool,
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -63,6 +64,7 @@ impl Framer {
             name: String::new(),
             data: String::new(),
             has_data: false,
+            strange: false,
         }
     }
 
@@ -119,9 +121,17 @@ impl Framer {
     ) -> Result<(), E> {
         let last = std::mem::take(&mut self.partial);
         if !last.is_empty() {
+            // Half a line is no sign of anything.
+            let strange = self.strange;
             self.line(&last, take)?;
+            self.strange = strange;
         }
         if self.style == Style::Sse { self.dispatch(take) } else { Ok(()) }
+    }
+
+    /// Whether a whole line was none of an event.
+    pub(crate) fn strange(&self) -> bool {
+        self.strange
     }
 
     fn line<E: From<Excess>>(
@@ -153,8 +163,9 @@ impl Framer {
                 self.has_data = true;
             }
             "event" => self.name = value.to_owned(),
-            // `id`, `retry`, comments (an empty field) and what nobody knows.
-            _ => {}
+            "" | "id" | "retry" => {}
+            // To be passed over, but a sign that this may be something else.
+            _ => self.strange = true,
         }
         Ok(())
     }
@@ -198,7 +209,7 @@ mod tests {
         let mut found = Vec::new();
         let mut take = |name: &str, data: &str| {
             found.push((name.to_owned(), data.to_owned()));
-            Ok(())
+            Ok::<(), Wrong>(())
         };
         for piece in pieces {
             framer.feed(piece, &mut take)?;
@@ -234,6 +245,19 @@ mod tests {
             (b"data: \xff\n\n", one("", "\u{fffd}")),
         ] {
             assert_eq!(sse(text), expected, "{:?}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn a_line_ends_once_wherever_its_end_is_split() {
+        for ends in ["\n", "\r", "\r\n"] {
+            let text = ["event: x", "data: a", "data: b", "", ""].join(ends);
+            let expected = vec![("x".to_owned(), "a\nb".to_owned())];
+            for at in 0..=text.len() {
+                let (one, other) = text.as_bytes().split_at(at);
+                let found = events(Style::Sse, Limits::default(), &[one, b"", other]).unwrap();
+                assert_eq!(found, expected, "{ends:?} at {at}");
+            }
         }
     }
 

@@ -9,6 +9,9 @@ use crate::{LlmError, catalog};
 /// Most bytes of a key.
 const MAX_KEY: u64 = 16 * 1024;
 
+/// Characters of a key's beginning that give it away. Fewer are the same for all keys of a provider.
+const TELLING: usize = 8;
+
 /// A key. Never printed, never serialised, wiped from memory when dropped.
 #[derive(Clone)]
 pub struct Key(Zeroizing<String>);
@@ -25,18 +28,38 @@ impl Key {
         &self.0
     }
 
-    /// `text` without this key, and without what a provider printed of it: words masked with asterisks.
+    /// `text` without this key, and without what is left of it where a text was cut or a provider printed a part:
+    /// anything that begins like it, and words masked with asterisks.
     pub(crate) fn redact(&self, text: &str) -> String {
+        let key = self.expose();
+        let beginning = key.char_indices().nth(TELLING).map_or(key, |(end, _)| key.get(..end).unwrap_or(key));
+        let mut clean = String::with_capacity(text.len());
+        let mut rest = text;
         // A very short key would blot out ordinary words; it is no secret either.
-        let text = if self.0.len() < 4 { text.to_owned() } else { text.replace(self.expose(), "***") };
-        let masked = |word: &str| if word.contains("***") { "***".to_owned() } else { word.to_owned() };
-        text.split_inclusive(char::is_whitespace)
-            .map(|word| {
-                let bare = word.trim_end();
-                masked(bare) + word.get(bare.len()..).unwrap_or_default()
-            })
-            .collect()
+        while let Some((before, from)) = split_at(rest, beginning).filter(|_| key.len() >= 4) {
+            let same: usize =
+                from.chars().zip(key.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+            clean.push_str(before);
+            clean.push_str("***");
+            rest = from.get(same..).unwrap_or_default();
+        }
+        clean.push_str(rest);
+        let words = clean.split_inclusive(char::is_whitespace).map(|word| {
+            let bare = word.trim_end();
+            let masked = bare.contains("***");
+            if masked {
+                format!("***{}", word.get(bare.len()..).unwrap_or_default())
+            } else {
+                word.to_owned()
+            }
+        });
+        words.collect()
     }
+}
+
+/// The text before `part`, and from it on.
+fn split_at<'a>(text: &'a str, part: &str) -> Option<(&'a str, &'a str)> {
+    text.find(part).and_then(|at| text.split_at_checked(at))
 }
 
 impl fmt::Debug for Key {
@@ -54,7 +77,7 @@ pub fn find_key(
     lookup: impl Fn(&str) -> Option<String>,
     file: Option<&Path>,
 ) -> Result<Option<Key>, LlmError> {
-    let named = catalog::find(provider).map(|known| known.key_variables).unwrap_or_default();
+    let named = catalog::find_provider(provider).map(|known| known.key_variables).unwrap_or_default();
     if let Some(key) = named.iter().find_map(|name| lookup(name).and_then(Key::new)) {
         return Ok(Some(key));
     }
@@ -85,4 +108,31 @@ pub fn read_key_file(path: &Path) -> Result<Key, LlmError> {
         return Err(refuse("it is larger than 16 KiB".into()));
     }
     Key::new(text.as_str()).ok_or_else(|| refuse("it is empty".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_key_is_blotted_out() {
+        let key = Key::new("sk-12345-abcdef").unwrap();
+        for (text, clean) in [
+            ("no key here", "no key here"),
+            ("", ""),
+            ("a sk-12345-abcdef b", "a *** b"),
+            ("sk-12345-abcdefsk-12345-abcdef", "***"),
+            ("key=sk-12345-abcdef, and", "*** and"),
+            // Cut, or printed in part.
+            ("bad sk-12345-ab", "bad ***"),
+            ("bad sk-12345", "bad ***"),
+            ("bad sk-12****cdef.\nAsk", "bad ***\nAsk"),
+            ("sk-1", "sk-1"),
+            ("é sk-12345-abcdé ü", "é *** ü"),
+        ] {
+            assert_eq!(key.redact(text), clean, "{text}");
+        }
+        assert_eq!(Key::new("ab").unwrap().redact("about"), "about");
+        assert_eq!(Key::new("abcd").unwrap().redact("x abcde"), "x ***");
+    }
 }

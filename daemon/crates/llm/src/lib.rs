@@ -20,8 +20,9 @@ mod remote;
 mod retry;
 mod scripted;
 mod server;
+mod tokens;
 
-pub use catalog::{KnownProvider, find, providers};
+pub use catalog::{KnownProvider, find_provider, providers};
 pub use connect::{Settings, connect, is_external};
 pub use decode::{Decoder, Format};
 pub use error::LlmError;

@@ -8,7 +8,7 @@ use std::{
 use cairn_protocol::model::{FinishReason, Message, ModelInfo, TokenUsage, ToolOffer};
 use futures_util::Stream;
 
-use crate::LlmError;
+use crate::{LlmError, tokens};
 
 /// A request to a model.
 #[derive(Debug, Clone, Default)]
@@ -109,8 +109,7 @@ pub trait Provider: Send + Sync {
 
     /// About how many tokens `text` has: never far below the truth, so that a limit kept by it is kept.
     fn count_tokens(&self, text: &str) -> u64 {
-        // Code and prose of common tokenizers have 3 to 4 bytes a token.
-        (text.len() as u64).div_ceil(3)
+        tokens::estimate(text)
     }
 }
 

@@ -27,7 +27,8 @@ impl Recorded {
     /// # Errors
     /// [`LlmError::UnknownProvider`] when no decoder has that name.
     pub fn new(provider: &str, model: &str, answers: Vec<Vec<u8>>) -> Result<Self, LlmError> {
-        let known = catalog::find(provider).and_then(|known| Some((known.name, Format::of(known.name)?)));
+        let known =
+            catalog::find_provider(provider).and_then(|known| Some((known.name, Format::of(known.name)?)));
         let unknown = || LlmError::UnknownProvider {
             name: provider.to_owned(),
             known: catalog::providers().iter().map(|known| known.name.to_owned()).collect(),

@@ -73,7 +73,7 @@ pub(crate) fn refused(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap
         return never(LlmError::ModelNotFound { provider, model, known: Vec::new() });
     }
     match code {
-        401 | 403 => never(LlmError::Unauthorized(text("refused the key") + &way_out(asked))),
+        401 | 403 => never(LlmError::Unauthorized(text("refused the key") + &way_out(asked.key_variable))),
         429 => {
             let error = LlmError::RateLimited { text: text("wants fewer requests"), retry_after: wait };
             if has(&said, NO_CREDIT) { never(error) } else { Failed { error, again } }
@@ -121,8 +121,8 @@ pub(crate) fn reported(who: &str, event: &Value) -> LlmError {
 }
 
 /// What to do about a refused key.
-pub(crate) fn way_out(asked: &Asked<'_>) -> String {
-    match asked.key_variable {
+pub(crate) fn way_out(key_variable: Option<&str>) -> String {
+    match key_variable {
         Some(name) => format!("; set {name} or llm.api_key"),
         None => "; set llm.api_key".into(),
     }

@@ -1,0 +1,135 @@
+//! Names, keys, and what is known before and after a first question.
+
+use std::{collections::HashMap, os::unix::fs::PermissionsExt};
+
+use cairn_llm::{
+    LlmError, Settings, connect, find_key, find_provider, is_external, providers, read_key_file,
+};
+
+use crate::{
+    ask, connected,
+    peer::{Peer, Reply},
+    question, settings,
+};
+
+#[test]
+fn names_defaults_and_unknown_ones() {
+    let names: Vec<&str> = providers().iter().map(|known| known.name).collect();
+    assert_eq!(names, ["ollama", "openai", "anthropic", "openai-compatible", "apple", "scripted"]);
+    assert_eq!(find_provider("appleOnDevice").map(|known| known.name), Some("apple"));
+    for known in providers() {
+        assert_eq!(is_external(known.name, None), known.external, "{}", known.name);
+    }
+    assert!(!is_external("openai", Some("http://127.0.0.1:8080")));
+    assert!(is_external("ollama", Some("https://ollama.com")));
+    assert!(is_external("nobody", Some("http://127.0.0.1")) && is_external("openai", Some("?")));
+
+    let of = |provider: &str| connect(&Settings { provider: provider.into(), ..Settings::default() });
+    let Err(unknown) = of("gpt") else { panic!("a provider of any name") };
+    assert_eq!(
+        unknown.to_string(),
+        "there is no provider 'gpt'; there are ollama, openai, anthropic, openai-compatible, apple, scripted"
+    );
+    let Err(LlmError::NotSupported(text)) = of("apple") else { panic!("apple") };
+    assert!(text.contains(std::env::consts::OS) || cfg!(target_os = "macos"), "{text}");
+    for provider in ["openai", "anthropic"] {
+        let Err(LlmError::Unauthorized(text)) = of(provider) else { panic!("{provider} without a key") };
+        assert!(text.contains(find_provider(provider).unwrap().key_variables[0]), "{text}");
+    }
+    for provider in ["openai-compatible", "scripted"] {
+        assert!(matches!(of(provider), Err(LlmError::Rejected(_))), "{provider} without an endpoint");
+    }
+    let ollama = of("ollama").unwrap();
+    assert_eq!((ollama.name(), ollama.model(), ollama.external()), ("ollama", "qwen3:14b", false));
+    assert!(ollama.count_tokens("fn main() {}") >= 4);
+    let hosted = settings("anthropic", "https://api.anthropic.com");
+    let hosted = connect(&Settings { model: "claude-sonnet-4-5".into(), ..hosted }).unwrap();
+    assert_eq!((hosted.external(), hosted.context_tokens()), (true, Some(200_000)));
+}
+
+#[test]
+fn keys_come_from_the_environment_first_and_from_private_files_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    std::fs::write(&file, "from-file\n").unwrap();
+    let mode = |mode: u32| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    let variables = HashMap::from([("OPENAI_API_KEY", "from-env"), ("ANTHROPIC_API_KEY", "  ")]);
+    let lookup = |name: &str| variables.get(name).map(|value| (*value).to_owned());
+    mode(0o600);
+    // Keys cannot be compared, but what they are blotted out of can.
+    assert!(find_key("openai", lookup, None).unwrap().is_some());
+    assert!(find_key("anthropic", lookup, None).unwrap().is_none());
+    assert!(find_key("anthropic", lookup, Some(&file)).unwrap().is_some());
+    for wide in [0o644, 0o640, 0o604, 0o660, 0o601] {
+        mode(wide);
+        let Err(LlmError::Unauthorized(text)) = read_key_file(&file) else { panic!("{wide:o}") };
+        assert!(text.contains("chmod 600") && text.contains(&format!("{wide:04o}")), "{text}");
+        // The environment has one: the file is not even looked at.
+        assert!(find_key("openai", lookup, Some(&file)).is_ok());
+    }
+    mode(0o400);
+    assert!(read_key_file(&file).is_ok());
+    mode(0o600);
+    for bad in ["", " \n", &"x".repeat(20_000)] {
+        std::fs::write(&file, bad).unwrap();
+        assert!(read_key_file(&file).is_err());
+    }
+    assert!(read_key_file(folder.path()).is_err());
+    assert!(read_key_file(&folder.path().join("none")).is_err());
+}
+
+#[tokio::test]
+async fn models_are_listed_with_what_the_provider_tells() {
+    for (provider, expected) in [
+        ("openai", &[("gpt-4o", None, None), ("gpt-5-mini", None, None)][..]),
+        ("openai-compatible", &[("qwen3-8b", Some(40_960), Some(5_021_747_200))]),
+        (
+            "anthropic",
+            &[
+                ("claude-sonnet-4-5-20250929", Some(200_000), None),
+                ("claude-haiku-4-5-20251001", Some(200_000), None),
+            ],
+        ),
+        ("ollama", &[("qwen3:14b", None, Some(9_276_198_565)), ("gemma3:latest", None, Some(3_338_801_804))]),
+    ] {
+        let peer = Peer::start(provider, vec![]).await;
+        let models = connected(provider, &peer.url).models().await.unwrap();
+        let told: Vec<_> =
+            models.iter().map(|m| (m.model.as_str(), m.context_tokens, m.size_bytes)).collect();
+        assert_eq!(told, expected, "{provider}");
+        assert!(models.iter().all(|model| model.provider == provider));
+    }
+    // A server that is none.
+    let peer = Peer::start("openai", vec![]).await;
+    let error = connected("openai", &format!("{}/elsewhere", peer.url)).models().await.unwrap_err();
+    assert!(matches!(&error, LlmError::Malformed(text) if text.contains("check the endpoint")), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_first_model_and_its_context_are_found_out() {
+    let peer = Peer::start("openai-compatible", vec![Reply::fixture("openai/text.sse")]).await;
+    let unnamed = Settings { model: String::new(), key: None, ..settings("openai-compatible", &peer.url) };
+    let provider = connect(&unnamed).unwrap();
+    assert_eq!((provider.model(), provider.context_tokens()), ("", None));
+    provider.prepare().await.unwrap();
+    // What the server runs with, not what the weights were trained for.
+    assert_eq!((provider.model(), provider.context_tokens()), ("qwen3-8b", Some(8192)));
+    for _ in 0..2 {
+        assert_eq!(ask(&*provider, question()).await.1, None);
+    }
+    assert_eq!(peer.chats()[1].body["model"], "qwen3-8b");
+    assert_eq!(peer.requests().len(), 4, "{:?}", peer.requests());
+
+    let peer = Peer::start("ollama", vec![Reply::fixture("ollama/text.ndjson")]).await;
+    let named = Settings { model: "qwen3:14b".into(), ..settings("ollama", &peer.url) };
+    let provider = connect(&named).unwrap();
+    assert_eq!(ask(&*provider, question()).await.1, None);
+    assert_eq!(provider.context_tokens(), Some(4096));
+    // A server that does not tell is not asked for ever.
+    let unknown = connected("ollama", &peer.url);
+    let before = peer.requests().len();
+    for _ in 0..5 {
+        assert_eq!(ask(&*unknown, question()).await.1, None);
+    }
+    assert_eq!((peer.requests().len() - before, unknown.context_tokens()), (5 + 3, None));
+}

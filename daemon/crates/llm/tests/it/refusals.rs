@@ -1,0 +1,103 @@
+//! What providers say when they refuse: each has its typed outcome, in the provider's own words.
+
+use cairn_llm::{LlmError, ModelRequest};
+use serde_json::json;
+
+use crate::{
+    ask, connected,
+    peer::{Peer, Reply},
+    question,
+};
+
+fn kind(error: &LlmError) -> &'static str {
+    match error {
+        LlmError::Unavailable(_) => "unavailable",
+        LlmError::ModelNotFound { .. } => "model",
+        LlmError::Unauthorized(_) => "unauthorized",
+        LlmError::RateLimited { .. } => "limited",
+        LlmError::ContextOverflow(_) => "overflow",
+        LlmError::Malformed(_) => "malformed",
+        LlmError::Rejected(_) => "rejected",
+        _ => "other",
+    }
+}
+
+#[tokio::test]
+async fn each_error_has_its_kind_and_the_providers_words() {
+    for (provider, status, body, expected, words, requests) in [
+        ("openai", 401, "openai/error_key.json", "unauthorized", "set OPENAI_API_KEY", 1),
+        ("openai", 400, "openai/error_context.json", "overflow", "resulted in 130125 tokens", 1),
+        ("openai", 404, "openai/error_model.json", "model", "it has gpt-4o, gpt-5-mini", 1),
+        ("openai", 400, "openai/error_model.json", "model", "no model 'm1'", 1),
+        ("openai", 429, "openai/error_rate.json", "limited", "Limit 30000", 3),
+        ("openai", 429, "openai/error_quota.json", "limited", "billing details", 1),
+        ("openai", 500, "openai/error_server.json", "unavailable", "had an error", 3),
+        ("openai", 400, "openai/error_field.json", "rejected", "return_progress", 1),
+        ("openai-compatible", 400, "llamacpp/error_context.json", "overflow", "8192 tokens", 1),
+        // As older builds answer.
+        ("openai-compatible", 500, "llamacpp/error_context.json", "overflow", "8192 tokens", 1),
+        ("openai-compatible", 503, "llamacpp/error_loading.json", "unavailable", "Loading model", 3),
+        ("openai-compatible", 404, "openai/error_model.json", "model", "it has qwen3-8b", 1),
+        ("anthropic", 401, "anthropic/error_key.json", "unauthorized", "set ANTHROPIC_API_KEY", 1),
+        ("anthropic", 400, "anthropic/error_context.json", "overflow", "208310 tokens", 1),
+        ("anthropic", 413, "anthropic/error_field.json", "overflow", "too long", 1),
+        ("anthropic", 404, "anthropic/error_model.json", "model", "claude-sonnet-4-5-20250929", 1),
+        ("anthropic", 429, "anthropic/error_rate.json", "limited", "50,000 input tokens", 3),
+        ("anthropic", 529, "anthropic/error_server.json", "unavailable", "Overloaded", 3),
+        ("anthropic", 400, "anthropic/error_field.json", "rejected", "roles must alternate", 1),
+        ("anthropic", 400, "anthropic/error_credit.json", "rejected", "credit balance", 1),
+        ("ollama", 404, "ollama/error_model.json", "model", "it has qwen3:14b, gemma3:latest", 1),
+        ("ollama", 400, "ollama/error_context.json", "overflow", "exceeds the context length", 1),
+        ("ollama", 500, "ollama/error_server.json", "unavailable", "runner process has terminated", 3),
+        ("ollama", 503, "ollama/error_rate.json", "unavailable", "server busy", 3),
+        ("ollama", 400, "ollama/error_field.json", "rejected", "does not support tools", 1),
+        ("ollama", 401, "ollama/error_key.json", "unauthorized", "set OLLAMA_API_KEY", 1),
+    ] {
+        let peer = Peer::start(provider, vec![Reply::error(status, body)]).await;
+        let (_, error) = ask(&*connected(provider, &peer.url), question()).await;
+        let error = error.unwrap();
+        let text = error.to_string();
+        assert_eq!(kind(&error), expected, "{body}: {error:?}");
+        assert!(text.contains(words), "{body}: {text}");
+        assert_eq!(peer.chats().len(), requests, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn other_shapes_of_errors_are_read_too() {
+    for (body, words) in [
+        (json!({ "detail": "Not enough memory" }).to_string(), ": Not enough memory"),
+        (json!({ "detail": [{ "msg": "Field required", "loc": ["body"] }] }).to_string(), "Field required"),
+        (json!({ "message": "no such thing" }).to_string(), ": no such thing"),
+        (json!({ "object": "error", "message": "bad", "code": 400 }).to_string(), ": bad"),
+        (json!({ "error": { "message": "two\nlines\t here" } }).to_string(), ": two lines here"),
+        (json!({}).to_string(), "refused the request (400)"),
+        ("plain words".to_owned(), ": plain words"),
+        ("<html>".to_owned(), "(400)"),
+        ("\u{1F600}".repeat(1000), "\u{1F600}…"),
+    ] {
+        let peer = Peer::start("openai", vec![Reply::new(400, "application/json", body.clone())]).await;
+        let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
+        let text = error.unwrap().to_string();
+        assert!(text.contains(words) && !text.contains("<html>"), "{body}: {text}");
+        assert!(text.chars().count() < 620, "{}", text.len());
+    }
+}
+
+#[tokio::test]
+async fn an_error_that_comes_as_a_success_is_one() {
+    let body = r#"{"error":{"message":"no such adapter","type":"invalid_request_error"}}"#;
+    for (body, expected) in [(body, "rejected"), (r#"{"choices":[]}"#, "malformed"), ("{", "malformed")] {
+        let peer = Peer::start("openai", vec![Reply::new(200, "application/json", body)]).await;
+        let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
+        assert_eq!(kind(&error.unwrap()), expected, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn anthropic_cannot_force_a_list_and_says_so() {
+    let peer = Peer::start("anthropic", vec![Reply::fixture("anthropic/schema.sse")]).await;
+    let request = ModelRequest { schema: Some(json!({ "type": "array" })), ..question() };
+    let (_, error) = ask(&*connected("anthropic", &peer.url), request).await;
+    assert_eq!((kind(&error.unwrap()), peer.chats().len()), ("rejected", 0));
+}

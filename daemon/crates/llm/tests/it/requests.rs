@@ -1,0 +1,196 @@
+//! What is sent: the servers of these tests check each request against their provider's rules.
+
+use cairn_llm::{ModelRequest, Settings, connect};
+use cairn_protocol::model::{Message, Part, ToolOffer, ToolUse};
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::{Value, json};
+
+use crate::{
+    CANARY, ask, connected,
+    peer::{Peer, Reply},
+    question, settings,
+};
+
+const PROVIDERS: &[(&str, &str)] = &[
+    ("openai", "openai/text.sse"),
+    ("openai-compatible", "openai/text.sse"),
+    ("anthropic", "anthropic/text.sse"),
+    ("ollama", "ollama/text.ndjson"),
+];
+
+fn offer(name: &str) -> ToolOffer {
+    let input_schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
+    ToolOffer { name: name.into(), description: "d".into(), input_schema }
+}
+
+fn call(id: &str, arguments: Value) -> ToolUse {
+    ToolUse { id: id.into(), name: "fs_read".into(), arguments }
+}
+
+fn answer(id: &str, content: &str) -> Message {
+    Message::Tool {
+        call_id: id.into(),
+        name: "fs_read".into(),
+        content: content.into(),
+        failed: id.ends_with('2'),
+    }
+}
+
+/// Two turns with tools, an image, broken arguments and an error.
+fn conversation() -> ModelRequest {
+    let image = Part::Image { mime: "image/png".into(), data: "iVBORw0KGgo=".into() };
+    ModelRequest {
+        system: "be brief".into(),
+        messages: vec![
+            Message::User { parts: vec![Part::Text { text: "look".into() }, image] },
+            Message::Assistant {
+                text: "I look. ".into(),
+                calls: vec![call("c1", json!({ "path": "a" })), call("c2", json!("{\"path\": \"b"))],
+            },
+            answer("c1", "fn a() {}"),
+            answer("c2", "invalid arguments"),
+            Message::user("and now?"),
+        ],
+        tools: vec![offer("fs_read"), offer("answer")],
+        temperature: Some(1.5),
+        max_tokens: 77,
+        schema: Some(json!({ "type": "object", "properties": { "x": { "type": "string" } } })),
+        prompt_progress: true,
+        recording: None,
+    }
+}
+
+#[tokio::test]
+async fn each_provider_gets_its_own_form_of_the_same_conversation() {
+    for (provider, name) in PROVIDERS {
+        let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
+        let context_tokens = Some(16_384);
+        let settings = Settings { context_tokens, ..settings(provider, &format!("{}/v1/", peer.url)) };
+        let connected = connect(&settings).unwrap();
+        assert_eq!(connected.context_tokens(), context_tokens);
+        let (_, error) = ask(&*connected, conversation()).await;
+        assert_eq!(error, None);
+        let sent = peer.chats().remove(0);
+        let body = &sent.body;
+        let at = |place: &str| body.pointer(place).cloned().unwrap_or_default();
+        match *provider {
+            "anthropic" => {
+                assert_eq!(sent.header("x-api-key"), Some(CANARY));
+                assert_eq!(at("/system/0/text"), "be brief");
+                assert_eq!(at("/messages/0/content/1/source/media_type"), "image/png");
+                assert_eq!(at("/messages/1/content/0/text"), "I look.");
+                assert_eq!(at("/messages/1/content/2/input/invalidArguments"), "{\"path\": \"b");
+                assert_eq!(at("/messages/2/content/1/is_error"), true);
+                assert_eq!(at("/messages/2/content/2/text"), "and now?");
+                assert_eq!((at("/max_tokens"), at("/temperature")), (json!(77), json!(1.0)));
+                // A tool that is offered has the usual name of the answer's tool.
+                assert_eq!(at("/tool_choice/name"), "answer_");
+                assert_eq!(at("/tools/2/input_schema"), conversation().schema.unwrap());
+            }
+            "ollama" => {
+                assert_eq!(sent.path, "/api/chat");
+                assert_eq!(at("/messages/1/images/0"), "iVBORw0KGgo=");
+                assert_eq!(at("/messages/2/tool_calls/0/function/arguments/path"), "a");
+                assert_eq!(at("/messages/3/tool_name"), "fs_read");
+                assert_eq!(
+                    at("/options"),
+                    json!({ "temperature": 1.5, "num_predict": 77, "num_ctx": 16384 })
+                );
+                assert_eq!(at("/format"), conversation().schema.unwrap());
+            }
+            _ => {
+                let compatible = *provider == "openai-compatible";
+                assert_eq!(sent.header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
+                assert_eq!(sent.path, "/v1/chat/completions");
+                assert_eq!(at("/messages/1/content/1/image_url/url"), "data:image/png;base64,iVBORw0KGgo=");
+                assert_eq!(at("/messages/2/tool_calls/0/function/arguments"), "{\"path\":\"a\"}");
+                assert_eq!(at("/messages/3/tool_call_id"), "c1");
+                assert_eq!(at(if compatible { "/max_tokens" } else { "/max_completion_tokens" }), 77);
+                assert_eq!(at("/return_progress"), if compatible { json!(true) } else { Value::Null });
+                // A schema that leaves properties open is no strict one for OpenAI.
+                assert_eq!(at("/response_format/json_schema/strict"), compatible);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn plain_questions_are_plain_and_openais_thinkers_get_no_temperature() {
+    for (provider, name) in PROVIDERS {
+        let peer = Peer::start(provider, vec![Reply::fixture(name)]).await;
+        let plain = Settings { key: None, model: "gpt-5-mini".into(), ..settings(provider, &peer.url) };
+        let (_, error) =
+            ask(&*connect(&plain).unwrap(), ModelRequest { temperature: Some(0.5), ..question() }).await;
+        assert_eq!(error, None);
+        let sent = peer.chats().remove(0);
+        assert!(sent.header("authorization").is_none() && sent.header("x-api-key").is_none());
+        assert_eq!(sent.body["messages"].as_array().unwrap().len(), 1);
+        let temperature = sent.body.get("temperature").or(sent.body.pointer("/options/temperature"));
+        assert_eq!(temperature.is_some(), *provider != "openai");
+        assert!(sent.body.get("tools").is_none());
+    }
+    let strict = json!({
+        "type": "object", "properties": { "x": { "type": "string" } }, "required": ["x"], "additionalProperties": false
+    });
+    let peer = Peer::start("openai", vec![Reply::fixture("openai/text.sse")]).await;
+    ask(&*connected("openai", &peer.url), ModelRequest { schema: Some(strict), ..question() }).await;
+    assert_eq!(peer.chats()[0].body["response_format"]["json_schema"]["strict"], true);
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let id = || prop::sample::select(vec!["c1", "c2", "c3"]);
+    let text = || prop::sample::select(vec!["", " ", "words", "words \n"]);
+    let arguments =
+        prop::sample::select(vec![json!({}), json!({ "a": 1 }), json!("{broken"), json!(null), json!([1])]);
+    let calls =
+        prop::collection::vec((id(), arguments).prop_map(|(id, arguments)| call(id, arguments)), 0..3);
+    prop_oneof![
+        (text(), any::<bool>()).prop_map(|(text, image)| {
+            let image = image.then(|| Part::Image { mime: "image/png".into(), data: "aa==".into() });
+            let parts = [Some(Part::Text { text: text.into() }), image].into_iter().flatten();
+            Message::User { parts: parts.collect() }
+        }),
+        (text(), calls).prop_map(|(text, calls)| Message::Assistant { text: text.into(), calls }),
+        (id(), text()).prop_map(|(id, text)| answer(id, text)),
+    ]
+}
+
+/// Histories with every kind of gap become requests that no rule refuses; the peer checks them.
+#[test]
+fn any_history_makes_a_request_that_is_accepted() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for (provider, name) in PROVIDERS {
+        let peer = runtime.block_on(Peer::start(provider, vec![Reply::fixture(name)]));
+        let connected = connected(provider, &peer.url);
+        let mut runner = TestRunner::new(ProptestConfig { cases: 150, ..ProptestConfig::default() });
+        let histories = (prop::collection::vec(any_message(), 0..12), any::<bool>());
+        let outcome = runner.run(&histories, |(mut messages, last)| {
+            // A request has something to say: first, so that calls may be left open at the end, or last.
+            messages.insert(if last { messages.len() } else { 0 }, Message::user("go on"));
+            let request = ModelRequest { messages, ..question() };
+            let (_, error) = runtime.block_on(ask(&*connected, request));
+            prop_assert_eq!(error, None);
+            prop_assert!(peer.broken().is_empty(), "{:?}", peer.broken());
+            Ok(())
+        });
+        outcome.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_is_for_the_way_out_alone() {
+    let replies = vec![Reply::fixture("openai/text.sse")];
+    let peer = Peer::start("openai-compatible", replies.clone()).await;
+    let through = |endpoint: &str, proxy: &str| {
+        let named = settings("openai-compatible", endpoint);
+        connect(&Settings { key: None, context_tokens: Some(1), proxy: Some(proxy.into()), ..named }).unwrap()
+    };
+    let outside = through("http://model.example", &peer.url);
+    assert!(outside.external());
+    assert_eq!(ask(&*outside, question()).await.1, None);
+    assert_eq!(peer.chats()[0].path, "http://model.example/v1/chat/completions");
+    // Control: nothing listens at this proxy, and nobody asks it.
+    let near = Peer::start("openai-compatible", replies).await;
+    assert_eq!(ask(&*through(&near.url, "http://127.0.0.1:1"), question()).await.1, None);
+    assert_eq!(near.chats()[0].path, "/v1/chat/completions");
+}

@@ -1,0 +1,238 @@
+//! What each provider demands of a request, as its public reference has it.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::peer::Request;
+
+/// # Errors
+/// The rule that is broken.
+pub fn check(provider: &str, request: &Request) -> Result<(), String> {
+    let broken = |why: String| format!("{provider} {}: {why}: {}", request.path, request.body);
+    if request.header("content-type") != Some("application/json") {
+        return Err(broken("no JSON".into()));
+    }
+    let checked = match provider {
+        "openai" => openai(request, OPENAI),
+        "openai-compatible" => openai(request, COMPATIBLE),
+        "anthropic" => anthropic(request),
+        "ollama" => ollama(request),
+        _ => Err("no rules".into()),
+    };
+    checked.map_err(broken)
+}
+
+const OPENAI: &[&str] = &[
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "max_completion_tokens",
+    "temperature",
+    "tools",
+    "response_format",
+];
+const COMPATIBLE: &[&str] = &[
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "temperature",
+    "tools",
+    "response_format",
+    "return_progress",
+];
+
+fn that(met: bool, why: &str) -> Result<(), String> {
+    if met { Ok(()) } else { Err(why.to_owned()) }
+}
+
+fn only(value: &Value, known: &[&str]) -> Result<(), String> {
+    let fields = value.as_object().ok_or("no object")?;
+    fields
+        .keys()
+        .try_for_each(|field| that(known.contains(&field.as_str()), &format!("unknown field {field}")))
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str, String> {
+    value
+        .get(field)
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+        .ok_or(format!("{field} is missing"))
+}
+
+fn messages(body: &Value) -> Result<&Vec<Value>, String> {
+    body.get("messages").and_then(Value::as_array).filter(|all| !all.is_empty()).ok_or("no messages".into())
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().cloned().unwrap_or_default()
+}
+
+fn functions(body: &Value) -> Result<(), String> {
+    let Some(tools) = body.get("tools") else { return Ok(()) };
+    that(tools.as_array().is_some_and(|tools| !tools.is_empty()), "tools are an empty list")?;
+    for tool in list(tools) {
+        only(&tool, &["type", "function"])?;
+        only(&tool["function"], &["name", "description", "parameters"])?;
+        text(&tool["function"], "name")?;
+        that(tool["function"]["parameters"].is_object(), "parameters are no schema")?;
+    }
+    Ok(())
+}
+
+fn openai(request: &Request, known: &[&str]) -> Result<(), String> {
+    let body = &request.body;
+    that(request.path.ends_with("/chat/completions"), "path")?;
+    only(body, known)?;
+    text(body, "model")?;
+    that(body["stream"] == true && body["stream_options"]["include_usage"] == true, "no usage")?;
+    functions(body)?;
+    if let Some(format) = body.get("response_format") {
+        that(
+            format["type"] == "json_schema" && format["json_schema"]["schema"].is_object(),
+            "response_format",
+        )?;
+        text(&format["json_schema"], "name")?;
+    }
+    let mut waiting: HashSet<String> = HashSet::new();
+    for (at, message) in messages(body)?.iter().enumerate() {
+        let role = text(message, "role")?;
+        that(role == "tool" || waiting.is_empty(), "a call is not answered")?;
+        match role {
+            "system" => that(at == 0, "system text in the middle")?,
+            "user" => user(message)?,
+            "assistant" => {
+                only(message, &["role", "content", "tool_calls"])?;
+                that(message.get("tool_calls").is_some() || message["content"].is_string(), "empty answer")?;
+                for call in list(&message["tool_calls"]) {
+                    that(call["type"] == "function", "type of a call")?;
+                    text(&call["function"], "name")?;
+                    let arguments = text(&call["function"], "arguments")?;
+                    that(serde_json::from_str::<Value>(arguments).is_ok_and(|v| v.is_object()), "arguments")?;
+                    that(waiting.insert(text(&call, "id")?.into()), "an id twice")?;
+                }
+            }
+            "tool" => {
+                only(message, &["role", "tool_call_id", "content"])?;
+                that(message["content"].is_string(), "content of a tool")?;
+                that(waiting.remove(text(message, "tool_call_id")?), "an answer without its call")?;
+            }
+            other => return Err(format!("role {other}")),
+        }
+    }
+    that(waiting.is_empty(), "the last call is not answered")
+}
+
+fn user(message: &Value) -> Result<(), String> {
+    only(message, &["role", "content"])?;
+    if message["content"].is_string() {
+        return text(message, "content").map(drop);
+    }
+    let parts = list(&message["content"]);
+    that(!parts.is_empty(), "nothing said")?;
+    parts.iter().try_for_each(|part| match part["type"].as_str() {
+        Some("text") => text(part, "text").map(drop),
+        Some("image_url") => that(text(&part["image_url"], "url")?.starts_with("data:image/"), "image"),
+        other => Err(format!("part {other:?}")),
+    })
+}
+
+const ANTHROPIC: &[&str] =
+    &["model", "max_tokens", "system", "messages", "stream", "temperature", "tools", "tool_choice"];
+
+fn anthropic(request: &Request) -> Result<(), String> {
+    let body = &request.body;
+    that(request.path == "/v1/messages", "path")?;
+    that(request.header("anthropic-version") == Some("2023-06-01"), "version")?;
+    that(request.header("authorization").is_none(), "a bearer where there must be a key")?;
+    only(body, ANTHROPIC)?;
+    text(body, "model")?;
+    that(body["max_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "max_tokens")?;
+    that(body.get("temperature").is_none_or(|t| (0.0..=1.0).contains(&t.as_f64().unwrap())), "temperature")?;
+    for tool in list(&body["tools"]) {
+        only(&tool, &["name", "description", "input_schema"])?;
+        that(tool["input_schema"]["type"] == "object", "schema of a tool")?;
+    }
+    if let Some(choice) = body.get("tool_choice") {
+        let there = list(&body["tools"]).iter().any(|tool| tool["name"] == choice["name"]);
+        that(choice["type"] == "tool" && there, "tool_choice")?;
+    }
+    let marks = body.to_string().matches("\"cache_control\"").count();
+    that(marks <= 4, "more than four marks for the cache")?;
+    let mut waiting: HashSet<String> = HashSet::new();
+    for (at, message) in messages(body)?.iter().enumerate() {
+        let expected = if at % 2 == 0 { "user" } else { "assistant" };
+        that(message["role"] == expected, "roles do not alternate, beginning with the user")?;
+        let blocks = list(&message["content"]);
+        that(!blocks.is_empty(), "empty content")?;
+        let mut others = false;
+        for block in &blocks {
+            match (expected, text(block, "type")?) {
+                (_, "text") => {
+                    that(!text(block, "text")?.trim().is_empty(), "empty text")?;
+                    others = true;
+                }
+                ("user", "image") => {
+                    that(block["source"]["type"] == "base64", "image")?;
+                    text(&block["source"], "data")?;
+                    others = true;
+                }
+                ("user", "tool_result") => {
+                    only(block, &["type", "tool_use_id", "content", "is_error", "cache_control"])?;
+                    that(!others, "a tool_result behind something else")?;
+                    that(waiting.remove(text(block, "tool_use_id")?), "a tool_result without its tool_use")?;
+                }
+                ("assistant", "tool_use") => {
+                    that(block["input"].is_object(), "input")?;
+                    text(block, "name")?;
+                    that(waiting.insert(text(block, "id")?.into()), "an id twice")?;
+                }
+                other => return Err(format!("block {other:?}")),
+            }
+        }
+        that(expected == "assistant" || waiting.is_empty(), "a tool_use without its tool_result")?;
+    }
+    that(waiting.is_empty(), "the last tool_use has no tool_result")
+}
+
+fn ollama(request: &Request) -> Result<(), String> {
+    let body = &request.body;
+    that(request.path == "/api/chat", "path")?;
+    only(body, &["model", "messages", "stream", "options", "tools", "format"])?;
+    only(&body["options"], &["temperature", "num_predict", "num_ctx"])?;
+    text(body, "model")?;
+    functions(body)?;
+    let mut waiting: HashSet<String> = HashSet::new();
+    for message in messages(body)? {
+        let role = text(message, "role")?;
+        that(role == "tool" || waiting.is_empty(), "a call is not answered")?;
+        that(message["content"].is_string(), "content")?;
+        match role {
+            "system" => only(message, &["role", "content"])?,
+            "user" => {
+                only(message, &["role", "content", "images"])?;
+                let images = message.get("images").is_some();
+                that(images || !message["content"].as_str().unwrap().trim().is_empty(), "nothing said")?;
+            }
+            "assistant" => {
+                only(message, &["role", "content", "tool_calls"])?;
+                for call in list(&message["tool_calls"]) {
+                    that(call["function"]["arguments"].is_object(), "arguments")?;
+                    text(&call["function"], "name")?;
+                    waiting.insert(text(&call, "id")?.into());
+                }
+            }
+            "tool" => {
+                only(message, &["role", "content", "tool_name", "tool_call_id"])?;
+                text(message, "tool_name")?;
+                that(waiting.remove(text(message, "tool_call_id")?), "an answer without its call")?;
+            }
+            other => return Err(format!("role {other}")),
+        }
+    }
+    that(waiting.is_empty(), "the last call is not answered")
+}

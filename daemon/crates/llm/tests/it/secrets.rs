@@ -1,0 +1,120 @@
+//! A key is printed nowhere.
+
+use std::sync::{Arc, Mutex};
+
+use cairn_llm::{Key, LlmError, Settings, connect};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::{
+    CANARY, ask, connected,
+    peer::{End, Peer, Reply},
+    question, settings,
+};
+
+/// Collects what is traced.
+#[derive(Clone, Default)]
+struct Traced(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Traced {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Traced {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// Answers of a server that prints the key back in every way there is.
+fn echoes() -> Vec<Reply> {
+    let said = format!(r#"{{"error":{{"message":"bad key {CANARY}, or '{CANARY}'","type":"{CANARY}"}}}}"#);
+    let event = format!("data: {said}\n\n");
+    let model = format!(r#"{{"error":{{"message":"model {CANARY} not found","code":"model_not_found"}}}}"#);
+    let word = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    vec![
+        Reply::new(401, "application/json", said.clone()),
+        Reply::new(400, "application/json", said.clone()),
+        Reply::new(403, "text/plain", CANARY),
+        Reply::new(404, "application/json", model),
+        Reply::new(429, "application/json", said.clone()),
+        Reply::new(500, "application/json", said.clone()),
+        Reply::new(302, "text/plain", "").with("location", &format!("https://x/{CANARY}?k={CANARY}")),
+        Reply::new(200, "application/json", said),
+        Reply::new(200, "text/event-stream", event.clone()),
+        Reply::new(200, "text/event-stream", format!("{word}{event}")),
+        Reply::new(200, "text/event-stream", format!("data: not json {CANARY}\n\n")),
+        Reply::new(200, "text/event-stream", format!("{word}data: not json {CANARY}\n\n")),
+        Reply::new(200, "text/html", CANARY),
+        Reply::new(200, "text/event-stream", CANARY).ending(End::Broken),
+        Reply::hang_up(),
+    ]
+}
+
+#[test]
+fn the_key_is_in_no_error_no_debug_text_and_no_trace() {
+    let traced = Traced::default();
+    // For the whole process: whether a place traces is remembered there, so a subscriber of one thread would miss what
+    // the tests beside it came to first.
+    let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
+    lines.with_writer(traced.clone()).init();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let printed = runtime.block_on(print_all());
+    let traced = String::from_utf8(traced.0.lock().unwrap().clone()).unwrap();
+    // Control: both places saw the requests.
+    assert!(traced.contains("model server answered") && traced.contains("made again"), "{traced}");
+    assert!(printed.contains("bad key ***"), "{printed}");
+    for (what, text) in [("printed", printed), ("traced", traced)] {
+        assert!(!text.contains(CANARY), "{what}: {text}");
+        assert!(!text.contains("canary"), "{what}: part of it: {text}");
+    }
+}
+
+async fn print_all() -> String {
+    let mut printed = String::new();
+    for provider in ["openai", "anthropic", "ollama", "openai-compatible"] {
+        for echo in echoes() {
+            let peer = Peer::start(provider, vec![echo]).await;
+            let settings = settings(provider, &peer.url);
+            printed += &format!("{settings:?}");
+            let (_, error) = ask(&*connect(&settings).unwrap(), question()).await;
+            let error = error.unwrap();
+            printed +=
+                &format!("{error:?} {error} {:?}\n", cairn_protocol::error::Failure::from(error.clone()));
+        }
+    }
+    // A provider that prints the key in part.
+    let peer = Peer::start("openai", vec![Reply::error(401, "openai/error_key.json")]).await;
+    let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
+    printed += &error.unwrap().to_string();
+    for endpoint in ["ftp://h", "http://example.com", &format!("https://u:{CANARY}@h")] {
+        let proxy = Some(format!("http://u:{CANARY}@h"));
+        let settings = Settings { proxy, ..settings("openai", endpoint) };
+        printed += &format!("{settings:?}");
+        let Err(error) = connect(&settings) else { panic!("{endpoint}") };
+        printed += &format!("{error} {error:?}");
+    }
+    printed + &format!("{:?} {:#?}", Key::new(CANARY), Key::new(CANARY))
+}
+
+#[test]
+fn a_key_that_no_header_can_carry_is_refused_and_a_padded_one_is_not() {
+    let with = |key: &str| connect(&Settings { key: Key::new(key), ..settings("openai", "https://h") });
+    let Err(LlmError::Unauthorized(text)) = with("sk-a\nb") else { panic!("a line break") };
+    assert!(!text.contains("sk-a"), "{text}");
+    assert!(with(" sk-a\n").is_ok());
+    assert!(Key::new(" \n").is_none());
+    let Err(LlmError::Rejected(text)) = connect(&settings("openai", "http://example.com")) else {
+        panic!("plain")
+    };
+    assert!(text.contains("unencrypted"), "{text}");
+    assert!(connect(&Settings { key: None, ..settings("openai-compatible", "http://example.com") }).is_ok());
+}
