@@ -23,6 +23,8 @@ pub struct Configured {
     /// The endpoint, where the user set one.
     endpoint: Option<String>,
     allow_external: bool,
+    /// Tokens of the context, where the user set them.
+    context: Option<u64>,
     /// Connected ones, which keep their connections (and a script its place).
     connected: Mutex<HashMap<String, Arc<dyn Provider>>>,
 }
@@ -40,7 +42,9 @@ impl Configured {
             .clone()
             .filter(|e| llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref());
         let allow_external = config.models.allow_external;
-        Self { endpoint: set, llm, allow_external, connected: Mutex::default() }
+        // What is set holds for a model that has its context set by the caller; others tell their own.
+        let context = (llm.provider == "ollama").then_some(u64::from(config.context.max_tokens));
+        Self { endpoint: set, llm, allow_external, context, connected: Mutex::default() }
     }
 
     fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
@@ -75,6 +79,7 @@ impl Configured {
             key: self.key(choice)?,
             idle_timeout: Duration::from_secs(self.llm.timeout_seconds.max(1)),
             total_timeout: WHOLE_ANSWER,
+            context_tokens: self.context.filter(|_| own),
             ..Settings::default()
         })
     }

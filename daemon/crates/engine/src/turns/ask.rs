@@ -77,6 +77,12 @@ impl TurnContext {
         let provider = self.provider()?;
         let run_allows = self.policy().allow_external_llms;
         self.engine().inner.models.admit(&*provider, run_allows)?;
+        // Learns the size of the context where it can; what goes wrong is told by the request itself.
+        tokio::select! {
+            biased;
+            () = self.cancel().cancelled() => return Err(super::drive::cancelled()),
+            _known = provider.prepare() => {}
+        }
         let mut attempt = 0;
         loop {
             self.need_budget()?;
