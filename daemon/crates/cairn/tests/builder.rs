@@ -1,0 +1,191 @@
+//! Every row of the session builder, on a scripted model.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+
+use cairn::{
+    ApprovalDecision, Failure, FnTool, PreambleOptions, Reason, Scripted, ScriptedAnswer, ScriptedCall,
+    Session, SessionBuilder, Step,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize, JsonSchema)]
+struct Word {
+    word: String,
+}
+
+fn echo() -> FnTool {
+    FnTool::new("echo", "Says a word. It says nothing else.", |w: Word| async move {
+        Ok::<_, Failure>(format!("heard {}", w.word))
+    })
+}
+
+fn says(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::new(vec![Step::Text(text.into())])
+}
+
+fn calls(tool: &str, arguments: serde_json::Value) -> ScriptedAnswer {
+    ScriptedAnswer::new(vec![Step::Call(ScriptedCall { id: None, name: tool.into(), arguments })])
+}
+
+fn on(answers: Vec<ScriptedAnswer>) -> (Arc<Scripted>, SessionBuilder) {
+    let script = Arc::new(Scripted::new(answers));
+    let provider: Arc<dyn cairn::Provider> = Arc::<Scripted>::clone(&script);
+    (script, Session::provider(provider))
+}
+
+#[tokio::test]
+async fn a_local_model_says_what_to_do_instead() {
+    let failure = Session::local("/models/m.gguf").init().await.err().unwrap();
+    assert_eq!(failure.reason, Reason::NotSupported);
+    assert!(
+        failure.message.contains("/models/m.gguf") && failure.message.contains("Session::remote"),
+        "{failure}"
+    );
+}
+
+#[tokio::test]
+async fn a_remote_that_is_not_there_is_named() {
+    let session = Session::remote("http://127.0.0.1:9", "m").init().await.unwrap();
+    let failure = session.chat("hi").await.unwrap_err();
+    assert_eq!(failure.reason, Reason::ModelUnavailable, "{failure}");
+    assert!(failure.message.contains("127.0.0.1:9"), "{failure}");
+}
+
+#[tokio::test]
+async fn the_system_text_is_replaced_left_out_and_added_to_in_order() {
+    let built_in = on(vec![]).1.init().await.unwrap().render_system().await.unwrap();
+    assert!(built_in.starts_with("You are Cairn's agent"));
+    let session = on(vec![])
+        .1
+        .system("BASE")
+        .system_append("ONE")
+        .system_append_with(|| "TWO".into())
+        .add_tool(echo().addendum("ADDENDUM"))
+        .init()
+        .await
+        .unwrap();
+    let text = session.render_system().await.unwrap();
+    let places: Vec<usize> = ["BASE", "ADDENDUM", "ONE", "TWO", "- echo — Says a word"]
+        .iter()
+        .map(|m| text.find(m).unwrap_or_else(|| panic!("{m} in {text}")))
+        .collect();
+    assert!(places.is_sorted(), "{text}");
+    assert!(!text.contains("You are Cairn's agent"));
+    let none = on(vec![]).1.no_builtin_system().system_append("MINE").init().await.unwrap();
+    assert!(none.render_system().await.unwrap().starts_with("MINE"));
+}
+
+#[tokio::test]
+async fn a_dynamic_text_is_made_anew_at_each_turn() {
+    let (script, builder) = on(vec![says("a"), says("b")]);
+    let count = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&count);
+    let session = builder
+        .system_append_with(move || format!("COUNT {}", counter.load(Ordering::SeqCst)))
+        .init()
+        .await
+        .unwrap();
+    session.chat("1").await.unwrap();
+    count.store(7, Ordering::SeqCst);
+    session.chat("2").await.unwrap();
+    let asked = script.requests();
+    assert!(asked[0].system.contains("COUNT 0") && asked[1].system.contains("COUNT 7"));
+}
+
+#[tokio::test]
+async fn preamble_options_decide_what_stands_there() {
+    let options =
+        PreambleOptions { knowledge_cutoff: Some("May 2025".into()), no_clock: true, no_citing: true };
+    let session = on(vec![]).1.preamble_options(options).init().await.unwrap();
+    let text = session.render_system().await.unwrap();
+    assert!(
+        text.contains("Your knowledge ends at May 2025") && !text.contains("The date and time is"),
+        "{text}"
+    );
+    let plain = on(vec![]).1.init().await.unwrap().render_system().await.unwrap();
+    assert!(plain.contains("The date and time is"));
+}
+
+#[tokio::test]
+async fn default_tools_are_there_unless_they_are_not_wanted() {
+    let names = |s: &Session| s.engine().tools().into_iter().map(|t| t.name).collect::<Vec<_>>();
+    let with = on(vec![]).1.init().await.unwrap();
+    assert!(names(&with).iter().any(|n| n == "read_file"));
+    let without = on(vec![]).1.with_default_tools(false).add_tool(echo()).init().await.unwrap();
+    assert!(names(&without).iter().any(|n| n == "echo") && !names(&without).iter().any(|n| n == "read_file"));
+    let failure = on(vec![]).1.add_tool(echo()).add_tool(echo()).init().await.err().unwrap();
+    assert!(failure.message.contains("echo"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_chat_calls_tools_tells_tokens_and_keeps_its_history() {
+    let (script, builder) =
+        on(vec![calls("echo", json!({"word": "x"})), says("first"), says("second"), says("third")]);
+    let heard = Arc::new(Mutex::new(String::new()));
+    let ear = Arc::clone(&heard);
+    let session = builder
+        .add_tool(echo())
+        .on_token(move |text| ear.lock().unwrap().push_str(text))
+        .init()
+        .await
+        .unwrap();
+    assert_eq!(session.chat("hi").await.unwrap(), "first");
+    assert_eq!(heard.lock().unwrap().as_str(), "first");
+    session.refresh_system().await.unwrap();
+    assert_eq!(session.chat("more").await.unwrap(), "second");
+    let asked = script.requests();
+    assert!(format!("{:?}", asked[1].messages).contains("heard x"));
+    assert_eq!(asked[2].messages.len(), 5, "refreshing keeps the history");
+    session.reset().await.unwrap();
+    assert_eq!(session.chat("fresh").await.unwrap(), "third");
+    assert_eq!(script.requests()[3].messages.len(), 1);
+}
+
+#[tokio::test]
+async fn the_base_can_change_in_between_and_empties_the_history() {
+    let (script, builder) = on(vec![says("a"), says("b"), says("c")]);
+    let session = builder.init().await.unwrap();
+    session.chat("1").await.unwrap();
+    session.system_append("ADDED");
+    session.add_tool(echo().addendum("NEW TOOL")).unwrap();
+    session.chat("2").await.unwrap();
+    session.set_system("OTHER").await.unwrap();
+    session.chat("3").await.unwrap();
+    let asked = script.requests();
+    assert!(asked[1].system.contains("ADDED") && asked[1].system.contains("NEW TOOL"));
+    assert!(asked[1].tools.iter().any(|t| t.name == "echo"));
+    assert_eq!((asked[1].messages.len(), asked[2].messages.len()), (3, 1));
+    assert!(asked[2].system.starts_with("OTHER"));
+}
+
+#[tokio::test]
+async fn what_changes_something_is_asked_about() {
+    let dir = tempfile::tempdir().unwrap();
+    for (decision, want) in [(ApprovalDecision::Once, "yes"), (ApprovalDecision::Deny, "old")] {
+        std::fs::write(dir.path().join("f.txt"), "old").unwrap();
+        let (_, builder) =
+            on(vec![calls("write_file", json!({"path": "f.txt", "content": "yes"})), says("done")]);
+        let session = builder
+            .root(dir.path())
+            .on_approval(move |a| {
+                assert!(a.preview.diff.as_deref().unwrap().contains("+yes"), "{a:?}");
+                decision
+            })
+            .init()
+            .await
+            .unwrap();
+        assert_eq!(session.chat("go").await.unwrap(), "done");
+        assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), want);
+    }
+    // Without anybody to ask it is denied, and the turn ends so.
+    let (_, builder) = on(vec![calls("write_file", json!({"path": "f.txt", "content": "no"}))]);
+    let session = builder.root(dir.path()).init().await.unwrap();
+    assert_eq!(session.chat("go").await.unwrap_err().reason, Reason::NoApprover);
+    assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), "old");
+}

@@ -1,0 +1,211 @@
+//! The file tools through whole turns: what is written, shown, refused, told and undone.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    os::unix::fs::symlink,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use cairn::{
+    ApprovalDecision, Rules, Scripted, ScriptedAnswer, ScriptedCall, Session, Step, Verdict,
+    protocol::{event::AgentEvt, tool::ToolCallParams},
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn call(tool: &str, arguments: Value) -> Step {
+    Step::Call(ScriptedCall { id: None, name: tool.into(), arguments })
+}
+
+fn allow() -> Rules {
+    Rules { allow: vec!["*".parse().unwrap()], default: Verdict::Allow, ..Rules::default() }
+}
+
+async fn session(
+    root: &Path,
+    rules: Rules,
+    steps: Vec<Vec<Step>>,
+    asked: &Arc<Mutex<Vec<String>>>,
+) -> Session {
+    let mut answers: Vec<ScriptedAnswer> = steps.into_iter().map(ScriptedAnswer::new).collect();
+    answers.push(ScriptedAnswer::new(vec![Step::Text("done".into())]));
+    let asked = Arc::clone(asked);
+    Session::provider(Arc::new(Scripted::new(answers)))
+        .root(root)
+        .rules(rules)
+        .on_approval(move |a| {
+            asked.lock().unwrap().push(a.rule.clone());
+            ApprovalDecision::Once
+        })
+        .init()
+        .await
+        .unwrap()
+}
+
+async fn tool(session: &Session, name: &str, arguments: Value) -> Result<Value, String> {
+    let params = ToolCallParams { session_id: session.id().clone(), name: name.into(), arguments };
+    let result = session.engine().call_tool(params, None).await.unwrap();
+    match result.error {
+        None => Ok(result.output),
+        Some(error) => Err(format!("{}: {}", error.reason, error.message)),
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_made_read_edited_and_the_turn_tells_and_undoes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.txt"), "one\ntwo\nthree\n").unwrap();
+    let asked = Arc::default();
+    let steps = vec![
+        vec![call("read_file", json!({"path": "a.txt"}))],
+        vec![
+            call("edit_file", json!({"path": "a.txt", "old_text": "two", "new_text": "TWO"})),
+            call("write_file", json!({"path": "new/b.txt", "content": "fresh\n"})),
+        ],
+    ];
+    let session = session(dir.path(), allow(), steps, &asked).await;
+    let result = session.run("go").await.unwrap();
+    assert!(result.tool_trace.iter().all(|t| t.outcome == "ok"), "{result:?}");
+    assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\nTWO\nthree\n");
+    let records = session.engine().trace().records(session.id(), 0, 500).await.unwrap();
+    let diff = records.iter().find_map(|r| match r.body.evt() {
+        Some(AgentEvt::TurnDiff { diff, paths, .. }) => Some((diff.clone(), paths.clone())),
+        _ => None,
+    });
+    let (diff, paths) = diff.unwrap();
+    assert!(diff.contains("-two\n+TWO\n") && diff.contains("+fresh"), "{diff}");
+    assert_eq!(paths, ["a.txt", "new/b.txt"]);
+    let undone = tool(&session, "undo_turn", json!({"turnId": result.turn_id})).await.unwrap();
+    assert_eq!(undone["restored"].as_array().unwrap().len(), 2);
+    assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "one\ntwo\nthree\n");
+    assert!(!dir.path().join("new/b.txt").exists());
+    let again = tool(&session, "undo_turn", json!({"turnId": result.turn_id})).await.unwrap_err();
+    assert!(again.contains("changed since"), "{again}");
+}
+
+#[tokio::test]
+async fn what_was_not_read_is_asked_about_and_what_changed_meanwhile_is_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.txt");
+    std::fs::write(&path, "one two").unwrap();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let edit = |new: &str| call("edit_file", json!({"path": "a.txt", "old_text": "one", "new_text": new}));
+    let session1 = session(dir.path(), allow(), vec![vec![edit("ONE")]], &asked).await;
+    session1.chat("go").await.unwrap();
+    assert_eq!(asked.lock().unwrap().as_slice(), ["it edits a file that was not read since it changed"]);
+    // Somebody changes the file between the question and the answer.
+    std::fs::write(&path, "one two").unwrap();
+    let behind = path.clone();
+    let session2 = Session::provider(Arc::new(Scripted::new(vec![
+        ScriptedAnswer::new(vec![edit("ONE")]),
+        ScriptedAnswer::new(vec![Step::Text("done".into())]),
+    ])))
+    .root(dir.path())
+    .on_approval(move |_| {
+        std::fs::write(&behind, "one two and more").unwrap();
+        ApprovalDecision::Once
+    })
+    .init()
+    .await
+    .unwrap();
+    let result = session2.run("go").await.unwrap();
+    assert_eq!(result.tool_trace[0].outcome, "file_changed");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one two and more");
+}
+
+#[tokio::test]
+async fn deleting_and_what_makes_programs_run_are_always_asked_about() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.txt"), "x").unwrap();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let steps = vec![vec![
+        call("delete_file", json!({"path": "a.txt"})),
+        call("write_file", json!({"path": ".envrc", "content": "x"})),
+        call("write_file", json!({"path": ".git/hooks/pre-commit", "content": "x"})),
+    ]];
+    let session = session(dir.path(), allow(), steps, &asked).await;
+    let result = session.run("go").await.unwrap();
+    // Nobody is asked about what could not be done in any case: version control is closed.
+    assert_eq!(asked.lock().unwrap().len(), 2, "{asked:?}");
+    let outcomes: Vec<_> = result.tool_trace.iter().map(|t| t.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["ok", "ok", "path_blocked"]);
+    assert!(!dir.path().join("a.txt").exists() && !dir.path().join(".git").exists());
+}
+
+/// Paths that try to leave: dots, links, absolute ones, other alphabets' dots, long ones.
+fn escape() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        4 => Just("..".to_owned()),
+        2 => Just("out".to_owned()),
+        2 => Just("in".to_owned()),
+        1 => Just(".".to_owned()),
+        1 => Just(String::new()),
+        1 => Just("．．".to_owned()),
+        1 => Just("..\u{0}".to_owned()),
+        1 => Just("file".to_owned()),
+        1 => Just(".git".to_owned()),
+        1 => Just("a".repeat(300)),
+        1 => "[ -~]{1,8}".prop_map(|s| s),
+    ];
+    let head = prop_oneof![3 => Just(String::new()), 1 => Just("/".to_owned()), 1 => Just("ROOT/".to_owned()), 1 => Just("~/".to_owned())];
+    (head, prop::collection::vec(part, 1..7)).prop_map(|(head, parts)| head + &parts.join("/"))
+}
+
+#[test]
+fn no_path_leads_any_file_tool_out_of_the_root() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+    for folder in [&root, &outside, &root.join("in")] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::write(outside.join("file"), "SECRET outside").unwrap();
+    std::fs::write(dir.path().join("file"), "SECRET above").unwrap();
+    symlink(&outside, root.join("out")).unwrap();
+    symlink("../outside/file", root.join("file")).unwrap();
+    symlink("..", root.join("in/up")).unwrap();
+    let snapshot = |at: &Path| {
+        let mut all: Vec<_> = std::fs::read_dir(at).unwrap().map(|e| e.unwrap().path()).collect();
+        all.sort();
+        all.iter().map(|p| (p.clone(), std::fs::read(p).ok())).collect::<Vec<_>>()
+    };
+    let before = (snapshot(&outside), snapshot(dir.path()).len());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let asked = Arc::default();
+    let session = runtime.block_on(session(&root, allow(), vec![], &asked));
+    let mut runner = proptest::test_runner::TestRunner::default();
+    let mut ran = 0;
+    for _ in 0..30 {
+        let paths: Vec<String> = (0..28)
+            .map(|_| {
+                escape().new_tree(&mut runner).unwrap().current().replace("ROOT", root.to_str().unwrap())
+            })
+            .collect();
+        let work = futures_util::future::join_all(paths.iter().flat_map(|path| {
+            let calls = [
+                ("read_file", json!({"path": path})),
+                ("write_file", json!({"path": path, "content": "ESCAPED"})),
+                ("edit_file", json!({"path": path, "old_text": "SECRET", "new_text": "ESCAPED"})),
+                ("delete_file", json!({"path": path})),
+                ("list_files", json!({"pattern": "*", "path": path})),
+                ("search_files", json!({"pattern": "SECRET", "path": path})),
+            ];
+            let session = &session;
+            calls.map(|(name, arguments)| async move { (name, path, tool(session, name, arguments).await) })
+        }));
+        for (name, path, answer) in runtime.block_on(work) {
+            ran += 1;
+            let told = answer.map(|v| v.to_string()).unwrap_or_default();
+            assert!(!told.contains("SECRET"), "{name} {path}: {told}");
+        }
+        // What a call made of the links inside the root is of no further interest: they are there again.
+        let _again = symlink(&outside, root.join("out"));
+        let _again = symlink("../outside/file", root.join("file"));
+    }
+    assert!(ran >= 5000, "{ran}");
+    assert_eq!((snapshot(&outside), snapshot(dir.path()).len()), before);
+    // The positive control: the same calls work inside.
+    std::fs::write(root.join("in/x"), "SECRET inside").unwrap();
+    let read = runtime.block_on(tool(&session, "read_file", json!({"path": "in/x"}))).unwrap();
+    assert!(read.to_string().contains("SECRET inside"));
+}
