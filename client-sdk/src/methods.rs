@@ -15,8 +15,8 @@ use cairn_protocol::{
     session::{CommandParams, CommandReceipt, Empty, Page, PageParams, Session, SessionCreateParams},
     tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
     trace::{
-        AuditEntry, AuditQueryParams, BlobParams, BlobPart, TraceExportParams, TraceExportPart,
-        TraceGetParams, TraceImportParams, TracePage,
+        AuditEntry, AuditQueryParams, BlobParams, BlobPart, ReplayParams, ReplayReport, TraceExportParams,
+        TraceExportPart, TraceGetParams, TraceImportParams, TracePage,
     },
     turn::{
         Compressed, ModelChoice, ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSet,
@@ -118,6 +118,8 @@ methods! {
     prompt_append(PromptAppendParams) -> PromptShown = "prompt.append";
     /// Makes what changes in a session's system text anew.
     prompt_refresh(SessionRef) -> PromptShown = "prompt.refresh";
+    /// Replays a trace.
+    trace_replay(ReplayParams) -> ReplayReport = "trace.replay";
     /// Starts to explore.
     explore_start(ExploreStartParams) -> RunReceipt = "orchestrate.explore.start";
     /// Where an explore stands.

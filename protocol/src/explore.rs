@@ -26,12 +26,25 @@ pub struct ExploreStartParams {
     /// What to find out. Known goals steer the planner, other text becomes searches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<String>,
+    /// Who plans; the built-in planner when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planner: Option<PlannerKind>,
     /// An existing session to run in; a fresh one when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// Retry key, up to 128 bytes: the same again returns the first receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+}
+
+/// Who plans an explore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PlannerKind {
+    /// The built-in planner alone: deterministic, without a model.
+    Default,
+    /// The built-in planner, then the session's model with what was found.
+    Model,
 }
 
 /// What an explore may do beyond reading inside its root.

@@ -154,3 +154,51 @@ pub struct AuditEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
+
+/// Parameters of `trace.replay`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReplayParams {
+    /// The session's id.
+    pub trace_id: SessionId,
+}
+
+/// Answer of `trace.replay`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayReport {
+    /// What was replayed.
+    pub trace_id: SessionId,
+    /// The session in which it was.
+    pub replay: SessionId,
+    /// Whether everything was the same.
+    pub identical: bool,
+    /// Steps that were compared.
+    pub compared: u64,
+    /// The first step that was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<ReplayDifference>,
+}
+
+impl Default for ReplayReport {
+    fn default() -> Self {
+        let (trace_id, replay) = (SessionId::new(), SessionId::new());
+        Self { trace_id, replay, identical: false, compared: 0, first: None }
+    }
+}
+
+/// A step that came out differently.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayDifference {
+    /// The record it is about; 0 when it is about none.
+    pub seq: u64,
+    /// Which step.
+    pub what: String,
+    /// Where in it, as a JSON pointer.
+    pub path: String,
+    /// What the record has there.
+    pub recorded: String,
+    /// What is there now.
+    pub now: String,
+}

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use cairn_client_sdk::{Client, ClientError, Item, Record};
 use cairn_protocol::{
     event::AgentEvt,
-    explore::{ExplorePolicy, ExploreStartParams, RunState},
+    explore::{ExplorePolicy, ExploreStartParams, PlannerKind, RunState},
     id::SessionId,
     index::IndexStatusParams,
 };
@@ -47,11 +47,14 @@ pub struct ExploreArgs {
     /// What to find out; may be given several times
     #[arg(long, value_name = "TEXT")]
     goal: Vec<String>,
+    /// Let the configured model plan further, after what is found without one
+    #[arg(long)]
+    model: bool,
     /// The branch to clone
     #[arg(long)]
     branch: Option<String>,
     /// Go on with an interrupted session, or follow one
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "goal", "branch"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["target", "goal", "branch", "model"])]
     resume: Option<SessionId>,
 }
 
@@ -92,13 +95,17 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
 
 fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
     let goals = args.goal.clone();
+    // Whom the daemon may ask is its user's configuration.
+    let planner = args.model.then_some(PlannerKind::Model);
+    let policy = ExplorePolicy { allow_external_llms: args.model, ..ExplorePolicy::default() };
     if !Path::new(&args.target).exists() && is_url(&args.target) {
-        let policy = Some(ExplorePolicy { network: true, ..ExplorePolicy::default() });
+        let policy = Some(ExplorePolicy { network: true, ..policy });
         let remote_url = Some(args.target.clone());
         return Ok(ExploreStartParams {
             remote_url,
             branch: args.branch.clone(),
             policy,
+            planner,
             goals,
             ..Default::default()
         });
@@ -107,7 +114,9 @@ fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
         return Err(Failure::usage("--branch is for a URL; a folder is explored as it is"));
     }
     let path = scope::canonical(&current_dir()?.join(&args.target))?;
-    Ok(ExploreStartParams { root: Some(scope::utf8(&path)?), goals, ..Default::default() })
+    let root = Some(scope::utf8(&path)?);
+    let policy = args.model.then_some(policy);
+    Ok(ExploreStartParams { root, policy, planner, goals, ..Default::default() })
 }
 
 /// `scheme://…`, or `host:path` as scp writes it. The daemon decides whether it is allowed.

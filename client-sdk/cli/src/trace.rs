@@ -11,7 +11,7 @@ use cairn_protocol::{
     envelope::{Body, Envelope},
     id::SessionId,
     session::{Page, PageParams, Session},
-    trace::{TraceExportParams, TraceGetParams, TraceImportParams},
+    trace::{ReplayParams, TraceExportParams, TraceGetParams, TraceImportParams},
 };
 use clap::{Args, Subcommand};
 use console::style;
@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     app::App,
-    exit::{Failure, OK},
+    exit::{FAILED, Failure, OK},
     output::{self, plain},
 };
 
@@ -67,6 +67,13 @@ enum Action {
         /// The file; '-' for standard input
         file: PathBuf,
     },
+    /// Do a session's run again, without the network, and name the first difference
+    ///
+    /// Exit codes: 0 identical, 1 different, 3 not here or nothing to replay.
+    Replay {
+        /// The session
+        id: SessionId,
+    },
 }
 
 pub async fn run(app: &App<'_>, args: TraceArgs) -> Result<u8, Failure> {
@@ -76,7 +83,28 @@ pub async fn run(app: &App<'_>, args: TraceArgs) -> Result<u8, Failure> {
         Action::Show { id, after } => show(app, &client, id, after).await,
         Action::Export { id, output } => export(app, &client, id, output.as_deref()).await,
         Action::Import { file } => import(app, &client, &file).await,
+        Action::Replay { id } => replay(app, &client, id).await,
     }
+}
+
+async fn replay(app: &App<'_>, client: &Client, id: SessionId) -> Result<u8, Failure> {
+    let report = client.trace_replay(&ReplayParams { trace_id: id }).await?;
+    if app.globals.json {
+        output::line(&serde_json::to_string(&report).unwrap_or_default())?;
+    } else if let Some(first) = &report.first {
+        let place = if first.path.is_empty() { String::new() } else { format!(" at {}", first.path) };
+        let text = format!(
+            "different: record {}, {}{place}\n  recorded: {}\n  now:      {}\n",
+            first.seq,
+            plain(&first.what),
+            plain(&first.recorded),
+            plain(&first.now)
+        );
+        output::print(&text)?;
+    } else {
+        output::print(&format!("identical: {} steps compared\n", report.compared))?;
+    }
+    Ok(if report.identical { OK } else { FAILED })
 }
 
 async fn list(app: &App<'_>, client: &Client, params: PageParams) -> Result<u8, Failure> {

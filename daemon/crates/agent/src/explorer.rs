@@ -5,6 +5,7 @@ mod describe;
 mod entrypoints;
 mod facts;
 mod followups;
+mod guided;
 mod manifests;
 mod paths;
 mod planner;
@@ -17,7 +18,7 @@ use cairn_protocol::{
     command::ToolCall,
     error::{Failure, Reason},
     event::AgentEvt,
-    explore::{ExplorePlan, ExploreSummary, ProjectCommands},
+    explore::{AgentOp, ExplorePlan, ExploreSummary, ProjectCommands},
 };
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -44,6 +45,11 @@ pub(crate) fn commands_of(texts: &[(String, String)]) -> ProjectCommands {
     commands::find(&facts, &found, &[])
 }
 
+/// Plans that a model writes in one explore.
+const ROUNDS: u32 = 2;
+/// Characters of a result that a model is told.
+const FACT: usize = 600;
+
 /// The explorer that is built in.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Explorer;
@@ -57,6 +63,9 @@ impl Agent for Explorer {
         while let Some((call, outcome)) = work.next().await? {
             work.facts.absorb(&call, outcome);
             work.revise().await?;
+        }
+        if cx.wants_model() {
+            work.guide().await?;
         }
         let mut summary = summary::converge(&work.facts, &work.planner.goals);
         let (ops, failed) = cx.ops();
@@ -121,8 +130,93 @@ impl Work {
         }
     }
 
-    /// Waits for the next operation to end; `None` when all have.
-    async fn next(&mut self) -> Result<Option<Ended>, Failure> {
+    /// Lets a model plan further, in rounds: what its operations find is told to it. Where it cannot, what the explorer found
+    /// by itself stands, with a warning.
+    async fn guide(&mut self) -> Result<(), Failure> {
+        let mut found = String::new();
+        for round in 0..ROUNDS {
+            let mut told = guided::ask(&self.cx, format!("{}{found}", self.known()));
+            let mut writing = true;
+            let mut fresh = 0;
+            found.clear();
+            loop {
+                self.start();
+                tokio::select! {
+                    said = told.recv(), if writing => match said {
+                        Some(guided::Told::Op(op)) => fresh += self.take(op).await?,
+                        Some(guided::Told::End(end)) => {
+                            writing = false;
+                            self.planned(round, end).await?;
+                        }
+                        None => writing = false,
+                    },
+                    Some(ended) = self.running.join_next() => {
+                        let (call, outcome) = told_of(ended)?;
+                        found.push_str(&guided_fact(&call, &outcome));
+                        self.facts.absorb(&call, outcome);
+                    }
+                    else => break,
+                }
+            }
+            if fresh == 0 {
+                break;
+            }
+        }
+        self.revise().await?;
+        while let Some((call, outcome)) = self.next().await? {
+            self.facts.absorb(&call, outcome);
+        }
+        Ok(())
+    }
+
+    /// Takes an operation of a model's plan: it is told, and begins as soon as there is room.
+    async fn take(&mut self, op: AgentOp) -> Result<u32, Failure> {
+        match self.queue.offer(planner::call_of(&op)) {
+            Offered::Taken => {}
+            Offered::Known => return Ok(0),
+            Offered::Full => {
+                self.facts.cut = true;
+                return Ok(0);
+            }
+        }
+        self.revision += 1;
+        let plan = ExplorePlan { goals: self.planner.goals.clone(), next_ops: vec![op] };
+        self.cx.emit(AgentEvt::PlanSnapshot { revision: self.revision, plan }).await?;
+        Ok(1)
+    }
+
+    async fn planned(&self, round: u32, end: Result<guided::Ended, Failure>) -> Result<(), Failure> {
+        let evt = match end {
+            Ok(ended) => AgentEvt::Progress {
+                op: "plan".into(),
+                percent: 100.0 * f64::from(round + 1) / f64::from(ROUNDS),
+                message: Some(format!("the model planned {} operations", ended.ops)),
+            },
+            Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),
+            Err(failure) => AgentEvt::Warning {
+                op: "plan".into(),
+                message: format!("the model did not plan, the built-in plan stands: {failure}"),
+            },
+        };
+        self.cx.emit(evt).await
+    }
+
+    /// What a model is told of the repository before it plans.
+    fn known(&self) -> String {
+        let mut text = format!("Repository {}.", self.facts.folder);
+        let goals = self.planner.goals.join("; ");
+        if !goals.is_empty() {
+            text.push_str(&format!("\nWhat is to be found out: {goals}"));
+        }
+        let languages: Vec<String> = self.facts.languages.iter().map(|(l, n)| format!("{l} {n}")).collect();
+        text.push_str(&format!("\nLines by language: {}", languages.join(", ")));
+        let paths: Vec<&str> = self.facts.listed.keys().map(String::as_str).take(120).collect();
+        text.push_str(&format!("\nPaths: {}\n", paths.join(", ")));
+        text
+    }
+
+    /// Begins what waits, as far as there is room.
+    fn start(&mut self) {
         while self.running.len() < AT_ONCE
             && let Some(call) = self.queue.take()
         {
@@ -132,16 +226,38 @@ impl Work {
                 (call, outcome)
             });
         }
-        let Some(ended) = self.running.join_next().await else { return Ok(None) };
-        let ended = ended.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
-        match &ended.1 {
-            // These end the whole run; any other failure is a fact about one operation.
-            Err(failure)
-                if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) =>
-            {
-                Err(failure.clone())
-            }
-            _ => Ok(Some(ended)),
+    }
+
+    /// Waits for the next operation to end; `None` when all have.
+    async fn next(&mut self) -> Result<Option<Ended>, Failure> {
+        self.start();
+        match self.running.join_next().await {
+            None => Ok(None),
+            Some(ended) => told_of(ended).map(Some),
         }
     }
+}
+
+/// What an operation came to.
+fn told_of(ended: Result<Ended, tokio::task::JoinError>) -> Result<Ended, Failure> {
+    let ended = ended.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
+    match &ended.1 {
+        // These end the whole run; any other failure is a fact about one operation.
+        Err(failure)
+            if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) =>
+        {
+            Err(failure.clone())
+        }
+        _ => Ok(ended),
+    }
+}
+
+/// A result as a model is told of it: short.
+fn guided_fact(call: &ToolCall, outcome: &Result<Value, Failure>) -> String {
+    let told = match outcome {
+        Ok(value) => value.to_string(),
+        Err(failure) => failure.to_string(),
+    };
+    let short: String = told.chars().take(FACT).collect();
+    format!("\n{} {}: {short}", call.name, call.arguments)
 }

@@ -277,6 +277,12 @@ fn trace() -> Vec<Method> {
             |cx, p: TraceImportParams| async move { cx.api().engine.trace().import(&p.jsonl).await },
         )
         .detached(Right::Admin),
+        Method::new(
+            "trace.replay",
+            "Replays a trace without the network and names the first difference.",
+            |cx, p: cairn_protocol::trace::ReplayParams| async move { cx.api().engine.replay(p).await },
+        )
+        .detached(Right::Prompt),
         Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
             cx.api().engine.trace().blob(p).await
         }),

@@ -106,6 +106,7 @@ impl Engine {
             done: Arc::new(AtomicU64::new(0)),
             failed: AtomicU64::new(0),
             pending: Arc::new(AtomicU64::new(0)),
+            model: None,
         };
         inner.pending.store(1, Ordering::Relaxed);
         Ok(RunContext { inner: Arc::new(inner) })

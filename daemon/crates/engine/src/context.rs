@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use cairn_harness::{Call, Grants, Output};
+use cairn_llm::{ChunkStream, ModelRequest};
 use cairn_protocol::{
     command::{AgentCmd, ToolCall},
     envelope::{Body, Origin},
@@ -42,6 +43,8 @@ pub(crate) struct Inside {
     pub(crate) done: Arc<AtomicU64>,
     pub(crate) failed: AtomicU64,
     pub(crate) pending: Arc<AtomicU64>,
+    /// Whether a model plans, and whether it may be one outside this machine.
+    pub(crate) model: Option<bool>,
 }
 
 impl RunContext {
@@ -68,6 +71,29 @@ impl RunContext {
     /// Operations that ended, and how many of them failed.
     pub fn ops(&self) -> (u64, u64) {
         (self.inner.done.load(Ordering::Relaxed), self.inner.failed.load(Ordering::Relaxed))
+    }
+
+    /// Whether a model is to plan.
+    pub fn wants_model(&self) -> bool {
+        self.inner.model.is_some()
+    }
+
+    /// Asks the session's model, within the limits of the daemon.
+    ///
+    /// # Errors
+    /// `external_llm_denied`, `budget_exceeded`; those of the model.
+    pub async fn open_model(&self, request: ModelRequest) -> Result<ChunkStream, Failure> {
+        let engine = &self.inner.engine;
+        let choice = engine.model_choice(self.session()).await?;
+        let provider = engine.model_source()?.provider(&choice)?;
+        engine.inner.models.admit(&*provider, self.inner.model.unwrap_or(false))?;
+        while let Some(wait) = engine.inner.models.wait(std::time::Instant::now())? {
+            tokio::select! {
+                () = self.cancel().cancelled() => return Err(cancelled("a question to the model")),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        Ok(provider.chat(request).await?)
     }
 
     /// Tells how many operations wait, for `orchestrate.explore.status`.

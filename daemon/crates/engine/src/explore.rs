@@ -12,7 +12,7 @@ use cairn_harness::Grants;
 use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
-    explore::{ExploreStartParams, ExploreStatus, ExploreSummary, RunReceipt, RunState},
+    explore::{ExploreStartParams, ExploreStatus, ExploreSummary, PlannerKind, RunReceipt, RunState},
     id::{RunId, SessionId},
 };
 use cairn_trace::{Append, NewSession};
@@ -137,6 +137,7 @@ impl Engine {
         recorded: Recorded,
     ) -> RunContext {
         let policy = params.policy.clone().unwrap_or_default();
+        let model = (params.planner == Some(PlannerKind::Model)).then_some(policy.allow_external_llms);
         let grants = Grants { network: policy.network, ops: policy.ops, paths: policy.paths };
         let inner = Inside {
             engine: self.clone(),
@@ -150,6 +151,7 @@ impl Engine {
             done: Arc::new(AtomicU64::new(0)),
             failed: AtomicU64::new(0),
             pending: Arc::new(AtomicU64::new(0)),
+            model,
         };
         RunContext { inner: Arc::new(inner) }
     }
@@ -284,6 +286,7 @@ impl RunContext {
             done: Arc::clone(&old.done),
             failed: AtomicU64::new(old.failed.load(Ordering::Relaxed)),
             pending: Arc::clone(&old.pending),
+            model: old.model,
         };
         RunContext { inner: Arc::new(inner) }
     }

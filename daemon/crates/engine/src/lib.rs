@@ -18,6 +18,7 @@ mod providers;
 mod query;
 mod queue;
 mod recorded;
+mod replay;
 mod retry;
 mod roots;
 mod runs;

@@ -6,6 +6,7 @@ pub(crate) mod changes;
 mod compact;
 mod context;
 mod drive;
+mod feed;
 mod history;
 mod shown;
 mod start;
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub use ask::{Answer, Ask};
 pub use compact::Compaction;
 pub use context::{TurnContext, TurnSettings};
+pub(crate) use feed::{Feed, Parts as FeedParts};
 pub use history::Conversation;
 
 /// The run's own operation.

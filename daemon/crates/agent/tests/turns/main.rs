@@ -395,3 +395,34 @@ async fn many_sessions_take_turns_at_once() {
         assert_eq!(watch.end().await.status, Outcome::Completed);
     }
 }
+
+#[tokio::test]
+async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() {
+    use cairn_protocol::trace::ReplayParams;
+    let stage = Stage::new(vec![
+        calls(&[("look", "a"), ("change", "b")]),
+        says("done"),
+        calls(&[("look", "long")]),
+        says("again"),
+    ])
+    .await;
+    stage.turn("one").await;
+    stage.turn("two").await;
+    let params = ReplayParams { trace_id: stage.session.clone() };
+    let report = stage.engine.replay(params.clone()).await.unwrap();
+    assert!(report.identical, "{report:?}");
+    assert_eq!(report.compared, 4 + 3 + 2);
+    // What changed something was not done again; what reads was read again.
+    assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (4, 1));
+    assert_eq!(stage.script.left(), 0, "the model was not asked");
+    // Another system text is another question: that is the first difference.
+    let text =
+        cairn_protocol::prompt::PromptAppendParams { session_id: stage.session.clone(), text: "NEW".into() };
+    stage.engine.append_prompt(text).await.unwrap();
+    let report = stage.engine.replay(params).await.unwrap();
+    let first = report.first.unwrap();
+    assert_eq!((first.what.as_str(), first.path.as_str()), ("answer 1 of the model", "/asked"));
+    let empty = stage.engine.create_session(Default::default()).await.unwrap().session_id;
+    let failure = stage.engine.replay(ReplayParams { trace_id: empty }).await.unwrap_err();
+    assert_eq!(failure.reason, Reason::BadTrace);
+}

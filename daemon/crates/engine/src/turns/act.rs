@@ -5,7 +5,7 @@ use std::time::Instant;
 use base64::Engine as _;
 use cairn_harness::{Call, Changes, is_final};
 use cairn_protocol::{
-    error::Failure,
+    error::{Failure, Reason},
     event::{AgentEvt, BlobRef, FileChange, ToolOutcome},
     model::{Message, ToolUse},
     tool::ToolFailure,
@@ -17,7 +17,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{TurnContext, shown};
+use super::{Feed, TurnContext, shown};
 
 /// Results larger than this are stored as blobs.
 const INLINE: usize = 64 * 1024;
@@ -59,6 +59,9 @@ impl TurnContext {
         record.id = command;
         self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
         let began = Instant::now();
+        if let Some(feed) = self.feed() {
+            return self.call_again(feed, command, id, name, arguments).await;
+        }
         let changes = Changes::default();
         let outcome = self
             .engine()
@@ -99,6 +102,48 @@ impl TurnContext {
             None if self.cancel().is_cancelled() => Err(super::drive::cancelled()),
             None => Ok(result),
         }
+    }
+
+    /// A call of a replayed turn: answered from the record. What only reads is read again, and what is there now is noted
+    /// where it is something else.
+    async fn call_again(
+        &self,
+        feed: &Feed,
+        command: Uuid,
+        id: String,
+        name: String,
+        arguments: Value,
+    ) -> Result<Message, Failure> {
+        let found = feed.parts().results.get(&id).cloned();
+        let Some((outcome, whole)) = found else {
+            return Err(super::drive::cancelled());
+        };
+        let harness = &self.engine().inner.harness;
+        if harness.registry().is_read_only(&name) == Some(true) && outcome.error.is_none() {
+            let call = Call {
+                root: self.root().cloned(),
+                grants: self.grants().clone(),
+                cancel: self.cancel().clone(),
+                ..Call::new(self.session().clone(), &name, arguments)
+            };
+            let now = match harness.call(call).await {
+                Ok(output) => output.value,
+                Err(failure) => {
+                    serde_json::json!({"error": failure.reason.as_str(), "message": failure.message})
+                }
+            };
+            if now != whole {
+                feed.parts().differs.push((name.clone(), whole.clone(), now));
+            }
+        }
+        let told = Told { outcome, whole };
+        let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.outcome.clone()));
+        self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
+        let ended = told.outcome.error.as_ref().is_some_and(|e| e.reason == Reason::NoApprover.as_str());
+        if ended {
+            return Err(Failure::new(Reason::NoApprover, "as recorded"));
+        }
+        Ok(self.message(&told))
     }
 
     /// The outcome and the append that records it with what is too large for a record.

@@ -76,7 +76,9 @@ impl TurnContext {
     pub async fn ask(&self, ask: Ask) -> Result<Answer, Failure> {
         let provider = self.provider()?;
         let run_allows = self.policy().allow_external_llms;
-        self.engine().inner.models.admit(&*provider, run_allows)?;
+        if self.feed().is_none() {
+            self.engine().inner.models.admit(&*provider, run_allows)?;
+        }
         // Learns the size of the context where it can; what goes wrong is told by the request itself.
         tokio::select! {
             biased;
@@ -105,6 +107,10 @@ impl TurnContext {
 
     /// Waits until a request may be made.
     async fn rate(&self) -> Result<(), Failure> {
+        if let Some(feed) = self.feed() {
+            feed.parts().asked += 1;
+            return Ok(());
+        }
         while let Some(wait) = self.engine().inner.models.wait(Instant::now())? {
             let text = format!(
                 "models.maxRequestsPerMinute is reached; the next request goes out in {} s",
@@ -289,12 +295,17 @@ impl TurnContext {
 
     /// The calls of an answer: arguments read, ids made unique in the session.
     fn calls(&self, coming: BTreeMap<usize, (String, String, String)>) -> Vec<ToolUse> {
-        let read = |(id, name, text): (String, String, String)| {
+        let recorded = self.feed().map(|feed| {
+            let parts = feed.parts();
+            parts.ids.get(parts.asked.saturating_sub(1)).cloned().unwrap_or_default()
+        });
+        let read = |(at, (id, name, text)): (usize, (String, String, String))| {
             let arguments = serde_json::from_str(&text).unwrap_or(Value::String(text));
             let arguments = self.engine().inner.harness.repaired(&name, arguments);
-            ToolUse { id: self.unique(id), name, arguments }
+            let known = recorded.as_ref().and_then(|ids| ids.get(at).cloned());
+            ToolUse { id: known.unwrap_or_else(|| self.unique(id)), name, arguments }
         };
-        coming.into_values().map(read).collect()
+        coming.into_values().enumerate().map(read).collect()
     }
 
     /// Tokens as counted here, where the provider does not tell.

@@ -93,7 +93,10 @@ impl TurnContext {
                 format!("{before} tokens are in the conversation's latest part, the context has {window}");
             return Err(Failure::new(Reason::ContextOverflow, text));
         }
-        let written = self.summarise(&*provider, old, window).await;
+        let written = match self.feed().and_then(|feed| feed.parts().summaries.pop_front()) {
+            Some(recorded) => Ok(recorded),
+            None => self.summarise(&*provider, old, window).await,
+        };
         let summary = match written {
             Ok(summary) => summary,
             Err(failure) if failure.reason == Reason::Cancelled => return Err(failure),

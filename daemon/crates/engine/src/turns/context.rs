@@ -27,7 +27,7 @@ use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Conversation, TurnHandle};
+use super::{Conversation, Feed, TurnHandle};
 use crate::{Engine, prompts::SessionPrompt};
 
 /// How turns are taken; the same for the whole of a turn.
@@ -98,6 +98,8 @@ pub(super) struct Inside {
     pub usage: Mutex<TokenUsage>,
     pub tools: Mutex<Vec<ToolTrace>>,
     pub ids: Mutex<HashSet<String>>,
+    /// In a replay: what stands in for the world.
+    pub feed: Option<Arc<Feed>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -172,6 +174,11 @@ impl TurnContext {
 
     /// What clients said since the last look.
     pub fn steering(&self) -> Vec<Message> {
+        if let Some(feed) = &self.inside.feed {
+            // Notes of the agent's own come again by themselves; they are in the record too.
+            locked(&self.inside.handle.steering).clear();
+            return feed.said().into_iter().map(|(_, text)| Message::user(text)).collect();
+        }
         let said = std::mem::take(&mut *locked(&self.inside.handle.steering));
         let hear = |(seq, text): (u64, String)| {
             // What the conversation read from the log has already is not heard twice.
@@ -286,6 +293,10 @@ impl TurnContext {
 
     pub(super) fn is_resumed(&self) -> bool {
         self.inside.resumed
+    }
+
+    pub(super) fn feed(&self) -> Option<&Feed> {
+        self.inside.feed.as_deref()
     }
 
     pub(super) fn heard_seq(&self) -> u64 {

@@ -46,7 +46,7 @@ impl Engine {
         });
     }
 
-    async fn drive_turn(&self, cx: &TurnContext, taken: &Taken) {
+    pub(super) async fn drive_turn(&self, cx: &TurnContext, taken: &Taken) {
         let agent = self.inner.turn_agent.get().cloned();
         let outcome = match agent {
             None => Err(Failure::new(Reason::NotSupported, "no agent is registered")),

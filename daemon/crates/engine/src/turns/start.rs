@@ -92,6 +92,15 @@ impl Engine {
         taken: &Taken,
     ) -> Result<TurnContext, Failure> {
         let cx = self.turn_context(session, taken).await?;
+        self.announce(session, taken, cx).await
+    }
+
+    async fn announce(
+        &self,
+        session: &SessionId,
+        taken: &Taken,
+        cx: TurnContext,
+    ) -> Result<TurnContext, Failure> {
         let model = match cx.provider() {
             Ok(p) => super::drive::choice(&*p),
             Err(_) => self.model_choice(session).await?,
@@ -152,8 +161,34 @@ impl Engine {
             usage: Mutex::default(),
             tools: Mutex::default(),
             ids: Mutex::default(),
+            feed: None,
         };
         Ok(TurnContext { inside: Arc::new(inside) })
+    }
+
+    /// Takes a turn against recorded answers, to its end.
+    pub(crate) async fn take_recorded(
+        &self,
+        session: &SessionId,
+        taken: &Taken,
+        provider: Arc<dyn cairn_llm::Provider>,
+        feed: Arc<super::Feed>,
+        shown_chars: u64,
+    ) -> Result<(), Failure> {
+        self.inner.trace.append(Append::new(session, vec![accepted(taken)])).await?;
+        let cx = self.turn_context(session, taken).await?;
+        let Some(mut inside) = Arc::into_inner(cx.inside) else {
+            return Err(Failure::new(Reason::Internal, "a replayed turn is shared"));
+        };
+        inside.settings = Arc::new(context::TurnSettings { shown_chars, ..(*inside.settings).clone() });
+        (inside.provider, inside.feed) = (Ok(provider), Some(feed));
+        // Nothing leaves this machine: the answers are recorded ones.
+        inside.policy.allow_external_llms = true;
+        let cx = TurnContext { inside: Arc::new(inside) };
+        let cx = self.announce(session, taken, cx).await?;
+        self.drive_turn(&cx, taken).await;
+        self.inner.turns.end(session);
+        Ok(())
     }
 
     /// Goes on with a turn that the end of a daemon cut off, and with those that waited behind it.

@@ -1,0 +1,129 @@
+//! An explore made again.
+
+use std::collections::HashMap;
+
+use cairn_protocol::{
+    envelope::{Body, Envelope},
+    error::{Failure, Reason},
+    event::AgentEvt,
+    explore::ExploreStartParams,
+    session::{After, Session},
+    trace::ReplayReport,
+};
+use serde_json::{Value, json};
+
+use super::compare;
+use crate::{Engine, explore, queue, record::Step, recorded};
+
+/// A call and what came of it.
+struct Made {
+    seq: u64,
+    name: String,
+    outcome: Value,
+}
+
+impl Engine {
+    pub(super) async fn replay_explore(
+        &self,
+        session: &Session,
+        records: &[Envelope],
+    ) -> Result<ReplayReport, Failure> {
+        let lost = || Failure::new(Reason::BadTrace, "the trace does not tell how the explore was started");
+        let latest = self.inner.trace.latest_run(&session.session_id).await?;
+        let params: Option<ExploreStartParams> =
+            latest.and_then(|latest| serde_json::from_str(&latest.params).ok());
+        let root = session.root.clone().ok_or_else(lost)?;
+        // A clone is not made again: what it gave is the root.
+        let mut params = params.unwrap_or_default();
+        params = ExploreStartParams {
+            root: Some(root),
+            remote_url: None,
+            session_id: None,
+            request_id: None,
+            ..params
+        };
+        let receipt = self.start_explore(params, Some("replay".into())).await?;
+        let replay = receipt.session_id.clone();
+        let (mut follower, _) = self.inner.trace.follow(&replay, &After::Seq(0)).await?;
+        'whole: loop {
+            match follower.step().await? {
+                Step::Records(lines) => {
+                    for line in lines {
+                        let envelope: Option<Envelope> = serde_json::from_str(&line).ok();
+                        if envelope.is_some_and(|e| e.body.evt().is_some_and(|evt| evt.ends(explore::OP))) {
+                            break 'whole;
+                        }
+                    }
+                }
+                Step::Gone => return Err(Failure::new(Reason::Gone, "the replay's session was deleted")),
+                Step::Synced(_) | Step::Lagged(_) | Step::Passing(_) => {}
+            }
+        }
+        let now = self.every_record(&replay).await?;
+        let (was, is) = (self.made(records).await?, self.made(&now).await?);
+        let mut report =
+            ReplayReport { trace_id: session.session_id.clone(), replay, ..ReplayReport::default() };
+        let known: HashMap<&str, &Made> = is.iter().map(|(key, made)| (key.as_str(), made)).collect();
+        for (key, recorded) in &was {
+            report.compared += 1;
+            let what = format!("call {}", recorded.name);
+            let found = known.get(key.as_str()).map_or(&Value::Null, |made| &made.outcome);
+            if let Some(difference) = compare::difference(recorded.seq, what, &recorded.outcome, found) {
+                report.first = Some(difference);
+                break;
+            }
+        }
+        if report.first.is_none() {
+            report.compared += 1;
+            let ((seq, was), (_, is)) = (summary(records), summary(&now));
+            report.first = compare::difference(seq, "the summary".into(), &was, &is);
+        }
+        report.identical = report.first.is_none();
+        Ok(report)
+    }
+
+    /// Calls in the order of the log, by what was called. Those that bring the index up to date tell of its state, not of
+    /// the tree.
+    async fn made(&self, records: &[Envelope]) -> Result<Vec<(String, Made)>, Failure> {
+        let mut open = HashMap::new();
+        let mut made = Vec::new();
+        for record in records {
+            match &record.body {
+                Body::Cmd { cmd } => {
+                    open.insert(record.id, cmd.clone().into_call());
+                }
+                Body::Evt { evt } => {
+                    let Some(call) = record.parent_id.and_then(|id| open.get(&id)) else { continue };
+                    let outcome = match evt {
+                        AgentEvt::Result { data: Some(data), .. } => data.clone(),
+                        AgentEvt::Result { blob: Some(blob), .. } => {
+                            recorded::whole_blob(&self.inner.trace, blob).await?.unwrap_or_default()
+                        }
+                        AgentEvt::Error { reason, .. } => json!({"error": reason}),
+                        _ => continue,
+                    };
+                    if !call.name.starts_with("index_") && call.name != "git_clone" {
+                        let (seq, name) = (record.seq, call.name.clone());
+                        made.push((queue::key(call), Made { seq, name, outcome }));
+                    }
+                }
+            }
+        }
+        Ok(made)
+    }
+}
+
+fn summary(records: &[Envelope]) -> (u64, Value) {
+    let found = records.iter().rev().find_map(|r| match r.body.evt() {
+        Some(AgentEvt::Completed { summary }) => {
+            let mut value = serde_json::to_value(summary).unwrap_or_default();
+            // How long it took and how far the index was are no part of what was found.
+            if let Some(details) = value.get_mut("details").and_then(Value::as_object_mut) {
+                details.remove("stats");
+            }
+            Some((r.seq, value))
+        }
+        _ => None,
+    });
+    found.unwrap_or_default()
+}

@@ -1,0 +1,283 @@
+//! Turns taken again.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use cairn_llm::{Provider, Recorded};
+use cairn_protocol::{
+    envelope::{Body, Envelope},
+    error::{Failure, Reason},
+    event::{AgentEvt, ModelAnswer},
+    id::RunId,
+    model::Part,
+    session::Session,
+    trace::{BlobParams, ReplayDifference, ReplayReport},
+    turn::{ExecutionPolicy, Input, Outcome, RunStartParams},
+};
+use cairn_trace::{Append, NewSession};
+use serde_json::{Value, json};
+
+use super::compare;
+use crate::{
+    Engine, prompts, recorded,
+    turns::{Feed, FeedParts, Taken},
+};
+
+/// One recorded turn.
+struct Turn {
+    run: RunId,
+    turn_id: String,
+    input: Vec<Part>,
+    policy: Option<ExecutionPolicy>,
+    answers: Vec<ModelAnswer>,
+    feed: FeedParts,
+    shown_chars: u64,
+    status: Option<Outcome>,
+    steps: Vec<(u64, String, Value)>,
+}
+
+impl Engine {
+    pub(super) async fn replay_turns(
+        &self,
+        session: &Session,
+        records: &[Envelope],
+    ) -> Result<ReplayReport, Failure> {
+        let turns = self.turns_of(records).await?;
+        let title = format!("replay of {}", session.session_id);
+        let new = NewSession { title, root: session.root.clone(), request: None };
+        let replay = self.inner.trace.create_session(new).await?.session_id;
+        // The system text must be the one it was held under.
+        for name in prompts::PARTS.iter().copied().chain(["prompt.json"]) {
+            if let Some(text) = self.inner.trace.artifact(&session.session_id, name).await? {
+                self.inner.trace.append(Append::new(&replay, vec![]).artifact(name, text)).await?;
+            }
+        }
+        let mut report = ReplayReport {
+            trace_id: session.session_id.clone(),
+            replay: replay.clone(),
+            ..ReplayReport::default()
+        };
+        for turn in turns {
+            if turn.status.is_none_or(|s| s == Outcome::Cancelled) && turn.answers.is_empty() {
+                continue;
+            }
+            let recorded = turn.steps.clone();
+            let cancelled = turn.status.is_none_or(|s| s == Outcome::Cancelled);
+            let from = self.inner.trace.session(&replay).await?.head_seq;
+            let differs = self.take_again(&replay, turn).await?;
+            let now = self.every_record(&replay).await?;
+            let now: Vec<Envelope> = now.into_iter().filter(|r| r.seq > from).collect();
+            let steps = steps(&now);
+            report.first = first_difference(&recorded, &steps, cancelled, &mut report.compared).or(differs);
+            if report.first.is_some() {
+                break;
+            }
+        }
+        report.identical = report.first.is_none();
+        Ok(report)
+    }
+
+    /// Takes one turn again; the answer is the first reading call that gives something else now.
+    async fn take_again(
+        &self,
+        replay: &cairn_protocol::id::SessionId,
+        turn: Turn,
+    ) -> Result<Option<ReplayDifference>, Failure> {
+        let provider = self.recorded_model(&turn.answers).await?;
+        let run = RunId::new();
+        let params = RunStartParams {
+            session_id: replay.clone(),
+            turn_id: turn.turn_id,
+            input: Input::Parts(turn.input),
+            context: None,
+            policy: turn.policy,
+            metadata: Default::default(),
+        };
+        let taken = Taken { run, params, client: Some("replay".into()), resumed: false };
+        let feed = Arc::new(Feed::new(turn.feed));
+        self.take_recorded(replay, &taken, provider, Arc::clone(&feed), turn.shown_chars).await?;
+        let differs = std::mem::take(&mut feed.parts().differs);
+        Ok(differs
+            .into_iter()
+            .find_map(|(name, was, is)| compare::difference(0, format!("what {name} reads"), &was, &is)))
+    }
+
+    /// A model that gives the recorded bytes again.
+    async fn recorded_model(&self, answers: &[ModelAnswer]) -> Result<Arc<dyn Provider>, Failure> {
+        let mut bytes = Vec::new();
+        for answer in answers {
+            let blob = answer.raw.as_ref().ok_or_else(|| missing("an answer's bytes were not recorded"))?;
+            let mut text = String::new();
+            let mut offset = Some(0);
+            while let Some(at) = offset {
+                let part = BlobParams { sha256: blob.sha256.clone(), offset: at, limit: None };
+                let part = self
+                    .inner
+                    .trace
+                    .blob(part)
+                    .await
+                    .map_err(|_| missing("an answer's bytes are not here"))?;
+                text.push_str(&part.text);
+                offset = part.next_offset;
+            }
+            bytes.push(text.into_bytes());
+        }
+        let first = answers.first();
+        let (name, model) =
+            first.map_or(("scripted", ""), |a| (a.model.provider.as_str(), a.model.model.as_str()));
+        let recorded = Recorded::new(name, model, bytes)?;
+        Ok(Arc::new(recorded.with_context(first.and_then(|a| a.context_tokens))))
+    }
+
+    async fn turns_of(&self, records: &[Envelope]) -> Result<Vec<Turn>, Failure> {
+        let mut turns: Vec<Turn> = Vec::new();
+        let mut said: Vec<(u64, String)> = Vec::new();
+        let mut by_run: HashMap<RunId, Vec<Envelope>> = HashMap::new();
+        for record in records {
+            let run = record.origin.as_ref().and_then(|o| o.run_id.clone());
+            if let Some(run) = &run {
+                by_run.entry(run.clone()).or_default().push(record.clone());
+            }
+            let Body::Evt { evt } = &record.body else { continue };
+            let of = |turns: &mut Vec<Turn>| turns.iter().position(|t| Some(&t.run) == run.as_ref());
+            match evt {
+                AgentEvt::TurnAccepted { run_id, turn_id, input, policy } => turns.push(Turn {
+                    run: run_id.clone(),
+                    turn_id: turn_id.clone(),
+                    input: input.clone(),
+                    policy: policy.clone(),
+                    answers: vec![],
+                    feed: FeedParts::default(),
+                    shown_chars: 0,
+                    status: None,
+                    steps: vec![],
+                }),
+                AgentEvt::RunStarted { shown_chars, .. } => {
+                    if let Some(at) = of(&mut turns) {
+                        turns[at].shown_chars = *shown_chars;
+                    }
+                }
+                AgentEvt::Steered { text, .. } => said.push((record.seq, text.clone())),
+                AgentEvt::ModelAnswer(answer) => {
+                    if let Some(at) = of(&mut turns) {
+                        let (heard, later) = std::mem::take(&mut said)
+                            .into_iter()
+                            .partition(|(seq, _)| *seq <= answer.heard_seq);
+                        said = later;
+                        turns[at].feed.said.push(heard);
+                        turns[at].feed.ids.push(answer.calls.iter().map(|c| c.id.clone()).collect());
+                        turns[at].answers.push(answer.clone());
+                    }
+                }
+                AgentEvt::Compacted { summary, .. } => {
+                    if let Some(at) = of(&mut turns) {
+                        turns[at].feed.summaries.push_back(summary.clone());
+                    }
+                }
+                AgentEvt::ToolResult(outcome) => {
+                    let whole = match &outcome.blob {
+                        Some(blob) => {
+                            recorded::whole_blob(&self.inner.trace, blob).await?.unwrap_or_default()
+                        }
+                        None => outcome.output.clone().unwrap_or_default(),
+                    };
+                    if let Some(at) = of(&mut turns) {
+                        turns[at].feed.results.insert(outcome.call_id.clone(), (outcome.clone(), whole));
+                    }
+                }
+                AgentEvt::RunCompleted { result } => {
+                    if let Some(at) = of(&mut turns) {
+                        turns[at].status = Some(result.status);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for turn in &mut turns {
+            turn.steps = steps(&by_run.remove(&turn.run).unwrap_or_default());
+        }
+        Ok(turns)
+    }
+}
+
+fn missing(text: &str) -> Failure {
+    Failure::new(Reason::BadTrace, format!("{text}: the trace cannot be replayed"))
+}
+
+/// What is compared of a turn: for each answer what was asked and what came, calls, results, the end.
+fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
+    let mut steps = Vec::new();
+    let mut text = String::new();
+    let mut answers = 0;
+    let mut results: VecDeque<(u64, String, Value)> = VecDeque::new();
+    for record in records {
+        let Body::Evt { evt } = &record.body else { continue };
+        match evt {
+            AgentEvt::Text { reasoning: false, text: more, .. } => text.push_str(more),
+            AgentEvt::ModelAnswer(answer) => {
+                settle(&mut results, &mut steps);
+                answers += 1;
+                let what = json!({
+                    "asked": answer.request_digest, "text": std::mem::take(&mut text), "calls": answer.calls,
+                    "finish": answer.finish,
+                });
+                steps.push((record.seq, format!("answer {answers} of the model"), what));
+            }
+            AgentEvt::ToolResult(outcome) => {
+                let what = json!({
+                    "name": outcome.name, "error": outcome.error, "output": outcome.output, "blob": outcome.blob,
+                });
+                results.push_back((record.seq, format!("result of {}", outcome.call_id), what));
+            }
+            AgentEvt::Compacted { summary, kept, .. } => {
+                steps.push((record.seq, "condensing".into(), json!({"summary": summary, "kept": kept})));
+            }
+            AgentEvt::RunCompleted { result } => {
+                settle(&mut results, &mut steps);
+                let error = result.error.as_ref().map(|e| e.reason.clone());
+                let what = json!({"status": result.status, "output": result.final_output, "error": error});
+                steps.push((record.seq, "the end of the turn".into(), what));
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// Results that came side by side have no order of their own.
+fn settle(results: &mut VecDeque<(u64, String, Value)>, steps: &mut Vec<(u64, String, Value)>) {
+    let mut all: Vec<_> = std::mem::take(results).into();
+    all.sort_by(|a, b| a.1.cmp(&b.1));
+    steps.extend(all);
+}
+
+fn first_difference(
+    was: &[(u64, String, Value)],
+    is: &[(u64, String, Value)],
+    cancelled: bool,
+    compared: &mut u64,
+) -> Option<ReplayDifference> {
+    for (at, (seq, what, recorded)) in was.iter().enumerate() {
+        // Where a turn was stopped is a matter of time, not of what it did.
+        if cancelled && at + 1 == was.len() {
+            break;
+        }
+        *compared += 1;
+        let (name, now) = is.get(at).map_or(("nothing", &Value::Null), |(_, n, v)| (n.as_str(), v));
+        if name != what {
+            return Some(ReplayDifference {
+                seq: *seq,
+                what: what.clone(),
+                path: String::new(),
+                recorded: what.clone(),
+                now: name.to_owned(),
+            });
+        }
+        if let Some(found) = compare::difference(*seq, what.clone(), recorded, now) {
+            return Some(found);
+        }
+    }
+    None
+}
