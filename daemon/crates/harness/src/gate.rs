@@ -14,7 +14,9 @@ use cairn_workspace::Root;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Grants, Output, Permit, Registry, Rules, Subject, Verdict, registry::Entry};
+use crate::{
+    Grants, Output, Permit, Registry, Rules, Subject, Verdict, command::CommandLine, registry::Entry,
+};
 
 /// Most bytes of an output's JSON.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
@@ -91,9 +93,11 @@ impl Harness {
     /// Decides and records the decision; the answer is the audit's id.
     async fn admit(&self, entry: &Entry, call: &Call) -> Result<u64, Failure> {
         let paths = named_paths(entry, call);
+        let command = command_line(entry, call, &paths);
         let subject = Subject {
             tool: entry.spec.name,
             paths: &paths,
+            command: command.as_ref(),
             read_only: entry.spec.read_only,
             network: entry.spec.network,
             narrows: entry.spec.narrows,
@@ -159,6 +163,12 @@ fn named_paths(entry: &Entry, call: &Call) -> Vec<String> {
         _ => text.to_owned(),
     };
     entry.spec.paths.iter().filter_map(|key| call.arguments.get(*key)?.as_str().map(relative)).collect()
+}
+
+/// The command line in the arguments, read once for all rules.
+fn command_line(entry: &Entry, call: &Call, paths: &[String]) -> Option<CommandLine> {
+    let text = call.arguments.get(entry.spec.command?)?.as_str()?;
+    Some(CommandLine::parse(text).within(paths.first().map_or("", String::as_str)))
 }
 
 fn unrecorded(tool: &str, cause: &Failure) -> Failure {

@@ -3,6 +3,7 @@
 //! **Invariant**: [`Tool::run`] needs a [`Permit`], a permit has no public constructor, and the registry never
 //! hands a tool out, so nothing acts without having been checked and recorded.
 
+pub mod command;
 mod gate;
 mod permit;
 mod policy;
@@ -11,6 +12,6 @@ mod tool;
 
 pub use gate::{Call, Harness};
 pub use permit::{Grants, Permit};
-pub use policy::{Decision, Rule, Rules, Subject, Verdict};
+pub use policy::{CheckedRule, Decision, Rule, Rules, Subject, Verdict};
 pub use registry::Registry;
 pub use tool::{Output, Tool, ToolSpec, arguments};

@@ -25,6 +25,8 @@ pub struct ToolSpec {
     pub narrows: bool,
     /// Names of the arguments that hold a path.
     pub paths: &'static [&'static str],
+    /// Name of the argument that holds a shell's command line.
+    pub command: Option<&'static str>,
     /// Time it may take.
     pub timeout: Duration,
 }
@@ -35,7 +37,7 @@ impl ToolSpec {
         let input_schema = schemars::schema_for!(P).to_value();
         let (paths, timeout) = (&["path", "pathPrefix"], Duration::from_secs(30));
         let (read_only, network, narrows) = (true, false, false);
-        Self { name, description, input_schema, read_only, network, narrows, paths, timeout }
+        Self { name, description, input_schema, read_only, network, narrows, paths, command: None, timeout }
     }
 
     /// The same as clients see it.
