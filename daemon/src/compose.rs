@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use cairn_config::{Config, DefaultAction};
+use cairn_config::{Config, DefaultAction, RuleEntry};
 use cairn_engine::{Engine, EngineOptions, Parts, Rule, Rules, Verdict};
-use cairn_harness::Registry;
+use cairn_harness::{CheckedRule, Registry};
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
@@ -82,17 +82,29 @@ pub fn limit_memory(config: &Config) -> Result<(), Failure> {
 /// # Errors
 /// `invalid_params` that names the key of a rule that is none.
 pub fn rules(config: &Config) -> Result<Rules, Failure> {
-    let read = |name: &str, list: &[String]| -> Result<Vec<Rule>, Failure> {
+    let read = |name: &str, list: &[RuleEntry], verdict| -> Result<Vec<Rule>, Failure> {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
-        list.iter().map(|text| text.parse().map_err(bad)).collect()
+        let one = |entry: &RuleEntry| match entry {
+            RuleEntry::Text(text) => text.parse(),
+            RuleEntry::Checked(c) => {
+                let (rule, matches, rejects) = (c.rule.clone(), c.matches.clone(), c.rejects.clone());
+                CheckedRule { rule, matches, rejects }.read(verdict)
+            }
+        };
+        list.iter().map(|entry| one(entry).map_err(bad)).collect()
     };
     let permissions = &config.permissions;
-    let overrides = read("overrides", &permissions.overrides)?;
+    let overrides = read("overrides", &permissions.overrides, Verdict::Allow)?;
+    let mut final_deny = read("finalDeny", &permissions.final_deny, Verdict::Deny)?;
+    for command in &config.safety.blocked_commands {
+        let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
+        final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
+    }
     Ok(Rules {
-        final_deny: read("finalDeny", &permissions.final_deny)?,
+        final_deny,
         overrides: overrides.into_iter().map(|rule| (rule, Verdict::Allow)).collect(),
-        deny: read("deny", &permissions.deny)?,
-        allow: read("allow", &permissions.allow)?,
+        deny: read("deny", &permissions.deny, Verdict::Deny)?,
+        allow: read("allow", &permissions.allow, Verdict::Allow)?,
         default: match permissions.default_action {
             DefaultAction::Allow => Verdict::Allow,
             DefaultAction::Ask => Verdict::Ask,

@@ -8,6 +8,7 @@ mod gate;
 mod permit;
 mod policy;
 mod registry;
+pub mod sandbox;
 mod tool;
 
 pub use gate::{Call, Harness};
