@@ -4,12 +4,13 @@ use std::{path::PathBuf, sync::Arc};
 
 use cairn_config::{Config, DefaultAction, RuleEntry};
 use cairn_engine::{Engine, EngineOptions, Parts, Rule, Rules, Verdict};
-use cairn_harness::{CheckedRule, Registry};
+use cairn_harness::{CheckedRule, Registry, Sandbox, WhenMissing, sandbox::Host};
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
 };
 use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_tools::{ShellMode, ShellOptions};
 use cairn_trace::Trace;
 use cairn_workspace::Roots;
 
@@ -35,12 +36,14 @@ pub async fn engine(
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
     // The token and the log are nobody's to read through a tool.
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
+    let sandbox = Arc::new(sandbox(config, blocked.clone()));
     let roots = Arc::new(Roots::new(blocked));
     let (notify, progress) = crossbeam_channel::bounded(PROGRESS);
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
     let mut registry = Registry::default();
-    let deps = cairn_tools::Deps { roots: Arc::clone(&roots), indexes: Arc::clone(&indexes) };
+    let deps =
+        cairn_tools::Deps { roots: Arc::clone(&roots), indexes: Arc::clone(&indexes), shell: shell(config)? };
     cairn_tools::register(&mut registry, &deps)?;
     let options = EngineOptions {
         workspaces,
@@ -49,9 +52,53 @@ pub async fn engine(
         roots: workspace_roots,
         max_runs: config.resources.max_runs,
     };
-    let engine = Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await?;
+    let engine = Engine::open(Parts { trace, roots, indexes, progress, registry, sandbox }, options).await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
     Ok(engine)
+}
+
+/// The sandbox of this machine, whose helper is this binary.
+pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
+    let host = Host {
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        lang: std::env::var("LANG").ok(),
+        blocked,
+    };
+    let when_missing = match config.sandbox.when_missing {
+        _ if !config.safety.sandbox_enabled => WhenMissing::Off,
+        cairn_config::WhenMissing::Refuse => WhenMissing::Refuse,
+        cairn_config::WhenMissing::Ask => WhenMissing::Ask,
+    };
+    Sandbox::new(std::env::current_exe().ok()).for_host(host).when_missing(when_missing)
+}
+
+/// Settings of the shell.
+///
+/// # Errors
+/// `invalid_params` that names a prefix which is no plain command.
+fn shell(config: &Config) -> Result<ShellOptions, Failure> {
+    let Some(own) = config.tools.builtin.get("run_shell") else { return Ok(ShellOptions::default()) };
+    let bad =
+        |e| Failure::new(Reason::InvalidParams, format!("tools.builtin.run_shell.allowed_prefixes: {e}"));
+    // A prefix is a rule that takes further arguments.
+    let rule = |text: &String| {
+        format!("run_shell({} *)", text.trim().trim_end_matches('*').trim()).parse().map_err(bad)
+    };
+    let mode = match own.mode {
+        _ if !own.enabled => ShellMode::Off,
+        Some(cairn_config::ShellMode::Off) => ShellMode::Off,
+        Some(cairn_config::ShellMode::Allowlist) => {
+            ShellMode::Allowlist(own.allowed_prefixes.iter().map(rule).collect::<Result<_, _>>()?)
+        }
+        Some(cairn_config::ShellMode::Full) | None => ShellMode::Full,
+    };
+    Ok(ShellOptions {
+        mode,
+        timeout: own.timeout_seconds.map(std::time::Duration::from_secs),
+        max_output: own.max_output_chars.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+        anywhere: own.cwd == Some(cairn_config::ShellCwd::Any),
+    })
 }
 
 fn index_options(config: &Config) -> Result<IndexOptions, Failure> {

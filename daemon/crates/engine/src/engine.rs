@@ -59,6 +59,8 @@ pub struct Parts {
     pub progress: crossbeam_channel::Receiver<IndexProgress>,
     /// The tools, less the engine's own.
     pub registry: Registry,
+    /// Where processes run.
+    pub sandbox: Arc<cairn_harness::Sandbox>,
 }
 
 /// The engine. Clones share it.
@@ -93,11 +95,11 @@ impl Engine {
     /// # Errors
     /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
     pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
-        let Parts { trace, roots, indexes, progress, mut registry } = parts;
+        let Parts { trace, roots, indexes, progress, mut registry, sandbox } = parts;
         index_tools::register(&mut registry, &roots, &indexes, &options.workspaces)?;
         trace.mark_interrupted(explore::OP).await?;
         let inner = Inner {
-            harness: Harness::new(registry, options.rules, trace.clone()),
+            harness: Harness::new(registry, options.rules, trace.clone()).with_sandbox(sandbox),
             trace,
             roots,
             indexes,

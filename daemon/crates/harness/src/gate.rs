@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Grants, Output, Permit, Registry, Rules, Subject, Verdict, command::CommandLine, registry::Entry,
+    Grants, Output, Permit, Registry, Rules, Sandbox, Subject, Verdict, command::CommandLine, registry::Entry,
 };
 
 /// Most bytes of an output's JSON.
@@ -44,12 +44,26 @@ pub struct Harness {
     /// A decision is made by one set of rules, whatever takes its place meanwhile.
     rules: RwLock<Arc<Rules>>,
     trace: Trace,
+    sandbox: Arc<Sandbox>,
 }
 
 impl Harness {
     /// A gate over `registry` under `rules`, recording in `trace`.
     pub fn new(registry: Registry, rules: Rules, trace: Trace) -> Self {
-        Self { registry, rules: RwLock::new(Arc::new(rules)), trace }
+        let sandbox = Arc::new(Sandbox::new(None));
+        Self { registry, rules: RwLock::new(Arc::new(rules)), trace, sandbox }
+    }
+
+    /// The same with a sandbox for processes; without one none is started.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Arc<Sandbox>) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// The sandbox for processes.
+    pub fn sandbox(&self) -> &Arc<Sandbox> {
+        &self.sandbox
     }
 
     /// Takes other rules for the calls that come.
@@ -75,8 +89,11 @@ impl Harness {
         let entry = self.registry.find(&call.name)?;
         entry.check(&call.arguments)?;
         let audit = self.admit(entry, &call).await?;
+        let cancel = call.cancel.child_token();
+        let sandbox = Arc::clone(&self.sandbox);
+        // Nobody is asked for less than the full sandbox ([`Sandbox::consent`]), so that it is refused.
         let permit =
-            Permit::grant(call.session.clone(), call.root.clone(), &call.grants, call.cancel.child_token());
+            Permit::grant(call.session.clone(), call.root.clone(), &call.grants, cancel, sandbox, false);
         let started = Instant::now();
         let outcome = run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output));
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

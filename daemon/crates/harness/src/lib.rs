@@ -15,4 +15,5 @@ pub use gate::{Call, Harness};
 pub use permit::{Grants, Permit};
 pub use policy::{CheckedRule, Decision, Rule, Rules, Subject, Verdict};
 pub use registry::Registry;
+pub use sandbox::{Sandbox, WhenMissing};
 pub use tool::{Output, Tool, ToolSpec, arguments};

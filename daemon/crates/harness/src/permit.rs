@@ -1,11 +1,15 @@
 //! Permission to act once: what a tool may touch.
 
+use std::sync::Arc;
+
 use cairn_protocol::{
     error::{Failure, Reason},
     id::SessionId,
 };
 use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
+
+use crate::sandbox::{Confined, Ended, Sandbox, Stream, Wake};
 
 /// What a caller brings to a call beyond the rules: the limits of its run.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +22,15 @@ pub struct Grants {
     pub paths: Option<Vec<String>>,
 }
 
+/// Ends a run that nobody waits for any more.
+struct EndOnDrop(Wake);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// Permission for one call. Only the gate makes it.
 pub struct Permit {
     session: SessionId,
@@ -25,6 +38,9 @@ pub struct Permit {
     network: bool,
     paths: Option<Vec<String>>,
     cancel: CancellationToken,
+    sandbox: Arc<Sandbox>,
+    /// Whether the user has accepted less than the full sandbox for this call.
+    accepted: bool,
 }
 
 impl Permit {
@@ -34,8 +50,46 @@ impl Permit {
         root: Option<Root>,
         grants: &Grants,
         cancel: CancellationToken,
+        sandbox: Arc<Sandbox>,
+        accepted: bool,
     ) -> Self {
-        Self { session, root, network: grants.network, paths: grants.paths.clone(), cancel }
+        let (network, paths) = (grants.network, grants.paths.clone());
+        Self { session, root, network, paths, cancel, sandbox, accepted }
+    }
+
+    /// Runs a process in the sandbox, to the end of all that it starts. The workspace is the session's root and, of it,
+    /// the paths of this run; the network is there only if both the wish and the permit have it. `output` is shown what
+    /// it writes as it comes. Ends when the permit is cancelled, or when the answer is no longer waited for.
+    ///
+    /// # Errors
+    /// `no_roots`, `network_denied`, and those of [`Sandbox::run`].
+    pub async fn run(
+        &self,
+        mut confined: Confined,
+        mut output: impl FnMut(Stream, &[u8]) + Send + 'static,
+    ) -> Result<Ended, Failure> {
+        let root = self.need_root()?;
+        if confined.network {
+            self.need_network()?;
+        }
+        confined.root = Some(root.path.clone());
+        confined.parts.clone_from(&self.paths);
+        confined.accepted = self.accepted;
+        let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
+        let running = wake.clone();
+        let _ends_with_this = EndOnDrop(wake.clone());
+        let job = tokio::task::spawn_blocking(move || sandbox.run(&confined, &running, &mut output));
+        tokio::pin!(job);
+        let joined = tokio::select! {
+            joined = &mut job => joined,
+            () = self.cancel.cancelled() => {
+                wake.end();
+                job.await
+            }
+        };
+        joined.unwrap_or_else(|e| {
+            Err(Failure::new(Reason::Internal, format!("the process could not be followed: {e}")))
+        })
     }
 
     /// The session that acts.

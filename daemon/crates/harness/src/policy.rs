@@ -261,6 +261,14 @@ impl Rules {
         self.chain(subject, &first).unwrap_or_else(|| self.fall_back(subject))
     }
 
+    /// What these rules say of a command line alone, whoever asks.
+    pub fn decide_line(&self, line: &CommandLine) -> Decision {
+        let grants = Grants::default();
+        let (tool, command, paths, memory) = (SHELL.0, Some(line), &[][..], &[][..]);
+        let (read_only, network, narrows) = (false, false, false);
+        self.decide(&Subject { tool, paths, command, read_only, network, narrows, grants: &grants, memory })
+    }
+
     /// Session memory → overrides → deny → allow, with `matches(rule, whether it allows)`.
     fn chain(&self, subject: &Subject<'_>, matches: &dyn Fn(&Rule, bool) -> bool) -> Option<Decision> {
         let chosen = |name: &str, rules: &[(Rule, Verdict)]| {

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::{Tool, ToolSpec};
 
+/// Older names of tools, for callers that still use them; they are not listed.
+const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate")];
+
 /// Tools by name.
 #[derive(Default)]
 pub struct Registry {
@@ -51,7 +54,8 @@ impl Registry {
             let shown = name.chars().take(64).collect::<String>();
             Failure::new(Reason::UnknownTool, format!("there is no tool '{}'", shown.escape_default()))
         };
-        self.tools.get(name).ok_or_else(missing)
+        let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
+        self.tools.get(name).or_else(|| self.tools.get(own)).ok_or_else(missing)
     }
 }
 

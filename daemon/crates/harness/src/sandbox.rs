@@ -17,8 +17,8 @@ mod seatbelt;
 mod seccomp;
 mod spec;
 mod step;
+mod supervise;
 mod toolchain;
-mod weaker;
 
 use std::{
     path::{Path, PathBuf},

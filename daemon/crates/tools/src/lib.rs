@@ -2,11 +2,13 @@
 //! are disallowed here by lint (see `clippy.toml`).
 
 mod code;
+mod evaluate;
 mod files;
 mod git;
 mod narrow;
 mod reading;
 mod search;
+mod shell;
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use cairn_harness::Registry;
 use cairn_protocol::error::Failure;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
+pub use shell::{ShellMode, ShellOptions};
 
 /// The rooms that tools work with.
 #[derive(Clone)]
@@ -22,6 +25,8 @@ pub struct Deps {
     pub roots: Arc<Roots>,
     /// The indexes.
     pub indexes: Arc<Indexes>,
+    /// Settings of the shell.
+    pub shell: ShellOptions,
 }
 
 /// Adds every built-in tool.
@@ -29,6 +34,13 @@ pub struct Deps {
 /// # Errors
 /// When a name is taken or a schema is none: a defect of the build.
 pub fn register(registry: &mut Registry, deps: &Deps) -> Result<(), Failure> {
-    let tools = [files::tools(deps), search::tools(deps), code::tools(deps), git::tools(deps)];
+    let tools = [
+        files::tools(deps),
+        search::tools(deps),
+        code::tools(deps),
+        git::tools(deps),
+        shell::tools(deps),
+        evaluate::tools(deps),
+    ];
     tools.into_iter().flatten().try_for_each(|tool| registry.add(tool))
 }

@@ -15,6 +15,7 @@ pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
     wanted.limits.apply()?;
     rustix::thread::set_no_new_privs(true).map_err(|e| format!("no_new_privs: {e}"))?;
     let landlock = landlock(wanted)?;
+    drop_capabilities()?;
     let sockets = if wanted.network || wanted.own_network { Sockets::Network } else { Sockets::Local };
     forbid_calls(sockets)?;
     Ok(json!({"landlock": landlock, "seccomp": true, "uid": rustix::process::getuid().as_raw()}))
@@ -34,6 +35,15 @@ fn close_descriptors() {
     // SAFETY: it marks them to be closed at exec and touches no memory; nothing above standard error is in use here.
     let _older_kernel =
         unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+/// Root has none left, and since no program can give new ones, none comes back.
+#[cfg(target_os = "linux")]
+fn drop_capabilities() -> Result<(), String> {
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, sets).map_err(|e| format!("capabilities: {e}"))
 }
 
 /// Closes all but the listed paths; the answer is the version of the interface, none where the kernel has none.

@@ -152,6 +152,9 @@ impl Probe {
             Tier::Weaker => {
                 note("modes, owners and times of files outside can be changed where the user may");
                 note("names of files and of other processes can be seen");
+                note(
+                    "sockets in files, as of a container service, and shared memory of the user can be reached",
+                );
                 note("a repository's own folder can be made below the top of the workspace");
                 note("nothing new can be made right in the top of a workspace");
             }

@@ -1,6 +1,7 @@
 //! Starts the process, reads what it writes, and sees to it that nothing of it is left.
 
 use std::{
+    ffi::OsString,
     io::Read as _,
     os::{
         fd::{AsFd as _, OwnedFd},
@@ -53,12 +54,14 @@ pub(super) fn run(
         Tier::Weaker => weaker(sandbox, confined)?,
         Tier::None => bare(sandbox, confined),
     };
+    let supervised =
+        matches!(tier, Tier::Full | Tier::Weaker) && prepared.group.is_none() && !cfg!(target_os = "macos");
     let command = &mut prepared.command;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let failed =
         |e: std::io::Error| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
     let mut child = command.spawn().map_err(failed)?;
-    let ended = follow(&mut child, tier, confined, wake, output);
+    let ended = follow(&mut child, (tier, supervised), confined, wake, output);
     if let Some(group) = &prepared.group {
         group.kill();
     }
@@ -97,25 +100,19 @@ fn step_text(step: &Step) -> Result<String, Failure> {
     serde_json::to_string(step).map_err(|e| Failure::new(Reason::Internal, format!("sandbox step: {e}")))
 }
 
-/// A command that first joins the control group, when there is one.
-fn entering(
-    helper: &Path,
-    group: Option<&Cgroup>,
-    argv: Vec<std::ffi::OsString>,
-) -> Result<Command, Failure> {
-    let mut argv = argv.into_iter();
-    let Some(group) = group else {
-        let mut command = Command::new(argv.next().unwrap_or_default());
-        command.args(argv);
-        return Ok(command);
-    };
-    let text = |word: std::ffi::OsString| {
+/// A command that joins the control group first, or stands under a supervisor where there is no group.
+fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Result<Command, Failure> {
+    let text = |word: OsString| {
         let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
         word.into_string().map_err(bad)
     };
-    let argv = argv.map(text).collect::<Result<_, _>>()?;
+    let argv = argv.into_iter().map(text).collect::<Result<_, _>>()?;
+    let step = match group {
+        Some(group) => Step::Enter { groups: group.dirs.clone(), argv },
+        None => Step::Supervise { argv },
+    };
     let mut command = Command::new(helper);
-    command.args([HELPER_WORD, &step_text(&Step::Enter { groups: group.dirs.clone(), argv })?]);
+    command.args([HELPER_WORD, &step_text(&step)?]);
     Ok(command)
 }
 
@@ -146,7 +143,7 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let limits = rlimits(confined, group.is_some(), own_processes());
     let (network, argv) = (confined.network, confined.argv.clone());
     let inner = Confine { read, write, network, own_network: false, limits, argv };
-    let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Supervise { inner })?.into()];
+    let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
     let mut command = entering(helper, group.as_ref(), argv)?;
     let home = temp.path().to_string_lossy().into_owned();
     command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
@@ -240,7 +237,7 @@ enum Cut {
 
 fn follow(
     child: &mut Child,
-    tier: Tier,
+    (tier, supervised): (Tier, bool),
     confined: &Confined,
     wake: &Wake,
     output: &mut dyn FnMut(Stream, &[u8]),
@@ -267,7 +264,7 @@ fn follow(
         });
         let cut = watch(&mut out, &mut err, &end, Some(until), Some(wake), output);
         if cut != Cut::No {
-            stop(pid, tier, &end, output, (&mut out, &mut err));
+            stop(pid, supervised, &end, output, (&mut out, &mut err));
         }
         cut
     });
@@ -340,13 +337,13 @@ fn watch_rest(out: &mut Reading, err: &mut Reading, until: Instant, output: &mut
 /// Ends the process and all that it started.
 fn stop(
     pid: Option<Pid>,
-    tier: Tier,
+    supervised: bool,
     end: &OwnedFd,
     output: &mut dyn FnMut(Stream, &[u8]),
     (out, err): (&mut Reading, &mut Reading),
 ) {
     let Some(pid) = pid else { return };
-    if tier == Tier::Weaker {
+    if supervised {
         // The supervisor kills what it started, wherever that has gone.
         let _gone = kill_process(pid, Signal::TERM);
         let until = Instant::now() + SUPERVISOR;

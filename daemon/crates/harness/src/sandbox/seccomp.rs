@@ -138,6 +138,8 @@ fn denied(sockets: Sockets) -> Result<Rules, String> {
     add(&mut rules, libc::SYS_clone, &flags.collect::<Result<Vec<_>, _>>()?);
     let requests = TERMINAL.iter().map(|request| when(1, SeccompCmpOp::Eq, *request));
     add(&mut rules, libc::SYS_ioctl, &requests.collect::<Result<Vec<_>, _>>()?);
+    // Limits of another process.
+    add(&mut rules, libc::SYS_prlimit64, &[when(0, SeccompCmpOp::Ne, 0)?]);
     // Whatever is not one of these families is refused.
     let allowed: &[libc::c_int] = match sockets {
         Sockets::Local => &[libc::AF_UNIX],

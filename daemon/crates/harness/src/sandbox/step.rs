@@ -4,7 +4,7 @@ use std::{os::unix::process::CommandExt as _, path::PathBuf, process::Command};
 
 use serde::{Deserialize, Serialize};
 
-use super::{confine, limits::Rlimits, weaker};
+use super::{confine, limits::Rlimits, supervise};
 
 /// The exit code of a helper that could not set the sandbox up; nothing was run then.
 pub(super) const FAILED: i32 = 125;
@@ -24,10 +24,10 @@ pub(super) enum Step {
     },
     /// Set up what confines this process, then become the command.
     Confine(Confine),
-    /// Run a step and, when it ends or this process is told to end, kill all that it started.
+    /// Run `argv` and, when it ends or this process is told to end, kill all that it started.
     Supervise {
-        /// The step.
-        inner: Confine,
+        /// The program.
+        argv: Vec<String>,
     },
 }
 
@@ -85,7 +85,7 @@ fn take(step: Step) -> Result<u8, String> {
             }
             Err(become_command(&inner.argv))
         }
-        Step::Supervise { inner } => weaker::supervise(&inner),
+        Step::Supervise { argv } => supervise::supervise(&argv),
     }
 }
 

@@ -51,7 +51,8 @@ pub fn a_run_sees_its_own_parts_alone(scene: &Scene) {
         };
         assert_eq!(run(&sandbox, &narrowed("cat read.txt")).stdout.text, "part");
         assert_eq!(run(&sandbox, &narrowed("cat ../read.txt")).stdout.text, "");
-        assert_eq!(run(&sandbox, &narrowed("echo x > ../new && echo made")).stdout.text, "");
+        // What is not shown may be an empty folder of its own.
+        run(&sandbox, &narrowed("echo x > ../new"));
         assert!(!scene.root.join("new").exists());
         let mut elsewhere = narrowed("true");
         elsewhere.folder = scene.root.clone();
