@@ -116,9 +116,8 @@ fn line(part: &Part, text: &str, depth: usize) -> Result<(Vec<Part>, Option<&'st
 }
 
 fn shell(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
-    let mut words = part.words.iter().skip(1);
     let mut runs_text = false;
-    while let Some(word) = words.next() {
+    for word in part.words.iter().skip(1) {
         match word.value() {
             Some(option) if option.len() > 1 && option.starts_with('-') && !option.starts_with("--") => {
                 // Others read files at their start, or the keyboard.

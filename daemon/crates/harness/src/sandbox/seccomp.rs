@@ -73,7 +73,7 @@ const NAMESPACES: &[libc::c_int] = &[
 ];
 
 /// Requests to a terminal that put words into its user's mouth.
-const TERMINAL: &[u64] = &[libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+const TERMINAL: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
 /// Which sockets may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

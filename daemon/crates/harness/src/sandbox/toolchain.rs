@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 /// A toolchain in the home folder: a folder of programs in it, what belongs to it, the variable that names it.
-const KNOWN: &[(&str, &[&str], Option<(&str, &str)>)] = &[
+type Known = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
+
+const KNOWN: &[Known] = &[
     (".cargo/bin", &[".cargo", ".rustup"], Some(("CARGO_HOME", ".cargo"))),
     (".rustup", &[".rustup"], Some(("RUSTUP_HOME", ".rustup"))),
     (".pyenv", &[".pyenv"], Some(("PYENV_ROOT", ".pyenv"))),

@@ -60,56 +60,7 @@ impl Scene {
         let home = PathBuf::from(std::env::var_os("CAIRN_TEST_BASE").unwrap());
         let base = home.join(name);
         let [root, empty, outside] = ["work", "empty", "out"].map(|n| base.join(n));
-        for dir in [
-            "",
-            "blocked",
-            "blocked2",
-            ".git/hooks",
-            "sub/deep/.git/hooks",
-            "gone/.git",
-            "away/.git",
-            "tree",
-            "part",
-        ] {
-            fs::create_dir_all(root.join(dir)).unwrap();
-        }
-        for (file, text) in [
-            ("blocked/key", "s3cret"),
-            ("blocked2/key", "s3cret"),
-            ("blocked.txt", "s3cret"),
-            (".git/config", "[core]\n"),
-            (".git/HEAD", "ref: refs/heads/main\n"),
-            ("sub/deep/.git/config", "[core]\n"),
-            ("gone/.git/config", "[core]\n"),
-            ("away/.git/config", "[core]\n"),
-            ("tree/.git", "gitdir: /nowhere\n"),
-            (".cairn.json", "{}"),
-            ("read.txt", "inside"),
-            ("part/read.txt", "part"),
-        ] {
-            fs::write(root.join(file), text).unwrap();
-        }
-        fs::create_dir_all(&empty).unwrap();
-        fs::create_dir_all(&outside).unwrap();
-        for file in [
-            "secret",
-            "append",
-            "truncate",
-            "delete",
-            "rename",
-            "mode",
-            "owner",
-            "times",
-            "attribute",
-            "linked",
-            "linkable",
-        ] {
-            fs::write(outside.join(file), "s3cret").unwrap();
-        }
-        fs::write(outside.with_file_name("out-tmp"), "s3cret").unwrap();
-        fs::create_dir_all(base.join("home")).unwrap();
-        fs::write(base.join("home/.private"), "s3cret").unwrap();
-        fs::write(base.join("home/.bashrc"), "before\n").unwrap();
+        furnish(&base, &root, &empty, &outside);
         let abstract_name = format!("cairn-attack-{}-{name}", std::process::id());
         let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
         let unix =
@@ -207,6 +158,60 @@ impl Drop for Scene {
 
 pub fn run(sandbox: &Sandbox, confined: &Confined) -> Ended {
     sandbox.run(confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap()
+}
+
+/// The files of a scene.
+fn furnish(base: &Path, root: &Path, empty: &Path, outside: &Path) {
+    for dir in [
+        "",
+        "blocked",
+        "blocked2",
+        ".git/hooks",
+        "sub/deep/.git/hooks",
+        "gone/.git",
+        "away/.git",
+        "tree",
+        "part",
+    ] {
+        fs::create_dir_all(root.join(dir)).unwrap();
+    }
+    for (file, text) in [
+        ("blocked/key", "s3cret"),
+        ("blocked2/key", "s3cret"),
+        ("blocked.txt", "s3cret"),
+        (".git/config", "[core]\n"),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        ("sub/deep/.git/config", "[core]\n"),
+        ("gone/.git/config", "[core]\n"),
+        ("away/.git/config", "[core]\n"),
+        ("tree/.git", "gitdir: /nowhere\n"),
+        (".cairn.json", "{}"),
+        ("read.txt", "inside"),
+        ("part/read.txt", "part"),
+    ] {
+        fs::write(root.join(file), text).unwrap();
+    }
+    fs::create_dir_all(empty).unwrap();
+    fs::create_dir_all(outside).unwrap();
+    for file in [
+        "secret",
+        "append",
+        "truncate",
+        "delete",
+        "rename",
+        "mode",
+        "owner",
+        "times",
+        "attribute",
+        "linked",
+        "linkable",
+    ] {
+        fs::write(outside.join(file), "s3cret").unwrap();
+    }
+    fs::write(outside.with_file_name("out-tmp"), "s3cret").unwrap();
+    fs::create_dir_all(base.join("home")).unwrap();
+    fs::write(base.join("home/.private"), "s3cret").unwrap();
+    fs::write(base.join("home/.bashrc"), "before\n").unwrap();
 }
 
 /// Listeners that take every connection and answer every datagram.
