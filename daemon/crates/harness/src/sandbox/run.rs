@@ -100,19 +100,29 @@ fn step_text(step: &Step) -> Result<String, Failure> {
     serde_json::to_string(step).map_err(|e| Failure::new(Reason::Internal, format!("sandbox step: {e}")))
 }
 
+/// Joins as many groups as the first argument says, then becomes the rest.
+const JOIN: &str = r#"n=$1; shift
+while [ "$n" -gt 0 ]; do
+  echo 0 > "$1/cgroup.procs" || { echo "cairn sandbox: $1 cannot be joined" >&2; exit 125; }
+  shift; n=$((n-1))
+done
+exec "$@""#;
+
 /// A command that joins the control group first, or stands under a supervisor where there is no group.
 fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Result<Command, Failure> {
     let text = |word: OsString| {
         let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
         word.into_string().map_err(bad)
     };
+    if let Some(group) = group {
+        // The shell does it in a fraction of the time that the helper takes to start.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", JOIN, "sh", &group.dirs.len().to_string()]).args(&group.dirs).args(argv);
+        return Ok(command);
+    }
     let argv = argv.into_iter().map(text).collect::<Result<_, _>>()?;
-    let step = match group {
-        Some(group) => Step::Enter { groups: group.dirs.clone(), argv },
-        None => Step::Supervise { argv },
-    };
     let mut command = Command::new(helper);
-    command.args([HELPER_WORD, &step_text(&step)?]);
+    command.args([HELPER_WORD, &step_text(&Step::Supervise { argv })?]);
     Ok(command)
 }
 

@@ -15,13 +15,6 @@ pub(super) const MARK: &str = "cairn sandbox: ";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(super) enum Step {
-    /// Join control groups, then become `argv`.
-    Enter {
-        /// Folders of the groups.
-        groups: Vec<PathBuf>,
-        /// The program.
-        argv: Vec<String>,
-    },
     /// Set up what confines this process, then become the command.
     Confine(Confine),
     /// Run `argv` and, when it ends or this process is told to end, kill all that it started.
@@ -69,13 +62,6 @@ pub fn sandbox_main(args: impl Iterator<Item = std::ffi::OsString>) -> std::proc
 
 fn take(step: Step) -> Result<u8, String> {
     match step {
-        Step::Enter { groups, argv } => {
-            for group in groups {
-                std::fs::write(group.join("cgroup.procs"), "0")
-                    .map_err(|e| format!("{}: {e}", group.display()))?;
-            }
-            Err(become_command(&argv))
-        }
         Step::Confine(inner) => {
             let told = confine::apply(&inner)?;
             if inner.argv.is_empty() {
