@@ -2,16 +2,17 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use cairn_config::{Config, DefaultAction};
+use cairn_config::{Config, DefaultAction, RuleEntry};
 use cairn_engine::{
     Engine, EngineOptions, Live, Parts, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
 };
-use cairn_harness::Registry;
+use cairn_harness::{CheckedRule, Registry, Sandbox, WhenMissing, sandbox::Host};
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
 };
 use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_tools::{ShellMode, ShellOptions};
 use cairn_trace::Trace;
 use cairn_workspace::Roots;
 
@@ -42,13 +43,18 @@ pub async fn engine(
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
     // Nor are the rules that bind the tools, and the keys.
     blocked.extend(config_dir.clone());
+    let sandbox = Arc::new(sandbox(config, blocked.clone()));
     let roots = Arc::new(Roots::new(blocked));
     let (notify, progress) = crossbeam_channel::bounded(PROGRESS);
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
     let registry = Registry::default();
-    let deps =
-        cairn_tools::Deps { roots: Arc::clone(&roots), indexes: Arc::clone(&indexes), seen: Arc::default() };
+    let deps = cairn_tools::Deps {
+        roots: Arc::clone(&roots),
+        indexes: Arc::clone(&indexes),
+        seen: Arc::default(),
+        shell: shell(config)?,
+    };
     cairn_tools::register(&registry, &deps)?;
     let options = EngineOptions {
         workspaces,
@@ -61,7 +67,7 @@ pub async fn engine(
         turns: turn_settings(config),
         models: model_limits(config),
     };
-    let engine = Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await?;
+    let engine = Engine::open(Parts { trace, roots, indexes, progress, registry, sandbox }, options).await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
     engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(
         config_dir.map(|dir| dir.join("context")),
@@ -111,6 +117,50 @@ fn model_limits(config: &Config) -> ModelLimits {
     }
 }
 
+/// The sandbox of this machine, whose helper is this binary.
+pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
+    let host = Host {
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        lang: std::env::var("LANG").ok(),
+        blocked,
+    };
+    let when_missing = match config.sandbox.when_missing {
+        _ if !config.safety.sandbox_enabled => WhenMissing::Off,
+        cairn_config::WhenMissing::Refuse => WhenMissing::Refuse,
+        cairn_config::WhenMissing::Ask => WhenMissing::Ask,
+    };
+    Sandbox::new(std::env::current_exe().ok()).for_host(host).when_missing(when_missing)
+}
+
+/// Settings of the shell.
+///
+/// # Errors
+/// `invalid_params` that names a prefix which is no plain command.
+fn shell(config: &Config) -> Result<ShellOptions, Failure> {
+    let Some(own) = config.tools.builtin.get("run_shell") else { return Ok(ShellOptions::default()) };
+    let bad =
+        |e| Failure::new(Reason::InvalidParams, format!("tools.builtin.run_shell.allowed_prefixes: {e}"));
+    // A prefix is a rule that takes further arguments.
+    let rule = |text: &String| {
+        format!("run_shell({} *)", text.trim().trim_end_matches('*').trim()).parse().map_err(bad)
+    };
+    let mode = match own.mode {
+        _ if !own.enabled => ShellMode::Off,
+        Some(cairn_config::ShellMode::Off) => ShellMode::Off,
+        Some(cairn_config::ShellMode::Allowlist) => {
+            ShellMode::Allowlist(own.allowed_prefixes.iter().map(rule).collect::<Result<_, _>>()?)
+        }
+        Some(cairn_config::ShellMode::Full) | None => ShellMode::Full,
+    };
+    Ok(ShellOptions {
+        mode,
+        timeout: own.timeout_seconds.map(std::time::Duration::from_secs),
+        max_output: own.max_output_chars.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+        anywhere: own.cwd == Some(cairn_config::ShellCwd::Any),
+    })
+}
+
 fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
     let embedder = match config.embedder.as_str() {
         "builtin" => Embedder::builtin()?,
@@ -139,17 +189,29 @@ pub fn limit_memory(config: &Config) -> Result<(), Failure> {
 /// # Errors
 /// `invalid_params` that names the key of a rule that is none.
 pub fn rules(config: &Config) -> Result<Rules, Failure> {
-    let read = |name: &str, list: &[String]| -> Result<Vec<Rule>, Failure> {
+    let read = |name: &str, list: &[RuleEntry], verdict| -> Result<Vec<Rule>, Failure> {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
-        list.iter().map(|text| text.parse().map_err(bad)).collect()
+        let one = |entry: &RuleEntry| match entry {
+            RuleEntry::Text(text) => text.parse(),
+            RuleEntry::Checked(c) => {
+                let (rule, matches, rejects) = (c.rule.clone(), c.matches.clone(), c.rejects.clone());
+                CheckedRule { rule, matches, rejects }.read(verdict)
+            }
+        };
+        list.iter().map(|entry| one(entry).map_err(bad)).collect()
     };
     let permissions = &config.permissions;
-    let overrides = read("overrides", &permissions.overrides)?;
+    let overrides = read("overrides", &permissions.overrides, Verdict::Allow)?;
+    let mut final_deny = read("finalDeny", &permissions.final_deny, Verdict::Deny)?;
+    for command in &config.safety.blocked_commands {
+        let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
+        final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
+    }
     Ok(Rules {
-        final_deny: read("finalDeny", &permissions.final_deny)?,
+        final_deny,
         overrides: overrides.into_iter().map(|rule| (rule, Verdict::Allow)).collect(),
-        deny: read("deny", &permissions.deny)?,
-        allow: read("allow", &permissions.allow)?,
+        deny: read("deny", &permissions.deny, Verdict::Deny)?,
+        allow: read("allow", &permissions.allow, Verdict::Allow)?,
         confirm: config
             .safety
             .require_confirmation

@@ -54,7 +54,7 @@ pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
     checks.push(state::disk(root));
     checks.push(state::trace(root));
     checks.extend(state::daemon(env, root, &config));
-    checks.extend(machine::all());
+    checks.extend(machine::all(&config));
     let bad = checks.iter().any(|c| c.outcome == Outcome::Fail);
     let text = if globals.json { format!("{}\n", json(&checks)) } else { text(&checks) };
     // A reader that has left needs no report; the exit code says enough.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_machine_can_be_asked() {
-        for check in machine::all() {
+        for check in machine::all(&cairn_config::Config::default()) {
             assert!(!check.detail.is_empty(), "{check:?}");
         }
     }

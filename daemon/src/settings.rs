@@ -24,7 +24,9 @@ pub fn inputs(env: &Env, flags: &Flags, project: Option<PathBuf>) -> Inputs {
         home: env.home.clone(),
         project_dir: project,
         explicit: flags.config.clone(),
-        env: std::env::vars().filter(|(name, _)| name.starts_with("CAIRN_")).collect(),
+        env: std::env::vars()
+            .filter(|(name, _)| ["CAIRN_", "SHELL_TOOL_"].iter().any(|p| name.starts_with(p)))
+            .collect(),
         overrides: flags.overrides.clone(),
     }
 }

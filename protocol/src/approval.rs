@@ -27,7 +27,8 @@ pub struct Approval {
     pub preview: Preview,
     /// The rule that makes it a question.
     pub rule: String,
-    /// The rule that `session` and `always` would write.
+    /// The rules that `session` and `always` would write, one a line; empty when there is none for such a call, which is then
+    /// approved once.
     pub grants: String,
     /// When it was asked.
     pub created_at: Timestamp,

@@ -14,6 +14,7 @@ mod network;
 mod paths;
 mod policy;
 mod sealed;
+mod shell;
 mod tidy;
 mod traces;
 mod wire;

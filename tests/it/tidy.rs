@@ -43,7 +43,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("notify", &["cairn-workspace"]),
     ("tokei", &["cairn-workspace"]),
     ("cap-std", &["cairn-workspace"]),
-    ("tree-sitter", &["cairn-search"]),
+    ("tree-sitter", &["cairn-search", "cairn-harness"]),
     ("mdns-sd", &["cairn-daemon", "cairn-client-sdk"]),
     ("clap", &["cairn-cli", "cairn-daemon"]),
     ("indicatif", &["cairn-cli"]),

@@ -1,10 +1,13 @@
-//! The machine: git, what watches files, what a sandbox would need.
+//! The machine: git, what watches files, the sandbox.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
+
+use cairn_config::Config;
+use cairn_harness::sandbox::Tier;
 
 use super::{Check, Outcome};
 
@@ -16,14 +19,14 @@ const WATCHES: u64 = 65_536;
 const INSTANCES: u64 = 64;
 
 /// Every check of the machine.
-pub fn all() -> Vec<Check> {
+pub fn all(config: &Config) -> Vec<Check> {
     let mut checks = vec![git()];
     if cfg!(target_os = "linux") {
         checks.push(limit("watched folders", "/proc/sys/fs/inotify/max_user_watches", WATCHES));
         checks.push(limit("watchers", "/proc/sys/fs/inotify/max_user_instances", INSTANCES));
         checks.push(openat2());
-        checks.push(sandbox());
     }
+    checks.extend(sandbox(config));
     checks.push(multicast());
     checks
 }
@@ -113,25 +116,35 @@ fn openat2() -> Check {
     Check::new("openat2", Outcome::Info, "only Linux has it; paths are resolved step by step instead")
 }
 
-/// What a sandbox for commands will need; nothing uses it yet.
-fn sandbox() -> Check {
-    let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
-    let landlock =
-        if modules.split(',').any(|m| m.trim() == "landlock") { "landlock" } else { "no landlock" };
-    let allowed = number("/proc/sys/user/max_user_namespaces").is_none_or(|n| n > 0)
-        && number("/proc/sys/kernel/unprivileged_userns_clone").is_none_or(|n| n > 0)
-        && number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").is_none_or(|n| n == 0);
-    let namespaces = if allowed && Path::new("/proc/self/ns/user").exists() {
-        "user namespaces"
+/// The sandbox that commands run in, found by trying.
+fn sandbox(config: &Config) -> Vec<Check> {
+    const NAME: &str = "sandbox";
+    if !config.safety.sandbox_enabled {
+        let text = "switched off: commands may do whatever you may";
+        return vec![Check::new(NAME, Outcome::Warn, text).hint("set safety.sandbox_enabled")];
+    }
+    let sandbox = crate::compose::sandbox(config, config.safety.sandbox_blocked_paths.clone());
+    let probe = sandbox.probe();
+    let landlock = probe.landlock.map_or("no landlock".into(), |abi| format!("landlock {abi}"));
+    let seccomp = if probe.seccomp { "seccomp" } else { "no seccomp" };
+    let group = if probe.control_group { "control groups" } else { "limits per process" };
+    let bubblewrap = probe.bubblewrap.as_deref().unwrap_or("no bubblewrap");
+    let parts = if cfg!(target_os = "macos") {
+        "sandbox-exec".to_owned()
     } else {
-        "no user namespaces"
+        format!("{bubblewrap}, {landlock}, {seccomp}, {group}")
     };
-    let bwrap = if in_path("bwrap").is_some() { "bwrap" } else { "no bwrap" };
-    Check::new(
-        "sandbox",
-        Outcome::Info,
-        format!("{landlock}, {namespaces}, {bwrap}; no command runs in one yet"),
-    )
+    let main = match (probe.tier, &probe.why_not_full) {
+        (Tier::Full, _) => Check::new(NAME, Outcome::Ok, format!("full: {parts}")),
+        (tier, why) => {
+            let why = why.as_deref().unwrap_or_default();
+            let hint = "install bubblewrap, or set sandbox.whenMissing to ask in your own configuration";
+            let text = format!("commands are refused or asked about: {} ({parts}): {why}", tier.told());
+            Check::new(NAME, Outcome::Warn, text).hint(hint)
+        }
+    };
+    let stops = Check::new(NAME, Outcome::Info, format!("does not stop: {}", probe.notes.join("; ")));
+    vec![main, stops]
 }
 
 fn multicast() -> Check {

@@ -82,6 +82,7 @@ async fn house() -> House {
         indexes: Arc::new(Indexes::open(at.join("index"), options, Some(notify))),
         progress,
         registry,
+        sandbox: Arc::new(cairn_harness::Sandbox::new(None)),
     };
     let options = EngineOptions {
         workspaces: at.join("workspaces"),

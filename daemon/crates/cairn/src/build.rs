@@ -15,6 +15,7 @@ use cairn_engine::{
     model::ModelLimits,
     tool::{Registry, Tool},
 };
+use cairn_harness::{Sandbox, sandbox::Host};
 use cairn_llm::{Key, Provider, Settings};
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision},
@@ -74,6 +75,7 @@ pub struct SessionBuilder {
     shared: Shared,
     on_token: Option<OnToken>,
     on_approval: Option<OnApproval>,
+    helper: Option<PathBuf>,
 }
 
 impl Session {
@@ -123,6 +125,7 @@ impl SessionBuilder {
             shared: Shared::default(),
             on_token: None,
             on_approval: None,
+            helper: None,
         }
     }
 
@@ -235,6 +238,14 @@ impl SessionBuilder {
         self
     }
 
+    /// The program that confines commands: one whose `main` hands over to [`crate::sandbox_main`]; `cairn` itself is one.
+    /// Without it the shell is refused.
+    #[must_use]
+    pub fn sandbox_helper(mut self, program: impl Into<PathBuf>) -> Self {
+        self.helper = Some(program.into());
+        self
+    }
+
     /// Opens the session.
     ///
     /// # Errors
@@ -272,7 +283,7 @@ impl SessionBuilder {
             turns: self.settings,
             models: limits,
         };
-        let engine = open(&data, options, self.default_tools, self.tools).await?;
+        let engine = open(&data, options, self.default_tools, self.tools, self.helper).await?;
         engine.set_models(Arc::new(Single(provider)));
         let shared = Arc::new(Mutex::new(self.shared));
         engine.set_turn_agent(Arc::new(Coder::new(sources(&shared))));
@@ -310,6 +321,7 @@ async fn open(
     options: EngineOptions,
     default_tools: bool,
     own: Vec<Arc<dyn Tool>>,
+    helper: Option<PathBuf>,
 ) -> Result<Engine, Failure> {
     let trace = Trace::open(&data.join("trace.db"))?;
     let roots = Arc::new(Roots::new(vec![data.to_owned()]));
@@ -319,10 +331,22 @@ async fn open(
     let registry = Registry::default();
     if default_tools {
         let (roots, indexes) = (Arc::clone(&roots), Arc::clone(&indexes));
-        cairn_tools::register(&registry, &cairn_tools::Deps { roots, indexes, seen: Arc::default() })?;
+        let (seen, shell) = (Arc::default(), cairn_tools::ShellOptions::default());
+        cairn_tools::register(&registry, &cairn_tools::Deps { roots, indexes, seen, shell })?;
     }
     own.into_iter().try_for_each(|tool| registry.add(tool))?;
-    Engine::open(Parts { trace, roots, indexes, progress, registry }, options).await
+    let sandbox = Arc::new(Sandbox::new(helper).for_host(host()));
+    Engine::open(Parts { trace, roots, indexes, progress, registry, sandbox }, options).await
+}
+
+/// What of this process its commands may see: where programs are, not its other variables.
+fn host() -> Host {
+    Host {
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        path: std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default(),
+        lang: std::env::var("LANG").ok(),
+        blocked: vec![],
+    }
 }
 
 fn unusable(error: &std::io::Error) -> Failure {

@@ -24,6 +24,7 @@ pub use cairn_engine::{
     Engine, Rule, Rules, TurnSettings, Verdict,
     tool::{Output, Permit, Tool, ToolSpec},
 };
+pub use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
 pub use cairn_llm::{Key, Provider, Scripted, ScriptedAnswer, ScriptedCall, Step};
 pub use cairn_protocol as protocol;
 pub use cairn_protocol::{

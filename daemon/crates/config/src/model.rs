@@ -126,17 +126,39 @@ pub enum DefaultAction {
     Deny,
 }
 
+/// A rule: `tool`, `tool(path)` or `run_shell(command)`, alone or with examples that are tried when it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RuleEntry {
+    /// The rule alone.
+    Text(String),
+    /// With examples.
+    Checked(CheckedRule),
+}
+
+/// A rule with examples: command lines where it speaks of commands, else paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckedRule {
+    /// The rule.
+    pub rule: String,
+    /// What it must match.
+    pub matches: Vec<String>,
+    /// What it must not match.
+    pub rejects: Vec<String>,
+}
+
 section! {
     /// Who may call which tool; rules are matched in this order.
     PermissionsConfig "camelCase" {
         /// Never, whatever else says so.
-        final_deny: Vec<String> = vec![],
+        final_deny: Vec<RuleEntry> = vec![],
         /// Exceptions from `deny`.
-        overrides: Vec<String> = vec![],
+        overrides: Vec<RuleEntry> = vec![],
         /// Refused.
-        deny: Vec<String> = vec![],
+        deny: Vec<RuleEntry> = vec![],
         /// Done without asking.
-        allow: Vec<String> = vec![],
+        allow: Vec<RuleEntry> = vec![],
         /// For everything else.
         default_action: DefaultAction = DefaultAction::Ask,
         /// Seconds that an approval waits; silence is a no.

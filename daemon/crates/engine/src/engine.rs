@@ -89,6 +89,8 @@ pub struct Parts {
     pub progress: crossbeam_channel::Receiver<IndexProgress>,
     /// The tools, less the engine's own.
     pub registry: Registry,
+    /// Where processes run.
+    pub sandbox: Arc<cairn_harness::Sandbox>,
 }
 
 /// The engine. Clones share it.
@@ -128,14 +130,15 @@ impl Engine {
     /// # Errors
     /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
     pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
-        let Parts { trace, roots, indexes, progress, registry } = parts;
+        let Parts { trace, roots, indexes, progress, registry, sandbox } = parts;
         index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
         registry.add(crate::undo::tool(&trace))?;
         trace.mark_interrupted().await?;
         let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
         let timeout = options.approval_timeout;
         let inner = Inner {
-            harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone()),
+            harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone())
+                .with_sandbox(sandbox),
             trace,
             roots,
             indexes,

@@ -115,7 +115,11 @@ impl Approvals {
         approval.resolution = Some(resolution);
         match params.decision {
             ApprovalDecision::Session => locked(&self.memory).remove(&session).map_or((), drop),
-            ApprovalDecision::Always => self.grants.add(&grants, by).await?,
+            ApprovalDecision::Always => {
+                for rule in grants.lines() {
+                    self.grants.add(rule, by).await?;
+                }
+            }
             ApprovalDecision::Once | ApprovalDecision::Deny => {}
         }
         // Only now may the call go on: those that follow it must find the rule.
@@ -150,7 +154,8 @@ impl Approvals {
             return Ok(Arc::clone(rules));
         }
         let texts = self.trace.session_grants(session).await?;
-        let rules = texts.iter().filter_map(|text| Some((text.parse().ok()?, Verdict::Allow))).collect();
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let rules = lines.filter_map(|text| Some((text.parse().ok()?, Verdict::Allow))).collect();
         let rules: SessionRules = Arc::new(rules);
         let mut memory = locked(&self.memory);
         if memory.len() >= MAX_SESSIONS {

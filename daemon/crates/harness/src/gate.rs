@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Approvals, Asker, Changes, Decision, GrantedRules, Grants, Output, Permit, Registry, Rules, Subject,
-    Verdict, WaitClock, registry::Entry, repair,
+    Approvals, Asker, Changes, Decision, GrantedRules, Grants, Output, Permit, Registry, Rules, Sandbox,
+    Subject, Verdict, WaitClock, command::CommandLine, registry::Entry, repair,
 };
 
 /// Most bytes of an output's JSON.
@@ -85,6 +85,7 @@ pub struct Harness {
     rules: RwLock<Arc<Rules>>,
     approvals: Approvals,
     trace: Trace,
+    sandbox: Arc<Sandbox>,
 }
 
 /// How a call was let through.
@@ -105,7 +106,20 @@ impl Harness {
         stopping: CancellationToken,
     ) -> Self {
         let approvals = Approvals::new(trace.clone(), granted, timeout, stopping);
-        Self { registry, rules: RwLock::new(Arc::new(rules)), approvals, trace }
+        let sandbox = Arc::new(Sandbox::new(None));
+        Self { registry, rules: RwLock::new(Arc::new(rules)), approvals, trace, sandbox }
+    }
+
+    /// The same with a sandbox for processes; without one none is started.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Arc<Sandbox>) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// The sandbox for processes.
+    pub fn sandbox(&self) -> &Arc<Sandbox> {
+        &self.sandbox
     }
 
     /// Takes other rules for the calls that come.
@@ -171,7 +185,8 @@ impl Harness {
         let outcome = if call.dry_run {
             Ok(Output::dry_run(&call.name))
         } else {
-            let permit = Permit::grant(&call, admitted.approved);
+            // Less than the full sandbox is only for calls that somebody was asked about, with the warning.
+            let permit = Permit::grant(&call, admitted.approved, Arc::clone(&self.sandbox));
             run(&entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -192,7 +207,13 @@ impl Harness {
         let (mut intent, mut unknown) = (None, false);
         if decision.verdict != Verdict::Deny && !entry.spec.read_only {
             let asker = Asker { session: &call.session, root: call.root.as_ref() };
-            let told = entry.tool.intent(&asker, &call.arguments).await?;
+            let mut told = entry.tool.intent(&asker, &call.arguments).await?;
+            if entry.spec.command.is_some()
+                && let Some(why) = self.sandbox.consent()?
+            {
+                told.preview.warnings.push(why.clone());
+                told.must_ask = Some(why);
+            }
             if let Some(why) = &told.must_ask {
                 decision = Decision { verdict: Verdict::Ask, rule: why.clone() };
             }
@@ -236,9 +257,11 @@ impl Harness {
     fn decide(&self, entry: &Entry, call: &Call, memory: &[(crate::Rule, Verdict)]) -> Decision {
         let paths = named_paths(entry, call);
         let granted = self.approvals.grants().rules();
+        let command = command_line(entry, call, &paths);
         let subject = Subject {
             tool: &entry.spec.name,
             paths: &paths,
+            command: command.as_ref(),
             read_only: entry.spec.read_only,
             network: entry.spec.network,
             narrows: entry.spec.narrows,
@@ -340,6 +363,12 @@ fn named_paths(entry: &Entry, call: &Call) -> Vec<String> {
         _ => text.to_owned(),
     };
     entry.spec.paths.iter().filter_map(|key| call.arguments.get(*key)?.as_str().map(relative)).collect()
+}
+
+/// The command line in the arguments, read once for all rules.
+fn command_line(entry: &Entry, call: &Call, paths: &[String]) -> Option<CommandLine> {
+    let text = call.arguments.get(entry.spec.command?)?.as_str()?;
+    Some(CommandLine::parse(text).within(paths.first().map_or("", String::as_str)))
 }
 
 fn unrecorded(tool: &str, cause: &Failure) -> Failure {

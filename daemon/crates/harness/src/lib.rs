@@ -4,6 +4,7 @@
 //! hands a tool out, so nothing acts without having been checked and recorded.
 
 mod approval;
+pub mod command;
 pub mod diff;
 mod gate;
 mod grants;
@@ -12,13 +13,15 @@ mod policy;
 mod redact;
 mod registry;
 mod repair;
+pub mod sandbox;
 mod tool;
 
 pub use approval::{Approvals, Approver};
 pub use gate::{Call, Harness, is_final};
 pub use grants::Grants as GrantedRules;
 pub use permit::{Change, Changes, Grants, Permit, WaitClock};
-pub use policy::{Decision, Rule, Rules, Subject, Verdict};
+pub use policy::{CheckedRule, Decision, Rule, Rules, Subject, Verdict};
 pub use redact::secrets as redact_secrets;
 pub use registry::Registry;
+pub use sandbox::{Sandbox, WhenMissing};
 pub use tool::{Asker, Intent, Output, Tool, ToolSpec, arguments};

@@ -17,7 +17,10 @@ use cairn_protocol::{
 use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
 
-use crate::Call;
+use crate::{
+    Call,
+    sandbox::{Confined, Ended, Sandbox, Stream, Wake},
+};
 
 /// What a caller brings to a call beyond the rules: the limits of its run.
 #[derive(Debug, Clone, Default)]
@@ -86,6 +89,15 @@ impl WaitClock {
     }
 }
 
+/// Ends a run that nobody waits for any more.
+struct EndOnDrop(Wake);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// Permission for one call. Only the gate makes it.
 pub struct Permit {
     session: SessionId,
@@ -95,18 +107,23 @@ pub struct Permit {
     cancel: CancellationToken,
     approved: Option<Preview>,
     changes: Changes,
+    sandbox: Arc<Sandbox>,
+    /// Whether the user has accepted less than the full sandbox for this call.
+    accepted: bool,
 }
 
 impl Permit {
     /// Made by the gate, after policy and audit.
-    pub(crate) fn grant(call: &Call, approved: Option<Preview>) -> Self {
+    pub(crate) fn grant(call: &Call, approved: Option<Preview>, sandbox: Arc<Sandbox>) -> Self {
         Self {
             session: call.session.clone(),
             root: call.root.clone(),
             network: call.grants.network,
             paths: call.grants.paths.clone(),
             cancel: call.cancel.child_token(),
+            accepted: approved.is_some(),
             approved,
+            sandbox,
             changes: call.changes.clone(),
         }
     }
@@ -114,6 +131,41 @@ impl Permit {
     /// What somebody was shown and said yes to, when they were asked: nothing else may be done.
     pub fn approved(&self) -> Option<&Preview> {
         self.approved.as_ref()
+    }
+
+    /// Runs a process in the sandbox, to the end of all that it starts. The workspace is the session's root and, of it,
+    /// the paths of this run; the network is there only if both the wish and the permit have it. `output` is shown what
+    /// it writes as it comes. Ends when the permit is cancelled, or when the answer is no longer waited for.
+    ///
+    /// # Errors
+    /// `no_roots`, `network_denied`, and those of [`Sandbox::run`].
+    pub async fn run(
+        &self,
+        mut confined: Confined,
+        mut output: impl FnMut(Stream, &[u8]) + Send + 'static,
+    ) -> Result<Ended, Failure> {
+        let root = self.need_root()?;
+        if confined.network {
+            self.need_network()?;
+        }
+        confined.root = Some(root.path.clone());
+        confined.parts.clone_from(&self.paths);
+        confined.accepted = self.accepted;
+        let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
+        let running = wake.clone();
+        let _ends_with_this = EndOnDrop(wake.clone());
+        let job = tokio::task::spawn_blocking(move || sandbox.run(&confined, &running, &mut output));
+        tokio::pin!(job);
+        let joined = tokio::select! {
+            joined = &mut job => joined,
+            () = self.cancel.cancelled() => {
+                wake.end();
+                job.await
+            }
+        };
+        joined.unwrap_or_else(|e| {
+            Err(Failure::new(Reason::Internal, format!("the process could not be followed: {e}")))
+        })
     }
 
     /// The session that acts.

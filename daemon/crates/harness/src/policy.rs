@@ -1,11 +1,15 @@
 //! The policy: a pure function from rules and a call to a decision.
 //!
 //! Order: finalDeny → the run's own limits → session memory → overrides → deny → allow → default. A rule is
-//! `tool` or `tool(path)`; `*` stands for any tool, and a path covers what lies beneath it, by whole components.
+//! `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any tool, and a path covers what lies
+//! beneath it, by whole components.
 
 use std::{fmt, str::FromStr};
 
-use crate::Grants;
+use crate::{
+    Grants,
+    command::{CommandLine, Kind, Part, Pattern},
+};
 
 /// What may be done about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +31,76 @@ pub struct Decision {
     pub rule: String,
 }
 
-/// A rule: a tool and, if it has one, the path it speaks of.
+/// A rule: a tool and, if it has one, the path or the command it speaks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     tool: String,
-    path: Option<String>,
+    scope: Scope,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scope {
+    Any,
+    Path(String),
+    Command(Pattern),
+}
+
+/// The tool whose rules speak of commands, and its other names.
+const SHELL: (&str, &[&str]) = ("run_shell", &["bash", "shell"]);
+
+/// A rule with examples that are tried when it is read.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckedRule {
+    /// The rule.
+    pub rule: String,
+    /// What it must match: command lines for a rule about commands, else paths.
+    pub matches: Vec<String>,
+    /// What it must not match.
+    pub rejects: Vec<String>,
+}
+
+impl CheckedRule {
+    /// The rule, when every example comes out as told. `verdict` is what the rule is for: one that allows must match
+    /// all of a command line, one that denies any part of it.
+    ///
+    /// # Errors
+    /// The rule and the example that comes out otherwise.
+    pub fn read(&self, verdict: Verdict) -> Result<Rule, String> {
+        let rule: Rule = self.rule.parse()?;
+        let tries = |example: &String| {
+            let (line, grants) = (CommandLine::parse(example), Grants::default());
+            let about_commands = matches!(rule.scope, Scope::Command(_));
+            let paths = if about_commands { vec![] } else { vec![example.clone()] };
+            let tool = if rule.tool == "*" { SHELL.0 } else { &rule.tool };
+            let command = about_commands.then_some(&line);
+            let (read_only, network, narrows, memory, granted) = (false, false, false, &[][..], &[][..]);
+            let subject = Subject {
+                tool,
+                paths: &paths,
+                command,
+                read_only,
+                network,
+                narrows,
+                grants: &grants,
+                memory,
+                granted,
+            };
+            let part = |p| rule.matches_part(&subject, &line, p, verdict == Verdict::Allow, &|_| false);
+            match (about_commands, verdict) {
+                (false, _) => rule.matches(&subject, verdict == Verdict::Allow),
+                (true, Verdict::Allow) => line.parts.iter().all(part),
+                (true, _) => line.parts.iter().any(part),
+            }
+        };
+        if let Some(example) = self.matches.iter().find(|e| !tries(e)) {
+            return Err(format!("rule '{rule}' does not match its example '{example}'"));
+        }
+        if let Some(example) = self.rejects.iter().find(|e| tries(e)) {
+            return Err(format!("rule '{rule}' matches '{example}', which it should not"));
+        }
+        Ok(rule)
+    }
 }
 
 /// All rules of a daemon.
@@ -71,6 +140,8 @@ pub struct Subject<'a> {
     pub tool: &'a str,
     /// Paths its arguments name, relative to the root where they lie in it.
     pub paths: &'a [String],
+    /// The command line it would run.
+    pub command: Option<&'a CommandLine>,
     /// Whether it only reads.
     pub read_only: bool,
     /// Whether it uses the network.
@@ -100,38 +171,177 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|c| !c.is_empty() && *c != ".")
 }
 
+/// A path of a command as the root sees it; what leads out of it begins with `..` or `/`.
+fn placed(folder: &str, path: &str) -> String {
+    let joined = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
+    let mut out: Vec<&str> = Vec::new();
+    for part in parts(&joined) {
+        if part == ".." && out.last().is_some_and(|p| *p != "..") {
+            out.pop();
+        } else {
+            out.push(part);
+        }
+    }
+    let lead = if path.starts_with('/') { "/" } else { "" };
+    format!("{lead}{}", out.join("/"))
+}
+
 impl Rule {
+    /// The rules that together allow this very command line again, for what a user decides.
+    pub fn for_command(line: &CommandLine) -> Vec<Self> {
+        let rule = |pattern| Self { tool: SHELL.0.into(), scope: Scope::Command(pattern) };
+        Pattern::of(line).into_iter().map(rule).collect()
+    }
+
+    /// The tool it speaks of; `*` for any.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    fn names(&self, tool: &str) -> bool {
+        self.tool == "*" || self.tool == tool || (self.tool == SHELL.0 && SHELL.1.contains(&tool))
+    }
+
     /// A rule that denies must match when any path does; one that allows, only when all do.
     fn matches(&self, subject: &Subject<'_>, all: bool) -> bool {
-        if self.tool != "*" && self.tool != subject.tool {
+        if !self.names(subject.tool) {
             return false;
         }
-        let Some(prefix) = &self.path else { return true };
-        let mut hits = subject.paths.iter().map(|p| beneath(p, prefix));
-        if all { !subject.paths.is_empty() && hits.all(|h| h) } else { hits.any(|h| h) }
+        match (&self.scope, subject.command) {
+            (Scope::Any, _) => true,
+            (Scope::Path(prefix), command) => {
+                let mut hits = subject.paths.iter().map(|p| beneath(p, prefix));
+                if all {
+                    return command.is_none() && !subject.paths.is_empty() && hits.all(|h| h);
+                }
+                let named = |line: &CommandLine| {
+                    line.paths().any(|p| beneath(p, prefix) || beneath(&placed(&line.folder, p), prefix))
+                };
+                hits.any(|h| h) || command.is_some_and(named)
+            }
+            (Scope::Command(_), None) => false,
+            (Scope::Command(pattern), Some(line)) => line.parts.iter().any(|part| pattern.denies(line, part)),
+        }
+    }
+
+    /// The same for one part of a command line. `writes` says whether a file may be written.
+    fn matches_part(
+        &self,
+        subject: &Subject<'_>,
+        line: &CommandLine,
+        part: &Part,
+        allows: bool,
+        writes: &dyn Fn(&str) -> bool,
+    ) -> bool {
+        match &self.scope {
+            _ if !self.names(subject.tool) => false,
+            Scope::Any => true,
+            Scope::Path(_) => !allows && self.matches(subject, false),
+            Scope::Command(pattern) if !allows => pattern.denies(line, part),
+            Scope::Command(Pattern::Text(_)) => self.matches(subject, false),
+            Scope::Command(_) if part.kind == Kind::Wrapper => line.is_parsed(),
+            Scope::Command(pattern) => {
+                let bare = part.words.is_empty() && part.kind == Kind::Plain && line.is_parsed();
+                (bare || pattern.allows(line, part)) && line.extras_allowed(part, writes)
+            }
+        }
     }
 }
 
 impl Rules {
-    /// What these rules say of `subject`.
+    /// What these rules say of `subject`. Of a command line each part is decided by itself; it may run when all may.
     pub fn decide(&self, subject: &Subject<'_>) -> Decision {
-        let found = |name: &str, rules: &[Rule], verdict, all| {
-            let rule = rules.iter().find(|r| r.matches(subject, all))?;
-            Some(Decision { verdict, rule: format!("{name}: {rule}") })
+        let found = |name: &str, rules: &[Rule]| {
+            let rule = rules.iter().find(|r| r.matches(subject, false))?;
+            let part = subject.command.and_then(|line| {
+                let hit = |p: &&Part| rule.matches_part(subject, line, p, false, &|_| false);
+                line.parts.iter().find(hit).map(|p| format!(" in '{}'", p.shown()))
+            });
+            Some(Decision {
+                verdict: Verdict::Deny,
+                rule: format!("{name}: {rule}{}", part.unwrap_or_default()),
+            })
         };
+        let before = found("finalDeny", &self.final_deny).or_else(|| limits(subject));
+        if let Some(decision) = before {
+            return decision;
+        }
+        if let Some(line) = subject.command {
+            return self.decide_command(subject, line);
+        }
+        let first = |rule: &Rule, all| rule.matches(subject, all);
+        self.chain(subject, &first).unwrap_or_else(|| self.fall_back(subject))
+    }
+
+    /// What these rules say of a command line alone, whoever asks.
+    pub fn decide_line(&self, line: &CommandLine) -> Decision {
+        let grants = Grants::default();
+        let (tool, command, paths, memory, granted) = (SHELL.0, Some(line), &[][..], &[][..], &[][..]);
+        let (read_only, network, narrows) = (false, false, false);
+        let grants = &grants;
+        self.decide(&Subject { tool, paths, command, read_only, network, narrows, grants, memory, granted })
+    }
+
+    /// Session memory → overrides → deny → allow, with `matches(rule, whether it allows)`.
+    fn chain(&self, subject: &Subject<'_>, matches: &dyn Fn(&Rule, bool) -> bool) -> Option<Decision> {
         let chosen = |name: &str, rules: &[(Rule, Verdict)]| {
-            let (rule, verdict) = rules.iter().find(|(r, v)| r.matches(subject, *v == Verdict::Allow))?;
+            let (rule, verdict) = rules.iter().find(|(r, v)| matches(r, *v == Verdict::Allow))?;
             Some(Decision { verdict: *verdict, rule: format!("{name}: {rule}") })
         };
-        found("finalDeny", &self.final_deny, Verdict::Deny, false)
-            .or_else(|| limits(subject))
-            .or_else(|| chosen("session", subject.memory))
+        let found = |name: &str, rules: &[Rule], verdict| {
+            let rule = rules.iter().find(|r| matches(r, verdict == Verdict::Allow))?;
+            Some(Decision { verdict, rule: format!("{name}: {rule}") })
+        };
+        chosen("session", subject.memory)
             .or_else(|| chosen("overrides", &self.overrides))
-            .or_else(|| found("deny", &self.deny, Verdict::Deny, false))
-            .or_else(|| found("allow", &self.allow, Verdict::Allow, true))
-            .or_else(|| found("granted", subject.granted, Verdict::Allow, true))
-            .or_else(|| found("confirm", &self.confirm, Verdict::Ask, false))
-            .unwrap_or_else(|| self.fall_back(subject))
+            .or_else(|| found("deny", &self.deny, Verdict::Deny))
+            .or_else(|| found("allow", &self.allow, Verdict::Allow))
+            .or_else(|| found("granted", subject.granted, Verdict::Allow))
+            .or_else(|| found("confirm", &self.confirm, Verdict::Ask))
+    }
+
+    fn decide_command(&self, subject: &Subject<'_>, line: &CommandLine) -> Decision {
+        let writes = |path: &str| {
+            let paths = [placed(&line.folder, path)];
+            let inside = !paths[0].starts_with(['/']) && !paths[0].starts_with("..");
+            let file = Subject { tool: "write_file", paths: &paths, command: None, ..subject.clone() };
+            inside && self.decide(&file).verdict == Verdict::Allow
+        };
+        let mut allowed: Vec<String> = Vec::new();
+        let mut asked = None;
+        for part in &line.parts {
+            let matches = |rule: &Rule, allows| rule.matches_part(subject, line, part, allows, &writes);
+            let decision =
+                self.chain(subject, &matches).unwrap_or_else(|| self.part_default(subject, line, part));
+            let told = format!("{} for '{}'", decision.rule, part.shown());
+            match decision.verdict {
+                Verdict::Deny => return Decision { verdict: Verdict::Deny, rule: told },
+                Verdict::Ask => asked = asked.or(Some(told)),
+                Verdict::Allow if allowed.len() < 8 && part.kind != Kind::Wrapper => allowed.push(told),
+                Verdict::Allow => {}
+            }
+        }
+        match asked {
+            Some(rule) => Decision { verdict: Verdict::Ask, rule },
+            None if line.parts.is_empty() => self.fall_back(subject),
+            None => Decision { verdict: Verdict::Allow, rule: allowed.join(", ") },
+        }
+    }
+
+    /// For a part that no rule speaks of. What cannot be read might be anything that is denied.
+    fn part_default(&self, subject: &Subject<'_>, line: &CommandLine, part: &Part) -> Decision {
+        let decision = self.fall_back(subject);
+        let hidden = part.kind == Kind::Opaque || part.words.first().is_some_and(|w| w.value_hidden());
+        let about_commands = |r: &Rule| matches!(r.scope, Scope::Command(_));
+        let denials = self.final_deny.iter().chain(&self.deny).any(about_commands);
+        if decision.verdict == Verdict::Allow && denials && (hidden || !line.is_parsed()) {
+            let why = line.unsure.as_deref().unwrap_or("what runs is not known beforehand");
+            return Decision { verdict: Verdict::Ask, rule: format!("default: cannot be read ({why})") };
+        }
+        match (&line.unsure, decision.verdict) {
+            (Some(why), Verdict::Ask) => Decision { rule: format!("{} ({why})", decision.rule), ..decision },
+            _ => decision,
+        }
     }
 
     fn fall_back(&self, subject: &Subject<'_>) -> Decision {
@@ -167,9 +377,10 @@ fn limits(subject: &Subject<'_>) -> Option<Decision> {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.path {
-            Some(path) => write!(f, "{}({path})", self.tool),
-            None => f.write_str(&self.tool),
+        match &self.scope {
+            Scope::Path(path) => write!(f, "{}({path})", self.tool),
+            Scope::Command(pattern) => write!(f, "{}({pattern})", self.tool),
+            Scope::Any => f.write_str(&self.tool),
         }
     }
 }
@@ -177,16 +388,24 @@ impl fmt::Display for Rule {
 impl FromStr for Rule {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("'{text}' is not a rule: write tool or tool(path)");
-        let (tool, path) = match text.split_once('(') {
+        let bad = || format!("'{text}' is not a rule: write tool, tool(path) or run_shell(command)");
+        let (tool, inner) = match text.split_once('(') {
             None => (text, None),
-            Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(bad)?.to_owned())),
+            Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(bad)?)),
         };
         let tool = tool.trim();
-        if tool.is_empty() || path.as_deref() == Some("") {
+        if tool.is_empty() || inner == Some("") {
             return Err(bad());
         }
-        Ok(Self { tool: tool.into(), path })
+        let tool = if SHELL.1.contains(&tool) { SHELL.0 } else { tool };
+        let scope = match inner {
+            None => Scope::Any,
+            Some(command) if tool == SHELL.0 => {
+                Scope::Command(Pattern::read(command).map_err(|e| format!("rule '{text}': {e}"))?)
+            }
+            Some(path) => Scope::Path(path.to_owned()),
+        };
+        Ok(Self { tool: tool.into(), scope })
     }
 }
 
@@ -201,8 +420,17 @@ mod tests {
     fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool, want: (Verdict, &str)) {
         let paths: Vec<String> = if path.is_empty() { vec![] } else { vec![path.into()] };
         let (network, narrows) = (tool == "git_clone", tool == "search_hybrid");
-        let subject =
-            Subject { tool, paths: &paths, read_only, network, narrows, grants, memory: &[], granted: &[] };
+        let subject = Subject {
+            tool,
+            paths: &paths,
+            command: None,
+            read_only,
+            network,
+            narrows,
+            grants,
+            memory: &[],
+            granted: &[],
+        };
         let got = rules.decide(&subject);
         assert_eq!((got.verdict, got.rule.as_str()), want, "{tool} {path}");
     }
@@ -248,10 +476,19 @@ mod tests {
 
     #[test]
     fn rules_are_read_or_refused() {
-        for good in ["*", "git_clone", "fs_list_dir(a/b)"] {
+        for good in ["*", "git_clone", "fs_list_dir(a/b)", "run_shell(git status *)", "run_shell(= a | b)"] {
             assert_eq!(good.parse::<Rule>().unwrap().to_string(), good);
         }
-        for bad in ["", "(x)", "a(", "a()"] {
+        for bad in [
+            "",
+            "(x)",
+            "a(",
+            "a()",
+            "run_shell(a; b)",
+            "run_shell(*)",
+            "run_shell(timeout 3 ls)",
+            "run_shell(ls $X)",
+        ] {
             assert!(bad.parse::<Rule>().is_err(), "{bad}");
         }
     }

@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use crate::{Tool, ToolSpec};
 
+/// Older names of tools, for callers that still use them; they are not listed.
+const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate")];
+
 /// Tools by name. What is added or taken away counts for the calls that come.
 #[derive(Default)]
 pub struct Registry {
@@ -77,7 +80,8 @@ impl Registry {
     /// The entry of that name, with the nearest names where there is none.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, Failure> {
         let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
-        let real = aliases.get(name).map_or(name, String::as_str);
+        let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
+        let real = aliases.get(name).map_or(own, String::as_str);
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = tools.get(real) {
             return Ok(Arc::clone(entry));

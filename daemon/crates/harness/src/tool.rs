@@ -32,6 +32,8 @@ pub struct ToolSpec {
     pub hidden: bool,
     /// Names of the arguments that hold a path.
     pub paths: &'static [&'static str],
+    /// Name of the argument that holds a shell's command line.
+    pub command: Option<&'static str>,
     /// Time it may take.
     pub timeout: Duration,
 }
@@ -51,6 +53,7 @@ impl ToolSpec {
             narrows: false,
             hidden: false,
             paths: &["path", "pathPrefix"],
+            command: None,
             timeout: Duration::from_secs(30),
         }
     }
@@ -94,7 +97,8 @@ pub struct Intent {
     pub preview: Preview,
     /// Why this very call must be asked about, whatever rules allow it.
     pub must_ask: Option<String>,
-    /// The rule that an approval for the session or for good writes.
+    /// The rules that an approval for the session or for good writes, one a line; none when such a call cannot be told from
+    /// others, and then it is approved once.
     pub grants: String,
 }
 

@@ -3,6 +3,7 @@
 
 mod code;
 mod edit;
+mod evaluate;
 mod files;
 mod git;
 mod look;
@@ -10,6 +11,7 @@ mod narrow;
 mod reading;
 mod search;
 mod seen;
+mod shell;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use cairn_harness::Registry;
 use cairn_protocol::error::Failure;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
+pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;
 
@@ -29,6 +32,8 @@ pub struct Deps {
     pub indexes: Arc<Indexes>,
     /// What sessions saw of which file.
     pub seen: Arc<Seen>,
+    /// Settings of the shell.
+    pub shell: ShellOptions,
 }
 
 /// Adds every built-in tool.
@@ -43,6 +48,8 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         git::tools(deps),
         look::tools(deps),
         edit::tools(deps),
+        shell::tools(deps),
+        evaluate::tools(deps),
     ];
     tools.into_iter().flatten().try_for_each(|tool| registry.add(tool))
 }

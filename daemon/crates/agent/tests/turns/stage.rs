@@ -183,7 +183,14 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
         models: ModelLimits { requests_per_minute: 10_000, ..ModelLimits::default() },
     };
     let roots = Arc::new(Roots::new(vec![]));
-    let parts = Parts { trace, roots, indexes, progress, registry };
+    let parts = Parts {
+        trace,
+        roots,
+        indexes,
+        progress,
+        registry,
+        sandbox: Arc::new(cairn_harness::Sandbox::new(None)),
+    };
     (Engine::open(parts, options).await.unwrap(), reads, writes)
 }
 

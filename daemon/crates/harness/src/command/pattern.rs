@@ -1,0 +1,227 @@
+//! What a rule says of a command: `git status`, `git status *`, or a whole text after `=`.
+
+use std::fmt;
+
+use super::{Certainty, CommandLine, Kind, Part, Word, programs};
+
+/// The commands that a rule speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// Commands with these words, and further ones if `open`.
+    Words {
+        /// The words, the program first.
+        words: Vec<String>,
+        /// Whether further arguments are taken.
+        open: bool,
+    },
+    /// A command line that is exactly this text.
+    Text(String),
+}
+
+impl Pattern {
+    /// Reads a pattern: one plain command, whose last word may be `*`; or `=` and the whole of a command line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let text = text.strip_prefix("command:").unwrap_or(text).trim();
+        if let Some(whole) = text.strip_prefix('=') {
+            let whole = whole.trim();
+            return if whole.is_empty() {
+                Err("there is nothing after '='".into())
+            } else {
+                Ok(Self::Text(whole.into()))
+            };
+        }
+        let (body, open) = match text.strip_suffix('*') {
+            Some(body) if body.ends_with(char::is_whitespace) => (body.trim_end(), true),
+            Some("") => return Err("name the tool alone for any command".into()),
+            _ => (text, false),
+        };
+        let line = CommandLine::parse(body);
+        if line.parts.iter().any(|p| p.kind == Kind::Wrapper) {
+            return Err(format!(
+                "write the rule for the command that '{body}' runs, which is what is looked at"
+            ));
+        }
+        // A wrapper that matters by itself comes last.
+        let Some(part) = line.parts.last().filter(|p| line.parts.iter().all(|o| o.source == p.source)) else {
+            return Err(format!("'{body}' is not one command; each command needs a rule of its own"));
+        };
+        let words: Option<Vec<String>> = part.words.iter().map(|w| w.value().map(Into::into)).collect();
+        let bare = part.assignments.is_empty() && part.redirections.is_empty() && part.kind == Kind::Plain;
+        match words.filter(|w| !w.is_empty() && bare && line.unsure.is_none()) {
+            Some(words) => Ok(Self::Words { words, open }),
+            None => Err(format!(
+                "'{body}' is not a plain command; write its words, and '*' as the last for further arguments"
+            )),
+        }
+    }
+
+    /// Patterns that together allow this very command line again.
+    pub fn of(line: &CommandLine) -> Vec<Self> {
+        let one = |part: &Part| {
+            let words: Option<Vec<String>> = part.words.iter().map(|w| w.value().map(Into::into)).collect();
+            let bare =
+                part.assignments.is_empty() && part.redirections.is_empty() && part.kind == Kind::Plain;
+            words.filter(|w| !w.is_empty() && bare).map(|words| Self::Words { words, open: false })
+        };
+        let plain = |p: &&Part| p.kind != Kind::Wrapper;
+        let each: Option<Vec<Self>> = line.parts.iter().filter(plain).map(one).collect();
+        each.filter(|_| line.unsure.is_none()).unwrap_or_else(|| vec![Self::Text(line.text.trim().into())])
+    }
+
+    /// Whether this allows `part` of `line`, its redirections and variables aside.
+    pub(crate) fn allows(&self, line: &CommandLine, part: &Part) -> bool {
+        let (words, open) = match self {
+            Self::Text(text) => return line.text.trim() == text,
+            Self::Words { words, open } => (words, *open),
+        };
+        if part.kind == Kind::Opaque || line.unsure.is_some() || part.words.len() < words.len() {
+            return false;
+        }
+        let (head, more) = part.words.split_at(words.len());
+        let same = head.iter().zip(words).all(|(have, want)| have.value() == Some(want));
+        same && if open { programs::takes(words, more) } else { more.is_empty() }
+    }
+
+    /// Whether this denies `part` of `line`: however it is written, and wherever it might be in what cannot be read.
+    pub(crate) fn denies(&self, line: &CommandLine, part: &Part) -> bool {
+        let words = match self {
+            Self::Text(text) => return line.text.trim() == text,
+            Self::Words { words, .. } => words,
+        };
+        let Some((program, arguments)) = words.split_first() else { return false };
+        if !part.words.is_empty()
+            && named(part.program(), program)
+            && holds(program, arguments, &part.words[1..])
+        {
+            return true;
+        }
+        part.kind == Kind::Opaque && mentions(&part.source, program, arguments)
+    }
+}
+
+impl CommandLine {
+    /// Whether the redirections and variables of a part need no question; `writes` says whether a file may be written.
+    pub(crate) fn extras_allowed(&self, part: &Part, writes: impl Fn(&str) -> bool) -> bool {
+        use super::Direction::{Join, Read, Text, Write};
+        let target_fits = |r: &super::Redirection| match (r.direction, r.target.value()) {
+            (_, None) => false,
+            (Join | Text, _) => true,
+            (Read | Write, Some("/dev/null")) => true,
+            (Read, Some(path)) => !path.starts_with("/dev/") && !path.starts_with("/proc/"),
+            (Write, Some(path)) => !self.moves() && writes(path),
+        };
+        part.redirections.iter().all(target_fits)
+            && part.assignments.iter().all(|(name, value)| programs::harmless_variable(name, value))
+    }
+
+    /// Paths that the command line names in any of its words.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().flat_map(|part| {
+            let targets = part.redirections.iter().map(|r| r.target.text.as_str());
+            let words = part.words.iter().map(|w| w.text.as_str());
+            words
+                .chain(targets)
+                .flat_map(|w| [w, w.split_once('=').map_or("", |(_, v)| v)])
+                .filter(|w| !w.is_empty())
+        })
+    }
+}
+
+/// Whether a program is the one that a rule names.
+fn named(program: &str, rule: &str) -> bool {
+    program == rule.rsplit('/').next().unwrap_or(rule)
+}
+
+/// The letters of short options, the long options and the plain arguments among `words`.
+fn sorted<'a>(program: &str, words: impl Iterator<Item = &'a str>) -> (Vec<String>, Vec<String>) {
+    let (mut options, mut operands, mut open) = (Vec::new(), Vec::new(), true);
+    for word in words {
+        if !open || !word.starts_with('-') || word == "-" {
+            operands.push(operand(word));
+        } else if word == "--" {
+            open = false;
+        } else if let Some(long) = word.strip_prefix("--") {
+            let name = long.split('=').next().unwrap_or(long);
+            match LONG.iter().find(|(p, l, _)| *p == program && name.len() > 1 && l.starts_with(name)) {
+                Some((_, _, short)) => options.push((*short).to_owned()),
+                None => options.push(format!("--{long}")),
+            }
+        } else {
+            let same = |c: char| if program == "rm" && c == 'R' { 'r' } else { c };
+            options.extend(word[1..].chars().map(|c| same(c).to_string()));
+        }
+    }
+    (options, operands)
+}
+
+/// Long options and the letter that means the same.
+const LONG: &[(&str, &str, &str)] = &[
+    ("rm", "recursive", "r"),
+    ("rm", "force", "f"),
+    ("rm", "verbose", "v"),
+    ("chmod", "recursive", "R"),
+    ("chown", "recursive", "R"),
+    ("git", "force", "f"),
+    ("cp", "recursive", "r"),
+    ("cp", "force", "f"),
+];
+
+/// An argument in its plainest form: a path without detours, a number without leading zeros.
+fn operand(word: &str) -> String {
+    if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
+        let bare = word.trim_start_matches('0');
+        return if bare.is_empty() { "0".into() } else { bare.into() };
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in word.split('/').filter(|p| !p.is_empty() && *p != ".") {
+        if part == ".." && parts.last().is_some_and(|p| *p != "..") {
+            parts.pop();
+        } else if part != ".." || !word.starts_with('/') {
+            parts.push(part);
+        }
+    }
+    let joined = parts.join("/");
+    if word.starts_with('/') { format!("/{joined}") } else { joined }
+}
+
+fn holds(program: &str, wanted: &[String], words: &[Word]) -> bool {
+    let (options, operands) = sorted(program, wanted.iter().map(String::as_str));
+    // Everything in a folder is the folder.
+    let text = |w: &Word| match w.certainty {
+        Certainty::Pattern => w.text.trim_end_matches(['*', '?', '.', '[', ']', '!']).to_owned(),
+        _ => w.text.clone(),
+    };
+    let have: Vec<String> = words.iter().map(text).collect();
+    let (have_options, have_operands) = sorted(program, have.iter().map(String::as_str));
+    options.iter().all(|o| have_options.contains(o)) && operands.iter().all(|o| have_operands.contains(o))
+}
+
+/// Whether a text that cannot be read names a program and its plain arguments, whatever quotes stand between.
+fn mentions(text: &str, program: &str, arguments: &[String]) -> bool {
+    let bare: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
+    let breaks = |c: char| c.is_whitespace() || "|&;<>(){}$`=,:[]".contains(c);
+    let tokens: Vec<&str> = bare.split(breaks).filter(|t| !t.is_empty()).collect();
+    let plain = arguments.iter().filter(|a| !a.starts_with('-') && *a != "*");
+    tokens.iter().any(|t| named(t.rsplit('/').next().unwrap_or(t), program))
+        && plain.into_iter().all(|a| tokens.iter().any(|t| operand(t) == operand(a)))
+}
+
+/// Words as a shell would take them.
+fn quoted(words: &[String]) -> String {
+    let plain =
+        |w: &String| !w.is_empty() && w.chars().all(|c| c.is_alphanumeric() || "._-/:=@%+,".contains(c));
+    let one = |w: &String| if plain(w) { w.clone() } else { format!("'{}'", w.replace('\'', r"'\''")) };
+    words.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "= {text}"),
+            Self::Words { words, open } => write!(f, "{}{}", quoted(words), if *open { " *" } else { "" }),
+        }
+    }
+}

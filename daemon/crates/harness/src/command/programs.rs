@@ -1,0 +1,236 @@
+//! What is known of programs whose arguments can make them run others or write files: the table `programs.txt`.
+//!
+//! A rule that ends in `*` takes further arguments. For the programs of the table it takes only those that are listed;
+//! for a program that is not there it takes any, since the rule's author said so.
+
+use std::sync::LazyLock;
+
+use super::Word;
+
+/// Which plain arguments a program takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    Any,
+    No,
+    One,
+    Local,
+    Listing,
+    Names,
+    Lines,
+}
+
+/// What further arguments a program takes.
+struct Further {
+    program: &'static str,
+    /// A word after the program that this row is for.
+    sub: &'static str,
+    flags: Vec<&'static str>,
+    values: Vec<&'static str>,
+    operands: Operands,
+}
+
+struct Table {
+    rows: Vec<Further>,
+    closed: Vec<&'static str>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut table = Table { rows: vec![], closed: vec![] };
+    for line in include_str!("programs.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        match line.strip_prefix("! ") {
+            Some(names) => table.closed.extend(names.split(' ')),
+            None => table.rows.push(row(line)),
+        }
+    }
+    table
+});
+
+/// A row of the table. One that says nothing of its plain arguments takes none.
+fn row(line: &'static str) -> Further {
+    let mut columns = line.split('|').map(str::trim);
+    let mut column = || columns.next().unwrap_or_default();
+    let named = column();
+    let (program, sub) = named.split_once(' ').unwrap_or((named, ""));
+    let (flags, values) = (column().split_whitespace().collect(), column().split_whitespace().collect());
+    let operands = match column() {
+        "any" => Operands::Any,
+        "one" => Operands::One,
+        "local" => Operands::Local,
+        "listing" => Operands::Listing,
+        "names" => Operands::Names,
+        "lines" => Operands::Lines,
+        _ => Operands::No,
+    };
+    Further { program, sub, flags, values, operands }
+}
+
+/// Whether a rule that ends in `*` after `fixed` (the program first) takes `more`.
+pub(super) fn takes(fixed: &[String], more: &[Word]) -> bool {
+    let Some((program, sub)) = fixed.split_first() else { return false };
+    let name = unversioned(program.rsplit('/').next().unwrap_or(program));
+    let Some(words) = more.iter().map(argument).collect::<Option<Vec<_>>>() else { return false };
+    if words.is_empty() {
+        return true;
+    }
+    let row =
+        TABLE.rows.iter().find(|r| r.program == name && (r.sub.is_empty() || sub.iter().any(|s| s == r.sub)));
+    match row {
+        Some(row) => fits(row, sub.is_empty(), &words),
+        None => !TABLE.closed.contains(&name),
+    }
+}
+
+/// `python3.11`, `gcc-12` and `perl5` are what they are without their number.
+fn unversioned(name: &str) -> &str {
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let known = |name: &str| TABLE.closed.contains(&name) || TABLE.rows.iter().any(|r| r.program == name);
+    if known(bare) && !known(name) { bare } else { name }
+}
+
+/// The text of an argument that can be no option in disguise.
+fn argument(word: &Word) -> Option<&str> {
+    match word.certainty {
+        super::Certainty::Known => Some(&word.text),
+        // Names that the shell finds begin as the pattern does.
+        super::Certainty::Pattern if !word.text.starts_with(['*', '?', '[', '-', '+', '@', '!']) => {
+            Some(&word.text)
+        }
+        _ => None,
+    }
+}
+
+fn fits(row: &Further, all: bool, words: &[&str]) -> bool {
+    // Without its first option it would do something else.
+    if row.operands == Operands::Listing && all && words.first().is_none_or(|w| !row.flags.contains(w)) {
+        return false;
+    }
+    let (mut words, mut operands, mut options) = (words.iter(), Vec::new(), true);
+    while let Some(word) = words.next() {
+        if !options || *word == "-" || !is_option(row, word) {
+            operands.push(*word);
+        } else if *word == "--" {
+            // What follows is for the tests that are run.
+            options = row.program == "cargo";
+        } else if row.values.contains(word) {
+            let Some(value) = words.next() else { return false };
+            if row.program == "make" && !value.bytes().all(|b| b.is_ascii_digit()) {
+                operands.push(value);
+            }
+        } else if !known(row, word) {
+            return false;
+        }
+    }
+    operands_fit(row.operands, &operands)
+}
+
+fn is_option(row: &Further, word: &str) -> bool {
+    word.starts_with('-') || (word.starts_with('+') && row.program == "cargo") || row.flags.contains(&word)
+}
+
+fn known(row: &Further, word: &str) -> bool {
+    if row.flags.contains(&word) {
+        return true;
+    }
+    if let Some((name, _)) = word.split_once('=')
+        && name.starts_with('-')
+    {
+        let long = row.values.contains(&name) && name.starts_with("--");
+        return long || row.flags.iter().any(|f| f.strip_suffix('=') == Some(name));
+    }
+    let number = word.len() > 1 && word[1..].bytes().all(|b| b.is_ascii_digit());
+    if number && matches!((row.program, row.sub), ("git", "log" | "show")) {
+        return true;
+    }
+    if word.starts_with("--") {
+        return false;
+    }
+    let short = |v: &&&str| v.len() == 2 && word.starts_with(**v) && word.len() > 2;
+    let joined_digits = |v: &&str| word[v.len()..].bytes().all(|b| b.is_ascii_digit() || b == b',');
+    row.values.iter().find(short).is_some_and(joined_digits) || cluster(row, word)
+}
+
+/// Several letters behind one dash, each of them listed. Not for programs whose long options have one dash.
+fn cluster(row: &Further, word: &str) -> bool {
+    let one_dash = matches!(row.program, "find" | "go" | "tar");
+    let letter = |c: char| row.flags.contains(&format!("-{c}").as_str());
+    !one_dash && word.len() > 2 && word[1..].chars().all(letter)
+}
+
+fn operands_fit(kind: Operands, operands: &[&str]) -> bool {
+    let name = |text: &&str| {
+        !text.is_empty()
+            && text.chars().all(|c| c.is_alphanumeric() || "._-/:".contains(c))
+            && !text.starts_with('-')
+    };
+    match kind {
+        Operands::Any => true,
+        Operands::No => operands.is_empty(),
+        Operands::One => operands.len() <= 1,
+        Operands::Local | Operands::Listing => {
+            operands.iter().all(|o| !o.contains(':') && !o.starts_with('-'))
+        }
+        Operands::Names => operands.iter().all(name),
+        Operands::Lines => operands.split_first().is_none_or(|(script, _)| {
+            let range = script.strip_suffix('p').unwrap_or("x");
+            range.bytes().all(|b| b.is_ascii_digit() || b == b',' || b == b'$')
+        }),
+    }
+}
+
+/// Variables that may be set before a command without being asked about.
+pub(super) fn harmless_variable(name: &str, value: &Word) -> bool {
+    const NAMES: &[&str] = &[
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TERM",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "CI",
+        "RUST_BACKTRACE",
+        "CARGO_TERM_COLOR",
+        "COLUMNS",
+    ];
+    let plain = |v: &str| v.chars().all(|c| c.is_ascii_alphanumeric() || "_.-@:".contains(c));
+    (NAMES.contains(&name) || name.starts_with("LC_")) && value.value().is_some_and(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes_line(rule: &str, more: &str) -> bool {
+        let fixed: Vec<String> = rule.split(' ').map(str::to_owned).collect();
+        let more: Vec<Word> = more.split(' ').filter(|w| !w.is_empty()).map(Word::known).collect();
+        takes(&fixed, &more)
+    }
+
+    #[test]
+    fn arguments_that_run_programs_are_not_taken() {
+        for (rule, fine, bad) in [
+            ("git status", "-s --porcelain=v2 src", "--config-env=x"),
+            ("git log", "-n 3 --oneline -5 HEAD", "--output=/x"),
+            ("git diff", "--stat -U3 HEAD~1", "--ext-diff"),
+            ("git", "", "-c core.pager=x log"),
+            ("find", ". -name x -maxdepth 2", ". -exec id"),
+            ("find", ". -type f", ". -delete"),
+            ("sort", "-rn -k2 file", "--compress-program=x"),
+            ("sort", "-u file", "-o out"),
+            ("uniq", "-c in", "in out"),
+            ("tar", "tf a.tar", "xf a.tar --to-command=id"),
+            ("tar", "-tf a.tar", "-tf host:a.tar"),
+            ("rsync", "-a src dst", "-a -e id src dst"),
+            ("sed -n", "1,5p file", "1e file"),
+            ("cargo test", "-p x --release name", "--config x"),
+            ("make", "-j4 all", "SHELL=x all"),
+            ("go test", "-run=X ./pkg", "-exec=id ./pkg"),
+            ("rg", "-n word src", "--pre=id word"),
+            ("cat", "-n file", ""),
+            ("python3.11", "", "x.py"),
+            ("awk", "", "{system(1)}"),
+        ] {
+            assert!(takes_line(rule, fine), "{rule} {fine}");
+            assert!(bad.is_empty() || !takes_line(rule, bad), "{rule} {bad}");
+        }
+    }
+}

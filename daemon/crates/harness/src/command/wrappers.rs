@@ -1,0 +1,214 @@
+//! Programs that run the command in their own arguments.
+
+use super::{Kind, MAX_DEPTH, Part, lexer::Word, tree};
+
+/// A wrapper whose command follows its options.
+struct Wrapper {
+    name: &'static str,
+    /// Options without a value.
+    flags: &'static [&'static str],
+    /// Options whose value is the next word.
+    values: &'static [&'static str],
+    /// Words between the options and the command.
+    operands: usize,
+    /// Whether it matters by itself too: it changes who runs the command, or what the command can reach.
+    matters: bool,
+    /// Whether further arguments come from elsewhere.
+    feeds: bool,
+}
+
+const fn wrapper(
+    name: &'static str,
+    flags: &'static [&'static str],
+    values: &'static [&'static str],
+) -> Wrapper {
+    Wrapper { name, flags, values, operands: 0, matters: false, feeds: false }
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    wrapper("env", &["-i", "-", "--ignore-environment", "-v"], &["-u", "--unset"]),
+    Wrapper {
+        feeds: true,
+        ..wrapper(
+            "xargs",
+            &["-0", "--null", "-r", "--no-run-if-empty", "-t", "-x", "-p"],
+            &["-n", "-P", "-L", "-d", "-s", "-I"],
+        )
+    },
+    wrapper("nohup", &[], &[]),
+    wrapper("time", &["-p", "-v"], &["-f"]),
+    Wrapper {
+        operands: 1,
+        ..wrapper(
+            "timeout",
+            &["--foreground", "--preserve-status", "-v"],
+            &["-s", "-k", "--signal", "--kill-after"],
+        )
+    },
+    wrapper("nice", &[], &["-n"]),
+    wrapper("ionice", &["-t"], &["-c", "-n"]),
+    wrapper("stdbuf", &["-oL", "-eL", "-o0", "-e0", "-i0", "-iL"], &["-o", "-e", "-i"]),
+    wrapper("setsid", &["-w", "-f", "--wait", "--fork"], &[]),
+    wrapper("command", &["-p"], &[]),
+    wrapper("builtin", &[], &[]),
+    wrapper("exec", &["-c", "-l"], &["-a"]),
+    wrapper("coproc", &[], &[]),
+    Wrapper {
+        matters: true,
+        ..wrapper("sudo", &["-n", "-E", "-H", "-i", "-s", "-k", "-b"], &["-u", "-g", "-p", "-C"])
+    },
+    Wrapper { matters: true, ..wrapper("doas", &["-n", "-s"], &["-u", "-C"]) },
+    Wrapper { matters: true, ..wrapper("busybox", &[], &[]) },
+    Wrapper { matters: true, ..wrapper("toybox", &[], &[]) },
+    Wrapper { matters: true, ..wrapper("unshare", &["-r", "-n", "-m", "-p", "-f", "-U"], &[]) },
+    Wrapper { matters: true, operands: 1, ..wrapper("chroot", &[], &[]) },
+    Wrapper { matters: true, operands: 1, ..wrapper("flock", &["-n", "-x", "-s"], &["-w"]) },
+    Wrapper { matters: true, ..wrapper("strace", &["-f", "-q"], &["-e", "-o"]) },
+    Wrapper { matters: true, ..wrapper("watch", &["-d", "-t"], &["-n"]) },
+];
+
+/// Shells that take a command line after `-c`.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash"];
+
+/// The commands that a command runs, itself among them where it matters, and why they are not sure.
+///
+/// # Errors
+/// When commands stand too deep in one another, or one of them cannot be read.
+pub(super) fn unwrap(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+    if depth > MAX_DEPTH {
+        return Err(format!("commands stand more than {MAX_DEPTH} deep in one another"));
+    }
+    let name = part.program().to_owned();
+    if part.kind == Kind::Opaque || part.words.first().is_none_or(|w| w.value().is_none()) {
+        return Ok((vec![part], None));
+    }
+    if SHELLS.contains(&name.as_str()) {
+        return shell(part, depth);
+    }
+    if name == "eval" {
+        let words: Option<Vec<&str>> = part.words.iter().skip(1).map(Word::value).collect();
+        return match words {
+            Some(words) => line(&part, &words.join(" "), depth),
+            None => Ok((vec![opaque(part)], None)),
+        };
+    }
+    if name == "find" || name == "fd" || name == "fdfind" {
+        return found(part, depth);
+    }
+    match WRAPPERS.iter().find(|w| w.name == name) {
+        Some(wrapper) if part.words.len() > 1 => wrapped(wrapper, part, depth),
+        _ => Ok((vec![part], None)),
+    }
+}
+
+fn opaque(mut part: Part) -> Part {
+    part.kind = Kind::Opaque;
+    part
+}
+
+/// The commands of a text that a part hands to a shell.
+fn line(part: &Part, text: &str, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+    let (mut parts, unsure) = tree::read(text, depth + 1)?;
+    // Its redirections and variables are to be allowed too.
+    parts.push(Part { words: vec![], ..part.clone() });
+    parts.push(Part { kind: Kind::Wrapper, ..part.clone() });
+    Ok((parts, unsure))
+}
+
+fn shell(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+    let mut runs_text = false;
+    for word in part.words.iter().skip(1) {
+        match word.value() {
+            Some(option) if option.len() > 1 && option.starts_with('-') && !option.starts_with("--") => {
+                // Others read files at their start, or the keyboard.
+                if !option[1..].bytes().all(|b| b"ceuxvf".contains(&b)) {
+                    return Ok((vec![opaque(part)], None));
+                }
+                runs_text |= option.contains('c');
+            }
+            Some(text) if runs_text => {
+                let text = text.to_owned();
+                return line(&part, &text, depth);
+            }
+            _ => break,
+        }
+    }
+    if runs_text { Ok((vec![opaque(part)], None)) } else { Ok((vec![part], None)) }
+}
+
+fn wrapped(wrapper: &Wrapper, part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+    let Some(inner) = behind(wrapper, &part) else {
+        // It is not understood; what is denied is still looked for in its words.
+        let mut parts = vec![opaque(part.clone())];
+        parts.extend(suffixes(&part));
+        return Ok((parts, None));
+    };
+    if inner.words.is_empty() {
+        return Ok((vec![part], None));
+    }
+    let (mut parts, unsure) = unwrap(inner, depth + 1)?;
+    let kind = if wrapper.matters { Kind::Plain } else { Kind::Wrapper };
+    parts.push(Part { kind, ..part });
+    Ok((parts, unsure))
+}
+
+/// The command behind the options of a wrapper.
+fn behind(wrapper: &Wrapper, part: &Part) -> Option<Part> {
+    let mut words = part.words.iter().skip(1).peekable();
+    let mut assignments = part.assignments.clone();
+    while let Some(word) = words.peek() {
+        let Some(text) = word.value() else { break };
+        if text == "--" {
+            words.next();
+            break;
+        }
+        let assigns = wrapper.name == "env" && text.contains('=') && !text.starts_with('-');
+        if assigns {
+            let (name, value) = text.split_once('=')?;
+            assignments.push((name.to_owned(), Word::known(value)));
+        } else if !text.starts_with('-') {
+            break;
+        } else if wrapper.values.contains(&text) {
+            words.next();
+            words.peek()?.value()?;
+        } else {
+            let joined = wrapper.values.iter().any(|v| text.starts_with(v) && text.len() > v.len());
+            let number = wrapper.name == "nice" && text[1..].bytes().all(|b| b.is_ascii_digit());
+            if !wrapper.flags.contains(&text) && !joined && !number {
+                return None;
+            }
+        }
+        words.next();
+    }
+    for _ in 0..wrapper.operands {
+        words.next()?.value()?;
+    }
+    let mut inner = Part { words: words.cloned().collect(), assignments, ..part.clone() };
+    if wrapper.feeds {
+        inner.words.push(Word::unknown(""));
+    }
+    Some(inner)
+}
+
+/// What might be the command of a wrapper that is not understood, for what is denied alone.
+fn suffixes(part: &Part) -> Vec<Part> {
+    let later = (1..part.words.len().min(16)).filter(|n| part.words[*n].certainty == super::Certainty::Known);
+    later.map(|n| opaque(Part { words: part.words[n..].to_vec(), ..part.clone() })).collect()
+}
+
+/// `find -exec` and its like: the command is looked at, and the whole is never plain.
+fn found(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
+    const RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+    let mut parts = Vec::new();
+    let runs = |w: &Word| w.value().is_some_and(|v| RUNS.contains(&v));
+    for at in part.words.iter().enumerate().filter(|(_, w)| runs(w)).map(|(n, _)| n) {
+        let words = part.words.iter().skip(at + 1);
+        let words: Vec<Word> =
+            words.take_while(|w| w.value() != Some(";") && w.value() != Some("+")).cloned().collect();
+        let inner = Part { words, redirections: vec![], ..part.clone() };
+        parts.extend(unwrap(inner, depth + 1)?.0);
+    }
+    let whole = if parts.is_empty() { part } else { opaque(part) };
+    parts.push(whole);
+    Ok((parts, None))
+}

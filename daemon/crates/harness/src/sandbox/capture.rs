@@ -1,0 +1,102 @@
+//! Output that is kept: the beginning and the end.
+
+use std::collections::VecDeque;
+
+/// What a process wrote to one stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The text; where something was left out, a line says how much.
+    pub text: String,
+    /// Bytes written in all.
+    pub bytes: u64,
+    /// Whether something was left out.
+    pub truncated: bool,
+}
+
+/// Collects the output of one stream in bounded room.
+pub(super) struct Capture {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    half: usize,
+    bytes: u64,
+}
+
+impl Capture {
+    /// One that keeps at most `room` bytes.
+    pub(super) fn new(room: usize) -> Self {
+        Self { head: Vec::new(), tail: VecDeque::new(), half: room / 2, bytes: 0 }
+    }
+
+    pub(super) fn push(&mut self, mut data: &[u8]) {
+        self.bytes += data.len() as u64;
+        let free = self.half.saturating_sub(self.head.len());
+        let (first, rest) = data.split_at(free.min(data.len()));
+        self.head.extend_from_slice(first);
+        data = rest;
+        // Of a long piece only the end can stay.
+        let last = &data[data.len().saturating_sub(self.half)..];
+        let over = (self.tail.len() + last.len()).saturating_sub(self.half);
+        self.tail.drain(..over.min(self.tail.len()));
+        self.tail.extend(last);
+    }
+
+    pub(super) fn finish(self) -> Captured {
+        let cut = self.bytes - (self.head.len() + self.tail.len()) as u64;
+        let tail: Vec<u8> = self.tail.into();
+        if cut == 0 {
+            let all = [self.head, tail].concat();
+            return Captured {
+                text: String::from_utf8_lossy(&all).into_owned(),
+                bytes: self.bytes,
+                truncated: false,
+            };
+        }
+        let (head, tail) = (whole_end(&self.head), whole_start(&tail));
+        let text = format!(
+            "{}\n[… {} bytes left out …]\n{}",
+            String::from_utf8_lossy(head),
+            self.bytes - (head.len() + tail.len()) as u64,
+            String::from_utf8_lossy(tail)
+        );
+        Captured { text, bytes: self.bytes, truncated: true }
+    }
+}
+
+/// Without a character that is cut at the end.
+fn whole_end(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(e) if e.error_len().is_none() => &bytes[..e.valid_up_to()],
+        _ => bytes,
+    }
+}
+
+/// Without the rest of a character that is cut at the start.
+fn whole_start(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.iter().take(3).take_while(|b| (**b & 0xc0) == 0x80).count();
+    &bytes[rest..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_and_the_end_stay() {
+        let mut all = Capture::new(10);
+        all.push(b"0123456789");
+        assert_eq!(all.finish(), Captured { text: "0123456789".into(), bytes: 10, truncated: false });
+        for pieces in [vec!["0123456789abcdefghij"], vec!["01234", "56789abcdefghi", "j"], vec!["0"; 1]] {
+            let whole = pieces.concat();
+            let mut capture = Capture::new(10);
+            pieces.iter().for_each(|p| capture.push(p.as_bytes()));
+            let got = capture.finish();
+            assert_eq!(got.bytes, whole.len() as u64);
+            if whole.len() > 10 {
+                assert_eq!(got.text, "01234\n[… 10 bytes left out …]\nfghij");
+            }
+        }
+        let mut wide = Capture::new(10);
+        wide.push("ééééééééé".as_bytes());
+        assert_eq!(wide.finish().text, "éé\n[… 10 bytes left out …]\néé");
+    }
+}

@@ -1,0 +1,117 @@
+//! A control group for one run, where one can be made: it bounds memory and processes of all together, also root's.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::Limits;
+
+/// How long to wait until the last process of a group is gone.
+const EMPTY: Duration = Duration::from_secs(2);
+
+/// A group; removed when dropped.
+pub(super) struct Cgroup {
+    /// Its folders: one, or one for each controller where they have trees of their own.
+    pub dirs: Vec<PathBuf>,
+}
+
+impl Cgroup {
+    /// Makes one with these limits, both or none.
+    pub(super) fn make(limits: &Limits) -> Option<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("cairn-box-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let base = Path::new("/sys/fs/cgroup");
+        unified(&own, base, &name, limits).or_else(|| split(&own, base, &name, limits))
+    }
+
+    /// Kills every process in it and waits until none is left.
+    pub(super) fn kill(&self) {
+        let until = Instant::now() + EMPTY;
+        loop {
+            let mut left = false;
+            for dir in &self.dirs {
+                // Only the newer kind has it; the other is killed one by one.
+                let _older = fs::write(dir.join("cgroup.kill"), "1");
+                for line in fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default().lines() {
+                    left = true;
+                    let pid = line.parse().ok().and_then(rustix::process::Pid::from_raw);
+                    if let Some(pid) = pid {
+                        let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                    }
+                }
+            }
+            if !left || Instant::now() > until {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let until = Instant::now() + EMPTY;
+        for dir in &self.dirs {
+            // The last process may still be leaving.
+            while fs::remove_dir(dir).is_err_and(|e| e.raw_os_error() == Some(libc::EBUSY)) {
+                if Instant::now() > until {
+                    tracing::warn!(dir = %dir.display(), "control group cannot be removed");
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+/// One tree for all controllers.
+fn unified(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup> {
+    // Elsewhere this is an ordinary folder, in which anything can be made and nothing is bounded by it.
+    if !base.join("cgroup.controllers").is_file() {
+        return None;
+    }
+    let path = own.lines().find_map(|l| l.strip_prefix("0::/"))?;
+    // A group with processes cannot have controllers for its children, so that one further up may have to do.
+    let ours = base.join(path);
+    for above in ours.ancestors().take_while(|p| p.starts_with(base)) {
+        let dir = above.join(name);
+        if fs::create_dir(&dir).is_err() {
+            continue;
+        }
+        let group = Cgroup { dirs: vec![dir.clone()] };
+        let set = fs::write(dir.join("pids.max"), limits.processes.to_string())
+            .and_then(|()| fs::write(dir.join("memory.max"), limits.memory.to_string()));
+        if set.is_ok() {
+            // Where swapping cannot be forbidden, memory is bounded all the same.
+            let _absent = fs::write(dir.join("memory.swap.max"), "0");
+            return Some(group);
+        }
+    }
+    None
+}
+
+/// A tree for each controller.
+fn split(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup> {
+    let place = |controller: &str| {
+        own.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let named = fields.next()?.split(',').any(|c| c == controller);
+            named.then(|| fields.next()).flatten()
+        })
+    };
+    let make = |controller: &str, file: &str, value: u64, group: &mut Cgroup| -> io::Result<()> {
+        let path = place(controller).ok_or(io::ErrorKind::NotFound)?;
+        let dir = base.join(controller).join(path.trim_start_matches('/')).join(name);
+        fs::create_dir(&dir)?;
+        group.dirs.push(dir.clone());
+        fs::write(dir.join(file), value.to_string())
+    };
+    let mut group = Cgroup { dirs: vec![] };
+    make("pids", "pids.max", limits.processes, &mut group).ok()?;
+    make("memory", "memory.limit_in_bytes", limits.memory, &mut group).ok()?;
+    Some(group)
+}

@@ -1,0 +1,78 @@
+//! What the helper does to itself before it becomes the command.
+
+use serde_json::json;
+
+use super::step::Confine;
+
+/// Confines this process and all that it will start. The answer says what could be had.
+///
+/// # Errors
+/// What could not be set up.
+#[cfg(target_os = "linux")]
+pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
+    use super::seccomp::{Sockets, apply as forbid_calls};
+    close_descriptors();
+    wanted.limits.apply()?;
+    rustix::thread::set_no_new_privs(true).map_err(|e| format!("no_new_privs: {e}"))?;
+    let landlock = landlock(wanted)?;
+    drop_capabilities()?;
+    let sockets = if wanted.network || wanted.own_network { Sockets::Network } else { Sockets::Local };
+    forbid_calls(sockets)?;
+    Ok(json!({"landlock": landlock, "seccomp": true, "uid": rustix::process::getuid().as_raw()}))
+}
+
+/// Linux alone has Landlock and seccomp.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
+    wanted.limits.apply()?;
+    Ok(json!({"landlock": null, "seccomp": false, "uid": rustix::process::getuid().as_raw()}))
+}
+
+/// Descriptors that the daemon's own parent left open are nobody's business here.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "no safe way to close descriptors that nothing here owns")]
+fn close_descriptors() {
+    // SAFETY: it marks them to be closed at exec and touches no memory; nothing above standard error is in use here.
+    let _older_kernel =
+        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+/// Root has none left, and since no program can give new ones, none comes back.
+#[cfg(target_os = "linux")]
+fn drop_capabilities() -> Result<(), String> {
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, sets).map_err(|e| format!("capabilities: {e}"))
+}
+
+/// Closes all but the listed paths; the answer is the version of the interface, none where the kernel has none.
+#[cfg(target_os = "linux")]
+fn landlock(wanted: &Confine) -> Result<Option<i32>, String> {
+    use landlock::{
+        ABI, Access as _, AccessFs, AccessNet, Compatible as _, LandlockStatus, Ruleset, RulesetAttr as _,
+        RulesetCreatedAttr as _, Scope, path_beneath_rules,
+    };
+    let newest = ABI::V6;
+    let failed = |e: landlock::RulesetError| format!("landlock: {e}");
+    let mut rules = Ruleset::default()
+        .set_compatibility(landlock::CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(newest))
+        .and_then(|r| r.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .map_err(failed)?;
+    if !wanted.network && !wanted.own_network {
+        rules = rules.handle_access(AccessNet::from_all(newest)).map_err(failed)?;
+    }
+    let status = rules
+        .create()
+        .and_then(|r| r.add_rules(path_beneath_rules(&wanted.read, AccessFs::from_read(newest))))
+        .and_then(|r| r.add_rules(path_beneath_rules(&wanted.write, AccessFs::from_all(newest))))
+        .and_then(|r| r.restrict_self())
+        .map_err(failed)?;
+    Ok(match status.landlock {
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            Some(kernel_abi.unwrap_or(effective_abi as i32))
+        }
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
+    })
+}

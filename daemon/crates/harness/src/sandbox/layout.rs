@@ -1,0 +1,360 @@
+//! Which part of the machine a run sees: from the wish and the host to arguments of bubblewrap and rules of Landlock.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use cairn_protocol::error::{Failure, Reason};
+
+use super::{
+    Confined, Host, Limits,
+    placeholder::{self, Held, PROTECTED, PROTECTED_IF_THERE},
+    toolchain::{SECRETS, Toolchains, toolchains},
+};
+
+/// Folders that programs need.
+const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu/store"];
+/// What of them is nobody's to read.
+const SECRET: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssl/private",
+    "/etc/krb5.keytab",
+    "/etc/wireguard",
+    "/etc/NetworkManager/system-connections",
+    "/etc/docker",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/etc/letsencrypt",
+    "/etc/security/opasswd",
+];
+/// Where the helper lies inside.
+const HELPER: &str = "/run/cairn-sandbox";
+/// The home folder inside.
+const HOME: &str = "/tmp/home";
+/// Most repositories in one workspace.
+const MAX_REPOSITORIES: usize = 1000;
+/// Most rules of Landlock.
+const MAX_RULES: usize = 8192;
+/// Devices for tier B; bubblewrap makes its own.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// What a run sees, whichever tier shows it.
+pub(super) struct Layout {
+    /// Parts of the workspace that are seen.
+    spaces: Vec<PathBuf>,
+    writable: bool,
+    /// Seen besides, read only.
+    readable: Vec<PathBuf>,
+    /// Read only although in a space.
+    protected: Vec<PathBuf>,
+    /// Seen by nobody.
+    hidden: Vec<PathBuf>,
+    tools: Toolchains,
+    /// Keeps the names of what must not come to be.
+    _held: Option<Held>,
+}
+
+impl Layout {
+    /// Looks at the machine.
+    ///
+    /// # Errors
+    /// `path_blocked` for a workspace that is one, `tool_failed` when it cannot be protected, `invalid_params` for a
+    /// folder that is not seen.
+    pub(super) fn of(confined: &Confined, host: &Host) -> Result<Self, Failure> {
+        let spaces: Vec<PathBuf> = match (&confined.root, &confined.parts) {
+            (None, _) => vec![],
+            (Some(root), None) => vec![root.clone()],
+            (Some(root), Some(parts)) => parts.iter().map(|p| root.join(p)).filter(|p| p.exists()).collect(),
+        };
+        let mut blocked = host.blocked();
+        // What a blocked name leads to is blocked as well.
+        let real: Vec<PathBuf> = blocked.iter().filter_map(|p| p.canonicalize().ok()).collect();
+        blocked.extend(real);
+        if let Some(space) = spaces.iter().find(|s| blocked.iter().any(|b| s.starts_with(b))) {
+            return Err(Failure::new(Reason::PathBlocked, format!("'{}' is blocked", space.display())));
+        }
+        let home = host.home.as_deref();
+        let tools = home.map(|home| toolchains(home, &host.path, Path::exists)).unwrap_or_default();
+        let mut hidden = blocked;
+        hidden.extend(SECRET.iter().map(PathBuf::from));
+        hidden.extend(home.iter().flat_map(|home| SECRETS.iter().map(|s| home.join(s))));
+        hidden.extend(host_keys());
+        hidden.retain(|p| fs::symlink_metadata(p).is_ok());
+        hidden.sort();
+        hidden.dedup();
+        let root = confined.root.as_deref().filter(|r| confined.writable && spaces.iter().any(|s| s == r));
+        let held = root.map(placeholder::hold).transpose().map_err(unprotected)?;
+        let protected = if confined.writable { protected(root, &spaces)? } else { vec![] };
+        let (readable, writable) = (confined.readable.clone(), confined.writable);
+        let layout = Self { spaces, writable, readable, protected, hidden, tools, _held: held };
+        layout.check_folder(&confined.folder)?;
+        Ok(layout)
+    }
+
+    fn check_folder(&self, folder: &Path) -> Result<(), Failure> {
+        let system = SYSTEM.iter().map(Path::new);
+        let seen = self.spaces.iter().chain(&self.readable).chain(&self.tools.folders).map(PathBuf::as_path);
+        // Where it leads to counts, not how it is written.
+        let real = folder.canonicalize().unwrap_or_default();
+        let hidden = self.hidden.iter().any(|h| real.starts_with(h));
+        let shown = folder == Path::new("/tmp") || seen.chain(system).any(|p| real.starts_with(p));
+        if !hidden && shown && folder.is_dir() {
+            return Ok(());
+        }
+        let text = format!("folder '{}' cannot be seen in the sandbox", folder.display());
+        Err(Failure::new(Reason::InvalidParams, text))
+    }
+
+    /// Whether a path lies in what is shown.
+    fn shows(&self, path: &Path) -> bool {
+        let system = SYSTEM.iter().map(Path::new);
+        let seen = self.spaces.iter().chain(&self.readable).chain(&self.tools.folders).map(PathBuf::as_path);
+        system.chain(seen).any(|p| path.starts_with(p))
+    }
+
+    /// Arguments of bubblewrap up to the command, which is `command` run by the helper.
+    pub(super) fn bubblewrap(&self, confined: &Confined, helper: &Path) -> Vec<OsString> {
+        let mut args = Arguments::default();
+        args.plain(&[
+            "--unshare-user",
+            "--unshare-pid",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--unshare-cgroup-try",
+        ]);
+        args.plain(&["--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
+        if !confined.network {
+            args.plain(&["--unshare-net"]);
+        }
+        for path in SYSTEM.iter().map(Path::new) {
+            match (fs::read_link(path), path.exists()) {
+                (Ok(target), _) => args.two("--symlink", &target, path),
+                (Err(_), true) => args.two("--ro-bind", path, path),
+                (Err(_), false) => {}
+            }
+        }
+        let room = tmpfs_room(&confined.limits);
+        args.plain(&["--proc", "/proc", "--dev", "/dev"]);
+        args.plain(&[
+            "--size", &room, "--tmpfs", "/tmp", "--dir", HOME, "--size", &room, "--tmpfs", "/var/tmp",
+        ]);
+        args.two("--ro-bind", helper, Path::new(HELPER));
+        if confined.network {
+            // Often it lies in /run, which is not shown.
+            let names = fs::canonicalize("/etc/resolv.conf").unwrap_or_default();
+            if names.is_absolute() && !self.shows(&names) {
+                args.two("--ro-bind", &names, &names);
+            }
+        }
+        for path in self.tools.folders.iter().chain(&self.readable).filter(|p| p.exists()) {
+            args.two("--ro-bind", path, path);
+        }
+        for path in &self.spaces {
+            args.two(if self.writable { "--bind" } else { "--ro-bind" }, path, path);
+        }
+        for path in &self.protected {
+            args.two("--ro-bind", path, path);
+        }
+        for path in self.hidden.iter().filter(|p| self.shows(p)) {
+            args.hide(path);
+        }
+        args.plain(&["--remount-ro", "/", "--chdir"]);
+        args.0.push(confined.folder.clone().into());
+        args.plain(&["--", HELPER]);
+        args.0
+    }
+
+    /// Paths that the helper's Landlock lets be written to inside bubblewrap, which shows only what may be read.
+    pub(super) fn inside(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let mut write: Vec<PathBuf> = ["/tmp", "/var/tmp", "/dev"].map(PathBuf::from).to_vec();
+        if self.writable {
+            write.extend(self.spaces.iter().cloned());
+        }
+        (vec![PathBuf::from("/")], write)
+    }
+
+    /// The same for tier B, where Landlock alone decides what may be read: it can only allow, so that a folder that
+    /// holds something protected is allowed child by child, and nothing new can be made right in it.
+    ///
+    /// # Errors
+    /// `tool_failed` when that takes too many rules.
+    pub(super) fn outside(&self, temp: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
+        let (mut read, mut write) = (Vec::new(), vec![temp.to_owned()]);
+        let system = SYSTEM.iter().map(PathBuf::from);
+        let seen = self.tools.folders.iter().chain(&self.readable).chain(&self.spaces).cloned();
+        for tree in system.chain(seen) {
+            without(&tree, &self.hidden, &mut read);
+        }
+        read.extend(["/proc".into(), "/dev/fd".into()]);
+        write.extend(DEVICES.iter().map(PathBuf::from));
+        if self.writable {
+            let mut closed: Vec<PathBuf> = self.hidden.iter().chain(&self.protected).cloned().collect();
+            closed.extend(self.spaces.iter().flat_map(|s| PROTECTED.iter().map(|(name, _)| s.join(name))));
+            for space in &self.spaces {
+                without(space, &closed, &mut write);
+            }
+        }
+        if read.len() + write.len() > MAX_RULES {
+            let text = format!("the workspace has more than {MAX_RULES} entries beside protected ones");
+            return Err(Failure::new(Reason::ToolFailed, text));
+        }
+        Ok((read, write))
+    }
+
+    /// Places for the profile of macOS.
+    pub(super) fn seatbelt<'a>(&'a self, temp: &'a Path, network: bool, absent: &'a [PathBuf]) -> String {
+        let mut places = super::seatbelt::Places { network, ..Default::default() };
+        places.read.extend(self.tools.folders.iter().chain(&self.readable).map(PathBuf::as_path));
+        places.write.push(temp);
+        let spaces = self.spaces.iter().map(PathBuf::as_path);
+        if self.writable {
+            places.write.extend(spaces)
+        } else {
+            places.read.extend(spaces)
+        }
+        places.protected.extend(self.protected.iter().chain(absent).map(PathBuf::as_path));
+        places.blocked.extend(self.hidden.iter().map(PathBuf::as_path));
+        super::seatbelt::profile(&places)
+    }
+
+    /// Variables of the command. `home` is its home folder.
+    pub(super) fn env(
+        &self,
+        confined: &Confined,
+        host: &Host,
+        home: &str,
+        temp: &str,
+    ) -> Vec<(String, String)> {
+        let shown = host.path.iter().filter(|p| self.shows(p)).map(|p| p.to_string_lossy().into_owned());
+        let mut path: Vec<String> = shown.collect();
+        for usual in ["/usr/local/bin", "/usr/bin", "/bin"] {
+            if !path.iter().any(|p| p == usual) {
+                path.push(usual.into());
+            }
+        }
+        let lang = host.lang.clone().unwrap_or_else(|| "C.UTF-8".into());
+        let mut env: Vec<(String, String)> = [
+            ("PATH", path.join(":").as_str()),
+            ("HOME", home),
+            ("TMPDIR", temp),
+            ("LANG", &lang),
+            ("TERM", "dumb"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
+        env.extend(self.tools.env.iter().cloned());
+        if !confined.network {
+            env.push(("CARGO_NET_OFFLINE".into(), "true".into()));
+        }
+        env.extend(confined.env.iter().cloned());
+        env
+    }
+}
+
+/// The home folder inside bubblewrap.
+pub(super) const fn inner_home() -> &'static str {
+    HOME
+}
+
+#[derive(Default)]
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn plain(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(OsString::from));
+    }
+
+    fn two(&mut self, option: &str, from: &Path, to: &Path) {
+        self.0.extend([option.into(), from.into(), to.into()]);
+    }
+
+    /// Lays something empty over a path, which cannot be opened.
+    fn hide(&mut self, path: &Path) {
+        if path.is_dir() {
+            self.plain(&["--perms", "0000", "--size", "4096", "--tmpfs"]);
+            self.0.push(path.into());
+            self.plain(&["--remount-ro"]);
+            self.0.push(path.into());
+        } else {
+            self.two("--ro-bind", Path::new("/dev/null"), path);
+        }
+    }
+}
+
+fn tmpfs_room(limits: &Limits) -> String {
+    (limits.memory / 2).max(1 << 20).to_string()
+}
+
+/// Private keys of the SSH server.
+fn host_keys() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/etc/ssh").into_iter().flatten().flatten().map(|e| e.path());
+    let is_key = |p: &PathBuf| p.to_string_lossy().ends_with("_key");
+    entries.filter(is_key).collect()
+}
+
+/// What exists of the protected names, and every repository's own folder.
+fn protected(root: Option<&Path>, spaces: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::new();
+    for space in spaces {
+        all.extend(placeholder::repositories(space, MAX_REPOSITORIES));
+    }
+    if all.len() >= MAX_REPOSITORIES {
+        let text =
+            format!("the workspace holds {MAX_REPOSITORIES} repositories or more, which cannot be protected");
+        return Err(Failure::new(Reason::ToolFailed, text));
+    }
+    if let Some(root) = root {
+        let names = PROTECTED.iter().map(|(name, _)| *name).chain(PROTECTED_IF_THERE.iter().copied());
+        all.extend(names.map(|name| root.join(name)));
+    }
+    all.retain(|p| fs::symlink_metadata(p).is_ok());
+    all.sort();
+    all.dedup();
+    let link = |p: &&PathBuf| fs::symlink_metadata(p).is_ok_and(|m| m.is_symlink());
+    if let Some(link) = all.iter().find(|p| link(p) && p.ends_with(".git")) {
+        let text = format!(
+            "'{}' is a symlink, which cannot be protected: put a file 'gitdir: …' there",
+            link.display()
+        );
+        return Err(Failure::new(Reason::ToolFailed, text));
+    }
+    all.retain(|p| !link(&p));
+    Ok(all)
+}
+
+fn unprotected(error: std::io::Error) -> Failure {
+    Failure::new(Reason::ToolFailed, format!("the workspace cannot be protected: {error}"))
+}
+
+/// The parts of a tree that hold nothing of `closed`.
+fn without(tree: &Path, closed: &[PathBuf], out: &mut Vec<PathBuf>) {
+    if closed.iter().any(|c| tree.starts_with(c)) || !tree.exists() || out.len() > MAX_RULES {
+        return;
+    }
+    let real = tree.canonicalize().unwrap_or_else(|_| tree.to_owned());
+    if !closed.iter().any(|c| c.starts_with(tree) || c.starts_with(&real)) {
+        out.push(tree.to_owned());
+        return;
+    }
+    for entry in fs::read_dir(tree).into_iter().flatten().flatten() {
+        // A rule for a symlink would be one for what it leads to.
+        if !entry.file_type().is_ok_and(|t| t.is_symlink()) {
+            without(&entry.path(), closed, out);
+        }
+    }
+}
+
+/// Protected names of `root`, which the profile of macOS can name before they exist.
+pub(super) fn absent(root: Option<&Path>) -> Vec<PathBuf> {
+    root.map(|root| PROTECTED.iter().map(|(name, _)| root.join(name)).collect()).unwrap_or_default()
+}

@@ -1,0 +1,163 @@
+//! Protected names that do not exist yet are held by empty placeholders while commands run, so that a command cannot
+//! make them. They are removed by the last run in that workspace, whichever daemon it belongs to.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Names in the top of a workspace that make programs run or loosen safety: read only, also where they do not exist.
+pub(super) const PROTECTED: &[(&str, Form)] = &[
+    (".git", Form::Folder),
+    (".vscode", Form::Folder),
+    (".idea", Form::Folder),
+    (".envrc", Form::File),
+    (".cairn.json", Form::File),
+];
+
+/// Protected where they exist: start files of shells and their like, for a workspace that is a home folder.
+pub(super) const PROTECTED_IF_THERE: &[&str] = &[
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".gitconfig",
+    ".gitmodules",
+    ".mcp.json",
+    ".claude",
+    ".cursor",
+    ".husky",
+    ".ssh",
+    ".gnupg",
+    ".config",
+];
+
+/// What a placeholder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Folder,
+    File,
+}
+
+/// The mode that tells a placeholder from anybody's empty file: sticky, and writable by nobody.
+const MODE: u32 = 0o1444;
+
+/// Placeholders of one run.
+pub(super) struct Held {
+    /// The workspace, with a shared lock that says a run is in it.
+    folder: Option<File>,
+    root: PathBuf,
+}
+
+/// Puts placeholders for the protected names of `root` that do not exist.
+///
+/// # Errors
+/// When one cannot be made: the workspace then cannot be protected.
+pub(super) fn hold(root: &Path) -> io::Result<Held> {
+    let folder = File::open(root)?;
+    flock(&folder, FlockOperation::LockShared)?;
+    let held = Held { folder: Some(folder), root: root.to_owned() };
+    for (name, form) in PROTECTED {
+        let path = root.join(name);
+        let made = match form {
+            Form::Folder => fs::DirBuilder::new().mode(MODE).create(&path),
+            Form::File => {
+                fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&path).map(drop)
+            }
+        };
+        match made {
+            // The mask of the process may have taken bits away.
+            Ok(()) => fs::set_permissions(&path, fs::Permissions::from_mode(MODE))?,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(held)
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Another run in this workspace keeps them.
+        let Some(folder) = self.folder.take() else { return };
+        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        for (name, form) in PROTECTED {
+            let path = self.root.join(name);
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            if meta.permissions().mode() & 0o7777 != MODE {
+                continue;
+            }
+            // Neither removes anything that is not empty.
+            let _kept = match form {
+                Form::Folder if meta.is_dir() => fs::remove_dir(&path),
+                Form::File if meta.is_file() && meta.len() == 0 => fs::remove_file(&path),
+                _ => Ok(()),
+            };
+        }
+    }
+}
+
+/// Every `.git` beneath `root`, however deep, without looking into any; at most `most`.
+pub(super) fn repositories(root: &Path, most: usize) -> Vec<PathBuf> {
+    let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name == ".git" {
+                found.push(entry.path());
+                if found.len() >= most {
+                    return found;
+                }
+            } else if entry.file_type().is_ok_and(|t| t.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_go_with_the_last_run_and_nothing_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir(root.join(".vscode")).unwrap();
+        fs::write(root.join(".envrc"), "x").unwrap();
+        let first = hold(root).unwrap();
+        let second = hold(root).unwrap();
+        assert!(root.join(".git").is_dir() && root.join(".cairn.json").is_file());
+        drop(first);
+        assert!(root.join(".git").is_dir());
+        drop(second);
+        let mut left: Vec<_> = fs::read_dir(root).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".envrc", ".vscode"]);
+    }
+
+    #[test]
+    fn repositories_are_found_however_deep() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [".git/x/.git", "a/b/c/.git", "d"] {
+            fs::create_dir_all(dir.path().join(path)).unwrap();
+        }
+        fs::write(dir.path().join("d/.git"), "gitdir: x").unwrap();
+        let mut found = repositories(dir.path(), 100);
+        found.sort();
+        let want: Vec<_> = [".git", "a/b/c/.git", "d/.git"].iter().map(|p| dir.path().join(p)).collect();
+        assert_eq!(found, want);
+    }
+}

@@ -1,0 +1,176 @@
+//! What sandbox can be had on this machine, found by trying.
+
+use std::{path::PathBuf, time::Duration};
+
+use serde::Serialize;
+
+use super::{Confined, Limits, Sandbox, Wake, cgroup::Cgroup, run};
+
+/// How strong a sandbox is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// A file system, processes and a network of its own, and what confines it from inside.
+    Full,
+    /// Confined from inside alone.
+    Weaker,
+    /// None.
+    None,
+}
+
+impl Tier {
+    /// For people.
+    pub fn told(self) -> &'static str {
+        match self {
+            Tier::Full => "the full sandbox",
+            Tier::Weaker => "a weaker sandbox",
+            Tier::None => "no sandbox",
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Probe {
+    /// The strongest tier that works.
+    pub tier: Tier,
+    /// What bubblewrap calls itself; none where it is not there.
+    pub bubblewrap: Option<String>,
+    /// Why the full tier does not work.
+    pub why_not_full: Option<String>,
+    /// Version of Landlock's interface.
+    pub landlock: Option<i32>,
+    /// Whether system calls can be filtered.
+    pub seccomp: bool,
+    /// Whether user namespaces can be made.
+    pub user_namespaces: bool,
+    /// Whether memory and processes are bounded by a control group, for all together.
+    pub control_group: bool,
+    /// What it does not stop.
+    pub notes: Vec<String>,
+}
+
+/// Tries the tiers, the strongest first.
+pub(super) fn probe(sandbox: &Sandbox) -> Probe {
+    if cfg!(target_os = "macos") {
+        return seatbelt();
+    }
+    let mut found = Probe {
+        tier: Tier::None,
+        bubblewrap: None,
+        why_not_full: None,
+        landlock: None,
+        seccomp: false,
+        user_namespaces: false,
+        control_group: Cgroup::make(&Limits::default()).is_some(),
+        notes: vec![],
+    };
+    let Some(bubblewrap) = &sandbox.bubblewrap else {
+        found.why_not_full = Some("bubblewrap is not installed (bwrap)".into());
+        return weaker(sandbox, found);
+    };
+    found.bubblewrap = Some(version(bubblewrap));
+    match attempt(sandbox, Tier::Full) {
+        Ok(told) => {
+            (found.tier, found.user_namespaces) = (Tier::Full, true);
+            take(&mut found, &told);
+            found
+        }
+        Err(why) => {
+            found.why_not_full = Some(why);
+            weaker(sandbox, found)
+        }
+    }
+    .noted()
+}
+
+fn weaker(sandbox: &Sandbox, mut found: Probe) -> Probe {
+    match attempt(sandbox, Tier::Weaker) {
+        Ok(told) => {
+            take(&mut found, &told);
+            // Without Landlock nothing would be closed.
+            if found.landlock.is_some() {
+                found.tier = Tier::Weaker;
+            }
+        }
+        Err(why) => {
+            let before = found.why_not_full.take().unwrap_or_default();
+            found.why_not_full = Some(format!("{before}; {why}"));
+        }
+    }
+    found.noted()
+}
+
+fn take(found: &mut Probe, told: &serde_json::Value) {
+    found.landlock = told["landlock"].as_i64().and_then(|v| i32::try_from(v).ok());
+    found.seccomp = told["seccomp"].as_bool().unwrap_or(false);
+}
+
+/// Runs the helper with nothing to run: it says what it could set up.
+fn attempt(sandbox: &Sandbox, tier: Tier) -> Result<serde_json::Value, String> {
+    let mut confined = Confined::program(vec![], PathBuf::from("/tmp"));
+    confined.limits.wall = Duration::from_secs(10);
+    let wake = Wake::new().map_err(|e| e.message)?;
+    let ended = run::run(sandbox, tier, &confined, &wake, &mut |_, _| {}).map_err(|e| e.message)?;
+    match serde_json::from_str(&ended.stdout.text) {
+        Ok(told) if ended.exit_code == 0 => Ok(told),
+        _ => Err(format!("it ended with {}: {}", ended.exit_code, ended.stderr.text.trim())),
+    }
+}
+
+fn version(bubblewrap: &std::path::Path) -> String {
+    let asked = std::process::Command::new(bubblewrap).arg("--version").env_clear().output();
+    asked.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_else(|e| e.to_string())
+}
+
+fn seatbelt() -> Probe {
+    let there = std::path::Path::new("/usr/bin/sandbox-exec").is_file();
+    Probe {
+        tier: if there { Tier::Full } else { Tier::None },
+        bubblewrap: None,
+        why_not_full: (!there).then(|| "sandbox-exec is not there".into()),
+        landlock: None,
+        seccomp: false,
+        user_namespaces: false,
+        control_group: false,
+        notes: vec!["memory and processes are bounded for each process alone".into()],
+    }
+}
+
+impl Probe {
+    fn noted(mut self) -> Self {
+        self.notes.clear();
+        let mut note = |text: &str| self.notes.push(text.into());
+        let root = rustix::process::getuid().is_root();
+        match self.tier {
+            Tier::Full => {
+                note("a new repository below the top of the workspace can be made with hooks of its own");
+                note("the workspace itself can be filled or emptied");
+                note("with the network granted, services of this machine can be reached too");
+            }
+            Tier::Weaker => {
+                note("modes, owners and times of files outside can be changed where the user may");
+                note("names of files and of other processes can be seen");
+                note(
+                    "sockets in files, as of a container service, and shared memory of the user can be reached",
+                );
+                note("a repository's own folder can be made below the top of the workspace");
+                note("nothing new can be made right in the top of a workspace");
+            }
+            Tier::None => note("everything that the user may do"),
+        }
+        if self.tier != Tier::None && !self.control_group {
+            note("memory is bounded for each process alone");
+            if root {
+                note("the number of processes is not bounded for root");
+            }
+        }
+        if self.tier != Tier::None && self.landlock.is_none() {
+            note("the kernel has no Landlock");
+        } else if self.tier == Tier::Weaker && self.landlock.is_some_and(|abi| abi < 6) {
+            note("the kernel's Landlock does not keep signals and abstract sockets in");
+        }
+        self
+    }
+}

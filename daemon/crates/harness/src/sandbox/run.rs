@@ -1,0 +1,369 @@
+//! Starts the process, reads what it writes, and sees to it that nothing of it is left.
+
+use std::{
+    ffi::OsString,
+    io::Read as _,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::process::{CommandExt as _, ExitStatusExt as _},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::error::{Failure, Reason};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+};
+
+use super::{
+    Confined, Ended, HELPER_WORD, Sandbox, Stream, Tier, Wake,
+    capture::Capture,
+    cgroup::Cgroup,
+    layout::{self, Layout},
+    limits::Rlimits,
+    step::{Confine, FAILED, MARK, Step},
+};
+
+/// How long output is waited for after the end: a child that left its group may hold a pipe open.
+const GRACE: Duration = Duration::from_millis(250);
+/// How long a supervisor may take to kill what it started.
+const SUPERVISOR: Duration = Duration::from_secs(2);
+
+/// A process that is about to be started, and what must live as long as it does.
+struct Prepared {
+    command: Command,
+    group: Option<Cgroup>,
+    _layout: Option<Layout>,
+    _temp: Option<tempfile::TempDir>,
+}
+
+/// Runs it to its end.
+pub(super) fn run(
+    sandbox: &Sandbox,
+    tier: Tier,
+    confined: &Confined,
+    wake: &Wake,
+    output: &mut dyn FnMut(Stream, &[u8]),
+) -> Result<Ended, Failure> {
+    let mut prepared = match tier {
+        Tier::Full if cfg!(target_os = "macos") => seatbelt(sandbox, confined)?,
+        Tier::Full => full(sandbox, confined)?,
+        Tier::Weaker => weaker(sandbox, confined)?,
+        Tier::None => bare(sandbox, confined),
+    };
+    let supervised =
+        matches!(tier, Tier::Full | Tier::Weaker) && prepared.group.is_none() && !cfg!(target_os = "macos");
+    let command = &mut prepared.command;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let failed =
+        |e: std::io::Error| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
+    let mut child = command.spawn().map_err(failed)?;
+    let ended = follow(&mut child, (tier, supervised), confined, wake, output);
+    if let Some(group) = &prepared.group {
+        group.kill();
+    }
+    set_up(ended?)
+}
+
+/// Tells a sandbox that could not be set up from a command that failed.
+fn set_up(ended: Ended) -> Result<Ended, Failure> {
+    let said = ended.stderr.text.trim();
+    if ended.exit_code == FAILED && said.starts_with(MARK) {
+        return Err(Failure::new(Reason::ToolFailed, said.trim_start_matches(MARK)));
+    }
+    if ended.exit_code == 1
+        && said.starts_with("bwrap: ")
+        && ended.stdout.bytes == 0
+        && ended.tier == Tier::Full
+    {
+        return Err(Failure::new(Reason::SandboxMissing, format!("the sandbox could not be set up: {said}")));
+    }
+    Ok(ended)
+}
+
+fn rlimits(confined: &Confined, group: bool, others: u64) -> Rlimits {
+    let limits = &confined.limits;
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    Rlimits {
+        memory: (!group).then_some(limits.memory),
+        processes: (!group).then_some(limits.processes + others),
+        file_bytes: limits.file_bytes,
+        open_files: limits.open_files,
+        cpu_seconds: (limits.wall.as_secs() + 1).saturating_mul(processors * 2),
+    }
+}
+
+fn step_text(step: &Step) -> Result<String, Failure> {
+    serde_json::to_string(step).map_err(|e| Failure::new(Reason::Internal, format!("sandbox step: {e}")))
+}
+
+/// Joins as many groups as the first argument says, then becomes the rest.
+const JOIN: &str = r#"n=$1; shift
+while [ "$n" -gt 0 ]; do
+  echo 0 > "$1/cgroup.procs" || { echo "cairn sandbox: $1 cannot be joined" >&2; exit 125; }
+  shift; n=$((n-1))
+done
+exec "$@""#;
+
+/// A command that joins the control group first, or stands under a supervisor where there is no group.
+fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Result<Command, Failure> {
+    let text = |word: OsString| {
+        let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
+        word.into_string().map_err(bad)
+    };
+    if let Some(group) = group {
+        // The shell does it in a fraction of the time that the helper takes to start.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", JOIN, "sh", &group.dirs.len().to_string()]).args(&group.dirs).args(argv);
+        return Ok(command);
+    }
+    let argv = argv.into_iter().map(text).collect::<Result<_, _>>()?;
+    let mut command = Command::new(helper);
+    command.args([HELPER_WORD, &step_text(&Step::Supervise { argv })?]);
+    Ok(command)
+}
+
+fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
+    let none = || Failure::new(Reason::SandboxMissing, "bubblewrap is not installed");
+    let (bubblewrap, helper) = (sandbox.bubblewrap.as_ref().ok_or_else(none)?, sandbox.helper()?);
+    let layout = Layout::of(confined, &sandbox.host)?;
+    let group = Cgroup::make(&confined.limits);
+    let (read, write) = layout.inside();
+    let limits = rlimits(confined, group.is_some(), 0);
+    let (network, argv) = (confined.network, confined.argv.clone());
+    let inner = Confine { read, write, network, own_network: !network, limits, argv };
+    let mut argv = vec![bubblewrap.clone().into_os_string()];
+    argv.extend(layout.bubblewrap(confined, helper));
+    argv.extend([HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()]);
+    let mut command = entering(helper, group.as_ref(), argv)?;
+    let home = layout::inner_home();
+    command.env_clear().envs(layout.env(confined, &sandbox.host, home, "/tmp")).current_dir("/");
+    Ok(Prepared { command, group, _layout: Some(layout), _temp: None })
+}
+
+fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
+    let helper = sandbox.helper()?;
+    let layout = Layout::of(confined, &sandbox.host)?;
+    let temp = temp()?;
+    let group = Cgroup::make(&confined.limits);
+    let (read, write) = layout.outside(temp.path())?;
+    let limits = rlimits(confined, group.is_some(), own_processes());
+    let (network, argv) = (confined.network, confined.argv.clone());
+    let inner = Confine { read, write, network, own_network: false, limits, argv };
+    let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
+    let mut command = entering(helper, group.as_ref(), argv)?;
+    let home = temp.path().to_string_lossy().into_owned();
+    command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
+    Ok(Prepared { command, group, _layout: Some(layout), _temp: Some(temp) })
+}
+
+fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
+    let layout = Layout::of(confined, &sandbox.host)?;
+    let temp = temp()?;
+    let absent = layout::absent(confined.root.as_deref());
+    // The profile compares real paths.
+    let real = temp.path().canonicalize().unwrap_or_else(|_| temp.path().to_owned());
+    let mut command = Command::new("/usr/bin/sandbox-exec");
+    command.args(["-p", &layout.seatbelt(&real, confined.network, &absent)]).args(&confined.argv);
+    let home = real.to_string_lossy().into_owned();
+    command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
+    Ok(Prepared { command, group: None, _layout: Some(layout), _temp: Some(temp) })
+}
+
+/// Without a sandbox: only the time and the output are bounded, and memory where a control group can be had.
+fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
+    let mut argv = confined.argv.iter();
+    let mut command = Command::new(argv.next().map_or("true", String::as_str));
+    command.args(argv).current_dir(&confined.folder).env_clear().envs(confined.env.iter().cloned());
+    let path: Vec<String> = sandbox.host.path.iter().map(|p| p.to_string_lossy().into_owned()).collect();
+    command.env("PATH", if path.is_empty() { "/usr/local/bin:/usr/bin:/bin".into() } else { path.join(":") });
+    if let Some(home) = &sandbox.host.home {
+        command.env("HOME", home);
+    }
+    Prepared { command, group: None, _layout: None, _temp: None }
+}
+
+fn temp() -> Result<tempfile::TempDir, Failure> {
+    let failed = |e| Failure::new(Reason::ToolFailed, format!("no temporary folder: {e}"));
+    tempfile::Builder::new().prefix("cairn-box-").tempdir().map_err(failed)
+}
+
+/// Processes that the user has already, which the kernel counts as well where there is no user namespace.
+fn own_processes() -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let mine = rustix::process::getuid().as_raw();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let tasks = |dir: PathBuf| std::fs::read_dir(dir.join("task")).map_or(0, |t| t.count() as u64);
+    let own = entries.filter(|e| e.metadata().is_ok_and(|m| m.uid() == mine));
+    own.map(|e| tasks(e.path())).sum()
+}
+
+/// A stream that is read.
+struct Reading {
+    stream: Stream,
+    pipe: Option<std::fs::File>,
+    capture: Capture,
+}
+
+impl Reading {
+    fn new(stream: Stream, pipe: Option<impl Into<OwnedFd>>, room: usize) -> Self {
+        let pipe = pipe.map(|p| std::fs::File::from(p.into()));
+        if let Some(pipe) = &pipe {
+            // A read must not wait: the other stream may have something.
+            let _blocking = rustix::io::ioctl_fionbio(pipe, true);
+        }
+        Self { stream, pipe, capture: Capture::new(room) }
+    }
+
+    /// Takes what is there, at most a few pieces, so that nobody else waits long.
+    fn take(&mut self, output: &mut dyn FnMut(Stream, &[u8])) {
+        let mut buffer = [0_u8; 32 * 1024];
+        for _ in 0..16 {
+            let Some(pipe) = &mut self.pipe else { return };
+            match pipe.read(&mut buffer) {
+                Ok(0) => self.pipe = None,
+                Ok(n) => {
+                    self.capture.push(&buffer[..n]);
+                    output(self.stream, &buffer[..n]);
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(_) => self.pipe = None,
+            }
+        }
+    }
+}
+
+/// Why a run ends before its time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    No,
+    TimedOut,
+    Cancelled,
+}
+
+fn follow(
+    child: &mut Child,
+    (tier, supervised): (Tier, bool),
+    confined: &Confined,
+    wake: &Wake,
+    output: &mut dyn FnMut(Stream, &[u8]),
+) -> Result<Ended, Failure> {
+    let room = confined.limits.output;
+    let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
+    let mut err = Reading::new(Stream::Err, child.stderr.take(), room);
+    let failed =
+        |e: std::io::Error| Failure::new(Reason::Internal, format!("the process cannot be watched: {e}"));
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (end, ended) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+    let until = Instant::now() + confined.limits.wall;
+    let cut = std::thread::scope(|scope| {
+        // It stays a zombie until it is taken below, so that its number cannot become another's meanwhile.
+        scope.spawn(move || {
+            if let Some(pid) = pid {
+                while matches!(
+                    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT),
+                    Err(rustix::io::Errno::INTR)
+                ) {}
+            }
+            drop(ended);
+        });
+        let cut = watch(&mut out, &mut err, &end, Some(until), Some(wake), output);
+        if cut != Cut::No {
+            stop(pid, supervised, &end, output, (&mut out, &mut err));
+        }
+        cut
+    });
+    if let Some(pid) = pid {
+        // What is left of its group; in the full sandbox all has gone with its first process.
+        let _none_left = kill_process_group(pid, Signal::KILL);
+    }
+    let status = child.wait().map_err(failed)?;
+    let grace = Instant::now() + GRACE;
+    watch_rest(&mut out, &mut err, grace, output);
+    let exit_code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    let (timed_out, cancelled) = (cut == Cut::TimedOut, cut == Cut::Cancelled);
+    Ok(Ended {
+        exit_code,
+        timed_out,
+        cancelled,
+        stdout: out.capture.finish(),
+        stderr: err.capture.finish(),
+        tier,
+    })
+}
+
+/// Reads until the process ends (`end` is closed), the time is over or it is cancelled.
+fn watch(
+    out: &mut Reading,
+    err: &mut Reading,
+    end: &OwnedFd,
+    until: Option<Instant>,
+    wake: Option<&Wake>,
+    output: &mut dyn FnMut(Stream, &[u8]),
+) -> Cut {
+    loop {
+        if wake.is_some_and(Wake::is_ended) {
+            return Cut::Cancelled;
+        }
+        let left = until.map(|u| u.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Cut::TimedOut;
+        }
+        let mut fds = vec![PollFd::new(end, PollFlags::IN)];
+        fds.extend(wake.map(|w| PollFd::new(w.reader(), PollFlags::IN)));
+        let pipes = [&*out, &*err].into_iter().filter_map(|r| r.pipe.as_ref());
+        fds.extend(pipes.map(|p| PollFd::from_borrowed_fd(p.as_fd(), PollFlags::IN)));
+        let _interrupted = poll(&mut fds, left.map(timespec).as_ref());
+        let over = !fds[0].revents().is_empty();
+        drop(fds);
+        out.take(output);
+        err.take(output);
+        if over {
+            return Cut::No;
+        }
+    }
+}
+
+/// Reads what is still in the pipes, for a while: others may hold them open.
+fn watch_rest(out: &mut Reading, err: &mut Reading, until: Instant, output: &mut dyn FnMut(Stream, &[u8])) {
+    loop {
+        out.take(output);
+        err.take(output);
+        let left = until.saturating_duration_since(Instant::now());
+        let pipes = [&*out, &*err].into_iter().filter_map(|r| r.pipe.as_ref());
+        let mut fds: Vec<_> = pipes.map(|p| PollFd::from_borrowed_fd(p.as_fd(), PollFlags::IN)).collect();
+        if fds.is_empty() || left.is_zero() {
+            return;
+        }
+        let _interrupted = poll(&mut fds, Some(&timespec(left)));
+    }
+}
+
+/// Ends the process and all that it started.
+fn stop(
+    pid: Option<Pid>,
+    supervised: bool,
+    end: &OwnedFd,
+    output: &mut dyn FnMut(Stream, &[u8]),
+    (out, err): (&mut Reading, &mut Reading),
+) {
+    let Some(pid) = pid else { return };
+    if supervised {
+        // The supervisor kills what it started, wherever that has gone.
+        let _gone = kill_process(pid, Signal::TERM);
+        let until = Instant::now() + SUPERVISOR;
+        if watch(out, err, end, Some(until), None, output) == Cut::No {
+            return;
+        }
+    }
+    let _gone = kill_process_group(pid, Signal::KILL);
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 })
+}

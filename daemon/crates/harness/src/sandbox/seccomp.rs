@@ -1,0 +1,164 @@
+//! System calls that no command needs and many escapes do.
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+
+/// Refused whatever their arguments.
+const REFUSED: &[libc::c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_reboot,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_fanotify_init,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_pidfd_getfd,
+];
+
+/// Flags of `clone` that make a namespace.
+const NAMESPACES: &[libc::c_int] = &[
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// Requests to a terminal that put words into its user's mouth.
+const TERMINAL: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+
+/// Which sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// Those of this machine alone.
+    Local,
+    /// Also those of the network, or of a network of its own that leads nowhere.
+    Network,
+}
+
+/// Calls that have numbers of their own in that interface.
+const X32: &[(libc::c_long, libc::c_long)] = &[
+    (libc::SYS_ioctl, 514),
+    (libc::SYS_ptrace, 521),
+    (libc::SYS_kexec_load, 528),
+    (libc::SYS_process_vm_readv, 539),
+    (libc::SYS_process_vm_writev, 540),
+];
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Forbids them to this process and all that it starts.
+///
+/// # Errors
+/// What the kernel or the compiler of filters said.
+pub(super) fn apply(sockets: Sockets) -> Result<(), String> {
+    let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("seccomp: {e}"))?;
+    for (rules, errno) in [(denied(sockets)?, libc::EPERM), (absent(), libc::ENOSYS)] {
+        let errno = u32::try_from(errno).map_err(|e| e.to_string())?;
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch);
+        let program: seccompiler::BpfProgram =
+            filter.and_then(TryInto::try_into).map_err(|e| format!("seccomp: {e}"))?;
+        seccompiler::apply_filter(&program).map_err(|e| format!("seccomp: {e}"))?;
+    }
+    Ok(())
+}
+
+fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, String> {
+    SeccompCondition::new(argument, Dword, op, value)
+        .and_then(|condition| SeccompRule::new(vec![condition]))
+        .map_err(|e| format!("seccomp: {e}"))
+}
+
+/// A call by its number, and by the number that the x32 interface of the same processor has for it.
+fn add(rules: &mut Rules, call: libc::c_long, conditions: &[SeccompRule]) {
+    rules.insert(call, conditions.to_vec());
+    if cfg!(target_arch = "x86_64") {
+        let own = X32.iter().find(|(usual, _)| *usual == call).map_or(call, |(_, own)| *own);
+        rules.insert(own | 0x4000_0000, conditions.to_vec());
+    }
+}
+
+fn denied(sockets: Sockets) -> Result<Rules, String> {
+    let mut rules = Rules::new();
+    for call in REFUSED {
+        add(&mut rules, *call, &[]);
+    }
+    let flags = NAMESPACES.iter().map(|flag| {
+        let flag = u64::from(flag.cast_unsigned());
+        when(0, SeccompCmpOp::MaskedEq(flag), flag)
+    });
+    add(&mut rules, libc::SYS_clone, &flags.collect::<Result<Vec<_>, _>>()?);
+    let requests = TERMINAL.iter().map(|request| when(1, SeccompCmpOp::Eq, *request));
+    add(&mut rules, libc::SYS_ioctl, &requests.collect::<Result<Vec<_>, _>>()?);
+    // Limits of another process.
+    add(&mut rules, libc::SYS_prlimit64, &[when(0, SeccompCmpOp::Ne, 0)?]);
+    // Whatever is not one of these families is refused.
+    let allowed: &[libc::c_int] = match sockets {
+        Sockets::Local => &[libc::AF_UNIX],
+        Sockets::Network => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+    };
+    let conditions = allowed
+        .iter()
+        .map(|family| SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, u64::from(family.cast_unsigned())))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| format!("seccomp: {e}"))?;
+    let others = SeccompRule::new(conditions).map_err(|e| format!("seccomp: {e}"))?;
+    add(&mut rules, libc::SYS_socket, std::slice::from_ref(&others));
+    add(&mut rules, libc::SYS_socketpair, &[others]);
+    Ok(rules)
+}
+
+/// Calls that say they are not there, so that libraries take the older one, whose arguments can be looked at.
+fn absent() -> Rules {
+    let mut rules = Rules::new();
+    add(&mut rules, libc::SYS_clone3, &[]);
+    rules
+}

@@ -1,0 +1,104 @@
+//! Keeps processes together where no control group can be had: a supervisor to which every orphan comes back.
+
+use std::process::{Command, Stdio};
+
+/// Runs a program in a process of its own, and kills all that is left when it has ended or this process is told to.
+///
+/// # Errors
+/// What could not be started.
+#[cfg(target_os = "linux")]
+pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
+    use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
+    let signals = Signals::block()?;
+    set_child_subreaper(Some(getpid())).map_err(|e| format!("supervisor: {e}"))?;
+    set_parent_process_death_signal(Some(Signal::TERM)).map_err(|e| format!("supervisor: {e}"))?;
+    let main = i32::try_from(start(argv)?.id()).map_err(|e| e.to_string())?;
+    let code = follow(main, &signals);
+    kill_all();
+    Ok(code)
+}
+
+/// Elsewhere the process group has to do.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
+    let status = start(argv)?.wait().map_err(|e| format!("supervisor: {e}"))?;
+    Ok(status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(128))
+}
+
+fn start(argv: &[String]) -> Result<std::process::Child, String> {
+    let (program, rest) = argv.split_first().ok_or("there is no program to run")?;
+    let child = Command::new(program).args(rest).stdin(Stdio::null()).spawn();
+    child.map_err(|e| format!("program {program} cannot be run: {e}"))
+}
+
+/// The end of a child and the word to end, kept back until they are asked for, so that none is missed. What is started
+/// has them as usual.
+#[cfg(target_os = "linux")]
+struct Signals(libc::sigset_t);
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "signals can be waited for in no other way")]
+impl Signals {
+    fn block() -> Result<Self, String> {
+        // SAFETY: the set is made empty before it is used, and lives on the stack; no other thread is here.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, libc::SIGTERM);
+            libc::sigaddset(&raw mut set, libc::SIGCHLD);
+            match libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
+                0 => Ok(Self(set)),
+                _ => Err("supervisor: signals cannot be kept back".into()),
+            }
+        }
+    }
+
+    /// Waits for the next one.
+    fn next(&self) -> libc::c_int {
+        let mut signal = 0;
+        // SAFETY: both point to values that live here; the set was made by `block`.
+        unsafe { libc::sigwait(&raw const self.0, &raw mut signal) };
+        signal
+    }
+}
+
+/// Waits for the main process, taking in orphans meanwhile.
+#[cfg(target_os = "linux")]
+fn follow(main: i32, signals: &Signals) -> u8 {
+    use rustix::process::{WaitOptions, wait};
+    loop {
+        if signals.next() == libc::SIGTERM {
+            return 128 + 9;
+        }
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == main => {
+                    let signal = status.terminating_signal().map(|s| 128 + s);
+                    let code = status.exit_status().or(signal).unwrap_or(1);
+                    return u8::try_from(code).unwrap_or(255);
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => break,
+                Err(_) => return 1,
+            }
+        }
+    }
+}
+
+/// Kills every child until none is left. A killed one's children come here, so that none is missed.
+#[cfg(target_os = "linux")]
+fn kill_all() {
+    use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+    let children = format!("/proc/self/task/{}/children", std::process::id());
+    loop {
+        for pid in std::fs::read_to_string(&children).unwrap_or_default().split_whitespace() {
+            if let Some(pid) = pid.parse().ok().and_then(Pid::from_raw) {
+                let _gone = kill_process(pid, Signal::KILL);
+            }
+        }
+        match wait(WaitOptions::empty()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}

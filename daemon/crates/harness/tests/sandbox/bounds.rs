@@ -1,0 +1,191 @@
+//! Time, output, files, memory, processes; and that nothing is left.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use cairn_harness::sandbox::{Sandbox, Wake};
+
+use crate::scene::{Scene, run};
+
+/// Both sandboxes.
+fn both(scene: &Scene) -> [(&'static str, Sandbox); 2] {
+    [("full", scene.sandbox()), ("weaker", scene.weaker())]
+}
+
+pub fn time_is_bounded(scene: &Scene) {
+    for (name, sandbox) in both(scene) {
+        sandbox.probe();
+        let mut confined = scene.script("echo before; trap '' TERM INT HUP; sleep 60; echo after");
+        confined.limits.wall = Duration::from_millis(500);
+        let started = Instant::now();
+        let ended = run(&sandbox, &confined);
+        assert!(ended.timed_out && started.elapsed() < Duration::from_secs(5), "{name}: {ended:?}");
+        assert_eq!(ended.stdout.text, "before\n", "{name}");
+        // The control: with more time it ends by itself.
+        let ended = run(&sandbox, &scene.script("sleep 0.6; echo after"));
+        assert_eq!((ended.timed_out, ended.stdout.text.as_str()), (false, "after\n"), "{name}");
+    }
+}
+
+pub fn a_run_can_be_cancelled(scene: &Scene) {
+    for (name, sandbox) in both(scene) {
+        sandbox.probe();
+        let wake = Wake::new().unwrap();
+        let told = wake.clone();
+        let started = Instant::now();
+        // Cancelled once it says that it runs.
+        let ended =
+            sandbox.run(&scene.script("echo ready; sleep 60"), &wake, &mut |_, _| told.end()).unwrap();
+        assert!(ended.cancelled && started.elapsed() < Duration::from_secs(5), "{name}: {ended:?}");
+    }
+}
+
+pub fn output_is_bounded(scene: &Scene) {
+    for (name, sandbox) in both(scene) {
+        let mut confined = scene.script("echo first; yes | head -c 20000000; echo last; yes >&2 | head -c 0");
+        confined.limits.output = 64 * 1024;
+        confined.limits.wall = Duration::from_secs(15);
+        let ended = run(&sandbox, &scene.script("echo first; yes | head -c 20000000; echo last"));
+        assert!(ended.stdout.truncated && ended.stdout.bytes > 20_000_000, "{name}: {}", ended.stdout.bytes);
+        assert!(ended.stdout.text.len() < 300 * 1024, "{name}");
+        assert!(ended.stdout.text.starts_with("first\n") && ended.stdout.text.ends_with("last\n"), "{name}");
+        assert!(ended.stdout.text.contains("bytes left out"), "{name}");
+        let mut endless = scene.script("yes");
+        endless.limits.wall = Duration::from_millis(500);
+        let ended = run(&sandbox, &endless);
+        assert!(ended.timed_out && ended.stdout.text.len() < 300 * 1024, "{name}");
+    }
+}
+
+pub fn files_are_bounded(scene: &Scene) {
+    let script = "head -c 3000000 /dev/zero > big; stat -c %s big; rm -f big";
+    for (name, sandbox) in both(scene) {
+        let place = |mut c: cairn_harness::sandbox::Confined| {
+            c.folder = scene.root.join("part");
+            c
+        };
+        let mut confined = place(scene.script(script));
+        confined.limits.file_bytes = 1 << 20;
+        let ended = run(&sandbox, &confined);
+        assert!(ended.stdout.text.contains("1048576"), "{name}: {ended:?}");
+        let ended = run(&sandbox, &place(scene.script(script)));
+        assert!(ended.stdout.text.contains("3000000"), "{name}: {ended:?}");
+    }
+}
+
+pub fn memory_is_bounded(scene: &Scene) {
+    for (name, sandbox) in both(scene) {
+        let script = "python3 -c 'x = bytearray(300 << 20); print(len(x))'";
+        let mut confined = scene.script(script);
+        confined.limits.memory = 100 << 20;
+        let ended = run(&sandbox, &confined);
+        assert!(!ended.stdout.text.contains("314572800") && ended.exit_code != 0, "{name}: {ended:?}");
+        let ended = run(&sandbox, &scene.script(script));
+        assert!(ended.stdout.text.contains("314572800"), "{name}: {ended:?}");
+    }
+}
+
+pub fn processes_are_bounded(scene: &Scene) {
+    let script = "python3 -c '
+import os, time
+n = 0
+try:
+    for _ in range(200):
+        if os.fork() == 0: time.sleep(20); os._exit(0)
+        n += 1
+except OSError: pass
+print(n)'";
+    for (name, sandbox) in both(scene) {
+        let mut confined = scene.script(script);
+        confined.limits.processes = 40;
+        let ended = run(&sandbox, &confined);
+        let started: u32 = ended.stdout.text.trim().parse().unwrap_or(0);
+        assert!(started < 60, "{name}: {ended:?}");
+        let ended = run(&sandbox, &scene.script(script));
+        assert_eq!(ended.stdout.text.trim(), "200", "{name}: {ended:?}");
+        // A bomb: it is bounded, and gone with its time.
+        let mut bomb = scene.script("f() { f | f & }; f; sleep 60");
+        bomb.limits.processes = 100;
+        bomb.limits.wall = Duration::from_secs(2);
+        let marker = format!("cairn-bomb-{}", std::process::id());
+        bomb.env.push(("MARKER".into(), marker.clone()));
+        let begun = Instant::now();
+        let _ended = run(&sandbox, &bomb);
+        assert!(begun.elapsed() < Duration::from_secs(15), "{name}: {:?}", begun.elapsed());
+        assert_eq!(survivors(&marker), 0, "{name}");
+    }
+}
+
+/// Processes with a word in their environment, once they have had time to go.
+fn survivors(marker: &str) -> usize {
+    let until = Instant::now() + Duration::from_secs(2);
+    loop {
+        let holds = |e: &fs::DirEntry| {
+            fs::read(e.path().join("environ")).is_ok_and(|v| String::from_utf8_lossy(&v).contains(marker))
+        };
+        let left = fs::read_dir("/proc").unwrap().flatten().filter(holds).count();
+        if left == 0 || Instant::now() > until {
+            return left;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Ways of a child to get out of reach.
+const LEAVERS: &[&str] = &[
+    "sleep 300 &",
+    "setsid sleep 300 &",
+    "nohup sleep 300 >/dev/null 2>&1 &",
+    "(setsid sh -c 'sleep 300 & sleep 300' &)",
+    "python3 -c 'import os,time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\ntime.sleep(300)'",
+    "sh -c '(trap \"\" TERM HUP INT; sleep 300) & disown' 2>/dev/null",
+    "setsid -f sh -c 'while :; do setsid -f sleep 0.05; sleep 0.01; done'",
+];
+
+pub fn nothing_outlives_its_run(scene: &Scene) {
+    for (name, sandbox) in both(scene) {
+        for (n, leaver) in LEAVERS.iter().enumerate() {
+            let marker = format!("cairn-leaver-{}-{name}-{n}", std::process::id());
+            let mut confined = scene.script(&format!("{leaver}\necho done"));
+            confined.env.push(("MARKER".into(), marker.clone()));
+            let started = Instant::now();
+            let ended = run(&sandbox, &confined);
+            assert_eq!(ended.stdout.text, "done\n", "{name} {leaver}: {ended:?}");
+            // It does not wait for those that hold its output open.
+            assert!(started.elapsed() < Duration::from_secs(5), "{name} {leaver}");
+            assert_eq!(survivors(&marker), 0, "{name}: {leaver}");
+        }
+    }
+    // The control: without a sandbox one stays.
+    let marker = format!("cairn-leaver-{}-none", std::process::id());
+    let leaver = "setsid sh -c 'echo up > {W}/part/up; exec sleep 5' > /dev/null 2>&1 & until test -s {W}/part/up; do :; done";
+    let mut confined = scene.script(leaver);
+    confined.env.push(("MARKER".into(), marker.clone()));
+    run(&scene.none(), &confined);
+    assert!(survivors(&marker) > 0);
+}
+
+pub fn a_tree_is_killed_two_hundred_times(scene: &Scene) {
+    let sandbox = scene.sandbox();
+    sandbox.probe();
+    let marker = format!("cairn-tree-{}", std::process::id());
+    let tree =
+        "for i in 1 2 3; do setsid sh -c 'sleep 300 & (sleep 300 &) ; sleep 300' & done; echo up; sleep 300";
+    for round in 0_u32..200 {
+        let mut confined = scene.script(tree);
+        confined.env.push(("MARKER".into(), marker.clone()));
+        let wake = Wake::new().unwrap();
+        if round % 2 == 0 {
+            // At any moment of its start.
+            confined.limits.wall = Duration::from_micros(u64::from(round) * 150);
+            let _ended = sandbox.run(&confined, &wake, &mut |_, _| {}).unwrap();
+        } else {
+            let told = wake.clone();
+            let ended = sandbox.run(&confined, &wake, &mut |_, _| told.end()).unwrap();
+            assert!(ended.cancelled, "{ended:?}");
+        }
+    }
+    assert_eq!(survivors(&marker), 0);
+}

@@ -1,0 +1,114 @@
+//! The sandbox against programs that try to leave it, as root and as an ordinary user, each with its control: the same
+//! program without the sandbox succeeds. This binary is its own helper, so that it has no test harness around it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and tells what it did"
+)]
+
+mod attacks;
+mod bounds;
+mod plain;
+mod scene;
+
+use std::process::{Command, ExitCode};
+
+use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
+use scene::Scene;
+
+/// A test and its name.
+type Test = (&'static str, fn(&Scene));
+
+const TESTS: &[Test] = &[
+    ("what_a_command_needs_is_there", plain::what_a_command_needs_is_there),
+    ("a_run_sees_its_own_parts_alone", plain::a_run_sees_its_own_parts_alone),
+    ("a_read_only_workspace_stays_as_it_is", plain::a_read_only_workspace_stays_as_it_is),
+    ("the_network_is_there_when_granted", plain::the_network_is_there_when_granted),
+    ("nothing_runs_without_a_sandbox", plain::nothing_runs_without_a_sandbox),
+    ("a_sandbox_that_fails_is_told", plain::a_sandbox_that_fails_is_told),
+    ("placeholders_do_not_stay", plain::placeholders_do_not_stay),
+    ("no_attack_escapes", attacks::no_attack_escapes),
+    ("the_weaker_sandbox_stops_what_it_says", attacks::the_weaker_sandbox_stops_what_it_says),
+    ("time_is_bounded", bounds::time_is_bounded),
+    ("a_run_can_be_cancelled", bounds::a_run_can_be_cancelled),
+    ("output_is_bounded", bounds::output_is_bounded),
+    ("files_are_bounded", bounds::files_are_bounded),
+    ("memory_is_bounded", bounds::memory_is_bounded),
+    ("processes_are_bounded", bounds::processes_are_bounded),
+    ("nothing_outlives_its_run", bounds::nothing_outlives_its_run),
+    ("a_tree_is_killed_two_hundred_times", bounds::a_tree_is_killed_two_hundred_times),
+];
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if std::env::args_os().nth(1).is_some_and(|a| a == HELPER_WORD) {
+        args.next();
+        return sandbox_main(args);
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|w| w == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let role = std::env::var("CAIRN_TEST_ROLE").ok();
+    let filter = words.iter().find(|w| !w.starts_with('-')).cloned().unwrap_or_default();
+    match role.as_deref() {
+        Some(role) => act(role, &filter),
+        None => direct(&filter),
+    }
+}
+
+/// Starts this binary again for each kind of user, with a key in its environment as a daemon has one.
+fn direct(filter: &str) -> ExitCode {
+    if !scene::possible() {
+        return ExitCode::SUCCESS;
+    }
+    let dir = tempfile::Builder::new().prefix("cairn-sandbox-").tempdir_in("/tmp").unwrap();
+    scene::open_to_all(dir.path());
+    // An ordinary user cannot read the folder that this was built in.
+    let me = dir.path().join("helper");
+    std::fs::copy(std::env::current_exe().unwrap(), &me).unwrap();
+    let root = rustix::process::getuid().is_root();
+    let mut failed = Vec::new();
+    for role in if root { &["root", "user"][..] } else { &["user"][..] } {
+        let mut command = if root && *role == "user" {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&me);
+            command
+        } else {
+            Command::new(&me)
+        };
+        let home = dir.path().join(role);
+        std::fs::create_dir(&home).unwrap();
+        scene::open_to_all(&home);
+        let status = command
+            .arg(filter)
+            .env("CAIRN_TEST_ROLE", role)
+            .env("CAIRN_TEST_BASE", home.canonicalize().unwrap())
+            .env("CAIRN_FAKE_KEY", "s3cret")
+            .status()
+            .unwrap();
+        if !status.success() {
+            failed.push(*role);
+        }
+    }
+    println!("\ntest result: {}. failed as: {failed:?}", if failed.is_empty() { "ok" } else { "FAILED" });
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs the tests as one kind of user.
+fn act(role: &str, filter: &str) -> ExitCode {
+    let (mut passed, mut failed) = (0, Vec::new());
+    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(filter)) {
+        let started = std::time::Instant::now();
+        let outcome = std::panic::catch_unwind(|| test(&Scene::set(role, name)));
+        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("test {role}::{name} ... {word} ({} ms)", started.elapsed().as_millis());
+        match outcome {
+            Ok(()) => passed += 1,
+            Err(_) => failed.push(*name),
+        }
+    }
+    println!("{role}: {passed} passed, {} failed {failed:?}", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,144 @@
+//! What ordinary commands need, and what is refused plainly.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use cairn_harness::sandbox::{Confined, Sandbox, Tier, Wake, WhenMissing};
+use cairn_protocol::error::Reason;
+
+use crate::scene::{Scene, run};
+
+pub fn what_a_command_needs_is_there(scene: &Scene) {
+    for (sandbox, tier) in [(scene.sandbox(), Tier::Full), (scene.weaker(), Tier::Weaker)] {
+        for (script, want) in [
+            ("cat read.txt", "inside"),
+            ("echo x > part/new && cat part/new && rm part/new", "x\n"),
+            ("pwd", &format!("{}\n", scene.root.display())),
+            ("echo $((1+1)) | cat", "2\n"),
+            (
+                "python3 -c 'import os,tempfile; tempfile.TemporaryFile(); print(os.getcwd() != \"\")'",
+                "True\n",
+            ),
+            ("touch \"$HOME/x\" && echo made", "made\n"),
+            ("git --version | cut -c1-3", "git\n"),
+            (
+                "env | cut -d= -f1 | grep -v -e ^_$ -e SHLVL -e PWD | sort | tr '\\n' ' '",
+                "CARGO_NET_OFFLINE GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ",
+            ),
+            ("exit 3", ""),
+        ] {
+            let ended = run(&sandbox, &scene.script(script));
+            assert_eq!((ended.stdout.text.as_str(), ended.tier), (want, tier), "{script}: {ended:?}");
+            assert_eq!(ended.exit_code, if script == "exit 3" { 3 } else { 0 }, "{script}");
+        }
+        let ended = run(&sandbox, &scene.script("kill -SEGV $$"));
+        assert_eq!(ended.exit_code, 128 + 11, "{ended:?}");
+        let mut confined = scene.script("true");
+        confined.argv = vec!["/usr/bin/no-such-program".into()];
+        let error = sandbox.run(&confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap_err();
+        assert!(error.reason == Reason::ToolFailed && error.message.contains("no-such-program"), "{error}");
+    }
+    let ended = run(&scene.sandbox(), &scene.script("touch top.txt && mkdir target && ls -d top.txt target"));
+    assert_eq!(ended.stdout.text, "target\ntop.txt\n", "{ended:?}");
+}
+
+pub fn a_run_sees_its_own_parts_alone(scene: &Scene) {
+    for sandbox in [scene.sandbox(), scene.weaker()] {
+        let narrowed = |script: &str| {
+            let mut confined = scene.script(script);
+            confined.parts = Some(vec!["part".into()]);
+            confined.folder = scene.root.join("part");
+            confined
+        };
+        assert_eq!(run(&sandbox, &narrowed("cat read.txt")).stdout.text, "part");
+        assert_eq!(run(&sandbox, &narrowed("cat ../read.txt")).stdout.text, "");
+        // What is not shown may be an empty folder of its own.
+        run(&sandbox, &narrowed("echo x > ../new"));
+        assert!(!scene.root.join("new").exists());
+        let mut elsewhere = narrowed("true");
+        elsewhere.folder = scene.root.clone();
+        let error = sandbox.run(&elsewhere, &Wake::new().unwrap(), &mut |_, _| {}).unwrap_err();
+        assert_eq!(error.reason, Reason::InvalidParams, "{error}");
+    }
+}
+
+pub fn a_read_only_workspace_stays_as_it_is(scene: &Scene) {
+    for sandbox in [scene.sandbox(), scene.weaker()] {
+        let mut confined = scene.script("cat read.txt; echo x > part/new && echo made; rm read.txt");
+        confined.writable = false;
+        let ended = run(&sandbox, &confined);
+        assert_eq!(ended.stdout.text, "inside", "{ended:?}");
+        assert!(scene.root.join("read.txt").exists() && !scene.root.join("part/new").exists());
+    }
+}
+
+pub fn the_network_is_there_when_granted(scene: &Scene) {
+    for sandbox in [scene.sandbox(), scene.weaker()] {
+        let mut confined = scene.script("(exec 3<>/dev/tcp/127.0.0.1/{TCP}) && echo connected");
+        confined.network = true;
+        assert_eq!(run(&sandbox, &confined).stdout.text, "connected\n");
+        confined.network = false;
+        assert_eq!(run(&sandbox, &confined).stdout.text, "");
+    }
+}
+
+pub fn nothing_runs_without_a_sandbox(scene: &Scene) {
+    let refused = |sandbox: &Sandbox, confined: &Confined| {
+        sandbox.run(confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap_err().reason
+    };
+    let touch = scene.script("touch ran");
+    // A library without a helper.
+    assert_eq!(refused(&Sandbox::new(None).for_host(scene.host()), &touch), Reason::SandboxMissing);
+    // No bubblewrap, and nobody has accepted less.
+    let weaker = scene.sandbox().with_bubblewrap(None);
+    assert_eq!(refused(&weaker, &touch), Reason::SandboxMissing);
+    assert_eq!(weaker.consent().unwrap_err().reason, Reason::SandboxMissing);
+    let asked = scene.sandbox().with_bubblewrap(None).when_missing(WhenMissing::Ask);
+    assert_eq!(refused(&asked, &touch), Reason::SandboxMissing);
+    assert!(asked.consent().unwrap().unwrap().starts_with("a weaker sandbox: "));
+    // A bubblewrap that does not work.
+    let broken = scene.sandbox().with_bubblewrap(Some("/bin/false".into()));
+    assert_eq!(refused(&broken, &touch), Reason::SandboxMissing);
+    assert!(broken.probe().why_not_full.is_some());
+    assert!(!scene.root.join("ran").exists());
+    // With the user's consent it runs.
+    let mut accepted = scene.script("touch part/ran");
+    accepted.accepted = true;
+    assert_eq!(run(&asked, &accepted).tier, Tier::Weaker);
+    assert!(scene.root.join("part/ran").exists());
+    assert_eq!(scene.sandbox().consent().unwrap(), None);
+}
+
+pub fn a_sandbox_that_fails_is_told(scene: &Scene) {
+    let sandbox = scene.sandbox();
+    sandbox.probe();
+    let mut blocked = scene.script("true");
+    blocked.root = Some(scene.root.join("blocked"));
+    let wake = Wake::new().unwrap();
+    let error = sandbox.run(&blocked, &wake, &mut |_, _| {}).unwrap_err();
+    assert_eq!(error.reason, Reason::PathBlocked, "{error}");
+    let mut away = scene.script("true");
+    away.folder = PathBuf::from("/root");
+    assert_eq!(sandbox.run(&away, &wake, &mut |_, _| {}).unwrap_err().reason, Reason::InvalidParams);
+    // A repository behind a symlink cannot be protected.
+    let linked = scene.base.join("linked");
+    fs::create_dir(&linked).unwrap();
+    std::os::unix::fs::symlink(&scene.outside, linked.join(".git")).unwrap();
+    let mut confined = scene.script("true");
+    (confined.root, confined.folder) = (Some(linked.clone()), linked);
+    let error = sandbox.run(&confined, &wake, &mut |_, _| {}).unwrap_err();
+    assert!(error.message.contains("symlink"), "{error}");
+}
+
+pub fn placeholders_do_not_stay(scene: &Scene) {
+    let sandbox = scene.sandbox();
+    let mut confined = scene.script("ls -A; sleep 0.2");
+    (confined.root, confined.folder) = (Some(scene.empty.clone()), scene.empty.clone());
+    std::thread::scope(|scope| {
+        for n in 0..6_u64 {
+            let (sandbox, mut confined) = (&sandbox, confined.clone());
+            confined.limits.wall = Duration::from_millis(100 + n * 150);
+            scope.spawn(move || run(sandbox, &confined));
+        }
+    });
+    assert_eq!(fs::read_dir(&scene.empty).unwrap().count(), 0);
+}

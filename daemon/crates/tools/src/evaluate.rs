@@ -1,0 +1,70 @@
+//! `evaluate`: Python 3 for computing, without network, in a workspace that it can only read.
+
+use std::{sync::Arc, time::Duration};
+
+use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments, sandbox::Confined};
+use cairn_protocol::error::{Failure, Reason};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Deps, shell::finished};
+
+/// Seconds of an evaluation that asks for none, and most that can be asked for.
+const SECONDS: (u64, u64) = (30, 120);
+/// Characters of each stream that are kept.
+const MAX_OUTPUT: usize = 100_000;
+/// What tells a model, before the sandbox does, where files are written.
+const PREAMBLE: &str = include_str!("evaluate.py");
+/// The tool for writing, as this build names it.
+const WRITER: &str = "write_file";
+
+/// Arguments of `evaluate`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EvaluateParams {
+    /// Python 3 code; what it prints is the result.
+    code: String,
+    /// Most seconds it may take; 30 by default, at most 120.
+    timeout_seconds: Option<u64>,
+}
+
+struct Evaluate;
+
+/// The tool.
+pub fn tools(_: &Deps) -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(Evaluate)]
+}
+
+#[async_trait::async_trait]
+impl Tool for Evaluate {
+    fn spec(&self) -> ToolSpec {
+        let text = "Evaluate Python 3 code for compute and algorithm prototyping. FORBIDDEN: writing files, subprocess, \
+                    network, ctypes. Stdlib compute only; files of the workspace can be read.";
+        let spec = ToolSpec::reading::<EvaluateParams>("evaluate", text);
+        ToolSpec { paths: &[], timeout: Duration::from_secs(SECONDS.1 + 10), ..spec }
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let params: EvaluateParams = arguments(value)?;
+        let root = permit.need_root()?.path.clone();
+        // A run with paths of its own starts in the first of them.
+        let folder =
+            permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
+        let preamble = PREAMBLE.replace("WRITE_TOOL", WRITER);
+        let words = ["/usr/bin/env", "python3", "-I", "-S", "-E", "-c", &preamble, &params.code];
+        let mut confined = Confined::program(words.map(str::to_owned).to_vec(), folder);
+        confined.writable = false;
+        confined.limits.wall =
+            Duration::from_secs(params.timeout_seconds.unwrap_or(SECONDS.0).clamp(1, SECONDS.1));
+        confined.limits.output = MAX_OUTPUT;
+        let ended = permit.run(confined, |_, _| {}).await?;
+        if ended.exit_code == 127 && ended.stderr.text.contains("python3") {
+            return Err(Failure::new(
+                Reason::ToolFailed,
+                "evaluate needs python3, which is not installed here",
+            ));
+        }
+        finished(ended)
+    }
+}

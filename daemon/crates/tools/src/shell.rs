@@ -1,0 +1,189 @@
+//! `run_shell`: a command line in the sandbox.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use cairn_harness::{
+    Asker, Intent, Output, Permit, Rule, Rules, Tool, ToolSpec, Verdict, arguments,
+    command::CommandLine,
+    sandbox::{Confined, Ended},
+};
+use cairn_protocol::{
+    approval::Preview,
+    error::{Failure, Reason},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Deps;
+
+/// Time of a command that asks for none.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest time that can be asked for.
+const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+/// Characters of each stream that are kept.
+const MAX_OUTPUT: usize = 100_000;
+/// What the gate waits beyond the command's own time, so that its end can be told.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// What the shell may be asked for.
+#[derive(Debug, Clone, Default)]
+pub enum ShellMode {
+    /// Nothing: the tool is not there.
+    Off,
+    /// Command lines whose every part one of these rules allows.
+    Allowlist(Vec<Rule>),
+    /// Any, as far as the gate lets them.
+    #[default]
+    Full,
+}
+
+/// Settings of the shell.
+#[derive(Debug, Clone, Default)]
+pub struct ShellOptions {
+    /// What it may be asked for.
+    pub mode: ShellMode,
+    /// Longest time of a command; 600 seconds when absent.
+    pub timeout: Option<Duration>,
+    /// Characters kept of each stream; 100,000 when absent.
+    pub max_output: Option<usize>,
+    /// Whether it may run anywhere that the sandbox shows, and not in the workspace alone.
+    pub anywhere: bool,
+}
+
+/// Arguments of `run_shell`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ShellParams {
+    /// The command line.
+    command: String,
+    /// Folder to run it in, relative to the root.
+    #[serde(default = "here")]
+    working_directory: String,
+    /// Most seconds it may take; 30 by default.
+    timeout_seconds: Option<u64>,
+}
+
+fn here() -> String {
+    ".".into()
+}
+
+struct Shell {
+    deps: Deps,
+}
+
+/// The tool, unless it is off.
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    match deps.shell.mode {
+        ShellMode::Off => vec![],
+        _ => vec![Arc::new(Shell { deps: deps.clone() })],
+    }
+}
+
+impl Shell {
+    fn longest(&self) -> Duration {
+        self.deps.shell.timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT)
+    }
+
+    /// In the mode `allowlist` a command outside it cannot even be asked for.
+    fn check_listed(&self, command: &str) -> Result<(), Failure> {
+        let ShellMode::Allowlist(rules) = &self.deps.shell.mode else { return Ok(()) };
+        let line = CommandLine::parse(command);
+        let listed = Rules { allow: rules.clone(), default: Verdict::Deny, ..Rules::default() };
+        let decision = listed.decide_line(&line);
+        if decision.verdict == Verdict::Allow {
+            return Ok(());
+        }
+        let text = format!("run_shell takes only commands of its allowlist: {}", decision.rule);
+        Err(Failure::new(Reason::ToolDenied, text))
+    }
+
+    fn folder(&self, permit: &Permit, wanted: &str) -> Result<PathBuf, Failure> {
+        let root = &permit.need_root()?.path;
+        let folder = root.join(wanted);
+        let inside = folder
+            .strip_prefix(root)
+            .ok()
+            .filter(|rest| rest.components().all(|c| !matches!(c, std::path::Component::ParentDir)));
+        match inside {
+            Some(rest) => permit.need_path(&rest.to_string_lossy()).map(|()| folder.clone()),
+            None if self.deps.shell.anywhere => Ok(folder),
+            None => {
+                let text = format!("working_directory '{wanted}' is outside the workspace");
+                Err(Failure::new(Reason::PathOutsideRoots, text))
+            }
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Tool for Shell {
+    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        let params: ShellParams = arguments(value.clone())?;
+        self.check_listed(&params.command)?;
+        if asker.root.is_none() {
+            return Err(Failure::new(Reason::NoRoots, "the session has no root to work in"));
+        }
+        let line = CommandLine::parse(&params.command);
+        let grants: Vec<String> = Rule::for_command(&line).iter().map(ToString::to_string).collect();
+        let preview = Preview {
+            summary: format!("run_shell {}", params.command.lines().next().unwrap_or_default()),
+            command: Some(params.command),
+            folder: Some(params.working_directory),
+            ..Preview::default()
+        };
+        Ok(Intent { preview, must_ask: None, grants: grants.join("\n") })
+    }
+
+    fn spec(&self) -> ToolSpec {
+        let text = "Runs a command line in a sandbox: git, build tools, tests. It can write in the workspace only (not in \
+                    .git), and has no network unless the run has.";
+        let spec = ToolSpec::reading::<ShellParams>("run_shell", text);
+        ToolSpec {
+            read_only: false,
+            paths: &["working_directory"],
+            command: Some("command"),
+            timeout: self.longest() + MARGIN,
+            ..spec
+        }
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let params: ShellParams = arguments(value)?;
+        self.check_listed(&params.command)?;
+        let mut confined =
+            Confined::script(&params.command, self.folder(&permit, &params.working_directory)?);
+        let wanted = params.timeout_seconds.map_or(TIMEOUT, Duration::from_secs);
+        confined.limits.wall = wanted.clamp(Duration::from_secs(1), self.longest());
+        confined.limits.output = self.deps.shell.max_output.unwrap_or(MAX_OUTPUT);
+        confined.network = permit.need_network().is_ok();
+        confined.readable = readable(&self.deps, &permit)?;
+        finished(permit.run(confined, |_, _| {}).await?)
+    }
+}
+
+/// The other declared roots, unless the run keeps to some paths.
+pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<PathBuf>, Failure> {
+    let own = &permit.need_root()?.path;
+    Ok(match permit.reach(".")? {
+        Some(_) => vec![],
+        None => deps.roots.list().into_iter().map(|r| r.path).filter(|p| !p.starts_with(own)).collect(),
+    })
+}
+
+/// The output of a process that ended by itself or by its time.
+pub(crate) fn finished(ended: Ended) -> Result<Output, Failure> {
+    if ended.cancelled {
+        return Err(Failure::new(Reason::Cancelled, "the command was cancelled"));
+    }
+    let truncated = ended.stdout.truncated || ended.stderr.truncated;
+    let value = json!({
+        "exit_code": ended.exit_code,
+        "stdout": ended.stdout.text,
+        "stderr": ended.stderr.text,
+        "timed_out": ended.timed_out,
+        "truncated": truncated,
+        "sandbox": ended.tier,
+    });
+    Ok(Output { tag: "process", value, truncated, exit_code: Some(ended.exit_code) })
+}

@@ -1,0 +1,225 @@
+//! `run_shell` and `evaluate` through the gate, with the real binary as the sandbox's helper.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use cairn_harness::{
+    Call, GrantedRules, Grants, Harness, Registry, Rules, Sandbox,
+    sandbox::{Host, Tier},
+};
+use cairn_protocol::error::{Failure, Reason};
+use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_tools::{Deps, ShellMode, ShellOptions};
+use cairn_trace::{NewSession, Trace};
+use cairn_workspace::{Root, Roots};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::sealed::binary;
+
+struct Place {
+    dir: tempfile::TempDir,
+    harness: Harness,
+    session: cairn_protocol::id::SessionId,
+    root: Root,
+}
+
+/// A workspace and a gate with the tools; none where the machine has no full sandbox, which is a failure where it must.
+async fn place(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Place> {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().canonicalize().unwrap();
+    for (file, text) in [("work/read.txt", "inside\n"), ("work/sub/a.txt", "a\n"), ("out.txt", "s3cret")] {
+        std::fs::create_dir_all(at.join(file).parent().unwrap()).unwrap();
+        std::fs::write(at.join(file), text).unwrap();
+    }
+    let host = Host { path: vec!["/usr/bin".into(), "/bin".into()], ..Host::default() };
+    let sandbox = Sandbox::new(helper.then(|| binary().to_owned())).for_host(host);
+    if helper && sandbox.probe().tier != Tier::Full {
+        assert!(std::env::var("CAIRN_TEST_PEERS").as_deref() != Ok("required"), "{:?}", sandbox.probe());
+        println!("skipped: {:?}", sandbox.probe());
+        return None;
+    }
+    let trace = Trace::open(&at.join("trace.db")).unwrap();
+    let roots = Arc::new(Roots::new(vec![]));
+    let root = roots.declare(&at.join("work")).unwrap();
+    let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    let indexes = Arc::new(Indexes::open(at.join("index"), options, None));
+    let registry = Registry::default();
+    cairn_tools::register(&registry, &Deps { roots, indexes, shell, seen: Arc::default() }).unwrap();
+    let allow = allow.iter().map(|r| r.parse().unwrap()).collect();
+    let rules = Rules { allow, ..Rules::default() };
+    let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+    let granted = GrantedRules::load(None).unwrap();
+    let harness =
+        Harness::new(registry, rules, trace, granted, Duration::from_secs(60), CancellationToken::new())
+            .with_sandbox(Arc::new(sandbox));
+    Some(Place { dir, harness, session, root })
+}
+
+impl Place {
+    async fn with(&self, name: &str, arguments: Value, grants: Grants) -> Result<Value, Failure> {
+        let root = Some(self.root.clone());
+        let call = Call { root, grants, ..Call::new(self.session.clone(), name, arguments) };
+        self.harness.call(call).await.map(|o| o.value)
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
+        self.with(name, arguments, Grants::default()).await
+    }
+
+    fn path(&self, inner: &str) -> std::path::PathBuf {
+        self.dir.path().canonicalize().unwrap().join(inner)
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_runs_where_and_as_long_as_it_may() {
+    let Some(place) = place(ShellOptions::default(), &["run_shell"], true).await else { return };
+    let done =
+        place.call("run_shell", json!({"command": "cat read.txt; echo oops >&2; exit 4"})).await.unwrap();
+    let want = json!({"exit_code": 4, "stdout": "inside\n", "stderr": "oops\n", "timed_out": false, "truncated": false, "sandbox": "full"});
+    assert_eq!(done, want);
+    // Its older name.
+    let done = place.call("bash", json!({"command": "cat a.txt", "working_directory": "sub"})).await.unwrap();
+    assert_eq!(text(&done, "stdout"), "a\n");
+    let slow = json!({"command": "echo a; sleep 60", "timeout_seconds": 1});
+    let done = place.call("run_shell", slow).await.unwrap();
+    assert_eq!((text(&done, "stdout"), &done["timed_out"]), ("a\n", &json!(true)));
+    for outside in ["..", "/", "sub/../.."] {
+        let arguments = json!({"command": "true", "working_directory": outside});
+        let error = place.call("run_shell", arguments).await.unwrap_err();
+        assert_eq!(error.reason, Reason::PathOutsideRoots, "{outside}: {error}");
+    }
+    let script = format!("cat {0}; echo x > {0}", place.path("out.txt").display());
+    let done = place.call("run_shell", json!({"command": script})).await.unwrap();
+    assert_eq!(text(&done, "stdout"), "");
+    assert_eq!(std::fs::read_to_string(place.path("out.txt")).unwrap(), "s3cret");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_keeps_to_its_paths() {
+    let Some(place) = place(ShellOptions::default(), &["run_shell"], true).await else { return };
+    let grants = || Grants { paths: Some(vec!["sub".into()]), ..Grants::default() };
+    let inside = json!({"command": "cat a.txt ../read.txt", "working_directory": "sub"});
+    let done = place.with("run_shell", inside, grants()).await.unwrap();
+    assert_eq!(text(&done, "stdout"), "a\n");
+    let error = place
+        .with("run_shell", json!({"command": "true", "working_directory": "."}), grants())
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason, Reason::ToolDenied, "{error}");
+    let code = json!({"code": "import os; print(os.listdir('.'))"});
+    let done = place.with("evaluate", code, grants()).await.unwrap();
+    assert_eq!(text(&done, "stdout"), "['a.txt']\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_decide_about_each_command() {
+    let Some(place) = place(ShellOptions::default(), &["run_shell(cat *)", "run_shell(wc *)"], true).await
+    else {
+        return;
+    };
+    let done = place.call("run_shell", json!({"command": "cat read.txt | wc -l"})).await.unwrap();
+    assert_eq!(text(&done, "stdout").trim(), "1");
+    let error = place.call("run_shell", json!({"command": "cat read.txt; touch new"})).await.unwrap_err();
+    assert!(error.reason == Reason::ToolDenied && error.message.contains("'touch new'"), "{error}");
+    assert!(!place.path("work/new").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_modes_of_the_shell_hold() {
+    let listed = |mode| ShellOptions { mode, ..ShellOptions::default() };
+    let allowed = ShellMode::Allowlist(vec!["run_shell(cat *)".parse().unwrap()]);
+    let Some(list) = place(listed(allowed), &["run_shell"], true).await else { return };
+    assert!(list.call("run_shell", json!({"command": "cat read.txt"})).await.is_ok());
+    for command in ["ls", "cat read.txt; ls", "cat $(ls)", "cat read.txt > new"] {
+        let error = list.call("run_shell", json!({"command": command})).await.unwrap_err();
+        assert!(
+            error.reason == Reason::ToolDenied && error.message.contains("allowlist"),
+            "{command}: {error}"
+        );
+    }
+    let off = place(listed(ShellMode::Off), &["run_shell"], true).await.unwrap();
+    let error = off.call("run_shell", json!({"command": "true"})).await.unwrap_err();
+    assert_eq!(error.reason, Reason::UnknownTool);
+    let small = ShellOptions {
+        max_output: Some(1000),
+        timeout: Some(Duration::from_secs(1)),
+        anywhere: true,
+        ..ShellOptions::default()
+    };
+    let small = place(small, &["run_shell"], true).await.unwrap();
+    let done = small.call("run_shell", json!({"command": "yes", "timeout_seconds": 500})).await.unwrap();
+    assert_eq!((&done["timed_out"], &done["truncated"]), (&json!(true), &json!(true)));
+    assert!(text(&done, "stdout").len() < 1200 && text(&done, "stdout").contains("left out"));
+    let anywhere = json!({"command": "pwd", "working_directory": "/usr/bin"});
+    assert_eq!(text(&small.call("run_shell", anywhere).await.unwrap(), "stdout"), "/usr/bin\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_helper_nothing_is_run() {
+    let place = place(ShellOptions::default(), &["run_shell"], false).await.unwrap();
+    for (tool, arguments) in
+        [("run_shell", json!({"command": "touch new"})), ("evaluate", json!({"code": "1"}))]
+    {
+        let error = place.call(tool, arguments).await.unwrap_err();
+        assert_eq!(error.reason, Reason::SandboxMissing, "{error}");
+    }
+    assert!(!place.path("work/new").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_dropped_ends_its_process() {
+    let Some(place) = place(ShellOptions::default(), &["run_shell"], true).await else { return };
+    let mark = place.path("work/ticks");
+    let script = json!({"command": "while :; do echo x >> ticks; sleep 0.02; done"});
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
+    let mut call = Box::pin(place.call("run_shell", script));
+    while length(&mark) == 0 {
+        let tick = tokio::time::timeout(Duration::from_millis(20), &mut call).await;
+        assert!(tick.is_err(), "{tick:?}");
+    }
+    drop(call);
+    let until = std::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let before = length(&mark);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        if length(&mark) == before {
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "it goes on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn python_computes_and_writes_nothing() {
+    let Some(place) = place(ShellOptions::default(), &[], true).await else { return };
+    for (code, out, err) in [
+        ("print(sum(range(10)))", "45\n", ""),
+        ("print(open('read.txt').read())", "inside\n\n", ""),
+        ("open('new', 'w')", "", "write_file"),
+        ("open('new', 'x+')", "", "write_file"),
+        ("import io; io.open('new', 'a')", "", "write_file"),
+        ("import os; os.open('new', os.O_CREAT | os.O_WRONLY)", "", "write_file"),
+        ("open('/etc/passwd')", "", "outside the workspace"),
+        ("import os; os.mkdir('new')", "", "Read-only file system"),
+        ("import os; os.remove('read.txt')", "", "Read-only file system"),
+        ("import os; os.system('touch new')", "", "Read-only file system"),
+        ("import _io; _io.FileIO('new', 'w')", "", "Read-only file system"),
+        ("import socket; socket.create_connection(('127.0.0.1', 1))", "", "refused"),
+        ("raise ValueError('mine')", "", "ValueError: mine"),
+        ("import sys; print(sys.flags.isolated, sys.flags.no_site)", "1 1\n", ""),
+    ] {
+        let done = place.call("python3", json!({"code": code})).await.unwrap();
+        assert_eq!(text(&done, "stdout"), out, "{code}: {done}");
+        assert!(text(&done, "stderr").contains(err), "{code}: {done}");
+    }
+    assert!(!place.path("work/new").exists() && place.path("work/read.txt").exists());
+    let done =
+        place.call("evaluate", json!({"code": "while True: pass", "timeout_seconds": 1})).await.unwrap();
+    assert_eq!(done["timed_out"], json!(true));
+}
