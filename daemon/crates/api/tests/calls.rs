@@ -90,6 +90,7 @@ async fn house() -> House {
         rules: Rules::default(),
         roots: vec![],
         max_runs: RUNS as u32,
+        ..EngineOptions::default()
     };
     let host = HostInfo {
         version: "0".into(),

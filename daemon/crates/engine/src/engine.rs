@@ -62,6 +62,23 @@ pub struct EngineOptions {
     pub models: ModelLimits,
 }
 
+impl Default for EngineOptions {
+    /// In the current folder, with the rules and limits of a fresh installation; granted rules in memory alone.
+    fn default() -> Self {
+        Self {
+            workspaces: "workspaces".into(),
+            state_file: "state.json".into(),
+            rules: Rules::default(),
+            roots: vec![],
+            max_runs: 16,
+            granted_file: None,
+            approval_timeout: Duration::from_secs(600),
+            turns: TurnSettings::default(),
+            models: ModelLimits::default(),
+        }
+    }
+}
+
 /// What of the options can change while the engine works.
 #[derive(Debug, Clone)]
 pub struct Live {
