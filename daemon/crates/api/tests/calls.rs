@@ -74,7 +74,7 @@ async fn house() -> House {
     let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
     let (notify, progress) = crossbeam_channel::bounded(8);
-    let mut registry = Registry::default();
+    let registry = Registry::default();
     registry.add(Arc::new(Wait { gate: Arc::clone(&gate), waiting: Arc::clone(&waiting) })).unwrap();
     let parts = Parts {
         trace: Trace::open(&at.join("trace.db")).unwrap(),

@@ -200,6 +200,7 @@ fn each_part_goes_its_own_way_through_the_lists() {
         narrows: false,
         grants: &grants,
         memory: &memory,
+        granted: &[],
     };
     for (deny, overrides, want) in [
         (&[][..], &[][..], Verdict::Ask),
