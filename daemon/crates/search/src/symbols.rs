@@ -10,5 +10,6 @@ pub mod names;
 mod naming;
 mod query;
 mod sections;
+mod shell;
 mod tables;
 mod walk;

@@ -10,8 +10,8 @@ use tree_sitter::{ParseOptions, Parser, Tree};
 
 use super::bodies::{self, Lines};
 use super::languages::{Grammar, grammar, has_grammar};
-use super::sections;
 use super::walk::Walk;
+use super::{sections, shell};
 
 /// Longest time for one file.
 const MAX_TIME: Duration = Duration::from_millis(1500);
@@ -46,7 +46,7 @@ pub struct Symbol {
 
 /// Whether definitions of this language are found.
 pub fn is_parsed(lang: &str) -> bool {
-    lang == sections::LANGUAGE || has_grammar(lang)
+    lang == sections::LANGUAGE || lang == shell::LANGUAGE || has_grammar(lang)
 }
 
 /// The hash that stands for an identifier.
@@ -77,6 +77,9 @@ pub fn extract_from(
     text: &[u8],
     stop: &AtomicBool,
 ) -> Option<Extracted> {
+    if lang == shell::LANGUAGE {
+        return Some(shell::functions(text));
+    }
     if lang == sections::LANGUAGE {
         return Some(Extracted { symbols: sections::sections(text), idents: Vec::new() });
     }

@@ -128,7 +128,6 @@ const ALL: &[Entry] = &[
     ("swift", tables::SWIFT, || tree_sitter_swift::LANGUAGE.into()),
     ("csharp", tables::CSHARP, || tree_sitter_c_sharp::LANGUAGE.into()),
     ("php", tables::PHP, || tree_sitter_php::LANGUAGE_PHP.into()),
-    ("bash", tables::BASH, || tree_sitter_bash::LANGUAGE.into()),
     ("lua", tables::LUA, || tree_sitter_lua::LANGUAGE.into()),
 ];
 

@@ -133,5 +133,4 @@ pub const PHP: &[Row] = &[
     ("method_declaration", "method", Field, Always),
     ("const_element", "constant", First, Always),
 ];
-pub const BASH: &[Row] = &[("function_definition", "function", Field, Always)];
 pub const LUA: &[Row] = &[("function_declaration", "function", Field, Always)];
