@@ -11,8 +11,12 @@ use cairn_protocol::{
     map::{MapAnswer, MapParams},
     model::ModelInfo,
     prompt::{PromptAppendParams, PromptSetParams, PromptShown},
+    sandbox::SandboxProbe,
     search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams},
-    session::{CommandParams, CommandReceipt, Empty, Page, PageParams, Session, SessionCreateParams},
+    session::{
+        ArchiveParams, CommandParams, CommandReceipt, Empty, ForkParams, Page, PageParams, Session,
+        SessionCreateParams,
+    },
     tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
     trace::{
         AuditEntry, AuditQueryParams, BlobParams, BlobPart, ReplayParams, ReplayReport, TraceExportParams,
@@ -90,6 +94,12 @@ methods! {
     run_cancel(TurnRef) -> RunStatus = "orchestrate.run.cancel";
     /// Tells a turn at work something.
     run_steer(SteerParams) -> RunStatus = "orchestrate.run.steer";
+    /// Makes a session with the past of another.
+    session_fork(ForkParams) -> Session = "session.fork";
+    /// Puts a session away, or takes it out again.
+    session_archive(ArchiveParams) -> Session = "session.archive";
+    /// How commands are confined.
+    sandbox_probe(Empty) -> SandboxProbe = "sandbox.probe";
     /// Empties a session's conversation.
     session_clear(SessionRef) -> Empty = "session.clear";
     /// Condenses a session's conversation.

@@ -20,6 +20,7 @@ pub mod map;
 pub mod model;
 pub mod prompt;
 pub mod rpc;
+pub mod sandbox;
 pub mod search;
 pub mod session;
 pub mod time;

@@ -44,6 +44,38 @@ pub struct Session {
     pub updated_at: Timestamp,
     /// Sequence number of the newest record, 0 when there is none.
     pub head_seq: u64,
+    /// Whether it is put away: lists leave it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
+}
+
+/// Parameters of `session.fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForkParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// The turn before which the new session begins to differ; the whole past when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_turn_id: Option<String>,
+    /// A name for people; the old one's when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+/// Parameters of `session.archive`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ArchiveParams {
+    /// The session.
+    pub session_id: SessionId,
+    /// Whether to put it away (so when omitted) or to take it out again.
+    #[serde(default = "yes")]
+    pub archived: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Page parameters of lists.
@@ -56,6 +88,9 @@ pub struct PageParams {
     /// Entries wanted, at most 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// Whether those that are put away are listed too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
 }
 
 /// A page of a list.

@@ -45,6 +45,9 @@ enum Action {
         /// Where to go on, from 'nextCursor'
         #[arg(long)]
         cursor: Option<String>,
+        /// Also those that are put away
+        #[arg(long)]
+        archived: bool,
     },
     /// The records of a session
     Show {
@@ -79,7 +82,9 @@ enum Action {
 pub async fn run(app: &App<'_>, args: TraceArgs) -> Result<u8, Failure> {
     let client = app.client().await?;
     match args.action {
-        Action::List { k, cursor } => list(app, &client, PageParams { cursor, limit: Some(k) }).await,
+        Action::List { k, cursor, archived } => {
+            list(app, &client, PageParams { cursor, limit: Some(k), archived }).await
+        }
         Action::Show { id, after } => show(app, &client, id, after).await,
         Action::Export { id, output } => export(app, &client, id, output.as_deref()).await,
         Action::Import { file } => import(app, &client, &file).await,

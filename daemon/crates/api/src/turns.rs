@@ -6,7 +6,8 @@ use cairn_protocol::{
     explore::SessionRef,
     model::ModelInfo,
     prompt::{PromptAppendParams, PromptSetParams},
-    session::{Empty, Page},
+    sandbox::SandboxProbe,
+    session::{ArchiveParams, Empty, ForkParams, Page},
     tool::{GrantedRule, RevokeParams},
     turn::{
         ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams, SteerParams,
@@ -62,6 +63,20 @@ fn runs() -> Vec<Method> {
         )
         .detached(Right::Prompt),
         Method::new(
+            "session.fork",
+            "Makes a session with the past of another, up to a turn.",
+            |cx, p: ForkParams| async move { cx.api().engine.fork_session(p).await },
+        )
+        .detached(Right::Prompt)
+        .scope(Scope::PerSession),
+        Method::new(
+            "session.archive",
+            "Puts a session away, or takes it out again.",
+            |cx, p: ArchiveParams| async move { cx.api().engine.archive_session(p).await },
+        )
+        .detached(Right::Prompt)
+        .scope(Scope::PerSession),
+        Method::new(
             "session.clear",
             "Empties a session's conversation; its log stays.",
             |cx, p: SessionRef| async move {
@@ -100,6 +115,11 @@ fn approvals() -> Vec<Method> {
             },
         )
         .detached(Right::Approve),
+        Method::new(
+            "sandbox.probe",
+            "How commands are confined here, and what that does not stop.",
+            |cx, _: Empty| async move { cx.api().engine.sandbox_probe().await as Result<SandboxProbe, Failure> },
+        ),
         Method::new("permission.list", "Rules that were granted for good.", |cx, _: Empty| async move {
             whole::<GrantedRule>(cx.api().engine.granted())
         }),

@@ -8,6 +8,7 @@ use cairn_protocol::{
     explore::RunState,
     id::SessionId,
     model::ModelInfo,
+    sandbox::SandboxProbe,
     tool::GrantedRule,
     turn::{ModelChoice, ProviderInfo, ProviderSet, ProviderSetParams},
 };
@@ -152,6 +153,19 @@ impl Engine {
     /// `invalid_params` when there is none of that text; `storage_failed`.
     pub async fn revoke(&self, rule: &str) -> Result<(), Failure> {
         self.inner.harness.revoke(rule).await
+    }
+
+    /// How commands are confined here. The first look tries it out, which takes a moment.
+    ///
+    /// # Errors
+    /// `internal` when the look itself failed.
+    pub async fn sandbox_probe(&self) -> Result<SandboxProbe, Failure> {
+        let sandbox = std::sync::Arc::clone(self.inner.harness.sandbox());
+        let broken =
+            |what: String| Failure::new(Reason::Internal, format!("the sandbox could not be tried: {what}"));
+        let look = move || serde_json::to_value(sandbox.probe());
+        let probe = tokio::task::spawn_blocking(look).await.map_err(|e| broken(e.to_string()))?;
+        probe.and_then(serde_json::from_value).map_err(|e| broken(e.to_string()))
     }
 
     /// Empties the conversation of a session: its log stays, its next turn starts afresh.

@@ -2,9 +2,10 @@
 
 use cairn_protocol::{
     error::{Failure, Reason},
+    event::AgentEvt,
     explore::RunState,
     id::SessionId,
-    session::{Page, PageParams, Session, SessionCreateParams},
+    session::{ArchiveParams, ForkParams, Page, PageParams, Session, SessionCreateParams},
 };
 use cairn_trace::NewSession;
 
@@ -47,7 +48,7 @@ impl Engine {
     /// # Errors
     /// `invalid_params` for a bad cursor.
     pub async fn sessions(&self, page: PageParams) -> Result<Page<Session>, Failure> {
-        self.inner.trace.sessions(page.cursor, page.limit).await
+        self.inner.trace.sessions(page.cursor, page.limit, page.archived).await
     }
 
     /// A session.
@@ -76,6 +77,45 @@ impl Engine {
             Some(latest) if latest.op == crate::turns::OP => self.resume_turn(id).await,
             _ => self.resume_explore(id).await,
         }
+    }
+
+    /// Makes a session with the past of another, up to a turn.
+    ///
+    /// # Errors
+    /// `session_not_found`, `session_busy`, `run_not_found` when there is no such turn.
+    pub async fn fork_session(&self, params: ForkParams) -> Result<Session, Failure> {
+        let old = self.inner.trace.session(&params.session_id).await?;
+        let upto = match &params.before_turn_id {
+            None => old.head_seq,
+            Some(turn) => self.before_turn(&old.session_id, turn).await?,
+        };
+        let title = params.title.unwrap_or(old.title).chars().take(MAX_TITLE).collect();
+        self.inner.trace.fork(&old.session_id, upto, title).await
+    }
+
+    async fn before_turn(&self, session: &SessionId, turn: &str) -> Result<u64, Failure> {
+        let mut at = 0;
+        loop {
+            let page = self.inner.trace.records(session, at, cairn_trace::PAGE).await?;
+            let Some(last) = page.last() else {
+                let text = format!("session {session} has no turn '{}'", turn.escape_default());
+                return Err(Failure::new(Reason::RunNotFound, text));
+            };
+            at = last.seq;
+            let begins = |r: &cairn_protocol::envelope::Envelope| matches!(r.body.evt(), Some(AgentEvt::TurnAccepted { turn_id, .. }) if turn_id == turn);
+            if let Some(record) = page.iter().find(|r| begins(r)) {
+                return Ok(record.seq - 1);
+            }
+        }
+    }
+
+    /// Puts a session away, or takes it out again.
+    ///
+    /// # Errors
+    /// `session_not_found`.
+    pub async fn archive_session(&self, params: ArchiveParams) -> Result<Session, Failure> {
+        self.inner.trace.session(&params.session_id).await?;
+        self.inner.trace.archive(&params.session_id, params.archived).await
     }
 
     /// Deletes a session with its log.

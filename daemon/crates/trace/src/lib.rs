@@ -11,6 +11,7 @@ mod audit;
 mod blob;
 mod export;
 mod follow;
+mod fork;
 mod import;
 mod live;
 mod read;

@@ -37,7 +37,7 @@ pub struct LatestRun {
     pub params: String,
 }
 
-const COLUMNS: &str = "id, title, root, state, created_ms, updated_ms, head_seq";
+const COLUMNS: &str = "id, title, root, state, created_ms, updated_ms, head_seq, archived";
 
 fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<(String, Session)> {
     let id: String = r.get(0)?;
@@ -50,6 +50,7 @@ fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<(String, Session)> {
         created_at: Timestamp(r.get(4)?),
         updated_at: Timestamp(r.get(5)?),
         head_seq: r.get(6)?,
+        archived: r.get(7)?,
     };
     Ok((id, session))
 }
@@ -63,7 +64,16 @@ impl Trace {
         let now = Timestamp::now();
         let NewSession { title, root, request } = new;
         let (session_id, state) = (SessionId::new(), RunState::Idle);
-        let made = Session { session_id, title, root, state, created_at: now, updated_at: now, head_seq: 0 };
+        let made = Session {
+            session_id,
+            title,
+            root,
+            state,
+            created_at: now,
+            updated_at: now,
+            head_seq: 0,
+            archived: false,
+        };
         let session = made.clone();
         self.inner
             .writer
@@ -100,7 +110,7 @@ impl Trace {
         found.map(|(_, session)| session).ok_or_else(missing)
     }
 
-    /// Sessions, newest first. The cursor is the id of the last one seen.
+    /// Sessions, newest first, those that are put away only with `archived`. The cursor is the id of the last one seen.
     ///
     /// # Errors
     /// `invalid_params` for a cursor that is none.
@@ -108,6 +118,7 @@ impl Trace {
         &self,
         cursor: Option<String>,
         limit: Option<u32>,
+        archived: bool,
     ) -> Result<Page<Session>, Failure> {
         let cursor: Option<SessionId> = cursor
             .map(|c| c.parse())
@@ -116,10 +127,12 @@ impl Trace {
         let limit = limit.unwrap_or(100).clamp(1, PAGE);
         self.read(move |conn| {
             // Ids are made of UUIDv7, so that their order is the order of making.
-            let query = format!("SELECT {COLUMNS} FROM session WHERE id < ?1 ORDER BY id DESC LIMIT ?2");
+            let query = format!(
+                "SELECT {COLUMNS} FROM session WHERE id < ?1 AND archived <= ?3 ORDER BY id DESC LIMIT ?2"
+            );
             let mut statement = conn.prepare_cached(&query).map_err(sql)?;
             let before = cursor.as_ref().map_or("ses_g", SessionId::as_str);
-            let rows = statement.query_map(params![before, limit + 1], row).map_err(sql)?;
+            let rows = statement.query_map(params![before, limit + 1, archived], row).map_err(sql)?;
             let mut data: Vec<(String, Session)> = rows.collect::<Result<_, _>>().map_err(sql)?;
             let more = data.len() > limit as usize;
             data.truncate(limit as usize);

@@ -426,3 +426,36 @@ async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() 
     let failure = stage.engine.replay(ReplayParams { trace_id: empty }).await.unwrap_err();
     assert_eq!(failure.reason, Reason::BadTrace);
 }
+
+#[tokio::test]
+async fn a_fork_has_the_past_up_to_a_turn_and_its_own_future() {
+    use cairn_protocol::session::{ArchiveParams, ForkParams, PageParams};
+    let stage =
+        Stage::new(vec![says("one"), says("two"), says("other").expecting(Expect::Messages(3))]).await;
+    stage.turn("first").await;
+    stage.turn("second").await;
+    let fork = |before: Option<&str>| ForkParams {
+        session_id: stage.session.clone(),
+        before_turn_id: before.map(str::to_owned),
+        title: None,
+    };
+    let whole = stage.engine.fork_session(fork(None)).await.unwrap();
+    assert_eq!(whole.head_seq, stage.engine.session(&stage.session).await.unwrap().head_seq);
+    let forked = stage.engine.fork_session(fork(Some("t1"))).await.unwrap();
+    let mut params = stage.params("t1", "another second");
+    params.session_id = forked.session_id.clone();
+    let (follower, _) = stage
+        .engine
+        .trace()
+        .follow(&forked.session_id, &cairn_protocol::session::After::Seq(forked.head_seq))
+        .await
+        .unwrap();
+    stage.engine.start_run(params, None).await.unwrap();
+    assert_eq!(stage::Watch::of(follower).end().await.final_output.as_deref(), Some("other"));
+    assert_eq!(stage.engine.fork_session(fork(Some("none"))).await.unwrap_err().reason, Reason::RunNotFound);
+    let away = ArchiveParams { session_id: whole.session_id.clone(), archived: true };
+    assert!(stage.engine.archive_session(away).await.unwrap().archived);
+    let listed = |archived| PageParams { archived, ..PageParams::default() };
+    assert_eq!(stage.engine.sessions(listed(false)).await.unwrap().data.len(), 2);
+    assert_eq!(stage.engine.sessions(listed(true)).await.unwrap().data.len(), 3);
+}
