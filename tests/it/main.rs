@@ -1,6 +1,7 @@
 //! One binary of integration tests: the house rules, and the daemon as a stranger meets it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod chat;
 mod commands;
 mod contents;
 mod crash;
@@ -15,6 +16,7 @@ mod paths;
 mod policy;
 mod sealed;
 mod shell;
+mod terminal;
 mod tidy;
 mod traces;
 mod wire;

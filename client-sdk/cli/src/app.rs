@@ -30,6 +30,11 @@ impl<'a> App<'a> {
 
     /// The daemon, started if need be.
     pub async fn client(&self) -> Result<Client, ClientError> {
+        self.client_of(self.connector()).await
+    }
+
+    /// The daemon, started if need be, connected to by `connector`.
+    pub async fn client_of(&self, connector: Connector) -> Result<Client, ClientError> {
         let exe = std::env::current_exe().map_err(|e| ClientError::Start {
             cause: format!("this program's own path is not known: {e}"),
             log: PathBuf::new(),
@@ -38,7 +43,7 @@ impl<'a> App<'a> {
         if let Some(config) = &self.globals.config {
             args.extend(["--config".into(), config.clone().into_os_string()]);
         }
-        ensure_daemon(&self.env, &self.connector(), &Starter { exe, args }).await
+        ensure_daemon(&self.env, &connector, &Starter { exe, args }).await
     }
 
     /// The files of this user's data root.
@@ -52,6 +57,13 @@ impl<'a> App<'a> {
             // A remark that cannot be shown is no loss.
             let _closed = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
         }
+    }
+
+    /// Tells of a failure that does not end the program.
+    pub fn complain(&self, failure: &Failure) {
+        // With standard error closed there is nobody to tell.
+        let _closed =
+            std::io::Write::write_all(&mut std::io::stderr(), format!("{}\n", failure.text()).as_bytes());
     }
 
     /// Calls a method. With `--json` its answer is printed as it came and nothing is given back.

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{complete, config, discover, eval, explore, grep, host, index, map, search, symbols, trace};
+use crate::{
+    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, models, search, symbols,
+    tools, trace,
+};
 
 /// Exit codes, as the help tells them.
 const EXIT_CODES: &str = "\
@@ -48,6 +51,8 @@ pub struct Globals {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Talk with a model that works in this folder
+    Chat(Box<chat::ChatArgs>),
     /// Explore a folder or a repository and print what it is
     Explore(explore::ExploreArgs),
     /// Search by words and meaning
@@ -66,6 +71,12 @@ pub enum Command {
     Status,
     /// List, show, export and import the logs of sessions
     Trace(trace::TraceArgs),
+    /// List the tools, call one, show the rules that were granted
+    Tools(tools::ToolsArgs),
+    /// List model providers and their models
+    Models(models::ModelsArgs),
+    /// Show what tools did and who allowed it
+    Audit(audit::AuditArgs),
     /// Show each setting and where it comes from
     Config(config::ConfigArgs),
     /// Check that everything Cairn needs is there
@@ -123,6 +134,16 @@ mod tests {
             "cairn service install --dry-run",
             "cairn serve --on-demand --port 0 --idle-exit 5",
             "cairn completions bash",
+            "cairn chat",
+            "cairn chat -p hello -c a.json -m qwen3 --provider ollama --endpoint http://localhost:1 --dry-run",
+            "cairn chat --continue --compress --no-local-session -q --verbose --log-file x --system y",
+            "cairn chat --sandbox . --allow-bash --no-plan --no-python --tools-mode split --no-prompt-progress",
+            "cairn chat --list-models --json",
+            "cairn tools",
+            "cairn tools call read_file {} --root . --yes --json",
+            "cairn tools rules --revoke git",
+            "cairn models ollama",
+            "cairn audit --follow --tool read_file --session ses_00000000000000000000000000000000",
         ] {
             let parsed = Cli::try_parse_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
@@ -137,6 +158,9 @@ mod tests {
             "cairn eval q.jsonl -k 101",
             "cairn explore a --resume x",
             "cairn nope",
+            "cairn chat --compress",
+            "cairn chat --tools-mode all",
+            "cairn tools call",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

@@ -29,16 +29,20 @@ pub fn run(app: &App<'_>, args: &ConfigArgs) -> Result<u8, Failure> {
         output::line(&schema)?;
         return Ok(OK);
     }
+    show(app, args.key.as_deref()).map(|()| OK)
+}
+
+/// Prints the settings, or those that `key` names.
+pub fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
     let here = current_dir()?;
     let here = here.canonicalize().unwrap_or(here);
     let project = scope::project_of(&here, app.env.home.as_deref()).unwrap_or(here);
     let inputs = app.host.config_inputs(&app.globals, Some(project));
     let loaded =
         cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(plain_lines(&e.to_string())))?;
-    let rows: Vec<Row> =
-        cairn_config::rows(&loaded).into_iter().filter(|r| wanted(&r.key, args.key.as_deref())).collect();
+    let rows: Vec<Row> = cairn_config::rows(&loaded).into_iter().filter(|r| wanted(&r.key, key)).collect();
     if rows.is_empty()
-        && let Some(key) = &args.key
+        && let Some(key) = key
     {
         return Err(Failure::told("path_not_found", format!("there is no setting '{}'", plain(key)))
             .hint("'cairn config' lists them"));
@@ -50,7 +54,7 @@ pub fn run(app: &App<'_>, args: &ConfigArgs) -> Result<u8, Failure> {
             .collect();
         let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
         output::json(&serde_json::json!({"values": values, "warnings": warnings}))?;
-        return Ok(OK);
+        return Ok(());
     }
     for warning in &loaded.warnings {
         app.remark(&format!("warning: {}", plain(&warning.to_string())));
@@ -64,7 +68,7 @@ pub fn run(app: &App<'_>, args: &ConfigArgs) -> Result<u8, Failure> {
         let _infallible = writeln!(out, "{:<width$}  {value}  {source}", row.key);
     }
     output::print(&out)?;
-    Ok(OK)
+    Ok(())
 }
 
 fn wanted(key: &str, asked: Option<&str>) -> bool {

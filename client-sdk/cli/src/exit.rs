@@ -62,6 +62,22 @@ impl Failure {
         self
     }
 
+    /// What happened and the way out, in lines for a person.
+    pub fn text(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
+        format!("error: {}{}", self.message, hint.unwrap_or_default())
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// Whether the daemon is out of reach.
+    pub fn is_unreachable(&self) -> bool {
+        self.code == UNREACHABLE
+    }
+
     /// Tells the user, and gives the exit code. A reader that has left is no failure.
     pub fn report(&self, json: bool) -> ExitCode {
         if self.reason == PIPE {
@@ -90,9 +106,25 @@ const PIPE: &str = "broken_pipe";
 fn code_of(reason: &str) -> u8 {
     match reason {
         "invalid_params" | "bad_pattern" | "bad_url" | "bad_trace" => USAGE,
-        "path_not_found" | "path_outside_roots" | "path_blocked" | "not_a_directory" | "not_a_file"
-        | "root_not_found" | "session_not_found" | "not_resumable" | "gone" | "tool_denied"
-        | "network_denied" | "blob_not_found" => REFUSED,
+        "path_not_found"
+        | "path_outside_roots"
+        | "path_blocked"
+        | "not_a_directory"
+        | "not_a_file"
+        | "root_not_found"
+        | "session_not_found"
+        | "not_resumable"
+        | "gone"
+        | "tool_denied"
+        | "network_denied"
+        | "blob_not_found"
+        | "unknown_tool"
+        | "no_approver"
+        | "denied_by_user"
+        | "provider_unknown"
+        | "model_not_found"
+        | "external_llm_denied"
+        | "right_missing" => REFUSED,
         "shutting_down" => UNREACHABLE,
         _ => FAILED,
     }

@@ -2,6 +2,8 @@
 
 mod app;
 mod args;
+mod audit;
+mod chat;
 mod complete;
 mod config;
 mod discover;
@@ -13,6 +15,7 @@ mod grep;
 mod host;
 mod index;
 mod map;
+mod models;
 mod output;
 mod paint;
 mod progress;
@@ -22,6 +25,7 @@ mod status;
 mod stop;
 mod summary;
 mod symbols;
+mod tools;
 mod trace;
 
 use std::process::ExitCode;
@@ -48,7 +52,12 @@ pub fn main(host: &dyn Host) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { USAGE } else { OK });
         }
     };
-    let app = App::new(host, cli.globals);
+    let mut globals = cli.globals;
+    if let Command::Chat(args) = &cli.command {
+        // Only there is -c free to stand for it.
+        globals.config = args.config.clone().or(globals.config);
+    }
+    let app = App::new(host, globals);
     match run(&app, cli.command) {
         Ok(code) => code,
         Err(failure) => failure.report(app.globals.json),
@@ -63,6 +72,10 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => Ok(app.host.doctor(args, &app.globals)),
         Command::Config(args) => config::run(app, &args).and_then(done),
         Command::Completions(args) => complete::run(&args).and_then(done),
+        Command::Chat(args) => wait(chat::run(app, *args)).and_then(done),
+        Command::Tools(args) => wait(tools::run(app, args)).and_then(done),
+        Command::Models(args) => wait(models::run(app, args)).and_then(done),
+        Command::Audit(args) => wait(audit::run(app, args)).and_then(done),
         Command::Explore(args) => wait(explore::run(app, args)).and_then(done),
         Command::Search(args) => wait(search::run(app, args)).and_then(done),
         Command::Eval(args) => wait(eval::run(app, args)).and_then(done),

@@ -72,6 +72,13 @@ impl Look {
 /// A piece of a line: its bytes, and what it looks like.
 pub type Piece = (Range<usize>, Look);
 
+/// Where a text that comes line by line stands.
+pub struct Code {
+    state: ParseState,
+    stack: ScopeStack,
+    left: Duration,
+}
+
 /// Knows the syntaxes. Loading it takes some milliseconds, so that it is made only for a terminal that shows colours.
 pub struct Painter {
     syntaxes: SyntaxSet,
@@ -105,6 +112,23 @@ impl Painter {
         }
         self.left = self.left.saturating_sub(began.elapsed());
         painted
+    }
+
+    /// Code that is painted line by line as it comes; `None` for a language that is not known by that name.
+    pub fn begin(&self, language: &str) -> Option<Code> {
+        let syntax = self.syntaxes.find_syntax_by_token(language).filter(|_| !language.is_empty())?;
+        Some(Code { state: ParseState::new(syntax), stack: ScopeStack::new(), left: self.left })
+    }
+
+    /// The pieces of the next line of `code`; none once its time is over.
+    pub fn next(&self, code: &mut Code, line: &str) -> Vec<Piece> {
+        let began = Instant::now();
+        if code.left.is_zero() || line.len() > MAX_LINE {
+            return Vec::new();
+        }
+        let pieces = self.line(line, &mut code.state, &mut code.stack).unwrap_or_default();
+        code.left = code.left.saturating_sub(began.elapsed());
+        pieces
     }
 
     /// The syntax of a file, by its ending or its whole name.

@@ -1,0 +1,164 @@
+//! What the commands at the prompt do.
+
+use cairn_client_sdk::{Client, ClientError};
+use cairn_protocol::{
+    event::AgentEvt,
+    prompt::PromptSetParams,
+    session::Empty,
+    tool::{RevokeParams, ToolCallParams},
+    trace::TraceGetParams,
+    turn::{ProviderCurrentParams, ProviderSetParams},
+};
+
+use super::{
+    Chat,
+    slash::{self, Slash},
+    view,
+};
+use crate::{
+    config,
+    exit::Failure,
+    models,
+    output::{self, plain},
+    tools,
+};
+
+/// Records of a session that are looked through for a plan, a page at a time.
+const PAGE: u32 = 500;
+
+impl Chat<'_> {
+    /// Does what a command says.
+    pub async fn command(&mut self, command: Slash, argument: &str) -> Result<(), Failure> {
+        let session = Client::session(&self.session);
+        match command {
+            Slash::Provider => self.provider(argument).await,
+            Slash::Model if argument.is_empty() => {
+                let provider = Some(self.current().await?.provider);
+                models::list(self.app, &self.client, provider).await.map(drop)
+            }
+            Slash::Model => self.choose(None, Some(argument.to_owned())).await,
+            Slash::Config => config::show(self.app, (!argument.is_empty()).then_some(argument)),
+            Slash::Tools => Ok(output::print(&tools::table(&self.offered().await?))?),
+            Slash::Plan => self.plan().await,
+            Slash::Clear => {
+                self.client.session_clear(&session).await?;
+                self.last_turn = None;
+                Ok(output::line("the conversation is empty")?)
+            }
+            Slash::Compress => {
+                let done = self.client.session_compress(&session).await?;
+                let text = format!("summed up: {} tokens became {}", done.tokens_before, done.tokens_after);
+                Ok(output::line(&text)?)
+            }
+            Slash::System => self.system(argument).await,
+            Slash::Undo => self.undo().await,
+            Slash::Rules => self.rules(argument).await,
+            Slash::Help => Ok(output::print(&slash::help())?),
+            Slash::Exit => Ok(()),
+        }
+    }
+
+    async fn current(&self) -> Result<cairn_protocol::turn::ModelChoice, ClientError> {
+        let params = ProviderCurrentParams { session_id: Some(self.session.clone()) };
+        self.client.provider_current(&params).await
+    }
+
+    /// Provider and model as they are said.
+    pub async fn model_name(&self) -> Result<String, ClientError> {
+        let now = self.current().await?;
+        let endpoint = now.endpoint.map(|e| format!(" at {e}")).unwrap_or_default();
+        Ok(plain(format!("{} {}{endpoint}", now.provider, now.model).trim()))
+    }
+
+    async fn provider(&mut self, argument: &str) -> Result<(), Failure> {
+        let mut words = argument.split_whitespace();
+        match (words.next(), words.next(), words.next()) {
+            (None | Some("list"), None, _) => {
+                let page = self.client.provider_list(&Empty {}).await?;
+                Ok(output::print(&models::providers(&page.data))?)
+            }
+            (Some("current"), None, _) => Ok(output::line(&self.model_name().await?)?),
+            (Some(name), model, None) => self.choose(Some(name.to_owned()), model.map(str::to_owned)).await,
+            _ => Err(Failure::usage("too many words").hint("/provider NAME [MODEL]")),
+        }
+    }
+
+    async fn choose(&mut self, provider: Option<String>, model: Option<String>) -> Result<(), Failure> {
+        let params = ProviderSetParams { session_id: self.session.clone(), provider, model, endpoint: None };
+        let set = self.client.provider_set(&params).await?;
+        for warning in &set.warnings {
+            self.app.remark(&format!("warning: {}", plain(warning)));
+        }
+        let context = set.context_tokens.map(|n| format!(", {} tokens of context", output::number(n)));
+        let text = format!("{} {}{}", set.choice.provider, set.choice.model, context.unwrap_or_default());
+        Ok(output::line(&plain(&text))?)
+    }
+
+    /// The tools that the next turn offers.
+    async fn offered(&self) -> Result<Vec<cairn_protocol::tool::ToolInfo>, ClientError> {
+        let mut tools = self.client.tool_list(&Empty {}).await?.data;
+        tools.retain(|tool| match &self.policy.ops {
+            Some(ops) => ops.contains(&tool.name),
+            None => !tool.hidden && (!tool.network || self.policy.network),
+        });
+        Ok(tools)
+    }
+
+    /// The latest plan in the session's log.
+    async fn plan(&self) -> Result<(), Failure> {
+        let mut latest = None;
+        let mut after = 0;
+        loop {
+            let params = TraceGetParams { trace_id: self.session.clone(), after, limit: Some(PAGE) };
+            let page = self.client.trace_get(&params).await?;
+            for envelope in &page.data {
+                match envelope.body.evt() {
+                    Some(AgentEvt::PlanUpdate { items }) => latest = Some(items.clone()),
+                    Some(AgentEvt::Cleared {}) => latest = None,
+                    _ => {}
+                }
+            }
+            match page.next_after {
+                Some(next) => after = next,
+                None => break,
+            }
+        }
+        let text = latest.map(|items| view::plan(&items)).filter(|text| !text.is_empty());
+        Ok(output::print(&text.unwrap_or_else(|| "there is no plan\n".into()))?)
+    }
+
+    async fn system(&self, argument: &str) -> Result<(), Failure> {
+        if argument.is_empty() {
+            let shown = self.client.prompt_show(&Client::session(&self.session)).await?;
+            let lines: Vec<String> = shown.system.lines().map(plain).collect();
+            return Ok(output::line(&lines.join("\n"))?);
+        }
+        let system = (argument != "default").then(|| argument.to_owned());
+        self.client.prompt_set(&PromptSetParams { session_id: self.session.clone(), system }).await?;
+        Ok(output::line("the system text is set, and the conversation is empty")?)
+    }
+
+    async fn undo(&mut self) -> Result<(), Failure> {
+        let Some(turn) = self.last_turn.clone() else {
+            return Err(Failure::told("path_not_found", "no turn of this chat can be taken back".into()));
+        };
+        let params = ToolCallParams {
+            session_id: self.session.clone(),
+            name: "undo_turn".into(),
+            arguments: serde_json::json!({"turnId": turn}),
+        };
+        tools::call(self.app, &self.client, &params, tools::Asked::Yes).await.map(drop)
+    }
+
+    async fn rules(&self, argument: &str) -> Result<(), Failure> {
+        if argument.is_empty() {
+            let page = self.client.permission_list(&Empty {}).await?;
+            return Ok(output::print(&tools::rules(&page.data))?);
+        }
+        let Some(rule) = argument.strip_prefix("revoke ").map(str::trim) else {
+            return Err(Failure::usage("only 'revoke RULE' can follow").hint("/rules shows the rules"));
+        };
+        self.client.permission_revoke(&RevokeParams { rule: rule.to_owned() }).await?;
+        Ok(output::line(&format!("revoked {}", plain(rule)))?)
+    }
+}

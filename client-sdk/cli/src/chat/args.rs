@@ -1,0 +1,159 @@
+//! The flags of `cairn chat`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::exit::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn chat                                    talk about this folder
+  cairn chat -p 'what does this project do?'    one question, one answer
+  git diff | cairn chat -p 'review this'        what is piped in is context
+  cairn chat --continue                         go on with this folder's last chat
+  cairn chat --provider openai-compatible --endpoint http://localhost:8080 -m qwen3
+
+With -p the answer goes to standard output and everything else to standard error. Tools that need leave ask for it with
+one key: y once, a this session, A always, n no; where nobody can be asked, the turn ends as denied.
+With --json each record is a line, and the last line is the turn's result.
+A model outside this machine is asked only when models.allowExternal is set in your own configuration.
+Ctrl+C stops the model; three quick ones leave. With --quiet the first stops and leaves, a second leaves at once.
+Exit codes: 0 done, 1 failed or out of time, 2 wrong use, 3 not found or denied, 4 no daemon, 130 interrupted.";
+
+/// Arguments of `cairn chat`.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ChatArgs {
+    /// Ask this one thing, print the answer and leave
+    #[arg(long, short, value_name = "TEXT")]
+    pub prompt: Option<String>,
+    /// Go on with this folder's last chat
+    #[arg(long = "continue")]
+    pub go_on: bool,
+    /// With --continue: put a summary in place of the conversation first
+    #[arg(long, requires = "go_on")]
+    pub compress: bool,
+    /// Keep no file in the folder that --continue would read
+    #[arg(long)]
+    pub no_local_session: bool,
+    /// A further config file, over all others; as --config
+    #[arg(short = 'c', value_name = "FILE", id = "chat_config")]
+    pub config: Option<PathBuf>,
+    /// The model
+    #[arg(long, short, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The provider: ollama, openai, anthropic, openai-compatible, …
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// Where the provider is called; no configured key goes there
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// Show the tool calls and make none
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Work in this folder instead of the current one; the tools stay inside
+    #[arg(long, value_name = "DIR")]
+    pub sandbox: Option<PathBuf>,
+    /// Offer the model a shell; each command is still asked about
+    #[arg(long)]
+    pub allow_bash: bool,
+    /// Do not offer the tool 'plan'
+    #[arg(long)]
+    pub no_plan: bool,
+    /// Do not offer the tool 'evaluate'
+    #[arg(long)]
+    pub no_python: bool,
+    /// How tools are offered; a chat cannot differ from the setting tools.mode yet
+    #[arg(long, value_name = "MODE", value_parser = ["split", "unified", "both"])]
+    pub tools_mode: Option<String>,
+    /// Run commands without a sandbox; not supported yet, and refused
+    #[arg(long)]
+    pub no_sandbox: bool,
+    /// List the provider's models and leave
+    #[arg(long)]
+    pub list_models: bool,
+    /// Show more of each result, and the model's thinking everywhere
+    #[arg(long)]
+    pub verbose: bool,
+    /// Do not show how far the model is in reading its prompt
+    #[arg(long)]
+    pub no_prompt_progress: bool,
+    /// Append figures, calls, warnings and errors to this file
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+    /// Print the system text of the next turn and leave
+    #[arg(long)]
+    pub show_system_prompt: bool,
+    /// Put this text in place of the built-in base of the system text
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+}
+
+impl ChatArgs {
+    /// Refuses what cannot be had, rather than leaving it out silently.
+    pub fn check(&self, json: bool, one_shot: bool, configured_mode: &str) -> Result<(), Failure> {
+        if self.no_sandbox {
+            return Err(Failure::usage(
+                "--no-sandbox is not supported: there is no way to leave the sandbox yet",
+            )
+            .hint("leave the flag out"));
+        }
+        if let Some(mode) = self.tools_mode.as_deref().filter(|m| *m != configured_mode) {
+            let text = format!(
+                "--tools-mode {mode} is not supported: tools are offered as tools.mode says ({configured_mode})"
+            );
+            return Err(
+                Failure::usage(text).hint("set tools.mode in the configuration, or leave the flag out")
+            );
+        }
+        if json && !one_shot && !self.list_models && !self.show_system_prompt {
+            return Err(Failure::usage("--json needs a question").hint("give one with -p, or pipe it in"));
+        }
+        Ok(())
+    }
+
+    /// Tools that are not offered.
+    pub fn withheld(&self, shell_configured: bool) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        if !self.allow_bash && !shell_configured {
+            names.extend(["run_shell", "bash", "shell"]);
+        }
+        if self.no_plan {
+            names.push("plan");
+        }
+        if self.no_python {
+            names.extend(["evaluate", "python3"]);
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_had_is_refused() {
+        let mut args = ChatArgs::default();
+        assert!(args.check(false, false, "split").is_ok());
+        assert!(args.check(true, false, "split").is_err() && args.check(true, true, "split").is_ok());
+        args.tools_mode = Some("split".into());
+        assert!(args.check(false, true, "split").is_ok());
+        let refused = args.check(false, true, "unified").unwrap_err().text();
+        assert!(refused.contains("--tools-mode split is not supported"), "{refused}");
+        args = ChatArgs { no_sandbox: true, ..ChatArgs::default() };
+        assert!(args.check(false, true, "split").is_err());
+    }
+
+    #[test]
+    fn flags_decide_what_is_offered() {
+        let mut args = ChatArgs::default();
+        assert_eq!(args.withheld(false), ["run_shell", "bash", "shell"]);
+        assert!(args.withheld(true).is_empty());
+        args.allow_bash = true;
+        args.no_plan = true;
+        args.no_python = true;
+        assert_eq!(args.withheld(false), ["plan", "evaluate", "python3"]);
+    }
+}

@@ -1,0 +1,217 @@
+//! What a person is shown who must say whether a tool may act, and what their keys mean.
+
+use std::fmt::Write as _;
+
+use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, Resolution},
+    id::ApprovalId,
+};
+use console::style;
+
+use super::{calls, keys::Key};
+use crate::output::plain;
+
+/// The keys.
+pub const KEYS: &str = "y once · a this session · A always · n no";
+
+/// The question.
+pub fn question(approval: &Approval) -> String {
+    let preview = &approval.preview;
+    let mut out = String::new();
+    let head = style(format!("▲ {}", plain(&approval.tool))).yellow().bold().for_stderr();
+    let _infallible = writeln!(out, "{head} {}", plain(&preview.summary));
+    let mut row = |name: &str, value: &str| {
+        let name = style(format!("{name:<8}")).dim().for_stderr();
+        let _infallible = writeln!(out, "  {name} {value}");
+    };
+    if let Some(command) = &preview.command {
+        let lines: Vec<String> = command.lines().map(plain).collect();
+        row("command", &style(lines.join("\n           ")).bold().for_stderr().to_string());
+    }
+    if let Some(folder) = &preview.folder {
+        row("folder", &plain(folder));
+    }
+    if !preview.paths.is_empty() {
+        let paths: Vec<String> = preview.paths.iter().map(|p| plain(p)).collect();
+        row("paths", &paths.join(", "));
+    }
+    if preview.network {
+        row("network", "yes");
+    }
+    row("because", &plain(&approval.rule));
+    row("grants", &format!("{}  (what a and A allow)", plain(&approval.grants)));
+    for warning in &preview.warnings {
+        row("warning", &style(plain(warning)).red().for_stderr().to_string());
+    }
+    if let Some(diff) = &preview.diff {
+        // All of it: what is approved must have been shown.
+        out.push_str(&calls::diff(diff, usize::MAX));
+    }
+    out
+}
+
+/// A question that waits for its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asking {
+    /// Which.
+    pub approval: ApprovalId,
+    /// The reason of a no, while it is typed.
+    pub reason: Option<String>,
+}
+
+/// What a key did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Nothing, or the reason grew.
+    More,
+    /// The answer.
+    Answer(ApprovalDecision, Option<String>),
+}
+
+impl Asking {
+    pub fn new(approval: ApprovalId) -> Self {
+        Self { approval, reason: None }
+    }
+
+    /// The row that asks.
+    pub fn row(&self) -> String {
+        match &self.reason {
+            None => format!("{} {KEYS}", style("allow?").yellow().for_stderr()),
+            Some(reason) => {
+                format!("{} {}", style("why not? (Enter to go on)").yellow().for_stderr(), plain(reason))
+            }
+        }
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: Key) -> Said {
+        use ApprovalDecision::{Always, Deny, Once, Session};
+        let Some(reason) = &mut self.reason else {
+            return match key {
+                Key::Char('y' | 'Y') => Said::Answer(Once, None),
+                Key::Char('a') => Said::Answer(Session, None),
+                Key::Char('A') => Said::Answer(Always, None),
+                Key::Char('n' | 'N') => {
+                    self.reason = Some(String::new());
+                    Said::More
+                }
+                _ => Said::More,
+            };
+        };
+        match key {
+            // At most 2,000 characters are taken.
+            Key::Char(c) if reason.chars().count() < 2000 => reason.push(c),
+            Key::Backspace => drop(reason.pop()),
+            Key::Escape => reason.clear(),
+            Key::Enter => {
+                let reason = Some(reason.trim().to_owned()).filter(|r| !r.is_empty());
+                return Said::Answer(Deny, reason);
+            }
+            _ => {}
+        }
+        Said::More
+    }
+}
+
+/// How a question ended, in a line.
+pub fn answered(resolution: &Resolution, mine: bool) -> String {
+    let said = match resolution.decision {
+        ApprovalDecision::Once => "allowed once",
+        ApprovalDecision::Session => "allowed for this session",
+        ApprovalDecision::Always => "allowed from now on",
+        ApprovalDecision::Deny => "denied",
+    };
+    let by = match resolution.by.as_str() {
+        "deadline" => ", as nobody answered in time".to_owned(),
+        "cancelled" => ", as the turn ended".to_owned(),
+        _ if mine => String::new(),
+        by => format!(" by {}", plain(by)),
+    };
+    let reason = resolution.reason.as_ref().map(|r| format!(": {}", plain(r))).unwrap_or_default();
+    format!("{}\n", style(format!("  {said}{by}{reason}")).dim().for_stderr())
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{approval::Preview, id::SessionId, time::Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn keys_mean_one_thing() {
+        use ApprovalDecision::{Always, Deny, Once, Session};
+        for (keys, want) in [
+            ("y", Some((Once, None))),
+            ("a", Some((Session, None))),
+            ("A", Some((Always, None))),
+            ("x q", None),
+            ("n", None),
+            ("n\n", Some((Deny, None))),
+            ("nnot nox\u{8}w\n", Some((Deny, Some("not now")))),
+        ] {
+            let mut asking = Asking::new(ApprovalId::new());
+            let mut got = Said::More;
+            for c in keys.chars() {
+                assert_eq!(got, Said::More, "{keys:?}");
+                got = asking.key(match c {
+                    '\n' => Key::Enter,
+                    '\u{8}' => Key::Backspace,
+                    c => Key::Char(c),
+                });
+            }
+            let want = want.map_or(Said::More, |(d, r)| Said::Answer(d, r.map(str::to_owned)));
+            assert_eq!(got, want, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn everything_is_shown() {
+        let approval = Approval {
+            approval_id: ApprovalId::new(),
+            session_id: SessionId::new(),
+            run_id: None,
+            tool: "run_shell".into(),
+            arguments: serde_json::Value::Null,
+            preview: Preview {
+                summary: "runs make".into(),
+                command: Some("make \u{1b}[2J test".into()),
+                folder: Some("sub".into()),
+                diff: Some("-a\n+b\n".into()),
+                paths: vec!["a.rs".into(), "b.rs".into()],
+                network: true,
+                warnings: vec!["no sandbox".into()],
+            },
+            rule: "default".into(),
+            grants: "run_shell(make *)".into(),
+            created_at: Timestamp::now(),
+            expires_at: Timestamp::now(),
+            resolution: None,
+        };
+        let got = console::strip_ansi_codes(&question(&approval)).into_owned();
+        let want = "\
+▲ run_shell runs make
+  command  make \\u{1b}[2J test
+  folder   sub
+  paths    a.rs, b.rs
+  network  yes
+  because  default
+  grants   run_shell(make *)  (what a and A allow)
+  warning  no sandbox
+  -a
+  +b
+";
+        assert_eq!(got, want);
+        let mut resolution = Resolution {
+            decision: ApprovalDecision::Deny,
+            by: "viewer".into(),
+            reason: Some("no".into()),
+            at: Timestamp::now(),
+        };
+        assert_eq!(console::strip_ansi_codes(&answered(&resolution, false)), "  denied by viewer: no\n");
+        resolution.by = "deadline".into();
+        assert_eq!(
+            console::strip_ansi_codes(&answered(&resolution, false)),
+            "  denied, as nobody answered in time: no\n"
+        );
+    }
+}

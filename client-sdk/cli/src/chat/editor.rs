@@ -1,0 +1,183 @@
+//! The line that is typed at the prompt: its history, completion and further lines.
+
+use std::{
+    borrow::Cow,
+    fs::OpenOptions,
+    path::{Path, PathBuf},
+};
+
+use console::style;
+use reedline::{
+    ColumnarMenu, Completer, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _,
+    Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Span, Suggestion,
+    ValidationResult, Validator, default_emacs_keybindings,
+};
+
+use super::{local, slash};
+use crate::exit::Failure;
+
+/// Lines that are remembered.
+const HISTORY: usize = 2000;
+/// Names that are offered.
+const OFFERED: usize = 100;
+/// Entries of a folder that are looked at.
+const LOOKED_AT: usize = 5000;
+/// The menu's name.
+const MENU: &str = "names";
+
+/// An editor that works in `folder` and remembers in `history`.
+pub fn editor(folder: &Path, history: &Path) -> Result<Reedline, Failure> {
+    // It is made here, so that nobody else can read what is typed.
+    let private = local::private(OpenOptions::new().create(true).append(true)).open(history);
+    private.map_err(|e| Failure::path(history, &e))?;
+    let unfit = |e: reedline::ReedlineError| Failure::failed(format!("{}: {e}", history.display()));
+    let remembered = FileBackedHistory::with_file(HISTORY, history.to_owned()).map_err(unfit)?;
+    let mut keys = default_emacs_keybindings();
+    let next = ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.into()), ReedlineEvent::MenuNext]);
+    keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, next);
+    keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
+    keys.add_binding(
+        KeyModifiers::ALT,
+        KeyCode::Enter,
+        ReedlineEvent::Edit(vec![EditCommand::InsertNewline]),
+    );
+    Ok(Reedline::create()
+        .with_history(Box::new(remembered))
+        .with_completer(Box::new(Names { folder: folder.to_owned() }))
+        .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))))
+        .with_quick_completions(true)
+        .with_partial_completions(true)
+        .with_edit_mode(Box::new(Emacs::new(keys)))
+        .with_validator(Box::new(Whole))
+        .with_ansi_colors(console::colors_enabled())
+        .use_bracketed_paste(true))
+}
+
+/// What was typed, without the marks that a line goes on.
+pub fn joined(text: &str) -> String {
+    text.replace("\\\n", "\n")
+}
+
+/// A line that ends with a backslash goes on.
+struct Whole;
+
+impl Validator for Whole {
+    fn validate(&self, line: &str) -> ValidationResult {
+        if line.ends_with('\\') { ValidationResult::Incomplete } else { ValidationResult::Complete }
+    }
+}
+
+/// Completes commands and paths.
+struct Names {
+    folder: PathBuf,
+}
+
+impl Completer for Names {
+    fn complete(&mut self, line: &str, pos: usize) -> Vec<Suggestion> {
+        let typed = line.get(..pos).unwrap_or(line);
+        let start = typed.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let word = &typed[start..];
+        let suggest = |value: String, description: Option<&str>, append_whitespace: bool| Suggestion {
+            value,
+            description: description.map(str::to_owned),
+            span: Span::new(start, pos),
+            append_whitespace,
+            ..Suggestion::default()
+        };
+        if start == 0 && word.starts_with('/') {
+            return slash::completions(word)
+                .into_iter()
+                .map(|(n, does)| suggest(n, Some(does), true))
+                .collect();
+        }
+        let paths = paths(&self.folder, word);
+        paths.into_iter().map(|path| suggest(path.clone(), None, !path.ends_with('/'))).collect()
+    }
+}
+
+/// Paths in `folder` that begin with `word`, folders with a slash behind them.
+fn paths(folder: &Path, word: &str) -> Vec<String> {
+    let (head, begin) = word.rfind('/').map_or(("", word), |at| word.split_at(at + 1));
+    let Ok(entries) = std::fs::read_dir(folder.join(head)) else { return vec![] };
+    let found = entries.take(LOOKED_AT).flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let fits = name.starts_with(begin) && (begin.starts_with('.') || !name.starts_with('.'));
+        let slash = if entry.path().is_dir() { "/" } else { "" };
+        (fits && !name.contains(char::is_control)).then(|| format!("{head}{name}{slash}"))
+    });
+    let mut found: Vec<String> = found.collect();
+    found.sort_unstable();
+    found.truncate(OFFERED);
+    found
+}
+
+/// The prompt.
+pub struct Sign;
+
+impl Prompt for Sign {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        style("●").green().to_string().into()
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_indicator(&self, _mode: PromptEditMode) -> Cow<'_, str> {
+        " ".into()
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        "… ".into()
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        format!(" history '{}': ", search.term).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_and_paths_are_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("src/deep")).unwrap();
+        for name in ["src/a.rs", "src/b.rs", ".hidden", "setup.py"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let mut names = Names { folder: dir.path().to_owned() };
+        for (line, want) in [
+            ("/cl", vec!["/clear"]),
+            ("/qu", vec!["/quit"]),
+            ("read s", vec!["setup.py", "src/"]),
+            ("read src/", vec!["src/a.rs", "src/b.rs", "src/deep/"]),
+            ("s", vec!["setup.py", "src/"]),
+            (".h", vec![".hidden"]),
+            ("read /cl", vec![]),
+            ("gone/", vec![]),
+        ] {
+            let got: Vec<String> = names.complete(line, line.len()).into_iter().map(|s| s.value).collect();
+            assert_eq!(got, want, "{line}");
+        }
+        let one = &names.complete("read src/a", 10)[0];
+        assert_eq!((one.span.start, one.span.end, one.append_whitespace), (5, 10, true));
+    }
+
+    #[test]
+    fn a_line_goes_on_behind_a_backslash() {
+        assert!(matches!(Whole.validate("a \\"), ValidationResult::Incomplete));
+        assert!(matches!(Whole.validate("a"), ValidationResult::Complete));
+        assert_eq!(joined("a \\\nb\nc"), "a \nb\nc");
+    }
+
+    #[test]
+    fn the_history_is_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let history = dir.path().join("chat_history");
+        let _editor = editor(dir.path(), &history).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::mode(&history.metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,115 @@
+//! What is said of a model's speed and of the room that is left, to the letter.
+
+use cairn_protocol::event::ModelAnswer;
+
+/// A share of a whole as a percentage, at most 100.
+fn percent(part: u64, whole: u64) -> u64 {
+    (part.saturating_mul(100)).checked_div(whole).unwrap_or(0).min(100)
+}
+
+/// While the model reads its prompt: how far it is, and how full its context will be then.
+pub fn reading(processed: u64, total: u64, context: Option<u64>) -> String {
+    let done = percent(processed, total);
+    match context.filter(|c| *c > 0) {
+        Some(context) => format!("thinking {done}% · ctx {}%", percent(processed, context)),
+        None => format!("thinking {done}%"),
+    }
+}
+
+/// While it writes.
+pub fn writing(tokens_per_second: f64) -> String {
+    format!("writing {tokens_per_second:.1}tk/s")
+}
+
+/// The context's fill and the last speed, after an answer. Nothing when nothing was written.
+pub fn summary(answer: &ModelAnswer) -> Option<String> {
+    if answer.tokens_per_second < 0.1 {
+        return None;
+    }
+    let used = used(answer);
+    let tokens = if used > 0 { format!("{used} tokens  ") } else { String::new() };
+    let fill = answer.context_tokens.filter(|c| *c > 0).map(|c| format!("{}% / ", percent(used, c)));
+    Some(format!("● {}{tokens}last: {:04.1}tk/s", fill.unwrap_or_default(), answer.tokens_per_second))
+}
+
+/// What reading the prompt took.
+pub fn prompt_eval(answer: &ModelAnswer) -> Option<String> {
+    let read = read(answer)?;
+    let ctx =
+        answer.context_tokens.filter(|c| *c > 0).map(|c| format!(" · ctx {}%", percent(used(answer), c)));
+    let (rate, ctx) = (rate(read, answer.first_millis), ctx.unwrap_or_default());
+    Some(format!("● prompt eval: {read} tok · {} ms · {rate:.1} t/s{ctx}", answer.first_millis))
+}
+
+/// The same for a log.
+pub fn prompt_eval_logged(answer: &ModelAnswer) -> Option<String> {
+    let read = read(answer)?;
+    let rate = rate(read, answer.first_millis);
+    let used = used(answer);
+    let ctx = answer.context_tokens.filter(|c| *c > 0);
+    let ctx = ctx.map(|c| format!(" · ctx {}% ({used}/{c})", percent(used, c))).unwrap_or_default();
+    let cached = answer.usage.cached_tokens;
+    Some(format!(
+        "[prompt_eval] {read} tok ({cached} cached) · {} ms · {rate:.1} t/s{ctx}",
+        answer.first_millis
+    ))
+}
+
+/// Tokens in the model's context after an answer.
+fn used(answer: &ModelAnswer) -> u64 {
+    answer.usage.input_tokens + answer.usage.output_tokens
+}
+
+/// Tokens that had to be read.
+fn read(answer: &ModelAnswer) -> Option<u64> {
+    Some(answer.usage.input_tokens.saturating_sub(answer.usage.cached_tokens)).filter(|n| *n > 0)
+}
+
+fn rate(tokens: u64, millis: u64) -> f64 {
+    tokens as f64 * 1000.0 / millis.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{id::RunId, model::TokenUsage, turn::ModelChoice};
+
+    use super::*;
+
+    fn answer(input: u64, output: u64, cached: u64, context: Option<u64>, speed: f64) -> ModelAnswer {
+        ModelAnswer {
+            run_id: RunId::new(),
+            model: ModelChoice::default(),
+            calls: vec![],
+            finish: None,
+            usage: TokenUsage { input_tokens: input, output_tokens: output, cached_tokens: cached },
+            tokens_per_second: speed,
+            context_tokens: context,
+            first_millis: 500,
+            millis: 900,
+            request_digest: String::new(),
+            heard_seq: 0,
+            raw: None,
+        }
+    }
+
+    #[test]
+    fn to_the_letter() {
+        assert_eq!(reading(30, 120, Some(1000)), "thinking 25% · ctx 3%");
+        assert_eq!(reading(30, 120, None), "thinking 25%");
+        assert_eq!(reading(0, 0, Some(0)), "thinking 0%");
+        assert_eq!(writing(12.34), "writing 12.3tk/s");
+        let a = answer(1000, 234, 200, Some(8192), 7.25);
+        assert_eq!(summary(&a).unwrap(), "● 15% / 1234 tokens  last: 07.2tk/s");
+        assert_eq!(prompt_eval(&a).unwrap(), "● prompt eval: 800 tok · 500 ms · 1600.0 t/s · ctx 15%");
+        assert_eq!(
+            prompt_eval_logged(&a).unwrap(),
+            "[prompt_eval] 800 tok (200 cached) · 500 ms · 1600.0 t/s · ctx 15% (1234/8192)"
+        );
+        let unknown = answer(1000, 234, 0, None, 95.0);
+        assert_eq!(summary(&unknown).unwrap(), "● 1234 tokens  last: 95.0tk/s");
+        assert_eq!(summary(&answer(0, 0, 0, None, 95.0)).unwrap(), "● last: 95.0tk/s");
+        assert_eq!(prompt_eval(&unknown).unwrap(), "● prompt eval: 1000 tok · 500 ms · 2000.0 t/s");
+        assert_eq!(summary(&answer(10, 1, 0, None, 0.05)), None);
+        assert_eq!(prompt_eval(&answer(10, 1, 10, None, 1.0)), None);
+    }
+}

@@ -1,0 +1,274 @@
+//! A model's Markdown on a terminal, line by line as it comes.
+//!
+//! A line of the source becomes rows no wider than the terminal. A row is given out once no further text can change it, so
+//! that what is shown is the same however the text was cut into pieces.
+
+use std::time::Duration;
+
+use console::Style;
+
+use super::inline::{self, Looks};
+use crate::{output::plain, paint};
+
+/// Bytes of a line of the source; a longer one is broken here.
+const MAX_LINE: usize = 16 * 1024;
+/// Time for colouring the code of one answer.
+const PAINT: Duration = Duration::from_secs(2);
+
+/// Makes rows of text.
+pub struct Markdown {
+    width: usize,
+    line: String,
+    /// Rows of `line` that were given out.
+    given: usize,
+    /// The fence that the code ends with, and its colours.
+    fence: Option<Fence>,
+    painter: Option<paint::Painter>,
+}
+
+struct Fence {
+    mark: String,
+    code: Option<paint::Code>,
+}
+
+impl Markdown {
+    /// For a terminal of `width` columns.
+    pub fn new(width: usize) -> Self {
+        Self { width: width.max(20), line: String::new(), given: 0, fence: None, painter: None }
+    }
+
+    /// Takes a piece; the answer is the rows that are final now, each with its line end.
+    pub fn push(&mut self, piece: &str) -> String {
+        let mut out = String::new();
+        let mut rest = piece;
+        while let Some((head, tail)) = rest.split_once('\n') {
+            self.extend(head, &mut out);
+            self.end_line(&mut out);
+            rest = tail;
+        }
+        self.extend(rest, &mut out);
+        self.settle(&mut out);
+        out
+    }
+
+    /// The row that is being written, as it stands.
+    pub fn pending(&self) -> String {
+        let rows = match &self.fence {
+            Some(_) => vec![inline::code_row(&plain(&self.line), &[])],
+            None => self.rows(&self.line),
+        };
+        rows.into_iter().skip(self.given).next_back().unwrap_or_default()
+    }
+
+    /// The rest, at the end of the text.
+    pub fn finish(&mut self) -> String {
+        let mut out = String::new();
+        if !self.line.is_empty() {
+            self.end_line(&mut out);
+        }
+        self.fence = None;
+        out
+    }
+
+    fn extend(&mut self, mut text: &str, out: &mut String) {
+        while self.line.len() + text.len() > MAX_LINE {
+            let mut at = MAX_LINE.saturating_sub(self.line.len()).min(text.len());
+            while !text.is_char_boundary(at) {
+                at -= 1;
+            }
+            self.line.push_str(&text[..at]);
+            self.end_line(out);
+            text = &text[at..];
+        }
+        self.line.push_str(text);
+    }
+
+    /// Gives out the rows of the unfinished line that stand.
+    fn settle(&mut self, out: &mut String) {
+        if self.fence.is_some() || self.line.trim_start().starts_with(['`', '~', '|']) {
+            return;
+        }
+        // The last word may go on, and with it what its marks mean.
+        let Some(end) = self.line.rfind(' ') else { return };
+        let rows = self.rows(&self.line[..end]);
+        for row in rows.iter().take(rows.len().saturating_sub(1)).skip(self.given) {
+            out.push_str(row);
+            out.push('\n');
+        }
+        self.given = self.given.max(rows.len().saturating_sub(1));
+    }
+
+    fn end_line(&mut self, out: &mut String) {
+        let line = std::mem::take(&mut self.line);
+        let given = std::mem::take(&mut self.given);
+        let line = line.strip_suffix('\r').unwrap_or(&line);
+        if let Some(fence) = &mut self.fence {
+            if line.trim() == fence.mark {
+                self.fence = None;
+                return;
+            }
+            let line = plain(line);
+            let pieces = match (&mut fence.code, &self.painter) {
+                (Some(code), Some(painter)) => painter.next(code, &line),
+                _ => Vec::new(),
+            };
+            out.push_str(&inline::code_row(&line, &pieces));
+            out.push('\n');
+            return;
+        }
+        if let Some(mark) = fence_mark(line) {
+            self.open(mark, line);
+            return;
+        }
+        for row in self.rows(line).into_iter().skip(given) {
+            out.push_str(&row);
+            out.push('\n');
+        }
+    }
+
+    fn open(&mut self, mark: String, line: &str) {
+        let language =
+            line.trim_start().trim_start_matches(['`', '~']).split_whitespace().next().unwrap_or("");
+        let painter = self.painter.get_or_insert_with(|| paint::Painter::load(PAINT));
+        let code = painter.begin(language);
+        self.fence = Some(Fence { mark, code });
+    }
+
+    /// The rows of a line of prose.
+    fn rows(&self, line: &str) -> Vec<String> {
+        let line = plain(line);
+        let body = line.trim_start();
+        let indent = line.len() - body.len();
+        let level = body.bytes().take_while(|b| *b == b'#').count();
+        if (1..=6).contains(&level) && body[level..].starts_with(' ') {
+            let looks = Looks {
+                base: Style::new().bold().yellow().force_styling(true),
+                first: String::new(),
+                hang: 0,
+            };
+            return inline::rows(body[level..].trim_start(), &looks, self.width);
+        }
+        if body.len() >= 3 && ["-", "*", "_"].iter().any(|c| body.trim_end().replace(c, "").is_empty()) {
+            return vec![
+                Style::new().dim().force_styling(true).apply_to("─".repeat(self.width.min(40))).to_string(),
+            ];
+        }
+        let base = Style::new();
+        let space = " ".repeat(indent);
+        if body.starts_with('|') {
+            let looks = Looks { base, first: space, hang: indent };
+            return inline::rows(body, &looks, usize::MAX);
+        }
+        for bullet in ["- ", "* ", "+ "] {
+            if let Some(rest) = body.strip_prefix(bullet) {
+                let looks = Looks { base, first: format!("{space}• "), hang: indent + 2 };
+                return inline::rows(rest, &looks, self.width);
+            }
+        }
+        let digits = body.bytes().take_while(u8::is_ascii_digit).count();
+        if (1..=9).contains(&digits) && body[digits..].starts_with(". ") {
+            let looks =
+                Looks { base, first: format!("{space}{}. ", &body[..digits]), hang: indent + digits + 2 };
+            return inline::rows(&body[digits + 2..], &looks, self.width);
+        }
+        if let Some(rest) = body.strip_prefix('>') {
+            let base = Style::new().dim().force_styling(true);
+            let looks = Looks { base, first: format!("{space}│ "), hang: indent + 2 };
+            return inline::rows(rest.trim_start(), &looks, self.width);
+        }
+        inline::rows(body, &Looks { base, first: space, hang: indent }, self.width)
+    }
+}
+
+/// The mark of a line that opens code.
+fn fence_mark(line: &str) -> Option<String> {
+    let body = line.trim_start();
+    ['`', '~'].into_iter().find_map(|c| {
+        let n = body.chars().take_while(|x| *x == c).count();
+        (n >= 3 && !body[n..].contains('`')).then(|| c.to_string().repeat(n))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn whole(text: &str, width: usize) -> String {
+        let mut markdown = Markdown::new(width);
+        let mut out = markdown.push(text);
+        out.push_str(&markdown.finish());
+        out
+    }
+
+    #[test]
+    fn what_it_looks_like() {
+        for (text, want) in [
+            ("plain", "plain\n"),
+            ("# Head *x*\n", "\u{1b}[33m\u{1b}[1mHead \u{1b}[0m\u{1b}[33m\u{1b}[1m\u{1b}[3mx\u{1b}[0m\n"),
+            ("a **b c** d", "a \u{1b}[1mb c\u{1b}[0m d\n"),
+            ("2 * 3 ** 4", "2 * 3 ** 4\n"),
+            ("use `a*b` now", "use \u{1b}[36ma*b\u{1b}[0m now\n"),
+            ("- one\n  - two", "• one\n  • two\n"),
+            ("12. one two three four five", "12. one two three\n    four five\n"),
+            ("one two three four five", "one two three four\nfive\n"),
+            ("a\u{1b}[31mb", "a\\u{1b}[31mb\n"),
+            ("```\na  b **c**\n```\nd", "  a  b **c**\nd\n"),
+            ("| a | b | a long row that is not broken |", "| a | b | a long row that is not broken |\n"),
+        ] {
+            assert_eq!(whole(text, 20), want, "{text}");
+        }
+        let code = whole("```rust\nfn main() {}\n```\n", 20);
+        assert!(
+            code.contains("\u{1b}[35mfn\u{1b}[0m") && console::strip_ansi_codes(&code) == "  fn main() {}\n",
+            "{code:?}"
+        );
+    }
+
+    #[test]
+    fn rows_stay_within_the_width() {
+        let text = "word ".repeat(40) + &"x".repeat(70) + " **bold words that go on and on** end";
+        for width in [20, 33, 80] {
+            for row in whole(&text, width).lines() {
+                assert!(console::measure_text_width(row) <= width, "{width}: {row}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_broken() {
+        let mut markdown = Markdown::new(80);
+        for _ in 0..100 {
+            markdown.push(&"é".repeat(1000));
+            assert!(markdown.line.len() <= MAX_LINE);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_however_it_is_cut(
+            words in prop::collection::vec(prop::sample::select(vec![
+                "word", " ", "\n", "**", "*", "`", "# ", "- ", "```", "\n```rust\n", "\n```\n", "1. ", "é", "日本", "fn a() {}",
+                "> ", "a long run of words that must be broken somewhere", "\r\n", "| x |", "---", "\u{1b}[1m", "\t",
+            ]), 0..40),
+            cuts in prop::collection::vec(1_usize..9, 1..60),
+        ) {
+            let text = words.concat();
+            let want = whole(&text, 24);
+            let mut markdown = Markdown::new(24);
+            let (mut out, mut rest) = (String::new(), text.as_str());
+            for cut in cuts.iter().cycle() {
+                let at = rest.char_indices().nth(*cut).map_or(rest.len(), |(at, _)| at);
+                out.push_str(&markdown.push(&rest[..at]));
+                let _row = markdown.pending();
+                rest = &rest[at..];
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            out.push_str(&markdown.finish());
+            prop_assert_eq!(out, want);
+        }
+    }
+}

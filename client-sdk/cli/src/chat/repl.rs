@@ -1,0 +1,81 @@
+//! The prompt: reads a line, does what it says, and reads the next.
+
+use std::time::Instant;
+
+use console::style;
+use reedline::{Reedline, Signal};
+
+use super::{
+    Chat,
+    editor::{self, Sign},
+    slash::{self, Slash, Typed},
+    turn::End,
+};
+use crate::exit::{Failure, INTERRUPTED, OK};
+
+/// The file of the data root with what was typed.
+const HISTORY: &str = "chat_history";
+
+pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
+    let history = chat.app.data_root()?.path().join(HISTORY);
+    let mut editor = editor::editor(&chat.folder, &history)?;
+    let model = chat.model_name().await?;
+    chat.app.remark(&format!("{} in {}; /help shows the commands", model, chat.folder.display()));
+    loop {
+        if let Some(text) = chat.unsaid.take() {
+            editor.run_edit_commands(&[reedline::EditCommand::InsertString(text)]);
+        }
+        let (back, signal) = read(editor).await?;
+        editor = back;
+        match signal {
+            Signal::Success(line) => {
+                let left = act(chat, slash::read(&editor::joined(&line))).await;
+                match left {
+                    Ok(false) => {}
+                    Ok(true) => return Ok(if chat.leave { INTERRUPTED } else { OK }),
+                    // Without a daemon nothing more can be said here.
+                    Err(failure) if failure.is_unreachable() => return Err(failure),
+                    Err(failure) => chat.app.complain(&failure),
+                }
+            }
+            Signal::CtrlC => {
+                if chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet {
+                    return Ok(INTERRUPTED);
+                }
+            }
+            Signal::CtrlD => return Ok(OK),
+            _ => {}
+        }
+    }
+}
+
+/// Reads a line in a thread of its own, so that the connection lives meanwhile.
+async fn read(mut editor: Reedline) -> Result<(Reedline, Signal), Failure> {
+    let reading = tokio::task::spawn_blocking(move || {
+        let signal = editor.read_line(&Sign);
+        (editor, signal)
+    });
+    let (editor, signal) = reading.await.map_err(|e| Failure::failed(format!("the prompt ended: {e}")))?;
+    let signal = signal.map_err(|e| Failure::failed(format!("the terminal cannot be read: {e}")))?;
+    Ok((editor, signal))
+}
+
+/// Does what was typed; true to leave.
+async fn act(chat: &mut Chat<'_>, typed: Typed) -> Result<bool, Failure> {
+    match typed {
+        Typed::Nothing => Ok(false),
+        Typed::Say(text) => {
+            let end = chat.turn(text, None).await?;
+            let quiet_stop = chat.wanted.quiet && end.code() == INTERRUPTED;
+            chat.leave |= quiet_stop;
+            Ok(chat.leave || end == End::Left)
+        }
+        Typed::Command(Slash::Exit, _) => Ok(true),
+        Typed::Command(command, argument) => chat.command(command, &argument).await.map(|()| false),
+        Typed::Unknown(name) => {
+            let name = style(format!("/{}", crate::output::plain(&name))).bold();
+            Err(Failure::usage(format!("there is no command {name}"))
+                .hint("/help shows the commands; a second slash says it to the model"))
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! From flags and settings to a session that turns can be taken in.
+
+use std::path::{Path, PathBuf};
+
+use cairn_client_sdk::Client;
+use cairn_config::{Config, DiskFiles, ShellMode, ToolsMode};
+use cairn_protocol::{
+    index::{AddRootParams, IndexStatusParams},
+    prompt::PromptSetParams,
+    session::{Empty, Session, SessionCreateParams},
+    turn::{ExecutionPolicy, ProviderSetParams},
+};
+
+use super::{
+    Chat, ChatArgs, local,
+    log::Log,
+    screen::{Abilities, Screen},
+    turn::Interrupts,
+    view::Wanted,
+};
+use crate::{
+    app::{App, current_dir},
+    exit::Failure,
+    output::plain,
+    scope,
+};
+
+/// Characters of a session's name.
+const TITLE: usize = 60;
+
+/// The folder that is talked about.
+fn place(args: &ChatArgs) -> Result<PathBuf, Failure> {
+    let place = scope::canonical(args.sandbox.as_deref().unwrap_or(&current_dir()?))?;
+    if !place.is_dir() {
+        return Err(Failure::usage(format!("{} is no folder", place.display())));
+    }
+    Ok(place)
+}
+
+/// The settings of the terminal's own part.
+pub fn settings(app: &App<'_>, args: &ChatArgs) -> Result<Config, Failure> {
+    let place = place(args)?;
+    let project = scope::project_of(&place, app.env.home.as_deref()).unwrap_or(place);
+    let inputs = app.host.config_inputs(&app.globals, Some(project));
+    let loaded = cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(e.to_string()))?;
+    if !loaded.config.ui.color {
+        console::set_colors_enabled(false);
+        console::set_colors_enabled_stderr(false);
+    }
+    Ok(loaded.config)
+}
+
+/// The setting `tools.mode` as it is typed.
+pub fn mode_name(config: &Config) -> &'static str {
+    match config.tools.mode {
+        ToolsMode::Split => "split",
+        ToolsMode::Unified => "unified",
+    }
+}
+
+/// The chat that the flags ask for.
+pub async fn chat<'a>(
+    app: &'a App<'a>,
+    client: Client,
+    args: &ChatArgs,
+    config: &Config,
+    interactive: bool,
+) -> Result<Chat<'a>, Failure> {
+    let place = place(args)?;
+    let session = if args.go_on {
+        continued(&client, &place).await?
+    } else {
+        created(app, &client, args, &place).await?
+    };
+    let log = args.log_file.as_deref().map(|path| Log::open(path, args.verbose)).transpose()?;
+    let (ui, quiet) = (&config.ui, app.globals.quiet);
+    let wanted = Wanted {
+        figures: ui.show_token_usage,
+        calls: ui.show_tool_calls,
+        stream: ui.stream_responses,
+        progress: !args.no_prompt_progress,
+        verbose: args.verbose,
+        quiet,
+    };
+    let mut chat = Chat {
+        app,
+        policy: policy(&client, args, config).await?,
+        client,
+        session: session.session_id.clone(),
+        folder: session.root.as_ref().map_or_else(|| place.clone(), PathBuf::from),
+        seq: session.head_seq,
+        wanted,
+        screen: Screen::new(Abilities::of_process(quiet)),
+        interactive,
+        local: (!args.no_local_session && !args.show_system_prompt).then_some(place),
+        log,
+        last_turn: None,
+        unsaid: None,
+        interrupts: Interrupts::default(),
+        leave: false,
+    };
+    chat.prepare(args).await?;
+    Ok(chat)
+}
+
+impl Chat<'_> {
+    /// Model, system text and summary, as the flags ask.
+    async fn prepare(&mut self, args: &ChatArgs) -> Result<(), Failure> {
+        if args.model.is_some() || args.provider.is_some() || args.endpoint.is_some() {
+            let params = ProviderSetParams {
+                session_id: self.session.clone(),
+                provider: args.provider.clone(),
+                model: args.model.clone(),
+                endpoint: args.endpoint.clone(),
+            };
+            for warning in self.client.provider_set(&params).await?.warnings {
+                self.app.remark(&format!("warning: {}", plain(&warning)));
+            }
+        }
+        if let Some(text) = &args.system {
+            let params = PromptSetParams { session_id: self.session.clone(), system: Some(text.clone()) };
+            self.client.prompt_set(&params).await?;
+        }
+        if args.compress {
+            let done = self.client.session_compress(&Client::session(&self.session)).await?;
+            let text = format!("summed up: {} tokens became {}", done.tokens_before, done.tokens_after);
+            self.app.remark(&text);
+        }
+        Ok(())
+    }
+}
+
+/// The session that this folder's file names.
+async fn continued(client: &Client, place: &Path) -> Result<Session, Failure> {
+    let kept = local::read(place)?;
+    client.session_get(&Client::session(&kept.session_id)).await.map_err(|error| {
+        let gone = error.reason() == Some("session_not_found");
+        let failure = Failure::from(error);
+        if gone { failure.hint("it was deleted; start a new chat without --continue") } else { failure }
+    })
+}
+
+async fn created(app: &App<'_>, client: &Client, args: &ChatArgs, place: &Path) -> Result<Session, Failure> {
+    let root = declared(app, client, place, args.sandbox.is_some()).await?;
+    let title = args.prompt.as_deref().unwrap_or("chat").trim().lines().next().unwrap_or_default();
+    let title = Some(title.chars().take(TITLE).collect());
+    let params = SessionCreateParams { title, root: Some(root), request_id: None };
+    Ok(client.session_create(&params).await?)
+}
+
+/// The root around a place, declared where there is none. Its index need not be whole for a chat to begin.
+pub async fn declared(
+    app: &App<'_>,
+    client: &Client,
+    place: &Path,
+    exactly: bool,
+) -> Result<String, Failure> {
+    let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
+    let known = if exactly {
+        roots.iter().find(|r| Path::new(&r.path) == place)
+    } else {
+        scope::around(&roots, place)
+    };
+    if let Some(found) = known {
+        return Ok(found.path.clone());
+    }
+    let folder = if exactly { place.to_owned() } else { scope::project_of(place, app.env.home.as_deref())? };
+    app.remark(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
+    let params = AddRootParams { path: scope::utf8(&folder)?, request_id: None };
+    Ok(client.index_add_root(&params).await?.path)
+}
+
+/// What turns of this chat may do.
+async fn policy(client: &Client, args: &ChatArgs, config: &Config) -> Result<ExecutionPolicy, Failure> {
+    let shell = config.tools.builtin.get("run_shell");
+    let configured = shell.is_some_and(|s| s.enabled && s.mode != Some(ShellMode::Off));
+    let withheld = args.withheld(configured);
+    let tools = client.tool_list(&Empty {}).await?.data;
+    let ops = tools.iter().any(|t| withheld.contains(&t.name.as_str())).then(|| {
+        let offered =
+            tools.iter().filter(|t| !t.hidden && !t.network && !withheld.contains(&t.name.as_str()));
+        offered.map(|t| t.name.clone()).collect()
+    });
+    Ok(ExecutionPolicy {
+        // Whoever types here asks for the model that their own configuration names; that must allow it too.
+        allow_external_llms: true,
+        ops,
+        dry_run: args.dry_run,
+        ..ExecutionPolicy::default()
+    })
+}

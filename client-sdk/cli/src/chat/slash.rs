@@ -1,0 +1,142 @@
+//! What begins with a slash at the prompt: one table for reading, helping and completing.
+
+use std::fmt::Write as _;
+
+/// What was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Typed {
+    /// Nothing.
+    Nothing,
+    /// Something for the model.
+    Say(String),
+    /// A command and what follows its name.
+    Command(Slash, String),
+    /// No command of that name.
+    Unknown(String),
+}
+
+/// A command of the chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slash {
+    Provider,
+    Model,
+    Config,
+    Tools,
+    Plan,
+    Clear,
+    Compress,
+    System,
+    Undo,
+    Rules,
+    Help,
+    Exit,
+}
+
+/// Command, names, arguments, and what it does.
+const TABLE: &[(Slash, &[&str], &str, &str)] = &[
+    (
+        Slash::Provider,
+        &["provider"],
+        "[list|current|NAME [MODEL]]",
+        "show the providers, or talk to another one",
+    ),
+    (Slash::Model, &["model"], "[NAME]", "list the provider's models, or take another one"),
+    (Slash::Config, &["config"], "[KEY]", "show the settings"),
+    (Slash::Tools, &["tools"], "", "list the tools that the model is offered"),
+    (Slash::Plan, &["plan"], "", "show the model's list of things to do"),
+    (Slash::Clear, &["clear", "reset"], "", "empty the conversation"),
+    (Slash::Compress, &["compress"], "", "put a summary in place of the conversation"),
+    (
+        Slash::System,
+        &["system"],
+        "[TEXT|default]",
+        "show the system text, or replace its base and empty the conversation",
+    ),
+    (Slash::Undo, &["undo"], "", "take back what the last turn changed in files"),
+    (Slash::Rules, &["rules"], "[revoke RULE]", "show the rules you granted with 'A', or take one back"),
+    (Slash::Help, &["help"], "", "show this"),
+    (Slash::Exit, &["exit", "quit"], "", "leave, as Ctrl+D does"),
+];
+
+/// Reads a line. Two slashes at its start stand for one that is no command.
+pub fn read(line: &str) -> Typed {
+    let line = line.trim();
+    if line.is_empty() {
+        return Typed::Nothing;
+    }
+    let Some(rest) = line.strip_prefix('/') else { return Typed::Say(line.to_owned()) };
+    // A path, or a comment of a programming language.
+    if rest.starts_with('/') {
+        return Typed::Say(rest.to_owned());
+    }
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    match TABLE.iter().find(|(_, names, _, _)| names.contains(&name)) {
+        Some((slash, ..)) => Typed::Command(*slash, argument.trim().to_owned()),
+        None => Typed::Unknown(name.to_owned()),
+    }
+}
+
+/// The help.
+pub fn help() -> String {
+    let mut out = String::new();
+    for (_, names, arguments, does) in TABLE {
+        let all: Vec<String> = names.iter().map(|n| format!("/{n}")).collect();
+        let left = format!("{} {arguments}", all.join(", "));
+        let _infallible = writeln!(out, "  {left:<39} {does}");
+    }
+    out.push_str("  //TEXT                                  say TEXT with one slash to the model\n");
+    out.push_str("Alt+Enter or \\ at a line's end begins a new line; Tab completes commands and paths.\n");
+    out.push_str("While the model works: type and press Enter to tell it more, Ctrl+C stops it.\n");
+    out.push_str("Ctrl+C at the prompt clears the line; three quick ones leave, and so does Ctrl+D.\n");
+    out
+}
+
+/// Names that begin so, with the slash.
+pub fn completions(begin: &str) -> Vec<(String, &'static str)> {
+    let all = TABLE.iter().flat_map(|(_, names, _, does)| names.iter().map(|n| (format!("/{n}"), *does)));
+    all.filter(|(name, _)| name.starts_with(begin)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let command = |slash, text: &str| Typed::Command(slash, text.into());
+        for (line, want) in [
+            ("", Typed::Nothing),
+            ("  \t", Typed::Nothing),
+            (" hello /there ", Typed::Say("hello /there".into())),
+            ("/help", command(Slash::Help, "")),
+            ("/provider ollama  qwen3:14b", command(Slash::Provider, "ollama  qwen3:14b")),
+            ("/system You are\nbrief", command(Slash::System, "You are\nbrief")),
+            ("/reset", command(Slash::Clear, "")),
+            ("/quit", command(Slash::Exit, "")),
+            ("/Exit", Typed::Unknown("Exit".into())),
+            ("/", Typed::Unknown(String::new())),
+            ("//etc/hosts: what is it", Typed::Say("/etc/hosts: what is it".into())),
+            ("/etc/hosts", Typed::Unknown("etc/hosts".into())),
+        ] {
+            assert_eq!(read(line), want, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_the_help_and_reads_back() {
+        let help = help();
+        for (slash, names, arguments, does) in TABLE {
+            for name in *names {
+                assert_eq!(read(&format!("/{name} x")), Typed::Command(*slash, "x".into()));
+                assert!(help.contains(&format!("/{name}")), "{name}");
+                assert!(completions("/").iter().any(|(n, _)| *n == format!("/{name}")));
+            }
+            assert!(help.contains(arguments) && help.contains(does));
+        }
+        assert!(help.lines().all(|l| l.len() <= 110), "{help}");
+        assert_eq!(
+            completions("/co").iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(),
+            ["/config", "/compress"]
+        );
+    }
+}

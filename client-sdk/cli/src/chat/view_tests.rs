@@ -1,0 +1,177 @@
+//! Turns as they are shown: events in, lines out.
+
+use cairn_protocol::{
+    event::ToolOutcome,
+    id::{RunId, SessionId},
+    model::TokenUsage,
+    turn::{ModelChoice, RunError},
+};
+use serde_json::json;
+
+use super::*;
+
+const WANTED: Wanted =
+    Wanted { figures: true, calls: true, stream: true, progress: true, verbose: false, quiet: false };
+
+fn view(rich: bool, wanted: Wanted) -> View {
+    View::new(Abilities { rich, terminal: rich, status: rich, width: 40 }, wanted)
+}
+
+fn delta(offset: u64, text: &str) -> AgentEvt {
+    AgentEvt::TokenDelta { run_id: RunId::new(), reasoning: false, offset, text: text.into() }
+}
+
+fn text(offset: u64, text: &str, reasoning: bool) -> AgentEvt {
+    AgentEvt::Text { run_id: RunId::new(), reasoning, offset, text: text.into() }
+}
+
+fn answer() -> AgentEvt {
+    AgentEvt::ModelAnswer(ModelAnswer {
+        run_id: RunId::new(),
+        model: ModelChoice::default(),
+        calls: vec![],
+        finish: None,
+        usage: TokenUsage { input_tokens: 100, output_tokens: 20, cached_tokens: 0 },
+        tokens_per_second: 10.0,
+        context_tokens: Some(1000),
+        first_millis: 100,
+        millis: 900,
+        request_digest: String::new(),
+        heard_seq: 0,
+        raw: None,
+    })
+}
+
+fn completed(status: Outcome, error: Option<RunError>) -> AgentEvt {
+    AgentEvt::RunCompleted {
+        result: Box::new(RunResult {
+            session_id: SessionId::new(),
+            turn_id: "t".into(),
+            run_id: RunId::new(),
+            status,
+            final_output: None,
+            usage: TokenUsage::default(),
+            tool_trace: vec![],
+            error,
+            metadata: BTreeMap::default(),
+        }),
+    }
+}
+
+/// What is written to standard output and to standard error, without colours.
+fn written(out: &[Out]) -> (String, String) {
+    let (mut answer, mut note) = (String::new(), String::new());
+    for one in out {
+        match one {
+            Out::Answer(text) => answer.push_str(&console::strip_ansi_codes(text)),
+            Out::Note(text) => note.push_str(&console::strip_ansi_codes(text)),
+        }
+    }
+    (answer, note)
+}
+
+#[test]
+fn text_is_shown_once_however_it_is_told() {
+    for order in [
+        // Live and then as records; records alone; live that was missed in part; records that end inside what was shown.
+        vec![(true, 0, "one "), (true, 4, "two\n"), (false, 0, "one two\n"), (true, 8, "three"), (false, 8, "three")],
+        vec![(false, 0, "one two\n"), (false, 8, "three")],
+        vec![(true, 4, "two\n"), (false, 0, "one "), (true, 8, "three"), (false, 4, "two\nthree")],
+        vec![(true, 0, "one two\nth"), (false, 0, "one "), (false, 4, "two\nthree")],
+    ] {
+        let mut view = view(false, WANTED);
+        let mut out = Vec::new();
+        for (live, offset, piece) in &order {
+            out.extend(if *live { view.live(delta(*offset, piece)) } else { view.take(text(*offset, piece, false)) });
+        }
+        out.extend(view.take(answer()));
+        // A late piece of an answer that is over.
+        out.extend(view.live(delta(8, "three")));
+        assert_eq!(written(&out).0, "one two\nthree\n", "{order:?}");
+    }
+}
+
+#[test]
+fn a_turn_in_lines() {
+    let mut view = view(true, WANTED);
+    let mut out = view.take(text(0, "I look\nfirst", true));
+    out.extend(view.take(text(0, "Reading **it**:\n", false)));
+    out.extend(view.take(answer()));
+    let arguments = json!({"path": "src/a.rs"});
+    out.extend(view.take(AgentEvt::ToolCall { call_id: "c".into(), name: "read_file".into(), arguments }));
+    assert!(view.status(None)[0].contains("read_file src/a.rs"));
+    out.extend(view.take(AgentEvt::ToolResult(ToolOutcome {
+        call_id: "c".into(),
+        name: "read_file".into(),
+        tag: "file".into(),
+        output: Some(json!({"content": "1|a", "start_line": 1, "end_line": 42})),
+        blob: None,
+        error: None,
+        truncated: false,
+        millis: 3,
+        changes: vec![],
+    })));
+    let (diff, paths) = ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n".into(), vec!["x".into()]);
+    out.extend(view.take(AgentEvt::TurnDiff { turn_id: "t".into(), diff, paths }));
+    let (message, hint) = ("nobody is there".into(), "start it".into());
+    let error = RunError { reason: "model_unavailable".into(), message, retryable: true, hint };
+    out.extend(view.take(completed(Outcome::Failed, Some(error))));
+    let (answer, note) = written(&out);
+    assert_eq!(answer, "Reading it:\n");
+    let want = "\
+I look
+first
+● prompt eval: 100 tok · 100 ms · 1000.0 t/s · ctx 12%
+● 12% / 120 tokens  last: 10.0tk/s
+● read_file src/a.rs  (42 lines)
+● changed x  (+1 −1)
+  --- a/x
+  +++ b/x
+  @@ -1 +1 @@
+  -a
+  +b
+error: nobody is there
+hint: start it
+";
+    assert_eq!(note, want);
+    assert_eq!(view.result.unwrap().status, Outcome::Failed);
+}
+
+#[test]
+fn quiet_tells_the_answer_and_failures_alone() {
+    let mut view = view(false, Wanted { quiet: true, ..WANTED });
+    let mut out = view.take(text(0, "thought", true));
+    out.extend(view.take(text(0, "said", false)));
+    out.extend(view.take(answer()));
+    out.extend(view.take(AgentEvt::Warning { op: "model".into(), message: "slow".into() }));
+    let error = RunError { reason: "r".into(), message: "m".into(), retryable: false, hint: String::new() };
+    out.extend(view.take(completed(Outcome::Denied, Some(error))));
+    assert_eq!(written(&out), ("said\n".into(), "error: m\n".into()));
+}
+
+#[test]
+fn the_status_says_what_goes_on() {
+    let plain = |rows: Vec<String>| -> Vec<String> {
+        rows.iter().map(|r| console::strip_ansi_codes(r).chars().skip(2).collect()).collect()
+    };
+    let mut view = view(true, WANTED);
+    assert_eq!(plain(view.status(None)), ["thinking"]);
+    let progress = || AgentEvt::PromptProgress { run_id: RunId::new(), processed: 50, total: 200, context_tokens: Some(1000) };
+    view.live(progress());
+    assert_eq!(plain(view.status(Some("and"))), ["thinking 25% · ctx 5%  › and"]);
+    view.live(delta(0, "xx half a line"));
+    assert_eq!(plain(view.status(None)), [" half a line", "writing"]);
+    let mut view = self::view(true, Wanted { progress: false, ..WANTED });
+    view.live(progress());
+    assert_eq!(plain(view.status(None)), ["thinking"]);
+}
+
+#[test]
+fn a_terminal_without_colours_is_not_driven_and_a_pipe_gets_everything() {
+    let evil = "a\u{1b}[2Jb\n";
+    for (terminal, want) in [(true, "a\\u{1b}[2Jb\n"), (false, evil)] {
+        let abilities = Abilities { rich: false, terminal, status: false, width: 80 };
+        let out = View::new(abilities, WANTED).take(text(0, evil, false));
+        assert_eq!(out, [Out::Answer(want.into())]);
+    }
+}

@@ -1,0 +1,245 @@
+//! `cairn tools`: what there is, one call of it, and the rules that were granted.
+
+use std::{fmt::Write as _, path::PathBuf, time::Duration};
+
+use cairn_client_sdk::{Client, ClientError, Item};
+use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, ApprovalResolveParams},
+    event::AgentEvt,
+    session::{Empty, Page, SessionCreateParams},
+    tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
+};
+use clap::{Args, Subcommand};
+use console::style;
+
+use crate::{
+    app::{App, current_dir},
+    chat::{asked_by_keys, declared},
+    exit::{Failure, INTERRUPTED, OK},
+    output::{self, plain},
+    scope,
+};
+
+/// How long a call may take, the waiting for an answer among it.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// Columns of a tool's line.
+const COLUMNS: usize = 110;
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn tools
+  cairn tools call read_file '{\"path\": \"README.md\"}'
+  cairn tools call write_file '{\"path\": \"a.txt\", \"content\": \"x\"}' --yes
+  cairn tools rules --revoke 'write_file(docs/**)'
+
+A call goes through the same rules, questions and audit as a model's. What must be asked is asked here with one key:
+y once, a this session, A always, n no; --yes answers yes once. Without --yes and without a terminal it is denied.
+What 'permissions.finalDeny' forbids stays forbidden.
+Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no such tool or denied, 4 no daemon, 130 interrupted.";
+
+/// Arguments of `cairn tools`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ToolsArgs {
+    /// What to do; they are listed when omitted.
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Action {
+    /// The registered tools
+    List,
+    /// Run one tool and print its result
+    Call {
+        /// The tool
+        name: String,
+        /// Its arguments, a JSON object
+        #[arg(value_name = "JSON", default_value = "{}", hide_default_value = true)]
+        arguments: String,
+        /// Work in this folder, or in the root of that id
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+        /// Answer this call's questions with yes
+        #[arg(long)]
+        yes: bool,
+    },
+    /// The rules that were granted with 'always'
+    Rules {
+        /// Take this one back
+        #[arg(long, value_name = "RULE")]
+        revoke: Option<String>,
+    },
+}
+
+/// Who answers the questions of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Nobody here.
+    Nobody,
+    /// The person at the keyboard.
+    Keys,
+    /// They said yes beforehand.
+    Yes,
+}
+
+pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
+    match args.action.unwrap_or(Action::List) {
+        Action::List => list(app).await,
+        Action::Rules { revoke } => granted(app, revoke).await,
+        Action::Call { name, arguments, root, yes } => {
+            let arguments = serde_json::from_str(&arguments).map_err(|e| {
+                Failure::usage(format!("the arguments are no JSON: {e}")).hint("as in '{\"path\": \"a.rs\"}'")
+            })?;
+            let asked = match yes {
+                true => Asked::Yes,
+                false if crate::chat::has_keyboard() && !app.globals.json => Asked::Keys,
+                false => Asked::Nobody,
+            };
+            let connector = app.connector();
+            let client =
+                app.client_of(if asked == Asked::Nobody { connector } else { connector.approver() }).await?;
+            let place = match root.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_")) {
+                Some(id) => id.to_owned(),
+                None => {
+                    let place = scope::canonical(root.as_deref().unwrap_or(&current_dir()?))?;
+                    declared(app, &client, &place, root.is_some()).await?
+                }
+            };
+            let title = Some(format!("tools call {name}"));
+            let params = SessionCreateParams { title, root: Some(place), request_id: None };
+            let session = client.session_create(&params).await?.session_id;
+            call(app, &client, &ToolCallParams { session_id: session, name, arguments }, asked).await
+        }
+    }
+}
+
+async fn list(app: &App<'_>) -> Result<u8, Failure> {
+    let client = app.client().await?;
+    if let Some(page) = app.answer::<Page<ToolInfo>>(&client, "tool.list", &Empty {}).await? {
+        output::print(&table(&page.data))?;
+    }
+    Ok(OK)
+}
+
+/// Tools, a line each.
+pub fn table(all: &[ToolInfo]) -> String {
+    let width = all.iter().map(|t| t.name.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for tool in all {
+        let kind = if tool.read_only { style("reads ").green() } else { style("writes").yellow() };
+        let mut notes = String::new();
+        for (is, note) in [(tool.network, " (network)"), (tool.hidden, " (not offered to models)")] {
+            notes.push_str(if is { note } else { "" });
+        }
+        let first =
+            if tool.short.is_empty() { tool.description.lines().next().unwrap_or("") } else { &tool.short };
+        let line = format!("{:<width$}  {kind}  {}{}", plain(&tool.name), plain(first), style(notes).dim());
+        let _infallible = writeln!(out, "{}", console::truncate_str(&line, COLUMNS, "…"));
+    }
+    out
+}
+
+async fn granted(app: &App<'_>, revoke: Option<String>) -> Result<u8, Failure> {
+    let client = app.client().await?;
+    if let Some(rule) = revoke {
+        if app
+            .answer::<Empty>(&client, "permission.revoke", &RevokeParams { rule: rule.clone() })
+            .await?
+            .is_some()
+        {
+            output::line(&format!("revoked {}", plain(&rule)))?;
+        }
+        return Ok(OK);
+    }
+    if let Some(page) = app.answer::<Page<GrantedRule>>(&client, "permission.list", &Empty {}).await? {
+        output::print(&rules(&page.data))?;
+    }
+    Ok(OK)
+}
+
+/// Rules, a line each.
+pub fn rules(all: &[GrantedRule]) -> String {
+    if all.is_empty() {
+        return "no rule was granted\n".into();
+    }
+    all.iter()
+        .map(|r| {
+            format!(
+                "{}  {}\n",
+                plain(&r.rule),
+                style(format!("by {}, {}", plain(&r.granted_by), r.granted_at)).dim()
+            )
+        })
+        .collect()
+}
+
+/// Calls a tool, answers its questions, and prints its result.
+pub async fn call(
+    app: &App<'_>,
+    client: &Client,
+    params: &ToolCallParams,
+    asked: Asked,
+) -> Result<u8, Failure> {
+    let head = client.session_get(&Client::session(&params.session_id)).await?.head_seq;
+    let mut follow = client.follow(&params.session_id, head);
+    let calling = client.call_within::<_, ToolResult>("tool.call", params, LONGEST);
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(calling, interrupt);
+    let result = loop {
+        tokio::select! {
+            result = &mut calling => break result?,
+            item = follow.next(), if asked != Asked::Nobody => {
+                let Item::Event(record) = item? else { continue };
+                let Ok(envelope) = record.envelope() else { continue };
+                if let Some(AgentEvt::ApprovalRequired { approval }) = envelope.body.evt()
+                    && approval.tool == params.name
+                {
+                    answer(app, client, approval, asked).await?;
+                }
+            }
+            _ = &mut interrupt => return Ok(INTERRUPTED),
+        }
+    };
+    if app.globals.json {
+        output::json(&result)?;
+    }
+    if let Some(error) = &result.error {
+        let failure = Failure::told(&error.reason, error.message.clone());
+        return if app.globals.json { Ok(failure.code()) } else { Err(failure) };
+    }
+    if !app.globals.json {
+        output::print(&text(&result))?;
+    }
+    Ok(OK)
+}
+
+async fn answer(app: &App<'_>, client: &Client, approval: &Approval, asked: Asked) -> Result<(), Failure> {
+    let (decision, reason) = match asked {
+        Asked::Yes => (ApprovalDecision::Once, None),
+        Asked::Keys | Asked::Nobody => asked_by_keys(app, approval).await?,
+    };
+    let params = ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason };
+    match client.approval_resolve(&params).await {
+        Ok(_) => Ok(()),
+        // Somebody else was faster.
+        Err(ClientError::Rpc { message, .. }) => {
+            app.remark(&plain(&message));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A result for a person: its text where it has one, else its JSON.
+fn text(result: &ToolResult) -> String {
+    let content = result.output.get("content").and_then(serde_json::Value::as_str);
+    let mut text = match content {
+        Some(content) => content.lines().map(|l| plain(l) + "\n").collect(),
+        None => serde_json::to_string_pretty(&result.output).unwrap_or_default() + "\n",
+    };
+    if result.meta.truncated {
+        text.push_str("(cut at a limit)\n");
+    }
+    text
+}

@@ -1,0 +1,361 @@
+//! Agent turns as they are typed: once, and at the prompt.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    sealed::{Daemon, command, tree},
+    terminal::Terminal,
+};
+
+const FILES: &[(&str, &str)] = &[("src/a.rs", "fn one() {}\nfn two() {}\n"), ("notes.txt", "old\n"), (".git/HEAD", "x")];
+
+/// A daemon whose model says what a script tells it to.
+pub struct Scripted {
+    pub daemon: Daemon,
+    pub folder: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+/// A daemon with these answers, and a folder to talk about.
+pub fn scripted(answers: &Value) -> Scripted {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
+    tree(&folder, FILES);
+    let script = dir.path().join("script.json");
+    let text = json!({"model": "script", "contextTokens": 8192, "answers": answers});
+    tree(dir.path(), &[("script.json", &text.to_string())]);
+    let config = json!({"llm": {"provider": "scripted", "endpoint": script}});
+    tree(&home, &[("config/config.json", &config.to_string())]);
+    let daemon = Daemon::start_in(&home, &[]);
+    Scripted { daemon, folder, _dir: dir }
+}
+
+impl Scripted {
+    /// Exit code, standard output and standard error of `cairn chat`.
+    fn chat(&self, args: &[&str], piped: Option<&str>) -> (i32, String, String) {
+        cairn(&self.daemon.home, &self.folder, &[&["chat"], args].concat(), piped)
+    }
+
+    fn cairn(&self, args: &[&str]) -> (i32, String, String) {
+        cairn(&self.daemon.home, &self.folder, args, None)
+    }
+}
+
+fn cairn(home: &Path, folder: &Path, args: &[&str], piped: Option<&str>) -> (i32, String, String) {
+    let mut command = command(home);
+    command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = match piped {
+        None => command.output().unwrap(),
+        Some(text) => {
+            let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            child.wait_with_output().unwrap()
+        }
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+fn said(text: &str) -> Value {
+    json!({"steps": [{"text": text}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]})
+}
+
+fn calls(name: &str, arguments: &Value) -> Value {
+    json!({"steps": [{"call": {"name": name, "arguments": arguments}}, {"usage": {"inputTokens": 10, "outputTokens": 2}}]})
+}
+
+#[test]
+fn one_question_one_answer() {
+    let cairn = scripted(&json!([
+        {"expect": [{"anyContains": "what is it?"}], "steps": [{"text": "It **is** a\n"}, {"text": "repository"}]},
+        {"expect": [{"anyContains": "+new line"}], "steps": [{"text": "fine"}]},
+        said("from the pipe"),
+    ]));
+    let (code, out, err) = cairn.chat(&["-p", "what is it?"], None);
+    assert_eq!((code, &*out), (0, "It **is** a\nrepository\n"), "{err}");
+    assert!(err.contains("● prompt eval: ") && err.contains("declaring it as a root"), "{err}");
+    // What is piped in is context, or the question where there is none.
+    let (code, out, err) = cairn.chat(&["-q", "-p", "review this"], Some("diff\n+new line\n"));
+    assert_eq!((code, &*out, &*err), (0, "fine\n", ""));
+    let (code, out, _) = cairn.chat(&[], Some("what now?"));
+    assert_eq!((code, &*out), (0, "from the pipe\n"));
+    // Without a terminal there is no prompt to type at.
+    let (code, _, err) = cairn.chat(&[], None);
+    assert!(code == 2 && err.contains("there is no terminal to chat on"), "{err}");
+}
+
+#[test]
+fn records_are_lines_and_the_result_is_the_last() {
+    let cairn = scripted(&json!([calls("read_file", &json!({"path": "src/a.rs"})), said("two functions")]));
+    let (code, out, err) = cairn.chat(&["--json", "-p", "how many?"], None);
+    assert_eq!(code, 0, "{err}");
+    let lines: Vec<Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let kinds: Vec<&str> = lines.iter().filter_map(|l| l["evt"]["type"].as_str()).collect();
+    assert_eq!(kinds.first(), Some(&"turn_accepted"));
+    assert_eq!(kinds.last(), Some(&"run_completed"));
+    assert!(kinds.contains(&"tool_call") && kinds.contains(&"tool_result"), "{kinds:?}");
+    assert!(!kinds.contains(&"token_delta"), "{kinds:?}");
+    let result = lines.last().unwrap();
+    assert_eq!((&result["status"], &result["finalOutput"]), (&json!("completed"), &json!("two functions")));
+    assert_eq!(lines[lines.len() - 2]["evt"]["result"], *result);
+    let (code, _, err) = cairn.chat(&["--json"], None);
+    assert!(code == 2 && err.contains("--json needs a question"), "{err}");
+}
+
+#[test]
+fn a_folder_remembers_its_chat() {
+    let cairn = scripted(&json!([
+        said("Hello Ada"),
+        {"expect": [{"messages": 3}], "steps": [{"text": "Ada"}]},
+        said("no memory"),
+    ]));
+    let file = cairn.folder.join(".cairn_session");
+    let (code, _, err) = cairn.chat(&["--continue", "-p", "who?"], None);
+    assert!(code == 3 && err.contains("no chat was kept in"), "{err}");
+    assert_eq!(cairn.chat(&["-p", "I am Ada"], None).0, 0);
+    let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777;
+    assert_eq!((kept.as_object().unwrap().len(), mode), (2, 0o600));
+    let (code, out, err) = cairn.chat(&["--continue", "-p", "who am I?"], None);
+    assert_eq!((code, &*out), (0, "Ada\n"), "{err}");
+    let then: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(then["sessionId"], kept["sessionId"]);
+    assert!(then["seq"].as_u64() > kept["seq"].as_u64());
+    // A chat that keeps no file leaves the one that is there as it is.
+    assert_eq!(cairn.chat(&["--no-local-session", "-p", "anew"], None).0, 0);
+    assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap()).unwrap(), then);
+}
+
+#[test]
+fn a_dry_run_makes_no_call_and_denial_is_an_exit_code() {
+    let write = json!({"path": "notes.txt", "content": "new\n"});
+    let cairn = scripted(&json!([calls("write_file", &write), said("done"), calls("write_file", &write), said("x")]));
+    let (code, _, err) = cairn.chat(&["--dry-run", "-p", "write"], None);
+    assert!(code == 0 && err.contains("● write_file notes.txt  (dry run: not made)"), "{err}");
+    // Nobody can be asked: the turn ends.
+    let (code, _, err) = cairn.chat(&["-p", "write"], None);
+    assert!(code == 3 && err.contains("error: "), "{code} {err}");
+    assert_eq!(std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap(), "old\n");
+    // The same call is made when its user says yes beforehand.
+    let (code, out, err) = cairn.cairn(&["tools", "call", "write_file", &write.to_string()]);
+    assert!(code == 3 && err.contains("error: "), "{code} {out} {err}");
+    let (code, _, err) = cairn.cairn(&["tools", "call", "write_file", &write.to_string(), "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap(), "new\n");
+    let (code, out, _) = cairn.cairn(&["audit", "--tool", "write_file"]);
+    assert!(code == 0 && out.contains("deny ") && out.contains("allow  write_file     ok"), "{out}");
+}
+
+#[test]
+fn what_goes_wrong_says_the_way_out() {
+    let fault = |kind: &str, text: &str| json!({"steps": [{"fault": {"kind": kind, "text": text}}]});
+    let cairn = scripted(&json!([fault("modelNotFound", "qwen9"), fault("unavailable", "connection refused")]));
+    let (code, _, err) = cairn.chat(&["-p", "x"], None);
+    assert!(code == 1 && err.contains("qwen9") && err.contains("hint: model.list"), "{code} {err}");
+    let (code, _, err) = cairn.chat(&["-p", "x"], None);
+    assert!(code == 1 && err.contains("connection refused") && err.contains("hint: start the model server"), "{err}");
+    let (code, _, err) = cairn.chat(&["-p", "x", "--provider", "olama"], None);
+    assert!(code == 3 && err.contains("olama") && err.contains("hint: "), "{code} {err}");
+    for (flag, want) in [
+        (vec!["--no-sandbox"], "--no-sandbox is not supported"),
+        (vec!["--tools-mode", "unified"], "--tools-mode unified is not supported"),
+    ] {
+        let (code, _, err) = cairn.chat(&[&["-p", "x"], &flag[..]].concat(), None);
+        assert!(code == 2 && err.contains(want), "{err}");
+    }
+}
+
+#[test]
+fn tools_models_and_prompts_are_listed() {
+    let cairn = scripted(&json!([said("x")]));
+    let (code, out, _) = cairn.cairn(&["tools"]);
+    assert!(code == 0 && out.contains("read_file") && out.contains("write_file"), "{out}");
+    let (_, out, _) = cairn.cairn(&["tools", "rules"]);
+    assert_eq!(out, "no rule was granted\n");
+    assert_eq!(cairn.cairn(&["tools", "call", "no_such_tool"]).0, 3);
+    assert_eq!(cairn.cairn(&["tools", "call", "read_file", "{"]).0, 2);
+    let (code, out, _) = cairn.cairn(&["tools", "call", "read_file", r#"{"path": "src/a.rs"}"#]);
+    assert!(code == 0 && out.contains("1|fn one() {}"), "{out}");
+    let (code, out, _) = cairn.cairn(&["tools", "call", "datetime", "--json"]);
+    assert!(code == 0 && serde_json::from_str::<Value>(&out).unwrap()["ok"] == true, "{out}");
+    let (code, out, err) = cairn.cairn(&["models"]);
+    assert!(code == 0 && out.contains("ollama") && out.contains("not available: "), "{out}{err}");
+    assert_eq!(cairn.cairn(&["models", "nobody"]).0, 3);
+    let (code, out, _) = cairn.chat(&["--show-system-prompt", "--system", "You count."], None);
+    assert!(code == 0 && out.contains("You count."), "{out}");
+    let (code, _, _) = cairn.chat(&["--list-models"], None);
+    assert_eq!(code, 0);
+}
+
+/// The prompt in a terminal of its own; `None` after a notice where there is no terminal to be had.
+fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
+    Terminal::start(&cairn.daemon.home, &cairn.folder, &[&["chat"], args].concat())
+}
+
+#[test]
+fn the_prompt_answers_helps_and_remembers() {
+    let words = "# Head\n\nSome **bold** words and `code`:\n\n```rust\nfn main() {}\n```\n- one\n- two\n";
+    let cairn = scripted(&json!([said(words), said("Again.")]));
+    let Some(mut terminal) = prompt(&cairn, &[]) else { return };
+    terminal.see("/help shows the commands");
+    terminal.see("\n● ");
+    terminal.line("say something");
+    let seen = terminal.see("last: ");
+    let from = seen.find("● say something").unwrap();
+    let want = "\
+● say something
+Head
+
+Some bold words and code:
+
+  fn main() {}
+• one
+• two
+● prompt eval: # tok · # ms · # t/s · ctx #%
+● #% / # tokens  last: #tk/s
+●";
+    // Colours are there, and only where they belong.
+    assert_eq!(figureless(&terminal.see_after("last: ", "\n●")[from..]).trim_end(), want);
+    assert!(terminal.colours().contains("\u{1b}[1mbold"), "{}", terminal.colours());
+
+    terminal.line("/help");
+    let help = terminal.see("/provider [list|current|NAME [MODEL]]");
+    assert!(help.contains("/exit, /quit"), "{help}");
+    terminal.line("/nonsense");
+    terminal.see("there is no command /nonsense");
+    terminal.line("/provider current");
+    terminal.see("scripted script");
+    // The line before the last but one, from the history.
+    for _ in 0..4 {
+        terminal.key("Up");
+    }
+    terminal.see_last("● say something");
+    terminal.key("Enter");
+    terminal.see("Again.");
+    let history = std::fs::read_to_string(cairn.daemon.home.join("chat_history")).unwrap();
+    assert!(history.contains("say something"), "{history}");
+    terminal.see_last("●");
+    terminal.key("C-d");
+    terminal.ended(0);
+}
+
+#[test]
+fn one_key_lets_a_tool_act_and_undo_takes_it_back() {
+    let write = |text: &str| json!({"path": "notes.txt", "content": text});
+    let cairn = scripted(&json!([
+        calls("write_file", &write("new\n")), said("Written."),
+        calls("write_file", &write("newer\n")),
+        {"expect": [{"anyContains": "not today"}], "steps": [{"text": "I leave it."}]},
+    ]));
+    let note = || std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap();
+    let Some(mut terminal) = prompt(&cairn, &[]) else { return };
+    terminal.see("\n● ");
+    terminal.line("write it");
+    let asked = terminal.see("y once · a this session · A always · n no");
+    for part in ["▲ write_file", "  -old", "  +new", "because", "grants"] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    assert_eq!(note(), "old\n");
+    terminal.key("y");
+    let done = terminal.see("Written.");
+    assert!(done.contains("allowed once") && done.contains("● write_file notes.txt"), "{done}");
+    assert_eq!(note(), "new\n");
+    terminal.see("● changed notes.txt  (+1 −1)");
+    terminal.see_last("●");
+    terminal.line("/undo");
+    terminal.see("undo_turn");
+    terminal.see_last("●");
+    assert_eq!(note(), "old\n");
+    // A no has a reason, which the model is told.
+    terminal.line("write more");
+    terminal.see_after("write more", "y once · a this session");
+    terminal.key("n");
+    terminal.see("why not?");
+    terminal.line("not today");
+    terminal.see("I leave it.");
+    assert_eq!(note(), "old\n");
+    terminal.see("denied: not today");
+}
+
+#[test]
+fn another_client_may_answer_first() {
+    let write = json!({"path": "notes.txt", "content": "new\n"});
+    let cairn = scripted(&json!([calls("write_file", &write), said("Written.")]));
+    let Some(mut terminal) = prompt(&cairn, &[]) else { return };
+    terminal.see("\n● ");
+    terminal.line("write it");
+    terminal.see("y once");
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let mut raw = cairn.daemon.client().await;
+        let waiting = raw.ok("approval.list", json!({})).await;
+        let id = &waiting["data"][0]["approvalId"];
+        raw.ok("approval.resolve", json!({"approvalId": id, "decision": "once"})).await;
+    });
+    terminal.see("allowed once by it");
+    terminal.see("Written.");
+    assert_eq!(std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap(), "new\n");
+}
+
+#[test]
+fn ctrl_c_stops_the_model_clears_the_line_and_leaves() {
+    let endless = json!({"steps": [{"text": "I begin\n"}, {"text": "and"}, "hang"]});
+    let cairn = scripted(&json!([
+        endless,
+        {"steps": [{"call": {"name": "datetime", "arguments": {}}}, {"delayMs": 1500}]},
+        {"expect": [{"anyContains": "be brief"}], "steps": [{"text": "Brief."}]},
+        endless
+    ]));
+    let Some(mut terminal) = prompt(&cairn, &[]) else { return };
+    terminal.see("\n● ");
+    terminal.line("talk");
+    terminal.see("I begin");
+    terminal.key("C-c");
+    terminal.see("stopped");
+    terminal.see_last("●");
+    // What is typed while the model works is told it before its next answer.
+    terminal.line("what time is it?");
+    terminal.see("thinking");
+    terminal.line("be brief");
+    terminal.see("you: be brief");
+    terminal.see("Brief.");
+    terminal.see_last("●");
+    terminal.text("half a thought");
+    terminal.see_last("● half a thought");
+    terminal.key("C-c");
+    terminal.see_last("●");
+    terminal.line("talk again");
+    terminal.see_after("talk again", "I begin");
+    for _ in 0..3 {
+        terminal.key("C-c");
+    }
+    // The first stops the model, the third leaves, wherever it comes.
+    terminal.ended(130);
+}
+
+/// A capture without the figures that differ from run to run.
+fn figureless(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let line = line.trim_end();
+        if line.starts_with("● ") && (line.contains("last: ") || line.contains("prompt eval: ")) {
+            let mut last = ' ';
+            for c in line.chars() {
+                let c = if c.is_ascii_digit() || (c == '.' && last == '#') { '#' } else { c };
+                if c != '#' || last != '#' {
+                    out.push(c);
+                }
+                last = c;
+            }
+        } else {
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! A terminal that a test types at and reads: tmux, with nothing of this machine's own.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::sealed::{binary, missing, wait_for};
+
+/// A command in a terminal of 100 columns; ended when dropped.
+pub struct Terminal {
+    dir: tempfile::TempDir,
+}
+
+impl Terminal {
+    /// Starts the binary in `folder`; `None` after a notice where tmux is missing.
+    pub fn start(home: &Path, folder: &Path, args: &[&str]) -> Option<Self> {
+        let probe = Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !probe.is_ok_and(|s| s.success()) {
+            missing("tmux");
+            return None;
+        }
+        let terminal = Self { dir: tempfile::tempdir().unwrap() };
+        let mut command = terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "50", "-c"]);
+        command.arg(folder).args(["-e", &format!("CAIRN_HOME={}", home.display()), "-e", "COLORTERM="]);
+        // The pane outlives the command, so that its last words can be read.
+        let quoted: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
+        let line = format!("{} {}; echo \"left with $?.\"; exec sleep 600", binary().display(), quoted.join(" "));
+        command.args(["sh", "-c", &line]).env("HOME", home);
+        assert!(command.status().unwrap().success());
+        Some(terminal)
+    }
+
+    fn tmux(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("LANG", "C.UTF-8");
+        command.env("TMUX_TMPDIR", self.dir.path()).args(["-f", "/dev/null", "-u"]).args(args);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> String {
+        let output = self.tmux(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What stands there, and what has gone out at the top.
+    fn capture(&self) -> String {
+        let text = self.run(&["capture-pane", "-p", "-S", "-"]);
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        lines.join("\n").trim_end().to_owned()
+    }
+
+    /// The same with its colours.
+    pub fn colours(&self) -> String {
+        self.run(&["capture-pane", "-p", "-e", "-S", "-"])
+    }
+
+    /// Waits until `wanted` stands somewhere; gives everything.
+    pub fn see(&mut self, wanted: &str) -> String {
+        self.until(wanted, |text| text.contains(wanted.trim_end()))
+    }
+
+    /// Waits until `wanted` stands behind the last `mark`.
+    pub fn see_after(&mut self, mark: &str, wanted: &str) -> String {
+        self.until(wanted, |text| text.rsplit_once(mark).is_some_and(|(_, rest)| rest.contains(wanted)))
+    }
+
+    /// Waits until the last line is `wanted`.
+    pub fn see_last(&mut self, wanted: &str) -> String {
+        self.until(wanted, |text| text.lines().next_back() == Some(wanted))
+    }
+
+    fn until(&self, wanted: &str, is: impl Fn(&str) -> bool) -> String {
+        let last = std::cell::RefCell::new(String::new());
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for(wanted, || {
+                let text = self.capture();
+                last.borrow_mut().clone_from(&text);
+                is(&text).then_some(text)
+            })
+        }));
+        found.unwrap_or_else(|_| panic!("'{wanted}' did not come:\n{}", last.borrow()))
+    }
+
+    /// Types text.
+    pub fn text(&mut self, text: &str) {
+        self.run(&["send-keys", "-l", text]);
+    }
+
+    /// Presses a key that has a name.
+    pub fn key(&mut self, name: &str) {
+        self.run(&["send-keys", name]);
+    }
+
+    /// Types a line and ends it.
+    pub fn line(&mut self, text: &str) {
+        self.text(text);
+        self.key("Enter");
+    }
+
+    /// Waits until the command has left with that code.
+    pub fn ended(&mut self, code: i32) {
+        self.see(&format!("left with {code}."));
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ended = self.tmux(&["kill-server"]).status();
+    }
+}
