@@ -1,5 +1,5 @@
 //! Measures Cairn beside its limits and peers, in one run:
-//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|log|start]...`
+//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|log|start|turns]...`
 //!
 //! Needs `target/release/cairn` for what is measured through the daemon, and `rg` for grep. Each line ends with the floor it is held to.
 
@@ -12,6 +12,7 @@ mod meter;
 mod peers;
 mod search;
 mod start;
+mod turns;
 mod wire;
 
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 fn main() {
     let mut args = std::env::args().skip(1);
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
-        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|log|start]...");
+        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|log|start|turns]...");
         std::process::exit(2);
     };
     let wanted: Vec<String> = args.collect();
@@ -47,6 +48,9 @@ fn main() {
         }
         if wants("wire") {
             wire::run(&scratch.path().join("wire")).await;
+        }
+        if wants("turns") {
+            turns::run().await;
         }
         if wants("log") {
             log::run(&scratch.path().join("trace.db")).await;

@@ -269,7 +269,7 @@ impl SessionBuilder {
             .map_err(|e| Failure::new(Reason::PathNotFound, format!("the session's root: {e}")))?;
         let limits = ModelLimits {
             allow_external: self.external,
-            requests_per_minute: 1000,
+            requests_per_minute: 10_000,
             ..ModelLimits::default()
         };
         let options = EngineOptions {
@@ -277,7 +277,7 @@ impl SessionBuilder {
             state_file: data.join("state.json"),
             rules: self.rules,
             roots: vec![],
-            max_runs: 64,
+            max_runs: 256,
             granted_file: Some(data.join("permissions.json")),
             approval_timeout: Duration::from_secs(600),
             turns: self.settings,
