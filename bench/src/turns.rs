@@ -65,7 +65,11 @@ impl Provider for Clock {
                 return None;
             }
             tokio::time::sleep(every).await;
-            let chunk = if n == count { Chunk::Finish(FinishReason::Stop) } else { Chunk::Text(format!("{} ", now())) };
+            let chunk = if n == count {
+                Chunk::Finish(FinishReason::Stop)
+            } else {
+                Chunk::Text(format!("{} ", now()))
+            };
             Some((Ok(chunk), n + 1))
         });
         Ok(Box::pin(pieces))
@@ -99,7 +103,8 @@ pub async fn run() {
 
 /// A call that does nothing, with its records: command, start, two audit rows, result; beside one bare durable append.
 async fn gate(session: &Session) {
-    let call = || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
+    let call =
+        || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
     let (mut whole, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..CALLS {
         let start = Instant::now();
@@ -136,8 +141,10 @@ async fn deltas(session: &Session) {
     let guard = cairn_transport::Guard { token: "t".into(), allowed_origins: vec![], allowed_hosts: vec![] };
     let stop = tokio_util::sync::CancellationToken::new();
     let serving = tokio::spawn(cairn_transport::serve(vec![listener], api, guard, stop.clone()));
-    let id = session.engine().create_session(SessionCreateParams::default()).await.expect("a session").session_id;
-    let watchers: Vec<_> = (0..WATCHERS).map(|_| tokio::spawn(watch(address.clone(), id.to_string()))).collect();
+    let id =
+        session.engine().create_session(SessionCreateParams::default()).await.expect("a session").session_id;
+    let watchers: Vec<_> =
+        (0..WATCHERS).map(|_| tokio::spawn(watch(address.clone(), id.to_string()))).collect();
     // All of them follow before the first piece.
     tokio::time::sleep(Duration::from_millis(300)).await;
     session.engine().start_run(turn(&id, "t"), None).await.expect("a turn");
@@ -201,7 +208,8 @@ async fn many(session: &Session, model: &Clock) {
     let engine = session.engine();
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {
-        sessions.push(engine.create_session(SessionCreateParams::default()).await.expect("a session").session_id);
+        sessions
+            .push(engine.create_session(SessionCreateParams::default()).await.expect("a session").session_id);
     }
     let mut started = 0;
     for id in &sessions {

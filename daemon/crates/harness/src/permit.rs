@@ -98,7 +98,34 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Permission for one call. Only the gate makes it.
+/// Permission for one call. Only the gate makes it: nothing else can, which these would be wrong about.
+///
+/// ```compile_fail,E0624
+/// fn forge(call: &cairn_harness::Call, sandbox: std::sync::Arc<cairn_harness::Sandbox>) -> cairn_harness::Permit {
+///     cairn_harness::Permit::grant(call, None, sandbox)
+/// }
+/// ```
+/// ```compile_fail,E0451
+/// fn widen(permit: cairn_harness::Permit) -> cairn_harness::Permit {
+///     cairn_harness::Permit { network: true, ..permit }
+/// }
+/// ```
+/// ```compile_fail,E0599
+/// fn keep(permit: &cairn_harness::Permit) -> cairn_harness::Permit {
+///     permit.clone()
+/// }
+/// ```
+/// ```compile_fail,E0616
+/// fn take(registry: &cairn_harness::Registry) {
+///     let _tools = &registry.tools;
+/// }
+/// ```
+/// What does compile: a tool that is handed one.
+/// ```
+/// async fn act(permit: cairn_harness::Permit) -> bool {
+///     permit.need_network().is_ok()
+/// }
+/// ```
 pub struct Permit {
     session: SessionId,
     root: Option<Root>,

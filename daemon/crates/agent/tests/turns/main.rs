@@ -1,6 +1,7 @@
 //! Turns through the engine with a scripted model: what the model is asked, what is done, what the log says.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod plans;
 mod stage;
 
 use std::{sync::atomic::Ordering, time::Duration};
@@ -259,7 +260,8 @@ async fn a_conversation_that_grows_too_long_is_condensed_and_goes_on() {
     answers.push(says("later").expecting(Expect::AnyContains("SUMMARY: three looks".into())));
     let script = Scripted::of(Script { answers, ..Script::default() });
     let stage = Stage::with(script, allow_all(), settings).await;
-    let result = stage.turn("look three times").await;
+    let few = || ExecutionPolicy { ops: Some(vec!["look".into(), "change".into()]), ..Default::default() };
+    let result = stage.turn_with("look three times", few()).await;
     assert_eq!(result.final_output.as_deref(), Some("done"), "{result:?}");
     let compacted: Vec<_> = stage
         .records()
@@ -272,7 +274,7 @@ async fn a_conversation_that_grows_too_long_is_condensed_and_goes_on() {
         .collect();
     assert_eq!(compacted.len(), 1);
     assert!(compacted[0].1 < compacted[0].0);
-    assert_eq!(stage.turn("and then?").await.final_output.as_deref(), Some("later"));
+    assert_eq!(stage.turn_with("and then?", few()).await.final_output.as_deref(), Some("later"));
     // What is asked after it is what the log gives again.
     let asked = stage.script.requests();
     let (during, after) = (&asked[4].messages, &asked[5].messages);

@@ -171,6 +171,11 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
     let (reads, writes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     registry.add(Arc::new(Say { name: "look", read_only: true, runs: Arc::clone(&reads) })).unwrap();
     registry.add(Arc::new(Say { name: "change", read_only: false, runs: Arc::clone(&writes) })).unwrap();
+    let roots = Arc::new(Roots::new(vec![]));
+    let (known, built) = (Arc::clone(&roots), Arc::clone(&indexes));
+    let deps =
+        cairn_tools::Deps { roots: known, indexes: built, seen: Arc::default(), shell: Default::default() };
+    cairn_tools::register(&registry, &deps).unwrap();
     let options = EngineOptions {
         workspaces: dir.join("workspaces"),
         state_file: dir.join("state.json"),
@@ -182,7 +187,6 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
         turns,
         models: ModelLimits { requests_per_minute: 10_000, ..ModelLimits::default() },
     };
-    let roots = Arc::new(Roots::new(vec![]));
     let parts = Parts {
         trace,
         roots,
@@ -209,11 +213,16 @@ impl Watch {
 
     pub async fn next(&mut self) -> AgentEvt {
         loop {
+            if let Some(evt) = self.record().await.body.evt() {
+                return evt.clone();
+            }
+        }
+    }
+
+    pub async fn record(&mut self) -> Envelope {
+        loop {
             if !self.waiting.is_empty() {
-                if let Some(evt) = self.waiting.remove(0).body.evt() {
-                    return evt.clone();
-                }
-                continue;
+                return self.waiting.remove(0);
             }
             match self.follower.step().await.unwrap() {
                 Step::Records(lines) => {
