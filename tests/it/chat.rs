@@ -13,7 +13,8 @@ use crate::{
     terminal::Terminal,
 };
 
-const FILES: &[(&str, &str)] = &[("src/a.rs", "fn one() {}\nfn two() {}\n"), ("notes.txt", "old\n"), (".git/HEAD", "x")];
+const FILES: &[(&str, &str)] =
+    &[("src/a.rs", "fn one() {}\nfn two() {}\n"), ("notes.txt", "old\n"), (".git/HEAD", "x")];
 
 /// A daemon whose model says what a script tells it to.
 pub struct Scripted {
@@ -135,7 +136,8 @@ fn a_folder_remembers_its_chat() {
 #[test]
 fn a_dry_run_makes_no_call_and_denial_is_an_exit_code() {
     let write = json!({"path": "notes.txt", "content": "new\n"});
-    let cairn = scripted(&json!([calls("write_file", &write), said("done"), calls("write_file", &write), said("x")]));
+    let cairn =
+        scripted(&json!([calls("write_file", &write), said("done"), calls("write_file", &write), said("x")]));
     let (code, _, err) = cairn.chat(&["--dry-run", "-p", "write"], None);
     assert!(code == 0 && err.contains("● write_file notes.txt  (dry run: not made)"), "{err}");
     // Nobody can be asked: the turn ends.
@@ -155,11 +157,15 @@ fn a_dry_run_makes_no_call_and_denial_is_an_exit_code() {
 #[test]
 fn what_goes_wrong_says_the_way_out() {
     let fault = |kind: &str, text: &str| json!({"steps": [{"fault": {"kind": kind, "text": text}}]});
-    let cairn = scripted(&json!([fault("modelNotFound", "qwen9"), fault("unavailable", "connection refused")]));
+    let cairn =
+        scripted(&json!([fault("modelNotFound", "qwen9"), fault("unavailable", "connection refused")]));
     let (code, _, err) = cairn.chat(&["-p", "x"], None);
     assert!(code == 1 && err.contains("qwen9") && err.contains("hint: model.list"), "{code} {err}");
     let (code, _, err) = cairn.chat(&["-p", "x"], None);
-    assert!(code == 1 && err.contains("connection refused") && err.contains("hint: start the model server"), "{err}");
+    assert!(
+        code == 1 && err.contains("connection refused") && err.contains("hint: start the model server"),
+        "{err}"
+    );
     let (code, _, err) = cairn.chat(&["-p", "x", "--provider", "olama"], None);
     assert!(code == 3 && err.contains("olama") && err.contains("hint: "), "{code} {err}");
     for (flag, want) in [

@@ -25,7 +25,8 @@ impl Terminal {
         command.arg(folder).args(["-e", &format!("CAIRN_HOME={}", home.display()), "-e", "COLORTERM="]);
         // The pane outlives the command, so that its last words can be read.
         let quoted: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
-        let line = format!("{} {}; echo \"left with $?.\"; exec sleep 600", binary().display(), quoted.join(" "));
+        let line =
+            format!("{} {}; echo \"left with $?.\"; exec sleep 600", binary().display(), quoted.join(" "));
         command.args(["sh", "-c", &line]).env("HOME", home);
         assert!(command.status().unwrap().success());
         Some(terminal)

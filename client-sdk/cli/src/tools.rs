@@ -205,7 +205,11 @@ pub async fn call(
         output::json(&result)?;
     }
     if let Some(error) = &result.error {
-        let failure = Failure::told(&error.reason, error.message.clone());
+        let mut failure = Failure::told(&error.reason, error.message.clone());
+        if error.reason == "no_approver" {
+            failure =
+                failure.hint("say yes beforehand with --yes, or call it in a terminal and answer there");
+        }
         return if app.globals.json { Ok(failure.code()) } else { Err(failure) };
     }
     if !app.globals.json {

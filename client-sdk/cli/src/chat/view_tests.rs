@@ -74,7 +74,13 @@ fn written(out: &[Out]) -> (String, String) {
 fn text_is_shown_once_however_it_is_told() {
     for order in [
         // Live and then as records; records alone; live that was missed in part; records that end inside what was shown.
-        vec![(true, 0, "one "), (true, 4, "two\n"), (false, 0, "one two\n"), (true, 8, "three"), (false, 8, "three")],
+        vec![
+            (true, 0, "one "),
+            (true, 4, "two\n"),
+            (false, 0, "one two\n"),
+            (true, 8, "three"),
+            (false, 8, "three"),
+        ],
         vec![(false, 0, "one two\n"), (false, 8, "three")],
         vec![(true, 4, "two\n"), (false, 0, "one "), (true, 8, "three"), (false, 4, "two\nthree")],
         vec![(true, 0, "one two\nth"), (false, 0, "one "), (false, 4, "two\nthree")],
@@ -82,7 +88,11 @@ fn text_is_shown_once_however_it_is_told() {
         let mut view = view(false, WANTED);
         let mut out = Vec::new();
         for (live, offset, piece) in &order {
-            out.extend(if *live { view.live(delta(*offset, piece)) } else { view.take(text(*offset, piece, false)) });
+            out.extend(if *live {
+                view.live(delta(*offset, piece))
+            } else {
+                view.take(text(*offset, piece, false))
+            });
         }
         out.extend(view.take(answer()));
         // A late piece of an answer that is over.
@@ -156,7 +166,12 @@ fn the_status_says_what_goes_on() {
     };
     let mut view = view(true, WANTED);
     assert_eq!(plain(view.status(None)), ["thinking"]);
-    let progress = || AgentEvt::PromptProgress { run_id: RunId::new(), processed: 50, total: 200, context_tokens: Some(1000) };
+    let progress = || AgentEvt::PromptProgress {
+        run_id: RunId::new(),
+        processed: 50,
+        total: 200,
+        context_tokens: Some(1000),
+    };
     view.live(progress());
     assert_eq!(plain(view.status(Some("and"))), ["thinking 25% · ctx 5%  › and"]);
     view.live(delta(0, "xx half a line"));
