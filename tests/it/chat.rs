@@ -106,7 +106,7 @@ fn records_are_lines_and_the_result_is_the_last() {
     assert_eq!((&result["status"], &result["finalOutput"]), (&json!("completed"), &json!("two functions")));
     assert_eq!(lines[lines.len() - 2]["evt"]["result"], *result);
     let (code, _, err) = cairn.chat(&["--json"], None);
-    assert!(code == 2 && err.contains("--json needs a question"), "{err}");
+    assert!(code == 2 && serde_json::from_str::<Value>(&err).unwrap()["error"]["reason"] == "usage", "{err}");
 }
 
 #[test]
@@ -207,7 +207,10 @@ fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
 #[test]
 fn the_prompt_answers_helps_and_remembers() {
     let words = "# Head\n\nSome **bold** words and `code`:\n\n```rust\nfn main() {}\n```\n- one\n- two\n";
-    let cairn = scripted(&json!([said(words), said("Again.")]));
+    let cairn = scripted(&json!([
+        {"steps": [{"text": words}, {"delayMs": 100}, {"text": "- three\n"}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]},
+        said("Again."),
+    ]));
     let Some(mut terminal) = prompt(&cairn, &[]) else { return };
     terminal.see("/help shows the commands");
     terminal.see("\n● ");
@@ -223,6 +226,7 @@ Some bold words and code:
   fn main() {}
 • one
 • two
+• three
 ● prompt eval: # tok · # ms · # t/s · ctx #%
 ● #% / # tokens  last: #tk/s
 ●";
@@ -275,7 +279,7 @@ fn one_key_lets_a_tool_act_and_undo_takes_it_back() {
     terminal.see("● changed notes.txt  (+1 −1)");
     terminal.see_last("●");
     terminal.line("/undo");
-    terminal.see("undo_turn");
+    terminal.see("put back notes.txt");
     terminal.see_last("●");
     assert_eq!(note(), "old\n");
     // A no has a reason, which the model is told.

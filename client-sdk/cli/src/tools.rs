@@ -175,20 +175,47 @@ pub fn rules(all: &[GrantedRule]) -> String {
 }
 
 /// Calls a tool, answers its questions, and prints its result.
-pub async fn call(
+async fn call(app: &App<'_>, client: &Client, params: &ToolCallParams, asked: Asked) -> Result<u8, Failure> {
+    let Some(result) = result(app, client, params, asked).await? else { return Ok(INTERRUPTED) };
+    if app.globals.json {
+        output::json(&result)?;
+    } else if result.error.is_none() {
+        output::print(&text(&result))?;
+    }
+    match failure(&result) {
+        None => Ok(OK),
+        Some(failure) if app.globals.json => Ok(failure.code()),
+        Some(failure) => Err(failure),
+    }
+}
+
+/// What went wrong with a call, and the way out.
+pub fn failure(result: &ToolResult) -> Option<Failure> {
+    let error = result.error.as_ref()?;
+    let failure = Failure::told(&error.reason, error.message.clone());
+    Some(match error.reason.as_str() {
+        "no_approver" => {
+            failure.hint("say yes beforehand with --yes, or call it in a terminal and answer there")
+        }
+        _ => failure,
+    })
+}
+
+/// Calls a tool and answers its questions; `None` when it was interrupted.
+pub async fn result(
     app: &App<'_>,
     client: &Client,
     params: &ToolCallParams,
     asked: Asked,
-) -> Result<u8, Failure> {
+) -> Result<Option<ToolResult>, Failure> {
     let head = client.session_get(&Client::session(&params.session_id)).await?.head_seq;
     let mut follow = client.follow(&params.session_id, head);
     let calling = client.call_within::<_, ToolResult>("tool.call", params, LONGEST);
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(calling, interrupt);
-    let result = loop {
+    loop {
         tokio::select! {
-            result = &mut calling => break result?,
+            result = &mut calling => return Ok(Some(result?)),
             item = follow.next(), if asked != Asked::Nobody => {
                 let Item::Event(record) = item? else { continue };
                 let Ok(envelope) = record.envelope() else { continue };
@@ -198,20 +225,9 @@ pub async fn call(
                     answer(app, client, approval, asked).await?;
                 }
             }
-            _ = &mut interrupt => return Ok(INTERRUPTED),
+            _ = &mut interrupt => return Ok(None),
         }
-    };
-    if app.globals.json {
-        output::json(&result)?;
     }
-    if let Some(error) = &result.error {
-        let failure = Failure::told(&error.reason, error.message.clone());
-        return if app.globals.json { Ok(failure.code()) } else { Err(failure) };
-    }
-    if !app.globals.json {
-        output::print(&text(&result))?;
-    }
-    Ok(OK)
 }
 
 async fn answer(app: &App<'_>, client: &Client, approval: &Approval, asked: Asked) -> Result<(), Failure> {

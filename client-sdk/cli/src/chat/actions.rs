@@ -65,7 +65,12 @@ impl Chat<'_> {
 
     /// Provider and model as they are said.
     pub async fn model_name(&self) -> Result<String, ClientError> {
-        let now = self.current().await?;
+        let mut now = self.current().await?;
+        if now.model.is_empty() {
+            let known = self.client.provider_list(&Empty {}).await?.data;
+            let default = known.into_iter().find(|p| p.name == now.provider).and_then(|p| p.default_model);
+            now.model = default.unwrap_or_default();
+        }
         let endpoint = now.endpoint.map(|e| format!(" at {e}")).unwrap_or_default();
         Ok(plain(format!("{} {}{endpoint}", now.provider, now.model).trim()))
     }
@@ -147,7 +152,18 @@ impl Chat<'_> {
             name: "undo_turn".into(),
             arguments: serde_json::json!({"turnId": turn}),
         };
-        tools::call(self.app, &self.client, &params, tools::Asked::Yes).await.map(drop)
+        // Typing it is the answer to the question.
+        let Some(result) = tools::result(self.app, &self.client, &params, tools::Asked::Yes).await? else {
+            return Ok(());
+        };
+        if let Some(failure) = tools::failure(&result) {
+            return Err(failure);
+        }
+        self.last_turn = None;
+        let restored = result.output.get("restored").and_then(serde_json::Value::as_array);
+        let paths: Vec<String> =
+            restored.into_iter().flatten().filter_map(|p| p.as_str()).map(plain).collect();
+        Ok(output::line(&format!("put back {}", paths.join(", ")))?)
     }
 
     async fn rules(&self, argument: &str) -> Result<(), Failure> {

@@ -19,7 +19,9 @@ pub fn question(approval: &Approval) -> String {
     let preview = &approval.preview;
     let mut out = String::new();
     let head = style(format!("▲ {}", plain(&approval.tool))).yellow().bold().for_stderr();
-    let _infallible = writeln!(out, "{head} {}", plain(&preview.summary));
+    // Most say the tool's name again.
+    let summary = preview.summary.strip_prefix(&approval.tool).unwrap_or(&preview.summary);
+    let _infallible = writeln!(out, "{head} {}", plain(summary.trim_start()));
     let mut row = |name: &str, value: &str| {
         let name = style(format!("{name:<8}")).dim().for_stderr();
         let _infallible = writeln!(out, "  {name} {value}");
@@ -40,7 +42,7 @@ pub fn question(approval: &Approval) -> String {
     }
     row("because", &plain(&approval.rule));
     row("grants", &format!("{}  (what a and A allow)", plain(&approval.grants)));
-    for warning in &preview.warnings {
+    for warning in preview.warnings.iter().filter(|w| **w != approval.rule) {
         row("warning", &style(plain(warning)).red().for_stderr().to_string());
     }
     if let Some(diff) = &preview.diff {

@@ -34,7 +34,7 @@ pub fn about(arguments: &Value) -> String {
     let found = TELLING.iter().find_map(|key| arguments.get(key));
     let text = match found {
         Some(Value::String(text)) => plain(text.lines().next().unwrap_or_default()),
-        Some(Value::Null) | None if arguments.as_object().is_none_or(serde_json::Map::is_empty) => {
+        None if arguments.is_null() || arguments.as_object().is_some_and(serde_json::Map::is_empty) => {
             String::new()
         }
         Some(other) => plain(&other.to_string()),
