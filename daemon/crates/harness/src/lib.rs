@@ -22,6 +22,6 @@ pub use grants::Grants as GrantedRules;
 pub use permit::{Change, Changes, Grants, Permit, WaitClock};
 pub use policy::{CheckedRule, Decision, Rule, Rules, Subject, Verdict};
 pub use redact::secrets as redact_secrets;
-pub use registry::Registry;
+pub use registry::{Catalogue, Registry};
 pub use sandbox::{Sandbox, WhenMissing};
 pub use tool::{Asker, Intent, Output, Tool, ToolSpec, arguments};

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, Weak},
 };
 
 use cairn_protocol::{
@@ -16,12 +16,30 @@ use crate::{Tool, ToolSpec};
 /// Older names of tools, for callers that still use them; they are not listed.
 const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate")];
 
+type Tools = RwLock<BTreeMap<String, Arc<Entry>>>;
+
 /// Tools by name. What is added or taken away counts for the calls that come.
 #[derive(Default)]
 pub struct Registry {
-    tools: RwLock<BTreeMap<String, Arc<Entry>>>,
+    tools: Arc<Tools>,
     /// Names under which tools are also known.
     aliases: RwLock<BTreeMap<String, String>>,
+}
+
+/// What the tools of a registry say of themselves, for a tool that lies in it. It does not keep the registry.
+#[derive(Clone)]
+pub struct Catalogue(Weak<Tools>);
+
+impl Catalogue {
+    /// What every tool says of itself, by name; nothing when the registry is gone.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.0.upgrade().map_or_else(Vec::new, |tools| specs(&tools))
+    }
+}
+
+fn specs(tools: &Tools) -> Vec<ToolSpec> {
+    let tools = tools.read().unwrap_or_else(PoisonError::into_inner);
+    tools.values().map(|e| e.spec.clone()).collect()
 }
 
 /// A tool with its compiled schema.
@@ -68,8 +86,12 @@ impl Registry {
 
     /// What every tool says of itself, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
-        tools.values().map(|e| e.spec.clone()).collect()
+        specs(&self.tools)
+    }
+
+    /// The same for a tool of its own.
+    pub fn catalogue(&self) -> Catalogue {
+        Catalogue(Arc::downgrade(&self.tools))
     }
 
     /// Whether the tool of that name only reads; `None` where there is none.

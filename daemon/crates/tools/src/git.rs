@@ -1,11 +1,13 @@
-//! `git_status` and `git_log`: reads that run no program a repository names.
+//! `git_status`, `git_diff` and `git_log`: reads that run no program a repository names.
 
 use std::sync::Arc;
 
-use cairn_harness::Tool;
-use cairn_protocol::git::GitStatusParams;
+use cairn_harness::{Permit, Tool};
+use cairn_protocol::{error::Failure, git::GitStatusParams};
+use cairn_workspace::git::DiffRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::{
     Deps,
@@ -25,7 +27,43 @@ fn default_limit() -> u32 {
     100
 }
 
-/// Both tools.
+/// Bytes of a diff that is asked for without a size, and most that can be asked for.
+const DIFF_BYTES: (usize, usize) = (64 * 1024, 1024 * 1024);
+
+/// Arguments of `git_diff`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GitDiffParams {
+    /// Only this file or folder, relative to the workspace.
+    #[serde(default)]
+    path: Option<String>,
+    /// The staged changes against the last commit; else those that are not staged.
+    #[serde(default)]
+    staged: bool,
+    /// Most bytes of the diff: 65,536 by default, at most 1,048,576.
+    #[serde(default)]
+    max_bytes: Option<usize>,
+}
+
+fn diff(deps: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool), Failure> {
+    let wanted = params.path.as_deref().unwrap_or(".");
+    let (root, rel, parts) = wide_place(deps, permit, wanted, None)?;
+    let request = DiffRequest {
+        staged: params.staged,
+        parts: parts.unwrap_or_else(|| vec![rel.clone()]),
+        max_bytes: params.max_bytes.unwrap_or(DIFF_BYTES.0).clamp(1, DIFF_BYTES.1),
+    };
+    let answer = cairn_workspace::git::git_diff(&root, &rel, &request)?;
+    let value = json!({
+        "is_repository": answer.is_repository,
+        "diff": answer.diff,
+        "files": answer.files,
+        "truncated": answer.truncated,
+    });
+    Ok((value, answer.truncated))
+}
+
+/// The three tools.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let status = reading(
         deps,
@@ -59,5 +97,17 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             Ok((serde_json::json!({"commits": commits}), false))
         },
     );
-    vec![Arc::new(status.narrowing().offered()), Arc::new(log.offered())]
+    let changes = reading(
+        deps,
+        "git_diff",
+        "The uncommitted changes as a unified diff: those not staged, or with `staged` those that are. Untracked files are \
+         not in it: git_status names them.",
+        "git_diff",
+        |deps, permit, params: GitDiffParams, _| diff(deps, permit, params),
+    );
+    vec![
+        Arc::new(status.narrowing().offered()),
+        Arc::new(changes.narrowing().offered()),
+        Arc::new(log.offered()),
+    ]
 }

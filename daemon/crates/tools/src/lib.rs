@@ -7,7 +7,9 @@ mod evaluate;
 mod files;
 mod git;
 mod look;
+mod lookup;
 mod narrow;
+mod plan;
 mod reading;
 mod search;
 mod seen;
@@ -36,6 +38,13 @@ pub struct Deps {
     pub shell: ShellOptions,
 }
 
+impl Deps {
+    /// The tools over these, with every setting at its default.
+    pub fn new(roots: Arc<Roots>, indexes: Arc<Indexes>) -> Self {
+        Self { roots, indexes, seen: Arc::default(), shell: ShellOptions::default() }
+    }
+}
+
 /// Adds every built-in tool.
 ///
 /// # Errors
@@ -50,6 +59,9 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         edit::tools(deps),
         shell::tools(deps),
         evaluate::tools(deps),
+        plan::tools(deps),
+        // Last, as it tells about the others.
+        lookup::tools(registry),
     ];
     tools.into_iter().flatten().try_for_each(|tool| registry.add(tool))
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use cairn_harness::{Call, Changes, is_final};
 use cairn_protocol::{
     error::{Failure, Reason},
-    event::{AgentEvt, BlobRef, FileChange, ToolOutcome},
+    event::{AgentEvt, BlobRef, FileChange, PlanItem, ToolOutcome},
     model::{Message, ToolUse},
     tool::ToolFailure,
     turn::ToolTrace,
@@ -89,6 +89,7 @@ impl TurnContext {
         let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
         let (told, append) = self.result(command, id, name, outcome, millis, changes);
         self.engine().inner.trace.append(append).await?;
+        self.tell_plan(&told).await?;
         let result = self.message(&told);
         let error = told.error.as_ref().map(|e| e.reason.clone());
         self.trace_tool(ToolTrace {
@@ -139,11 +140,23 @@ impl TurnContext {
         let told = Told { outcome, whole };
         let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.outcome.clone()));
         self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
+        self.tell_plan(&told).await?;
         let ended = told.outcome.error.as_ref().is_some_and(|e| e.reason == Reason::NoApprover.as_str());
         if ended {
             return Err(Failure::new(Reason::NoApprover, "as recorded"));
         }
         Ok(self.message(&told))
+    }
+
+    /// A list of things to do that the model has just written down is an event of its own.
+    async fn tell_plan(&self, told: &Told) -> Result<(), Failure> {
+        let output = told.output.as_ref().filter(|_| told.name == "plan" && told.tag == "plan");
+        let items =
+            output.and_then(|o| serde_json::from_value::<Vec<PlanItem>>(o.get("items")?.clone()).ok());
+        match items {
+            Some(items) => self.plan(items).await,
+            None => Ok(()),
+        }
     }
 
     /// The outcome and the append that records it with what is too large for a record.

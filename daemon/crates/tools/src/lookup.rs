@@ -1,0 +1,93 @@
+//! `tool_lookup`: what the tools say of themselves.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use cairn_harness::{Catalogue, Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_protocol::error::{Failure, Reason};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Bytes of one answer.
+const MAX_TEXT: usize = 64 * 1024;
+
+/// Arguments of `tool_lookup`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LookupParams {
+    /// A tool's name or a part of it; without it all tools are listed, a line each.
+    #[serde(default)]
+    name: Option<String>,
+}
+
+struct Lookup(Catalogue);
+
+/// The tool, over all tools of the registry.
+pub fn tools(registry: &Registry) -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(Lookup(registry.catalogue()))]
+}
+
+#[async_trait::async_trait]
+impl Tool for Lookup {
+    fn spec(&self) -> ToolSpec {
+        let text = "Tells about the tools. Without a name it lists them, a line each; with one it gives the whole description \
+                    of every tool whose name holds it.";
+        ToolSpec { paths: &[], ..ToolSpec::reading::<LookupParams>("tool_lookup", text) }
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let params: LookupParams = arguments(value)?;
+        let network = permit.need_network().is_ok();
+        let offered = self.0.specs().into_iter().filter(|s| !s.hidden && (network || !s.network));
+        told(&offered.collect::<Vec<_>>(), params.name.as_deref())
+    }
+}
+
+fn told(specs: &[ToolSpec], name: Option<&str>) -> Result<Output, Failure> {
+    let name = name.map(str::trim).filter(|n| !n.is_empty());
+    let mut content = String::new();
+    let mut found = 0;
+    for spec in specs.iter().filter(|s| name.is_none_or(|n| s.name.contains(&*n.to_lowercase()))) {
+        found += 1;
+        let entry = match name {
+            None => format!("{found}. {}: {}\n", spec.name, spec.short),
+            Some(_) => format!("{}\n{}\narguments: {}\n\n", spec.name, spec.description, spec.input_schema),
+        };
+        if content.len() + entry.len() > MAX_TEXT {
+            let _ok = writeln!(content, "[the rest is left out: ask for one by its whole name]");
+            return Output::of("tools", &json!({"content": content, "truncated": true}), true);
+        }
+        content.push_str(&entry);
+    }
+    if let (0, Some(name)) = (found, name) {
+        let shown: String = name.chars().take(64).flat_map(char::escape_default).collect();
+        let text = format!("no tool has '{shown}' in its name: call tool_lookup without a name for all");
+        return Err(Failure::new(Reason::UnknownTool, text));
+    }
+    Output::of("tools", &json!({"content": content.trim_end(), "truncated": false}), false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn specs(description: &'static str) -> Vec<ToolSpec> {
+        ["read_file", "run_shell"].map(|n| ToolSpec::reading::<LookupParams>(n, description)).to_vec()
+    }
+
+    #[test]
+    fn all_are_listed_and_one_is_described() {
+        let all = told(&specs("Does it. And more"), None).unwrap();
+        assert_eq!(all.value["content"], "1. read_file: Does it\n2. run_shell: Does it");
+        let one = told(&specs("Does it. And more"), Some("READ")).unwrap();
+        let text = one.value["content"].as_str().unwrap();
+        assert!(
+            text.starts_with("read_file\nDoes it. And more\narguments: {") && !text.contains("run_shell")
+        );
+        let error = told(&specs("x"), Some("nothing")).unwrap_err();
+        assert_eq!(error.reason, Reason::UnknownTool);
+        let long: &'static str = Box::leak("x".repeat(40_000).into_boxed_str());
+        let cut = told(&specs(long), Some("r")).unwrap();
+        assert!(cut.truncated && cut.value["content"].as_str().unwrap().contains("left out"));
+    }
+}

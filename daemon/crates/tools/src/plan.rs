@@ -1,0 +1,81 @@
+//! `plan`: the model's list of things to do. The engine makes an event of it.
+
+use std::sync::Arc;
+
+use cairn_harness::Tool;
+use cairn_protocol::{
+    error::{Failure, Reason},
+    event::PlanItem,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{Deps, reading::reading};
+
+/// Items of a plan.
+const MAX_ITEMS: usize = 50;
+/// Characters of an item.
+const MAX_TEXT: usize = 200;
+
+/// Arguments of `plan`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlanParams {
+    /// The whole list, in order; it takes the place of the one before. At most 50 items of at most 200 characters.
+    #[schemars(length(max = 50))]
+    items: Vec<PlanItem>,
+}
+
+/// The tool.
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    let plan = reading(
+        deps,
+        "plan",
+        "Writes down what is to be done, for the user to see. Give the whole list each time, with how far each item is: \
+         `pending`, `in_progress` or `done`. Use it for work of several steps.",
+        "plan",
+        |_, _, params: PlanParams, _| Ok((checked(params.items)?, false)),
+    );
+    vec![Arc::new(plan.offered())]
+}
+
+fn checked(mut items: Vec<PlanItem>) -> Result<Value, Failure> {
+    let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
+    if items.len() > MAX_ITEMS {
+        return bad(format!("a plan has at most {MAX_ITEMS} items, not {}", items.len()));
+    }
+    for (at, item) in items.iter_mut().enumerate() {
+        // One line each; this also keeps control characters off terminals.
+        let text = item.text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty());
+        item.text = text.collect::<Vec<_>>().join(" ");
+        match item.text.chars().count() {
+            0 => return bad(format!("item {} has no text", at + 1)),
+            n if n > MAX_TEXT => {
+                return bad(format!("item {} has {n} characters, {MAX_TEXT} are allowed", at + 1));
+            }
+            _ => {}
+        }
+    }
+    Ok(json!({"items": items}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_checked() {
+        let items = |texts: &[String]| {
+            let items = texts.iter().map(|t| PlanItem { text: t.clone(), status: Default::default() });
+            checked(items.collect()).map_err(|e| e.message)
+        };
+        let told = items(&["  read\n\u{1b}the  code ".into()]).unwrap();
+        assert_eq!(told, json!({"items": [{"text": "read the code", "status": "pending"}]}));
+        assert_eq!(items(&[]).unwrap(), json!({"items": []}));
+        assert_eq!(items(&["a".into(), "\t".into()]).unwrap_err(), "item 2 has no text");
+        assert_eq!(items(&["x".repeat(201)]).unwrap_err(), "item 1 has 201 characters, 200 are allowed");
+        assert!(items(&vec!["ä".repeat(200); 50]).is_ok());
+        assert!(items(&vec!["a".into(); 51]).unwrap_err().contains("at most 50"));
+    }
+}

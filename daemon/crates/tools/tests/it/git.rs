@@ -1,0 +1,95 @@
+//! `git_diff`.
+
+use std::path::Path;
+
+use cairn_harness::{Grants, Rules};
+use cairn_protocol::error::Reason;
+use serde_json::{Value, json};
+
+use crate::place::{Place, within};
+
+/// A repository at `folder` whose every file is committed.
+fn commit(folder: &Path) -> git2::Repository {
+    let repo = git2::Repository::init(folder).unwrap();
+    let mut index = repo.index().unwrap();
+    index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
+    index.write().unwrap();
+    let tree = index.write_tree().unwrap();
+    let who = git2::Signature::now("a", "a@b.c").unwrap();
+    repo.commit(Some("HEAD"), &who, &who, "first", &repo.find_tree(tree).unwrap(), &[]).unwrap();
+    repo
+}
+
+async fn place() -> Place {
+    let files =
+        [("repo/a.txt", "one\ntwo\n"), ("repo/sub/b.txt", "b\n"), ("repo/c.txt", "c\n"), ("x.txt", "x\n")];
+    Place::new(&files, Rules::default()).await
+}
+
+fn files(value: &Value) -> Vec<&str> {
+    value["files"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn changes_are_told_staged_and_not() {
+    let place = place().await;
+    let none = place.call("git_diff", json!({})).await.unwrap();
+    assert_eq!(none["is_repository"], false);
+    let repo = commit(&place.path("repo"));
+    let clean = place.call("git_diff", json!({"path": "repo"})).await.unwrap();
+    assert_eq!(clean, json!({"is_repository": true, "diff": "", "files": [], "truncated": false}));
+    std::fs::write(place.path("repo/a.txt"), "one\n2\n").unwrap();
+    std::fs::write(place.path("repo/new.txt"), "n\n").unwrap();
+    std::fs::remove_file(place.path("repo/sub/b.txt")).unwrap();
+    let changed = place.call("git_diff", json!({"path": "repo"})).await.unwrap();
+    assert_eq!(files(&changed), ["repo/a.txt", "repo/sub/b.txt"]);
+    let text = changed["diff"].as_str().unwrap();
+    assert!(text.contains("--- a/repo/a.txt\n+++ b/repo/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{text}");
+    // A file that is gone is asked for by its own path, and so is its folder.
+    for path in ["repo/sub/b.txt", "repo/sub"] {
+        let one = place.call("git_diff", json!({"path": path})).await.unwrap();
+        assert_eq!(files(&one), ["repo/sub/b.txt"], "{path}");
+    }
+    let staged = || place.call("git_diff", json!({"path": "repo", "staged": true}));
+    assert_eq!(files(&staged().await.unwrap()), [""; 0]);
+    let mut index = repo.index().unwrap();
+    index.add_path(Path::new("a.txt")).unwrap();
+    index.write().unwrap();
+    assert_eq!(files(&staged().await.unwrap()), ["repo/a.txt"]);
+    let cut = place.call("git_diff", json!({"path": "repo", "max_bytes": 40})).await.unwrap();
+    assert!(cut["truncated"] == true && cut["diff"].as_str().unwrap().len() <= 40, "{cut}");
+    let error = place.call("git_diff", json!({"path": "../.."})).await.unwrap_err();
+    assert_eq!(error.reason, Reason::PathOutsideRoots, "{error}");
+}
+
+#[tokio::test]
+async fn no_program_of_the_repository_runs_and_paths_bind() {
+    let place = place().await;
+    let repo = commit(&place.path("repo"));
+    let ran = place.path("ran");
+    let program = format!("touch {}; cat", ran.display());
+    for key in [
+        "diff.external",
+        "diff.x.command",
+        "diff.x.textconv",
+        "filter.x.clean",
+        "filter.x.smudge",
+        "core.fsmonitor",
+    ] {
+        repo.config().unwrap().set_str(key, &program).unwrap();
+    }
+    std::fs::write(place.path("repo/.gitattributes"), "* diff=x filter=x\n").unwrap();
+    for file in ["repo/a.txt", "repo/c.txt"] {
+        std::fs::write(place.path(file), "changed\n").unwrap();
+    }
+    let all = place.with("git_diff", json!({"path": "repo"}), Grants::default()).await.unwrap();
+    assert_eq!(files(&all), ["repo/a.txt", "repo/c.txt"]);
+    assert!(!ran.exists());
+    // The same programs run where git itself is asked, so that the test can fail.
+    let asked = std::process::Command::new("git").args(["diff"]).current_dir(place.path("repo")).output();
+    assert!(asked.is_err() || ran.exists());
+    let narrow = place.with("git_diff", json!({"path": "repo"}), within(&["repo/a.txt"])).await.unwrap();
+    assert_eq!(files(&narrow), ["repo/a.txt"]);
+    let error = place.with("git_diff", json!({"path": "x.txt"}), within(&["repo"])).await.unwrap_err();
+    assert_eq!(error.reason, Reason::ToolDenied, "{error}");
+}

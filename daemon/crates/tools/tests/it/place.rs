@@ -1,0 +1,90 @@
+//! A workspace and a gate with the tools.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use cairn_harness::{Call, GrantedRules, Grants, Harness, Output, Registry, Rules, Sandbox, WhenMissing};
+use cairn_protocol::{error::Failure, id::SessionId};
+use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_tools::Deps;
+use cairn_trace::{NewSession, Trace};
+use cairn_workspace::{Root, Roots};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+pub struct Place {
+    dir: tempfile::TempDir,
+    pub harness: Harness,
+    session: SessionId,
+    root: Root,
+}
+
+impl Place {
+    /// A workspace with these files; what no rule allows is denied, as nobody is there to be asked.
+    pub async fn new(files: &[(&str, &str)], rules: Rules) -> Self {
+        Self::with_deps(files, rules, |deps| deps).await
+    }
+
+    pub async fn with_deps(files: &[(&str, &str)], rules: Rules, change: impl FnOnce(Deps) -> Deps) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(at.join("work")).unwrap();
+        for (file, text) in files {
+            let file = at.join("work").join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let trace = Trace::open(&at.join("trace.db")).unwrap();
+        let roots = Arc::new(Roots::new(vec![]));
+        let root = roots.declare(&at.join("work")).unwrap();
+        let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+        let indexes = Arc::new(Indexes::open(at.join("index"), options, None));
+        let registry = Registry::default();
+        let deps = change(Deps::new(roots, indexes));
+        cairn_tools::register(&registry, &deps).unwrap();
+        let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+        let granted = GrantedRules::load(None).unwrap();
+        let (wait, stopping) = (Duration::from_secs(60), CancellationToken::new());
+        // What the sandbox does has tests of its own; here it is off, so that these run anywhere.
+        let sandbox = Arc::new(Sandbox::new(None).when_missing(WhenMissing::Off));
+        let harness = Harness::new(registry, rules, trace, granted, wait, stopping).with_sandbox(sandbox);
+        Self { dir, harness, session, root }
+    }
+
+    pub async fn output(&self, name: &str, arguments: Value, grants: Grants) -> Result<Output, Failure> {
+        let root = Some(self.root.clone());
+        let call = Call { root, grants, ..Call::new(self.session.clone(), name, arguments) };
+        self.harness.call(call).await
+    }
+
+    pub async fn with(&self, name: &str, arguments: Value, grants: Grants) -> Result<Value, Failure> {
+        self.output(name, arguments, grants).await.map(|o| o.value)
+    }
+
+    pub async fn call(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
+        self.with(name, arguments, Grants::default()).await
+    }
+
+    /// A path in the workspace.
+    pub fn path(&self, inner: &str) -> PathBuf {
+        self.root.path.join(inner)
+    }
+
+    pub fn read(&self, inner: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(inner)).ok()
+    }
+
+    /// A folder beside the workspace.
+    pub fn beside(&self, inner: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(inner)
+    }
+}
+
+/// Rules that allow these.
+pub fn allow(rules: &[&str]) -> Rules {
+    Rules { allow: rules.iter().map(|r| r.parse().unwrap()).collect(), ..Rules::default() }
+}
+
+/// A run that keeps to these paths.
+pub fn within(paths: &[&str]) -> Grants {
+    Grants { paths: Some(paths.iter().map(|p| (*p).to_owned()).collect()), ..Grants::default() }
+}
