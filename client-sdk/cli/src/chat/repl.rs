@@ -38,10 +38,8 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
                     Err(failure) => chat.app.complain(&failure),
                 }
             }
-            Signal::CtrlC => {
-                if chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet {
-                    return Ok(INTERRUPTED);
-                }
+            Signal::CtrlC if chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet => {
+                return Ok(INTERRUPTED);
             }
             Signal::CtrlD => return Ok(OK),
             _ => {}

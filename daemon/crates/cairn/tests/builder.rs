@@ -1,5 +1,4 @@
 //! Every row of the session builder, on a scripted model.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::{
     Arc, Mutex,
