@@ -36,6 +36,9 @@ pub enum AgentCmd {
     /// Branch, head and changed files of a repository.
     #[serde(alias = "gitStatus")]
     GitStatus(git::GitStatusParams),
+    /// Asks a model one question.
+    #[serde(alias = "llmCall")]
+    LlmCall(LlmCall),
     /// Any other registered tool, by name.
     ToolCall(ToolCall),
 }
@@ -59,6 +62,44 @@ pub struct IndexBuild {
     /// Seconds to wait at most, up to 600; then the answer is the state reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
+}
+
+/// Arguments of `llm_call`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LlmCall {
+    /// The provider; the session's own when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The system text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// What is asked.
+    pub prompt: String,
+    /// The registered type that the answer must be: `ExplorePlan` or `ExploreSummary`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expects_type: Option<String>,
+    /// Whether parts of a typed answer are wanted while it is written; refused so far.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stream_structured: bool,
+    /// How the model is asked.
+    #[serde(default)]
+    pub policy: LlmPolicy,
+}
+
+/// How a model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LlmPolicy {
+    /// 0 to 2; the provider's own when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Tokens of the answer, at most 8,192; 1,024 when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// The model; the provider's default when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// A call of a tool by name.

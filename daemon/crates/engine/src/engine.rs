@@ -177,6 +177,7 @@ impl Engine {
             model_source: RwLock::default(),
         };
         let engine = Self { inner: Arc::new(inner) };
+        engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
         engine.forward_progress(progress)?;
         engine.declare_remembered(&options.roots).await;
         Ok(engine)

@@ -11,6 +11,7 @@ mod engine;
 mod explore;
 mod index_tools;
 mod llm_call;
+mod llm_tool;
 pub mod model;
 mod notice;
 mod prompts;

@@ -1,0 +1,138 @@
+//! `llm_call`: one question to a model, as a command.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Instant,
+};
+
+use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments};
+use cairn_llm::ModelRequest;
+use cairn_protocol::{
+    command::LlmCall,
+    error::{Failure, Reason},
+    explore::{ExplorePlan, ExploreSummary},
+    model::Message,
+    turn::ModelChoice,
+};
+use serde_json::{Value, json};
+
+use crate::{engine::Inner, llm_call};
+
+/// Most tokens of an answer.
+const MAX_TOKENS: u32 = 8192;
+/// Longest prompt and instructions, in bytes.
+const MAX_PROMPT: usize = 1024 * 1024;
+
+/// The tool. It asks nobody once its engine is gone.
+struct Ask {
+    engine: Weak<Inner>,
+}
+
+/// The tool for the registry of `engine`.
+pub fn tool(engine: &Arc<Inner>) -> Arc<dyn Tool> {
+    Arc::new(Ask { engine: Arc::downgrade(engine) })
+}
+
+/// Types that an answer may be asked for as.
+fn schema(name: &str) -> Result<Value, Failure> {
+    match name {
+        "ExplorePlan" => Ok(schemars::schema_for!(ExplorePlan).to_value()),
+        "ExploreSummary" => Ok(schemars::schema_for!(ExploreSummary).to_value()),
+        _ => {
+            let text = format!(
+                "type '{}' is not registered; there are ExplorePlan, ExploreSummary",
+                name.escape_default()
+            );
+            Err(Failure::new(Reason::InvalidParams, text))
+        }
+    }
+}
+
+/// The answer as the type that was asked for.
+fn typed(name: &str, text: &str) -> Result<Value, Failure> {
+    let wrong = |e: serde_json::Error| {
+        Failure::new(Reason::SchemaMismatch, format!("the model's answer is no {name}: {e}"))
+    };
+    match name {
+        "ExplorePlan" => {
+            serde_json::from_str::<ExplorePlan>(text).and_then(serde_json::to_value).map_err(wrong)
+        }
+        _ => serde_json::from_str::<ExploreSummary>(text).and_then(serde_json::to_value).map_err(wrong),
+    }
+}
+
+#[async_trait::async_trait]
+impl Tool for Ask {
+    fn spec(&self) -> ToolSpec {
+        let spec = ToolSpec::reading::<LlmCall>(
+            "llm_call",
+            "Asks a model one question. A model outside this machine needs policy.network and models.allowExternal.",
+        );
+        ToolSpec { hidden: true, paths: &[], timeout: std::time::Duration::from_secs(15 * 60), ..spec }
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let call: LlmCall = arguments(value)?;
+        let size = call.prompt.len() + call.instructions.as_ref().map_or(0, String::len);
+        if size > MAX_PROMPT {
+            return Err(Failure::new(
+                Reason::TooLarge,
+                format!("the prompt has {size} bytes, {MAX_PROMPT} are allowed"),
+            ));
+        }
+        if call.stream_structured {
+            let text = "llm_call answers whole; leave streamStructured out";
+            return Err(Failure::new(Reason::NotSupported, text));
+        }
+        let engine =
+            self.engine.upgrade().ok_or_else(|| Failure::new(Reason::ShuttingDown, "the engine is gone"))?;
+        if engine.turns.current(permit.session()).is_some() {
+            let text = format!("session {} is asking its model already", permit.session());
+            return Err(Failure::new(Reason::SessionBusy, text));
+        }
+        let schema = call.expects_type.as_deref().map(schema).transpose()?;
+        let engine = crate::Engine { inner: engine };
+        let choice = match &call.provider {
+            Some(name) => {
+                let model = call.policy.model.clone().unwrap_or_default();
+                ModelChoice { provider: known(name)?, model, endpoint: None }
+            }
+            None => engine.model_choice(permit.session()).await?,
+        };
+        let provider = engine.model_source()?.provider(&choice)?;
+        engine.inner.models.admit(&*provider, permit.need_network().is_ok())?;
+        if let Some(wait) = engine.inner.models.wait(Instant::now())? {
+            let text =
+                format!("models.maxRequestsPerMinute is reached; try again in {} s", wait.as_secs().max(1));
+            return Err(Failure::new(Reason::ModelRateLimited, text));
+        }
+        let request = ModelRequest {
+            system: call.instructions.unwrap_or_default(),
+            messages: vec![Message::user(call.prompt)],
+            temperature: call.policy.temperature,
+            max_tokens: call.policy.max_tokens.unwrap_or(1024).clamp(1, MAX_TOKENS),
+            schema,
+            ..ModelRequest::default()
+        };
+        let answer = llm_call::collect(&*provider, request, permit.cancel()).await?;
+        engine.inner.models.spend(answer.usage.input_tokens + answer.usage.output_tokens);
+        let typed = call.expects_type.as_deref().map(|name| typed(name, &answer.text)).transpose()?;
+        let told = json!({
+            "text": answer.text, "value": typed, "usage": answer.usage,
+            "model": {"provider": provider.name(), "model": provider.model()},
+        });
+        Output::of("llm_answer", &told, false)
+    }
+}
+
+/// The provider's name here.
+fn known(name: &str) -> Result<String, Failure> {
+    match name {
+        "appleOnDevice" => Ok("apple".into()),
+        "claudeCode" | "codex" => {
+            let text = format!("{name}: command-line agents of yours cannot be called yet");
+            Err(Failure::new(Reason::NotSupported, text))
+        }
+        name => Ok(name.to_owned()),
+    }
+}
