@@ -29,7 +29,7 @@ pub fn scripted(answers: &Value) -> Scripted {
     let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
     tree(&folder, FILES);
     let script = dir.path().join("script.json");
-    let text = json!({"model": "script", "contextTokens": 8192, "answers": answers});
+    let text = json!({"model": "script", "contextTokens": 16384, "answers": answers});
     tree(dir.path(), &[("script.json", &text.to_string())]);
     let config = json!({"llm": {"provider": "scripted", "endpoint": script}});
     tree(&home, &[("config/config.json", &config.to_string())]);
@@ -166,6 +166,12 @@ fn what_goes_wrong_says_the_way_out() {
         code == 1 && err.contains("connection refused") && err.contains("hint: start the model server"),
         "{err}"
     );
+    let away = ["-p", "x", "--provider", "ollama", "-m", "qwen9", "--endpoint", "http://127.0.0.1:9"];
+    let (code, _, err) = cairn.chat(&away, None);
+    assert!(
+        code == 1 && err.contains("127.0.0.1:9") && err.contains("hint: start the model server"),
+        "{err}"
+    );
     let (code, _, err) = cairn.chat(&["-p", "x", "--provider", "olama"], None);
     assert!(code == 3 && err.contains("olama") && err.contains("hint: "), "{code} {err}");
     for (flag, want) in [
@@ -197,6 +203,33 @@ fn tools_models_and_prompts_are_listed() {
     assert!(code == 0 && out.contains("You count."), "{out}");
     let (code, _, _) = cairn.chat(&["--list-models"], None);
     assert_eq!(code, 0);
+}
+
+#[test]
+fn a_conversation_is_summed_up_and_logged() {
+    let cairn = scripted(&json!([
+        {"steps": [{"progress": {"processed": 10, "total": 40}}, {"reasoning": "hm\n"}, {"text": "Hello Ada"},
+            {"usage": {"inputTokens": 40, "outputTokens": 3}}]},
+        said("The user is Ada."),
+        {"expect": [{"anyContains": "The user is Ada."}], "steps": [{"text": "Ada"}]},
+    ]));
+    let log = cairn.folder.join("chat.log");
+    let flags = ["-p", "I am Ada", "--verbose", "--log-file", log.to_str().unwrap()];
+    let (code, out, err) = cairn.chat(&flags, Some(&"much to read ".repeat(2000)));
+    assert_eq!((code, &*out), (0, "Hello Ada\n"), "{err}");
+    assert!(err.contains("hm\n"), "{err}");
+    let logged = std::fs::read_to_string(&log).unwrap();
+    for part in ["thinking 25% · ctx 0%\n", " [prompt_eval] 40 tok (0 cached) · ", "(43/16384)\n", " [turn] "]
+    {
+        assert!(logged.contains(part), "{part}: {logged}");
+    }
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&log.metadata().unwrap().permissions()) & 0o777,
+        0o600
+    );
+    let (code, out, err) = cairn.chat(&["--continue", "--compress", "-p", "who am I?"], None);
+    assert_eq!((code, &*out), (0, "Ada\n"), "{err}");
+    assert!(err.contains("summed up: "), "{err}");
 }
 
 /// The prompt in a terminal of its own; `None` after a notice where there is no terminal to be had.

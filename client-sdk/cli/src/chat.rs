@@ -23,8 +23,9 @@ use std::{
     path::PathBuf,
 };
 
-use cairn_client_sdk::Client;
+use cairn_client_sdk::{Client, Connector};
 use cairn_protocol::{id::SessionId, turn::ExecutionPolicy};
+use tokio::signal::unix::Signal;
 
 use crate::{
     app::App,
@@ -58,8 +59,10 @@ struct Chat<'a> {
     local: Option<PathBuf>,
     log: Option<log::Log>,
     last_turn: Option<String>,
-    /// What could not be said to a turn that had ended.
-    unsaid: Option<String>,
+    /// What was typed and not said: the next line begins with it.
+    unsaid: String,
+    /// Interrupts that come while the terminal does not hand them over as a key.
+    signals: Signal,
     interrupts: turn::Interrupts,
     /// The user wants to be gone.
     leave: bool,
@@ -77,7 +80,7 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
     let one_shot = if lists { None } else { one_shot(&args)? };
     args.check(app.globals.json, one_shot.is_some(), setup::mode_name(&settings))?;
     let asked = keys::has_keyboard() && !app.globals.json;
-    let client = app.client_of(if asked { app.connector().approver() } else { app.connector() }).await?;
+    let client = app.client_of(connector(app, asked)).await?;
     if args.list_models {
         return crate::models::list(app, &client, args.provider.clone()).await;
     }
@@ -101,6 +104,11 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
         }
         None => repl::run(&mut chat).await,
     }
+}
+
+/// How a chat connects: it answers approvals when somebody can be asked.
+fn connector(app: &App<'_>, asked: bool) -> Connector {
+    if asked { app.connector().approver() } else { app.connector() }
 }
 
 /// The question of `-p`, or the one that is piped in.
@@ -130,6 +138,12 @@ fn piped() -> Result<Option<String>, Failure> {
 impl Chat<'_> {
     fn json(&self) -> bool {
         self.app.globals.json
+    }
+
+    /// Connects anew; the session is the daemon's, and goes on.
+    async fn reconnect(&mut self) -> Result<(), Failure> {
+        self.client = self.app.client_of(connector(self.app, self.interactive)).await?;
+        Ok(())
     }
 
     /// Remembers how far the session was seen.

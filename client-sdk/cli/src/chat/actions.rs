@@ -45,11 +45,7 @@ impl Chat<'_> {
                 self.last_turn = None;
                 Ok(output::line("the conversation is empty")?)
             }
-            Slash::Compress => {
-                let done = self.client.session_compress(&session).await?;
-                let text = format!("summed up: {} tokens became {}", done.tokens_before, done.tokens_after);
-                Ok(output::line(&text)?)
-            }
+            Slash::Compress => Ok(output::line(&self.compress().await?)?),
             Slash::System => self.system(argument).await,
             Slash::Undo => self.undo().await,
             Slash::Rules => self.rules(argument).await,

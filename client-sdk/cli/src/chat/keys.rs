@@ -55,6 +55,25 @@ impl Keys {
         Some(Self { keys, stop, reader: Some(reader) })
     }
 
+    /// Gives the keyboard back, and the keys that nobody took.
+    pub fn give_back(mut self) -> Vec<Key> {
+        self.end();
+        let mut left = Vec::new();
+        while let Ok(key) = self.keys.try_recv() {
+            left.push(key);
+        }
+        left
+    }
+
+    fn end(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(reader) = self.reader.take() {
+            let _ended = reader.join();
+            // What the terminal says to this does not matter any more.
+            let _left = terminal::disable_raw_mode();
+        }
+    }
+
     /// The next key; `None` when the keyboard is gone.
     pub async fn next(&mut self) -> Option<Key> {
         self.keys.recv().await
@@ -63,12 +82,7 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        if let Some(reader) = self.reader.take() {
-            let _ended = reader.join();
-        }
-        // What the terminal says to this does not matter any more.
-        let _left = terminal::disable_raw_mode();
+        self.end();
     }
 }
 

@@ -1,6 +1,12 @@
 //! The prompt: reads a line, does what it says, and reads the next.
 
-use std::time::Instant;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
 
 use console::style;
 use reedline::{Reedline, Signal};
@@ -18,14 +24,19 @@ const HISTORY: &str = "chat_history";
 
 pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
     let history = chat.app.data_root()?.path().join(HISTORY);
-    let mut editor = editor::editor(&chat.folder, &history)?;
+    let leave = Arc::new(AtomicBool::new(false));
+    let mut editor = editor::editor(&chat.folder, &history)?.with_break_signal(Arc::clone(&leave));
     let model = chat.model_name().await?;
     chat.app.remark(&format!("{} in {}; /help shows the commands", model, chat.folder.display()));
     loop {
-        if let Some(text) = chat.unsaid.take() {
+        if chat.leave {
+            return Ok(INTERRUPTED);
+        }
+        let text = std::mem::take(&mut chat.unsaid);
+        if !text.is_empty() {
             editor.run_edit_commands(&[reedline::EditCommand::InsertString(text)]);
         }
-        let (back, signal) = read(editor).await?;
+        let (back, signal) = read(chat, editor, &leave).await?;
         editor = back;
         match signal {
             Signal::Success(line) => {
@@ -33,9 +44,14 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
                 match left {
                     Ok(false) => {}
                     Ok(true) => return Ok(if chat.leave { INTERRUPTED } else { OK }),
-                    // Without a daemon nothing more can be said here.
-                    Err(failure) if failure.is_unreachable() => return Err(failure),
-                    Err(failure) => chat.app.complain(&failure),
+                    Err(failure) => {
+                        chat.app.complain(&failure);
+                        // The daemon may have been restarted; without one nothing more can be said here.
+                        if failure.is_unreachable() {
+                            chat.reconnect().await?;
+                            chat.app.remark("connected again; say it once more");
+                        }
+                    }
                 }
             }
             Signal::CtrlC if chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet => {
@@ -48,12 +64,30 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
 }
 
 /// Reads a line in a thread of its own, so that the connection lives meanwhile.
-async fn read(mut editor: Reedline) -> Result<(Reedline, Signal), Failure> {
-    let reading = tokio::task::spawn_blocking(move || {
+async fn read(
+    chat: &mut Chat<'_>,
+    mut editor: Reedline,
+    leave: &AtomicBool,
+) -> Result<(Reedline, Signal), Failure> {
+    let mut reading = tokio::task::spawn_blocking(move || {
         let signal = editor.read_line(&Sign);
+        // Written at once, as a terminal may be closed at any time; that it cannot be is no reason to stop.
+        let _lost = editor.sync_history();
         (editor, signal)
     });
-    let (editor, signal) = reading.await.map_err(|e| Failure::failed(format!("the prompt ended: {e}")))?;
+    let ended = loop {
+        tokio::select! {
+            ended = &mut reading => break ended,
+            // Pressed before the editor had the keyboard.
+            Some(()) = chat.signals.recv() => {
+                if chat.interrupts.add(Instant::now()) >= 3 {
+                    chat.leave = true;
+                    leave.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+    };
+    let (editor, signal) = ended.map_err(|e| Failure::failed(format!("the prompt ended: {e}")))?;
     let signal = signal.map_err(|e| Failure::failed(format!("the terminal cannot be read: {e}")))?;
     Ok((editor, signal))
 }

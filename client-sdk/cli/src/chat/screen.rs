@@ -30,10 +30,18 @@ impl Abilities {
     /// Of this process's terminal.
     pub fn of_process(quiet: bool) -> Self {
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
-        let columns = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
-        let width = if columns == 0 { 80 } else { columns };
-        Self { rich: out && console::colors_enabled(), terminal: out, status: err && !quiet, width }
+        Self {
+            rich: out && console::colors_enabled(),
+            terminal: out,
+            status: err && !quiet,
+            width: columns(),
+        }
     }
+}
+
+/// Columns of the terminal; 80 where they are not known.
+fn columns() -> usize {
+    crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns)).max(1)
 }
 
 /// The terminal.
@@ -52,6 +60,11 @@ impl Screen {
 
     pub fn abilities(&self) -> Abilities {
         self.abilities
+    }
+
+    /// Looks how wide the terminal is now.
+    pub fn measure(&mut self) {
+        self.abilities.width = columns();
     }
 
     /// Writes lines that stay. The status is gone until it is drawn again.

@@ -11,6 +11,8 @@ use cairn_protocol::{
     turn::{ExecutionPolicy, ProviderSetParams},
 };
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::{
     Chat, ChatArgs, local,
     log::Log,
@@ -95,7 +97,9 @@ pub async fn chat<'a>(
         local: (!args.no_local_session && !args.show_system_prompt).then_some(place),
         log,
         last_turn: None,
-        unsaid: None,
+        unsaid: String::new(),
+        signals: signal(SignalKind::interrupt())
+            .map_err(|e| Failure::failed(format!("interrupts cannot be had: {e}")))?,
         interrupts: Interrupts::default(),
         leave: false,
     };
@@ -122,11 +126,23 @@ impl Chat<'_> {
             self.client.prompt_set(&params).await?;
         }
         if args.compress {
-            let done = self.client.session_compress(&Client::session(&self.session)).await?;
-            let text = format!("summed up: {} tokens became {}", done.tokens_before, done.tokens_after);
-            self.app.remark(&text);
+            let said = self.compress().await?;
+            self.app.remark(&said);
         }
         Ok(())
+    }
+}
+
+impl Chat<'_> {
+    /// Puts a summary in place of the conversation, where it is long enough for that.
+    pub async fn compress(&self) -> Result<String, Failure> {
+        match self.client.session_compress(&Client::session(&self.session)).await {
+            Ok(done) => Ok(format!("summed up: {} tokens became {}", done.tokens_before, done.tokens_after)),
+            Err(error) if error.reason() == Some("context_overflow") => {
+                Ok(format!("there is nothing to sum up: {}", plain(&error.to_string())))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -92,6 +92,22 @@ struct Turn<'c, 'a> {
 impl Chat<'_> {
     /// Takes a turn and shows it to its end.
     pub async fn turn(&mut self, input: String, context: Option<String>) -> Result<End, Failure> {
+        let mut keys = if self.interactive { Keys::take() } else { None };
+        self.screen.raw = keys.is_some();
+        self.screen.measure();
+        let ended = self.taken(input, context, &mut keys).await;
+        self.screen.clear()?;
+        self.screen.raw = false;
+        self.left_over(keys.map(Keys::give_back).unwrap_or_default());
+        ended
+    }
+
+    async fn taken(
+        &mut self,
+        input: String,
+        context: Option<String>,
+        keys: &mut Option<Keys>,
+    ) -> Result<End, Failure> {
         let turn_id = uuid::Uuid::now_v7().to_string();
         let params = RunStartParams {
             session_id: self.session.clone(),
@@ -104,8 +120,6 @@ impl Chat<'_> {
         let receipt = self.client.run_start(&params).await?;
         self.last_turn = Some(turn_id.clone());
         let mut follow = self.client.follow(&self.session, receipt.seq.saturating_sub(1)).patience(PATIENCE);
-        let keys = if self.interactive { Keys::take() } else { None };
-        self.screen.raw = keys.is_some();
         let view = View::new(self.screen.abilities(), self.wanted);
         let mut turn = Turn {
             chat: self,
@@ -119,9 +133,8 @@ impl Chat<'_> {
             result: None,
         };
         let ended = turn.work(&mut follow, keys).await;
-        let (left, result) = (turn.left, turn.result.take());
-        self.screen.raw = false;
-        self.screen.clear()?;
+        let (left, result, typed) = (turn.left, turn.result.take(), std::mem::take(&mut turn.typed));
+        self.unsaid.push_str(&typed);
         self.seen(follow.last());
         ended?;
         match result {
@@ -131,14 +144,29 @@ impl Chat<'_> {
                 .hint("ask again; 'cairn trace show' has what was done")),
         }
     }
+
+    /// Keys that were pressed for a turn that had ended: text is for the next one.
+    fn left_over(&mut self, keys: Vec<Key>) {
+        for key in keys {
+            match key {
+                Key::Interrupt => {
+                    self.unsaid.clear();
+                    self.leave |= self.interrupts.add(Instant::now()) >= 3;
+                }
+                Key::Char(c) => self.unsaid.push(c),
+                Key::Backspace => drop(self.unsaid.pop()),
+                Key::Escape => self.unsaid.clear(),
+                // A line is not sent before its user has seen what it would answer.
+                Key::Enter | Key::End => {}
+            }
+        }
+    }
 }
 
 impl Turn<'_, '_> {
-    async fn work(&mut self, follow: &mut Follow, mut keys: Option<Keys>) -> Result<(), Failure> {
+    async fn work(&mut self, follow: &mut Follow, keys: &mut Option<Keys>) -> Result<(), Failure> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let interrupt = tokio::signal::ctrl_c();
-        tokio::pin!(interrupt);
         while self.result.is_none() && !self.left {
             tokio::select! {
                 item = follow.next() => {
@@ -146,14 +174,11 @@ impl Turn<'_, '_> {
                         return Ok(());
                     }
                 }
-                key = next(&mut keys) => match key {
+                key = next(keys) => match key {
                     Some(key) => self.key(key).await?,
-                    None => keys = None,
+                    None => *keys = None,
                 },
-                _ = &mut interrupt => {
-                    self.interrupted().await?;
-                    interrupt.set(tokio::signal::ctrl_c());
-                }
+                Some(()) = self.chat.signals.recv() => self.interrupted().await?,
                 _ = tick.tick() => self.draw()?,
             }
         }
@@ -248,7 +273,7 @@ impl Turn<'_, '_> {
             Ok(_) => Ok(()),
             Err(ClientError::Rpc { message, .. }) => {
                 // It is not lost: it can be sent with the next turn.
-                self.chat.unsaid = Some(params.text);
+                self.chat.unsaid.push_str(&params.text);
                 self.note(format!("{} {}\n", style("not said:").yellow().for_stderr(), plain(&message)))
             }
             Err(error) => Err(error.into()),
