@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use cairn_config::{Config, DefaultAction, RuleEntry};
+use cairn_config::{Config, DefaultAction, RuleEntry, ToolsMode};
 use cairn_engine::{
     Engine, EngineOptions, Live, Parts, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
 };
@@ -12,7 +12,7 @@ use cairn_protocol::{
     location::DataRoot,
 };
 use cairn_search::{Embedder, IndexOptions, Indexes};
-use cairn_tools::{ShellMode, ShellOptions};
+use cairn_tools::{ShellMode, ShellOptions, ToolMode};
 use cairn_trace::Trace;
 use cairn_workspace::Roots;
 
@@ -50,10 +50,13 @@ pub async fn engine(
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
     let registry = Registry::default();
     let deps = cairn_tools::Deps {
-        roots: Arc::clone(&roots),
-        indexes: Arc::clone(&indexes),
-        seen: Arc::default(),
         shell: shell(config)?,
+        mode: match config.tools.mode {
+            ToolsMode::Split => ToolMode::Split,
+            ToolsMode::Unified => ToolMode::Unified,
+            ToolsMode::Both => ToolMode::Both,
+        },
+        ..cairn_tools::Deps::new(Arc::clone(&roots), Arc::clone(&indexes))
     };
     cairn_tools::register(&registry, &deps)?;
     let options = EngineOptions {

@@ -4,6 +4,7 @@ mod advertise;
 mod compose;
 mod context;
 mod doctor;
+mod external;
 mod host;
 mod instance;
 mod lifecycle;

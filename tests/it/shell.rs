@@ -44,7 +44,7 @@ async fn place(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Plac
     let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
     let indexes = Arc::new(Indexes::open(at.join("index"), options, None));
     let registry = Registry::default();
-    cairn_tools::register(&registry, &Deps { roots, indexes, shell, seen: Arc::default() }).unwrap();
+    cairn_tools::register(&registry, &Deps { shell, ..Deps::new(roots, indexes) }).unwrap();
     let allow = allow.iter().map(|r| r.parse().unwrap()).collect();
     let rules = Rules { allow, ..Rules::default() };
     let session = trace.create_session(NewSession::default()).await.unwrap().session_id;

@@ -331,8 +331,7 @@ async fn open(
     let registry = Registry::default();
     if default_tools {
         let (roots, indexes) = (Arc::clone(&roots), Arc::clone(&indexes));
-        let (seen, shell) = (Arc::default(), cairn_tools::ShellOptions::default());
-        cairn_tools::register(&registry, &cairn_tools::Deps { roots, indexes, seen, shell })?;
+        cairn_tools::register(&registry, &cairn_tools::Deps::new(roots, indexes))?;
     }
     own.into_iter().try_for_each(|tool| registry.add(tool))?;
     let sandbox = Arc::new(Sandbox::new(helper).for_host(host()));

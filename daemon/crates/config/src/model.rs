@@ -320,6 +320,8 @@ pub enum ToolsMode {
     Split,
     /// A few that take the operation as an argument.
     Unified,
+    /// Both ways.
+    Both,
 }
 
 section! {
@@ -381,8 +383,17 @@ section! {
         name: String = String::new(),
         /// `executable`.
         r#type: String = "executable".into(),
-        /// The program.
+        /// The program: one file, which is called with one JSON argument.
         path: PathBuf = PathBuf::new(),
+        /// What it does, for models; that of its `.tool.json` when absent.
+        description: Option<String> = None,
+        /// Its parameters: by name with `type`, `required`, `default` and `description`, or a JSON Schema; those of its
+        /// `.tool.json` when absent.
+        parameters: Option<serde_json::Value> = None,
+        /// Seconds for one call.
+        timeout_seconds: Option<u64> = None,
+        /// Whether it uses the network; a run without it cannot call it then.
+        network: Option<bool> = None,
         /// Whether it is offered.
         enabled: bool = true,
         /// Whether it takes the place of a built-in tool of its name.

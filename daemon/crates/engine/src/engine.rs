@@ -234,6 +234,11 @@ impl Engine {
         self.inner.harness.registry().list()
     }
 
+    /// The tools, for a host whose own come and go.
+    pub fn registry(&self) -> &cairn_harness::Registry {
+        self.inner.harness.registry()
+    }
+
     /// Adds a tool for the calls that come.
     ///
     /// # Errors

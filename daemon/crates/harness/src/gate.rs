@@ -255,21 +255,40 @@ impl Harness {
     }
 
     fn decide(&self, entry: &Entry, call: &Call, memory: &[(crate::Rule, Verdict)]) -> Decision {
-        let paths = named_paths(entry, call);
         let granted = self.approvals.grants().rules();
-        let command = command_line(entry, call, &paths);
-        let subject = Subject {
-            tool: &entry.spec.name,
-            paths: &paths,
-            command: command.as_ref(),
-            read_only: entry.spec.read_only,
-            network: entry.spec.network,
-            narrows: entry.spec.narrows,
-            grants: &call.grants,
-            memory,
-            granted: &granted,
+        let rules = self.rules();
+        let one = |entry: &Entry, call: &Call, paths: &[String], narrows: bool| {
+            let command = command_line(entry, call, paths);
+            rules.decide(&Subject {
+                tool: &entry.spec.name,
+                paths,
+                command: command.as_ref(),
+                read_only: entry.spec.read_only,
+                network: entry.spec.network,
+                narrows,
+                grants: &call.grants,
+                memory,
+                granted: &granted,
+            })
         };
-        self.rules().decide(&subject)
+        let parts = entry.tool.stands_for(&call.arguments);
+        if parts.is_empty() {
+            return one(entry, call, &named_paths(entry, call), entry.spec.narrows);
+        }
+        let (mut all, mut decisions) = (Vec::new(), Vec::new());
+        for (name, arguments) in parts {
+            // Which tools a run may call is said of the name that is called.
+            let grants = Grants { ops: None, ..call.grants.clone() };
+            let part = Call { name: name.to_owned(), arguments, grants, ..call.clone() };
+            let Ok(entry) = self.registry.find(name) else {
+                return Decision { verdict: Verdict::Deny, rule: format!("tools: {name} is not there") };
+            };
+            let paths = named_paths(&entry, &part);
+            decisions.push(one(&entry, &part, &paths, entry.spec.narrows));
+            all.extend(paths);
+        }
+        // How far its paths reach is decided part by part.
+        strictest(one(entry, call, &all, true), decisions)
     }
 
     async fn record(
@@ -351,6 +370,21 @@ fn bounded(name: &str, output: Output) -> Result<Output, Failure> {
         return Ok(output);
     }
     Err(Failure::new(Reason::TooLarge, format!("tool {name} made {size} bytes, {MAX_OUTPUT} are allowed")))
+}
+
+/// The strictest of what is said of a call and of the calls it stands for. The default speaks only where no rule does, and
+/// of the call's own name only when its parts say nothing.
+fn strictest(own: Decision, parts: Vec<Decision>) -> Decision {
+    let by_default = |d: &Decision| d.rule.starts_with("default:");
+    let allowed = own.verdict == Verdict::Allow && !by_default(&own);
+    let parts = parts.into_iter().filter(|part| !(allowed && by_default(part)));
+    let said = (!by_default(&own)).then(|| own.clone());
+    let rank = |d: &Decision| match d.verdict {
+        Verdict::Allow => 0,
+        Verdict::Ask => 1,
+        Verdict::Deny => 2,
+    };
+    said.into_iter().chain(parts).max_by_key(rank).unwrap_or(own)
 }
 
 /// Paths in the arguments, relative to the session's root where they lie in it.

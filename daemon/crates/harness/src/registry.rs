@@ -22,6 +22,8 @@ type Tools = RwLock<BTreeMap<String, Arc<Entry>>>;
 #[derive(Default)]
 pub struct Registry {
     tools: Arc<Tools>,
+    /// For each tool that came by [`Registry::cover`], the one whose name it took.
+    covered: RwLock<BTreeMap<String, Option<Arc<Entry>>>>,
     /// Names under which tools are also known.
     aliases: RwLock<BTreeMap<String, String>>,
 }
@@ -55,21 +57,47 @@ impl Registry {
     /// # Errors
     /// When the name is taken or the schema is none.
     pub fn add(&self, tool: Arc<dyn Tool>) -> Result<(), Failure> {
-        let spec = tool.spec();
-        let bad = |what: String| Failure::new(Reason::Internal, format!("tool {}: {what}", spec.name));
-        let schema =
-            jsonschema::validator_for(&spec.input_schema).map_err(|e| bad(format!("schema: {e}")))?;
+        let entry = Entry::of(tool)?;
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        if tools.contains_key(&*spec.name) {
-            return Err(bad("is registered twice".into()));
+        if tools.contains_key(&*entry.spec.name) {
+            return Err(unfit(&entry.spec, "is registered twice"));
         }
-        tools.insert(spec.name.clone().into_owned(), Arc::new(Entry { tool, spec, schema }));
+        tools.insert(entry.spec.name.clone().into_owned(), Arc::new(entry));
         Ok(())
     }
 
-    /// Takes a tool away; nothing happens where there is none.
+    /// Adds a tool in place of the one of its name, if there is one, which comes back when this one is taken away. One that
+    /// came this way before is dropped.
+    ///
+    /// # Errors
+    /// When its schema is none.
+    pub fn cover(&self, tool: Arc<dyn Tool>) -> Result<(), Failure> {
+        let entry = Entry::of(tool)?;
+        let name = entry.spec.name.clone().into_owned();
+        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let before = tools.insert(name.clone(), Arc::new(entry));
+        self.covered.write().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(before);
+        Ok(())
+    }
+
+    /// Takes a tool away, and puts back the one that it covered; nothing happens where there is none.
     pub fn remove(&self, name: &str) {
-        self.tools.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        match self.covered.write().unwrap_or_else(PoisonError::into_inner).remove(name) {
+            Some(Some(before)) => tools.insert(name.to_owned(), before),
+            _ => tools.remove(name),
+        };
+    }
+
+    /// Whether the tool of that name took it from another.
+    pub fn covers(&self, name: &str) -> bool {
+        let covered = self.covered.read().unwrap_or_else(PoisonError::into_inner);
+        covered.get(name).is_some_and(Option::is_some)
+    }
+
+    /// Whether a name, or an older name of a tool, is taken.
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name).is_ok()
     }
 
     /// Makes a tool known under another name too.
@@ -118,7 +146,18 @@ impl Registry {
     }
 }
 
+fn unfit(spec: &ToolSpec, what: &str) -> Failure {
+    Failure::new(Reason::Internal, format!("tool {}: {what}", spec.name))
+}
+
 impl Entry {
+    fn of(tool: Arc<dyn Tool>) -> Result<Self, Failure> {
+        let spec = tool.spec();
+        let schema = jsonschema::validator_for(&spec.input_schema)
+            .map_err(|e| unfit(&spec, &format!("schema: {e}")))?;
+        Ok(Self { tool, spec, schema })
+    }
+
     /// Checks arguments against the schema.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), Failure> {
         let Some(error) = self.schema.iter_errors(arguments).next() else { return Ok(()) };

@@ -144,6 +144,12 @@ pub trait Tool: Send + Sync {
     /// Name, schema and limits; the same at every call.
     fn spec(&self) -> ToolSpec;
 
+    /// The calls of other tools that this one stands for, with their arguments: whatever rules say of those binds it, so
+    /// that one name for many tools is no way around them. None for a tool that stands for itself.
+    fn stands_for(&self, _arguments: &Value) -> Vec<(&'static str, Value)> {
+        vec![]
+    }
+
     /// What the call would do. Read-only tools are not asked. Touches nothing.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use crate::{Deps, reading};
 /// Arguments of `write_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct WriteFile {
+pub struct WriteFile {
     /// Path of the file, relative to the workspace. Folders are made where there are none.
     path: String,
     /// The whole content.
@@ -33,7 +33,7 @@ struct WriteFile {
 /// Arguments of `edit_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct EditFile {
+pub struct EditFile {
     /// Path of the file, relative to the workspace.
     path: String,
     /// The exact text to replace, without line numbers; must occur once unless `replace_all` is set.
@@ -48,16 +48,20 @@ struct EditFile {
 /// Arguments of `delete_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct DeleteFile {
+pub struct DeleteFile {
     /// Path of the file, relative to the workspace.
     path: String,
 }
 
 /// What a tool of this file does with its arguments: works out the change.
-trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
+pub trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
+    /// The tool's name.
     const NAME: &'static str;
+    /// Its description.
     const DESCRIPTION: &'static str;
+    /// The file, as it was named.
     fn path(&self) -> &str;
+    /// The change of a file that holds `before`.
     fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure>;
     /// Why this change must be asked about in any case.
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<String>;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Deps, shell::finished};
+use crate::{Deps, ToolMode, shell::finished};
 
 /// Seconds of an evaluation that asks for none, and most that can be asked for.
 const SECONDS: (u64, u64) = (30, 120);
@@ -16,8 +16,6 @@ const SECONDS: (u64, u64) = (30, 120);
 const MAX_OUTPUT: usize = 100_000;
 /// What tells a model, before the sandbox does, where files are written.
 const PREAMBLE: &str = include_str!("evaluate.py");
-/// The tool for writing, as this build names it.
-const WRITER: &str = "write_file";
 
 /// Arguments of `evaluate`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,11 +27,15 @@ struct EvaluateParams {
     timeout_seconds: Option<u64>,
 }
 
-struct Evaluate;
+struct Evaluate {
+    /// The tool for writing, as models know it.
+    writer: &'static str,
+}
 
 /// The tool.
-pub fn tools(_: &Deps) -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(Evaluate)]
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    let writer = if deps.mode == ToolMode::Unified { "fs" } else { "write_file" };
+    vec![Arc::new(Evaluate { writer })]
 }
 
 #[async_trait::async_trait]
@@ -51,7 +53,7 @@ impl Tool for Evaluate {
         // A run with paths of its own starts in the first of them.
         let folder =
             permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
-        let preamble = PREAMBLE.replace("WRITE_TOOL", WRITER);
+        let preamble = PREAMBLE.replace("WRITE_TOOL", self.writer);
         let words = ["/usr/bin/env", "python3", "-I", "-S", "-E", "-c", &preamble, &params.code];
         let mut confined = Confined::program(words.map(str::to_owned).to_vec(), folder);
         confined.writable = false;

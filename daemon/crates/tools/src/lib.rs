@@ -4,10 +4,13 @@
 mod code;
 mod edit;
 mod evaluate;
+mod external;
 mod files;
+mod fs;
 mod git;
 mod look;
 mod lookup;
+mod mode;
 mod narrow;
 mod plan;
 mod reading;
@@ -21,6 +24,8 @@ use cairn_harness::Registry;
 use cairn_protocol::error::Failure;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
+pub use external::{ExternalSpec, Externals};
+pub use mode::ToolMode;
 pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;
@@ -36,12 +41,20 @@ pub struct Deps {
     pub seen: Arc<Seen>,
     /// Settings of the shell.
     pub shell: ShellOptions,
+    /// Under which names models are offered what they do with files and the web.
+    pub mode: ToolMode,
 }
 
 impl Deps {
     /// The tools over these, with every setting at its default.
     pub fn new(roots: Arc<Roots>, indexes: Arc<Indexes>) -> Self {
-        Self { roots, indexes, seen: Arc::default(), shell: ShellOptions::default() }
+        Self {
+            roots,
+            indexes,
+            seen: Arc::default(),
+            shell: ShellOptions::default(),
+            mode: ToolMode::default(),
+        }
     }
 }
 
@@ -57,11 +70,12 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         git::tools(deps),
         look::tools(deps),
         edit::tools(deps),
+        fs::tools(deps),
         shell::tools(deps),
         evaluate::tools(deps),
         plan::tools(deps),
         // Last, as it tells about the others.
         lookup::tools(registry),
     ];
-    tools.into_iter().flatten().try_for_each(|tool| registry.add(tool))
+    tools.into_iter().flatten().try_for_each(|tool| registry.add(deps.mode.shows(tool)))
 }

@@ -32,7 +32,7 @@ const MAX_LINE: usize = 2000;
 /// Arguments of `read_file`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ReadFile {
+pub struct ReadFile {
     /// Path of the file, relative to the workspace.
     path: String,
     /// First line, from 1.
@@ -60,7 +60,7 @@ fn lines() -> u32 {
 /// Arguments of `list_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListFiles {
+pub struct ListFiles {
     /// Glob, such as `**/*.rs` or `src/*.ts`.
     pattern: String,
     /// Folder to look in.
@@ -82,7 +82,7 @@ fn hundred() -> usize {
 /// Arguments of `search_files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SearchFiles {
+pub struct SearchFiles {
     /// Regular expression.
     pattern: String,
     /// Folder or file to search.
@@ -133,18 +133,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "Reads a file with line numbers. Use it before you edit: what stands before `|` is the number, not part of the line. \
          Gives 500 lines from `offset` on; the answer says how many there are.",
         "file",
-        |deps, permit, args: ReadFile, _| {
-            let (root, rel) = place(deps, permit, &args.path, None)?;
-            let bytes = root.open_file(&rel)?.metadata().map_or(0, |m| m.len());
-            if bytes > MAX_COUNTED {
-                return part_of_large(&root, &rel, &args);
-            }
-            let content = root.read_whole(&rel, MAX_COUNTED)?.unwrap_or_default();
-            if permit.root().is_some_and(|own| own.id == root.id) {
-                deps.seen.note(permit.session(), &rel, &content);
-            }
-            Ok(shown(&rel, &content, &args))
-        },
+        read_file,
     );
     let list = reading(
         deps,
@@ -181,8 +170,27 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// Reads a file, which the session has then seen.
+pub fn read_file(
+    deps: &Deps,
+    permit: &cairn_harness::Permit,
+    args: ReadFile,
+    _: &cairn_search::CancelFlag,
+) -> Result<(Value, bool), Failure> {
+    let (root, rel) = place(deps, permit, &args.path, None)?;
+    let bytes = root.open_file(&rel)?.metadata().map_or(0, |m| m.len());
+    if bytes > MAX_COUNTED {
+        return part_of_large(&root, &rel, &args);
+    }
+    let content = root.read_whole(&rel, MAX_COUNTED)?.unwrap_or_default();
+    if permit.root().is_some_and(|own| own.id == root.id) {
+        deps.seen.note(permit.session(), &rel, &content);
+    }
+    Ok(shown(&rel, &content, &args))
+}
+
 /// A range of a file, numbered.
-fn shown(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
+pub fn shown(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
     if bytes.iter().take(8192).any(|b| *b == 0) {
         return (json!({"path": rel, "binary": true, "bytes": bytes.len()}), false);
     }
@@ -253,7 +261,8 @@ fn part_of_large(root: &cairn_workspace::Root, rel: &str, args: &ReadFile) -> Re
     Ok((value, true))
 }
 
-fn list_files(
+/// Finds files by a glob.
+pub fn list_files(
     deps: &Deps,
     permit: &cairn_harness::Permit,
     args: ListFiles,
@@ -285,7 +294,8 @@ fn list_files(
     Ok((json!({"content": files.join("\n"), "total_matches": total, "truncated": cut}), cut))
 }
 
-fn search_files(
+/// Finds lines by a regular expression.
+pub fn search_files(
     deps: &Deps,
     permit: &cairn_harness::Permit,
     args: SearchFiles,

@@ -47,7 +47,7 @@ impl<P, T> Reading<P, T> {
 }
 
 /// Sets the flag when dropped, which is when the call was cancelled or timed out.
-struct EndOnDrop(CancelFlag);
+pub struct EndOnDrop(pub CancelFlag);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {

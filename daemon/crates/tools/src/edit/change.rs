@@ -78,6 +78,11 @@ impl Change {
         Ok(Self { path, before: Some(before), after: Some(after), replacements })
     }
 
+    /// How often a text was replaced.
+    pub fn replacements(&self) -> usize {
+        self.replacements.unwrap_or(0)
+    }
+
     /// The change as a diff.
     pub fn diff(&self, limit: usize) -> String {
         diff::unified(&self.path, self.before.as_deref(), self.after.as_deref(), limit)

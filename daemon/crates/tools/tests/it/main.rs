@@ -1,7 +1,14 @@
 //! The tools through the gate.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test makes the files that tools meet"
+)]
 
 mod place;
 
 mod asking;
+mod external;
+mod fs;
 mod git;

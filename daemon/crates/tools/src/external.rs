@@ -1,0 +1,271 @@
+//! Tools that are programs of the user's: called with one JSON argument, they print JSON.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined, sandbox::Ended};
+use cairn_protocol::error::{Failure, Reason};
+use serde_json::{Map, Value, json};
+
+/// Time of a call when nothing is said, and longest that can be said.
+const TIMEOUT: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
+/// What the gate waits beyond the program's own time, so that its end can be told.
+const MARGIN: Duration = Duration::from_secs(10);
+/// Bytes of the argument: the system takes no longer one.
+const MAX_ARGUMENT: usize = 120 * 1024;
+/// Bytes of output that are kept; more is no answer.
+const MAX_OUTPUT: usize = 1024 * 1024;
+/// Characters of a description.
+const MAX_DESCRIPTION: usize = 4096;
+/// Characters of a program's line that an error shows.
+const MAX_SHOWN: usize = 200;
+/// Names that no program may take: rules and other tools count on what these do.
+const KEPT: &[&str] = &[
+    "read_file",
+    "write_file",
+    "edit_file",
+    "delete_file",
+    "list_files",
+    "search_files",
+    "fs",
+    "run_shell",
+    "bash",
+    "evaluate",
+    "python3",
+    "tool_lookup",
+];
+
+/// What is known of such a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalSpec {
+    /// Its name: 1 to 64 of `a-z`, `0-9`, `_` and `-`.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// By name with `type`, `required`, `default` and `description`, or a JSON Schema.
+    pub parameters: Value,
+    /// The program: one file. Nothing beside it can be read by it.
+    pub program: PathBuf,
+    /// Time of a call; 30 seconds when absent, at most 600.
+    pub timeout: Option<Duration>,
+    /// Whether it uses the network.
+    pub network: bool,
+    /// Whether it may take the place of a built-in tool.
+    pub replaces_builtin: bool,
+}
+
+/// The programs that are tools now.
+#[derive(Default)]
+pub struct Externals(Mutex<BTreeMap<String, ExternalSpec>>);
+
+impl Externals {
+    /// Makes `wanted` the tools there are besides the built-in ones; the first of a name counts. Answers with what is wrong
+    /// with those that are left out.
+    pub fn set(&self, registry: &Registry, wanted: Vec<ExternalSpec>) -> Vec<String> {
+        let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = Vec::new();
+        let mut next: BTreeMap<String, ExternalSpec> = BTreeMap::new();
+        for spec in wanted {
+            let own = now.contains_key(&spec.name) && !registry.covers(&spec.name);
+            let builtin = registry.has(&spec.name) && !own;
+            let why = if !is_name(&spec.name) {
+                Some("a name is 1 to 64 of a-z, 0-9, _ and -".to_owned())
+            } else if KEPT.contains(&spec.name.as_str()) {
+                Some("this built-in tool cannot be replaced".to_owned())
+            } else if next.contains_key(&spec.name) {
+                Some("the name is taken by another program".to_owned())
+            } else if builtin && !spec.replaces_builtin {
+                Some(
+                    "it is a built-in tool: set replaces_builtin in the user's config to replace it"
+                        .to_owned(),
+                )
+            } else if now.get(&spec.name) == Some(&spec) {
+                None
+            } else {
+                External::of(&spec).and_then(|tool| registry.cover(Arc::new(tool))).err().map(|e| e.message)
+            };
+            match why {
+                None => drop(next.insert(spec.name.clone(), spec)),
+                Some(why) => wrong.push(format!("external tool {}: {why}", line(&spec.name))),
+            }
+        }
+        now.keys().filter(|name| !next.contains_key(*name)).for_each(|name| registry.remove(name));
+        *now = next;
+        wrong
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(plain)
+}
+
+struct External {
+    name: String,
+    description: String,
+    schema: Value,
+    program: PathBuf,
+    timeout: Duration,
+    network: bool,
+}
+
+impl External {
+    fn of(spec: &ExternalSpec) -> Result<Self, Failure> {
+        let keep = |c: &char| !c.is_control() || *c == '\n';
+        let description: String = spec.description.chars().filter(keep).take(MAX_DESCRIPTION).collect();
+        if description.trim().is_empty() {
+            return Err(Failure::new(Reason::InvalidParams, "it has no description"));
+        }
+        Ok(Self {
+            name: spec.name.clone(),
+            description: description.trim().to_owned(),
+            schema: schema(&spec.parameters)?,
+            program: spec.program.clone(),
+            timeout: spec.timeout.unwrap_or(TIMEOUT.0).clamp(Duration::from_secs(1), TIMEOUT.1),
+            network: spec.network,
+        })
+    }
+
+    fn failed(&self, reason: Reason, what: &str, ended: &Ended) -> Failure {
+        let said = ended.stderr.text.lines().map(line).find(|l| !l.is_empty());
+        let said = said.map_or_else(String::new, |said| format!(": {said}"));
+        Failure::new(reason, format!("tool {} {what}{said}", self.name))
+    }
+
+    /// What the program's end means.
+    fn answer(&self, ended: &Ended) -> Result<Output, Failure> {
+        let failed = |what: &str| Err(self.failed(Reason::ToolFailed, what, ended));
+        if ended.cancelled {
+            return Err(self.failed(Reason::Cancelled, "was cancelled", ended));
+        }
+        if ended.timed_out {
+            let what = format!("took longer than {} s", self.timeout.as_secs());
+            return Err(self.failed(Reason::ToolTimedOut, &what, ended));
+        }
+        if ended.exit_code != 0 {
+            return failed(&format!("ended with {}", ended.exit_code));
+        }
+        if ended.stdout.truncated {
+            return failed(&format!("printed more than {MAX_OUTPUT} bytes"));
+        }
+        let text = ended.stdout.text.trim();
+        match serde_json::from_str(text) {
+            Ok(value) => Ok(Output { tag: "external", value, truncated: false, exit_code: Some(0) }),
+            Err(_) if text.is_empty() => failed("printed nothing; one JSON value is wanted"),
+            Err(_) => failed(&format!("printed no JSON but '{}'", line(text))),
+        }
+    }
+}
+
+/// The JSON Schema of parameters in the simple form, or the schema that they are already.
+fn schema(parameters: &Value) -> Result<Value, Failure> {
+    let bad = |text: String| Failure::new(Reason::InvalidParams, text);
+    let fields = match parameters {
+        Value::Null => &Map::new(),
+        Value::Object(fields) => fields,
+        _ => return Err(bad("its parameters are no object".into())),
+    };
+    // In the simple form a parameter of this name is an object.
+    if let Some(kind) = fields.get("type").and_then(Value::as_str) {
+        if kind != "object" {
+            return Err(bad(format!("the schema of its parameters is of type '{}', not object", line(kind))));
+        }
+        return Ok(parameters.clone());
+    }
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (name, field) in fields {
+        let mut field = field
+            .as_object()
+            .cloned()
+            .ok_or_else(|| bad(format!("its parameter '{}' is no object with a type", line(name))))?;
+        if field.remove("required") == Some(Value::Bool(true)) {
+            required.push(name.clone());
+        }
+        properties.insert(name.clone(), field.into());
+    }
+    Ok(
+        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false}),
+    )
+}
+
+/// The first line of a text, short and without control characters.
+fn line(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    first.chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect::<String>().trim().to_owned()
+}
+
+#[async_trait::async_trait]
+impl Tool for External {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.clone().into(),
+            short: line(&self.description).into(),
+            description: self.description.clone().into(),
+            addendum: "".into(),
+            input_schema: self.schema.clone(),
+            read_only: false,
+            network: self.network,
+            narrows: false,
+            hidden: false,
+            paths: &[],
+            command: None,
+            timeout: self.timeout + MARGIN,
+        }
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let argument = value.to_string();
+        if argument.len() > MAX_ARGUMENT {
+            let text = format!(
+                "tool {}: arguments have {} bytes, {MAX_ARGUMENT} are allowed",
+                self.name,
+                argument.len()
+            );
+            return Err(Failure::new(Reason::TooLarge, text));
+        }
+        let root = permit.need_root()?.path.clone();
+        // A run with paths of its own starts in the first of them.
+        let folder =
+            permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
+        let mut confined =
+            Confined::program(vec![self.program.to_string_lossy().into_owned(), argument], folder);
+        confined.readable = vec![self.program.parent().map_or_else(|| self.program.clone(), PathBuf::from)];
+        confined.network = self.network;
+        confined.limits.wall = self.timeout;
+        confined.limits.output = MAX_OUTPUT;
+        let ended = permit.run(confined, |_, _| {}).await?;
+        self.answer(&ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_both_forms_are_schemas() {
+        let simple = json!({"query": {"type": "string", "required": true}, "type": {"type": "string", "default": "x"}});
+        let want = json!({
+            "type": "object", "required": ["query"], "additionalProperties": false,
+            "properties": {"query": {"type": "string"}, "type": {"type": "string", "default": "x"}},
+        });
+        assert_eq!(schema(&simple).unwrap(), want);
+        assert_eq!(schema(&want).unwrap(), want);
+        assert_eq!(schema(&Value::Null).unwrap()["properties"], json!({}));
+        for wrong in [json!([]), json!({"type": "string"}), json!({"query": "string"})] {
+            assert!(schema(&wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_are_plain() {
+        assert!(is_name("web-search_2") && is_name(&"x".repeat(64)));
+        for wrong in ["", "Web", "a b", "a/b", "ä", &"x".repeat(65)] {
+            assert!(!is_name(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Many operations: the order they are made in, the changes that come of them, and the report.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use cairn_harness::{Asker, Output, Permit, arguments};
+use cairn_protocol::error::{Failure, Reason};
+use cairn_search::CancelFlag;
+use cairn_workspace::MAX_WRITTEN_BYTES;
+use serde_json::{Value, json};
+
+use super::{Action, Asked, FsEdit, Op, look_at};
+use crate::{
+    Deps,
+    edit::{self, Change, Plan},
+    look,
+};
+
+/// Operations of a call.
+pub const MAX_OPS: usize = 50;
+/// Files that a call's operations may name.
+pub const MAX_FILES: usize = 20;
+/// Bytes that a report keeps of what one operation read.
+const MAX_READ: usize = 2048;
+
+/// Files as they were when the call was first worked out.
+#[derive(Default)]
+pub struct Files(BTreeMap<String, Option<Vec<u8>>>);
+
+impl Files {
+    fn original(&mut self, asker: &Asker<'_>, rel: &str) -> Result<Option<Vec<u8>>, Failure> {
+        if let Some(known) = self.0.get(rel) {
+            return Ok(known.clone());
+        }
+        let root =
+            asker.root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
+        let content = root.read_whole(rel, MAX_WRITTEN_BYTES)?;
+        self.0.insert(rel.to_owned(), content.clone());
+        Ok(content)
+    }
+}
+
+/// A file that the call changes.
+struct Touched {
+    rel: String,
+    before: Option<Vec<u8>>,
+    now: Option<Vec<u8>>,
+    /// The first line that an edit took since the file was written whole.
+    below: Option<usize>,
+}
+
+/// How an operation ended.
+enum Step {
+    /// Told in these words, with what it read.
+    Done(String, Option<(Value, bool)>),
+    Failed(Failure),
+    NotRun,
+}
+
+/// What looks at files while a call is made.
+type Look<'a> = &'a dyn Fn(&Op) -> Result<(Value, bool), Failure>;
+
+/// A call worked out.
+#[derive(Default)]
+pub struct Batch {
+    steps: Vec<Step>,
+    touched: Vec<Touched>,
+    must_ask: Option<String>,
+}
+
+impl Batch {
+    /// Works the call out; nothing is changed. Without `look` what only reads is passed over.
+    pub fn plan(
+        deps: &Deps,
+        asker: &Asker<'_>,
+        asked: &Asked,
+        files: &mut Files,
+        look: Option<Look<'_>>,
+    ) -> Self {
+        let ops = asked.ops();
+        let mut batch = Self { steps: ops.iter().map(|_| Step::NotRun).collect(), ..Self::default() };
+        for at in order(ops) {
+            let step = match batch.step(deps, asker, &ops[at], files, look) {
+                Ok((told, read)) => Step::Done(told, read),
+                Err(failure) => Step::Failed(failure),
+            };
+            let stop = matches!(step, Step::Failed(_)) && !asked.goes_on();
+            batch.steps[at] = step;
+            if stop {
+                break;
+            }
+        }
+        batch
+    }
+
+    fn step(
+        &mut self,
+        deps: &Deps,
+        asker: &Asker<'_>,
+        op: &Op,
+        files: &mut Files,
+        look: Option<Look<'_>>,
+    ) -> Result<(String, Option<(Value, bool)>), Failure> {
+        if op.action == Action::Read
+            && let Ok(rel) = edit::own_path(deps, asker.root, op.path())
+            && let Some(file) = self.touched.iter().find(|t| t.rel == rel)
+        {
+            // The file as the call has left it so far.
+            let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist any more"));
+            let content = file.now.as_deref().ok_or_else(missing)?;
+            return Ok(("ok".into(), Some(look::shown(&rel, content, &arguments(op.arguments.clone())?))));
+        }
+        if !op.action.changes() {
+            return Ok(("ok".into(), look.map(|look| look(op)).transpose()?));
+        }
+        let rel = edit::own_path(deps, asker.root, op.path())?;
+        let place = self.touched.iter().position(|t| t.rel == rel);
+        let (before, now, below) = match place.map(|at| &self.touched[at]) {
+            Some(t) => (t.before.clone(), t.now.clone(), t.below),
+            None => {
+                let original = files.original(asker, &rel)?;
+                (original.clone(), original, None)
+            }
+        };
+        let first = place.is_none();
+        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(asker.session, &rel, b));
+        let (change, why, below, told) = work_out(op, &rel, now.clone(), seen, below)?;
+        // What the call itself has written is known to it.
+        let deletes = op.action == Action::Delete;
+        self.must_ask = self.must_ask.take().or(why.filter(|_| first || deletes));
+        let file = Touched { rel, before, now: change, below };
+        match place {
+            Some(at) => self.touched[at] = file,
+            None => self.touched.push(file),
+        }
+        Ok((told, None))
+    }
+
+    /// The changes, one for each file.
+    pub fn changes(&self) -> Vec<Change> {
+        let net = self.touched.iter().filter(|t| t.before != t.now);
+        net.filter_map(|t| match (&t.before, &t.now) {
+            (before, Some(now)) => Some(Change::whole(&t.rel, before.clone(), now.clone())),
+            (Some(before), None) => Some(Change::delete(&t.rel, before.clone())),
+            (None, None) => None,
+        })
+        .collect()
+    }
+
+    /// Why this call must be asked about.
+    pub fn must_ask(&self) -> Option<String> {
+        self.must_ask.clone()
+    }
+
+    /// The first operation that cannot be made.
+    pub fn first_failure(&self) -> Option<Failure> {
+        let many = self.steps.len() > 1;
+        self.steps.iter().enumerate().find_map(|(at, step)| match step {
+            Step::Failed(f) if many => {
+                Some(Failure { message: format!("op {}: {}", at + 1, f.message), ..f.clone() })
+            }
+            Step::Failed(f) => Some(f.clone()),
+            _ => None,
+        })
+    }
+}
+
+type Worked = (Option<Vec<u8>>, Option<String>, Option<usize>, String);
+
+/// What a file holds after an operation, why that must be asked about, the first line it took, and how it is told.
+fn work_out(
+    op: &Op,
+    rel: &str,
+    now: Option<Vec<u8>>,
+    seen: bool,
+    below: Option<usize>,
+) -> Result<Worked, Failure> {
+    if op.action == Action::Edit {
+        let edit: FsEdit = arguments(op.arguments.clone())?;
+        let missing = || {
+            Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist; the action write makes it"))
+        };
+        let why = edit::EditFile::must_ask(seen, now.as_deref());
+        let edited = edit.make(now.ok_or_else(missing)?, below)?;
+        if edited.content.len() as u64 > MAX_WRITTEN_BYTES {
+            return Err(Failure::new(
+                Reason::TooLarge,
+                format!("'{rel}' would have {} bytes", edited.content.len()),
+            ));
+        }
+        let below = edited.lines.map(|(first, _)| first).or(below);
+        return Ok((Some(edited.content), why, below, format!("ok, {} replaced", edited.replacements)));
+    }
+    if op.action == Action::Delete {
+        let delete: edit::DeleteFile = arguments(op.arguments.clone())?;
+        let why = edit::DeleteFile::must_ask(seen, now.as_deref());
+        return Ok((delete.plan(rel, now)?.after, why, None, "ok, deleted".into()));
+    }
+    let write: edit::WriteFile = arguments(op.arguments.clone())?;
+    let why = edit::WriteFile::must_ask(seen, now.as_deref());
+    let change = write.plan(rel, now)?;
+    let bytes = change.after.as_ref().map_or(0, Vec::len);
+    Ok((change.after, why, None, format!("ok, {bytes} bytes")))
+}
+
+/// The order in which operations are made: as given, but those on one file change places among themselves, from its first
+/// edit to where it is written or deleted: edits by lines from the bottom up, so that their line numbers hold, then the
+/// other edits, then what reads it.
+fn order(ops: &[Op]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..ops.len()).collect();
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut settle = |group: Vec<usize>| {
+        let key = |at: &usize| {
+            let line = ops[*at].arguments.get("start_line").and_then(Value::as_u64);
+            (ops[*at].action == Action::Read, std::cmp::Reverse(line))
+        };
+        let mut sorted = group.clone();
+        // A stable sort; of edits the largest line first, those without one last.
+        sorted.sort_by_key(key);
+        group.into_iter().zip(sorted).for_each(|(place, at)| order[place] = at);
+    };
+    for (at, op) in ops.iter().enumerate().filter(|(_, op)| op.action.names_file()) {
+        let path = op.path().trim_start_matches("./").to_owned();
+        match op.action {
+            Action::Edit => groups.entry(path).or_default().push(at),
+            Action::Read => groups.get_mut(&path).map_or((), |group| group.push(at)),
+            _ => groups.remove(&path).map_or((), &mut settle),
+        }
+    }
+    groups.into_values().for_each(settle);
+    order
+}
+
+/// Makes a call whose operations change something, or of which there are many.
+///
+/// # Errors
+/// Those of a single operation; `file_changed` when the changes are not those that were approved.
+pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Result<Output, Failure> {
+    let asker = Asker { session: permit.session(), root: permit.root() };
+    let mut files = Files::default();
+    let planned = Batch::plan(deps, &asker, asked, &mut files, None);
+    edit::need_same(permit, &planned.changes())?;
+    let look = |op: &Op| look_at(deps, permit, op, flag);
+    let mut batch = Batch::plan(deps, &asker, asked, &mut files, Some(&look));
+    let changes = batch.changes();
+    let many = matches!(asked, Asked::Many { .. });
+    if let (false, Some(failure)) = (many, batch.first_failure()) {
+        return Err(failure);
+    }
+    let told = changes.first().map(Change::told);
+    for change in changes {
+        let rel = change.path.clone();
+        if let Err(failure) = change.make(permit, &deps.seen) {
+            if !many {
+                return Err(failure);
+            }
+            batch.lost(deps, permit, asked.ops(), &rel, &failure);
+            if !asked.goes_on() {
+                break;
+            }
+        }
+    }
+    if !many {
+        return Output::of(
+            "file_change",
+            &told.unwrap_or_else(|| json!({"success": true, "unchanged": true})),
+            false,
+        );
+    }
+    let (text, cut) = batch.report(asked.ops());
+    let failed = batch.steps.iter().filter(|s| matches!(s, Step::Failed(_))).count();
+    let value = json!({"content": text, "success": failed == 0, "failed": failed, "truncated": cut});
+    Output::of("batch", &value, cut)
+}
+
+impl Batch {
+    /// The operations on a file that could not be written have failed after all.
+    fn lost(&mut self, deps: &Deps, permit: &Permit, ops: &[Op], rel: &str, failure: &Failure) {
+        for (op, step) in ops.iter().zip(&mut self.steps) {
+            let same = edit::own_path(deps, permit.root(), op.path()).is_ok_and(|own| own == rel);
+            if op.action.changes() && same && matches!(step, Step::Done(..)) {
+                *step = Step::Failed(failure.clone());
+            }
+        }
+    }
+
+    fn report(&self, ops: &[Op]) -> (String, bool) {
+        let mut files: Vec<&str> = Vec::new();
+        for op in ops.iter().filter(|op| op.action.names_file()) {
+            if !files.contains(&op.path()) {
+                files.push(op.path());
+            }
+        }
+        let mut text =
+            format!("batch: {} ops across {} files ({})\n", ops.len(), files.len(), files.join(", "));
+        let mut cut = false;
+        for (at, (op, step)) in ops.iter().zip(&self.steps).enumerate() {
+            let _ok = write!(text, "{}. {} {}: ", at + 1, op.action.word(), op.path());
+            let _ok = match step {
+                Step::NotRun => writeln!(text, "not run"),
+                Step::Failed(f) => writeln!(text, "error {}: {}", f.reason.as_str(), f.message),
+                Step::Done(told, None) => writeln!(text, "{told}"),
+                Step::Done(told, Some((value, clipped))) => {
+                    let content = value.get("content").and_then(Value::as_str);
+                    let content = content.map_or_else(|| value.to_string(), str::to_owned);
+                    let (shown, more) = clip(&content);
+                    cut |= more || *clipped;
+                    let note = if more {
+                        format!("\n[cut at {MAX_READ} bytes: read it alone for the rest]")
+                    } else {
+                        String::new()
+                    };
+                    writeln!(text, "{told}\n{}{note}", shown.trim_end())
+                }
+            };
+        }
+        (text, cut)
+    }
+}
+
+fn clip(text: &str) -> (&str, bool) {
+    if text.len() <= MAX_READ {
+        return (text, false);
+    }
+    let mut end = MAX_READ;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    (&text[..end], true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_of_a_file_go_from_the_bottom_up() {
+        let ops =
+            |all: Value| all.as_array().unwrap().iter().map(|v| Op::read(v).unwrap()).collect::<Vec<_>>();
+        let edit = |path: &str, line: u64| json!({"action": "edit", "path": path, "start_line": line});
+        let text = |path: &str| json!({"action": "edit", "path": path, "old_text": "x"});
+        let other = |action: &str, path: &str| json!({"action": action, "path": path});
+        for (all, want) in [
+            (json!([edit("a", 1), edit("b", 5), edit("a", 9), edit("b", 7)]), vec![2, 3, 0, 1]),
+            (json!([text("a"), edit("./a", 1), edit("a", 2)]), vec![2, 1, 0]),
+            (json!([other("read", "a"), edit("a", 1), other("read", "a"), edit("a", 2)]), vec![0, 3, 1, 2]),
+            (json!([edit("a", 1), other("write", "a"), edit("a", 2)]), vec![0, 1, 2]),
+            (json!([edit("a", 1), other("list", "a"), edit("a", 2)]), vec![2, 1, 0]),
+            (json!([edit("a", 1), other("write", "b"), edit("a", 2)]), vec![2, 1, 0]),
+        ] {
+            assert_eq!(order(&ops(all.clone())), want, "{all}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_cut_at_a_character() {
+        let text = format!("{}ä", "x".repeat(MAX_READ - 1));
+        assert_eq!(clip(&text), (&text[..MAX_READ - 1], true));
+        assert_eq!(clip("abc"), ("abc", false));
+    }
+}
