@@ -55,9 +55,7 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
                 }
             }
             Signal::CtrlC => {
-                if chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet {
-                    return Ok(INTERRUPTED);
-                }
+                chat.leave |= chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet;
             }
             Signal::CtrlD => return Ok(OK),
             _ => {}
