@@ -21,13 +21,13 @@ impl Terminal {
             return None;
         }
         let terminal = Self { dir: tempfile::tempdir().unwrap() };
+        std::fs::write(terminal.dir.path().join("tmux.conf"), "set -g remain-on-exit on\n").unwrap();
         let mut command = terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "50", "-c"]);
         command.arg(folder).args(["-e", &format!("CAIRN_HOME={}", home.display()), "-e", "COLORTERM="]);
-        // The pane outlives the command, so that its last words can be read.
-        let quoted: Vec<String> = args.iter().map(|a| format!("'{a}'")).collect();
-        let line =
-            format!("{} {}; echo \"left with $?.\"; exec sleep 600", binary().display(), quoted.join(" "));
-        command.args(["sh", "-c", &line]).env("HOME", home);
+        // Ctrl+C is for the command alone, and its exit code is written down: tmux does not always tell it.
+        let code = terminal.dir.path().join("code");
+        let line = format!("trap '' INT; \"$@\"; echo $? > {}", code.display());
+        command.args(["sh", "-c", &line, "sh"]).arg(binary()).args(args).env("HOME", home);
         assert!(command.status().unwrap().success());
         Some(terminal)
     }
@@ -35,7 +35,8 @@ impl Terminal {
     fn tmux(&self, args: &[&str]) -> Command {
         let mut command = Command::new("tmux");
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("LANG", "C.UTF-8");
-        command.env("TMUX_TMPDIR", self.dir.path()).args(["-f", "/dev/null", "-u"]).args(args);
+        command.env("TMUX_TMPDIR", self.dir.path()).arg("-f").arg(self.dir.path().join("tmux.conf"));
+        command.arg("-u").args(args);
         command.stdin(Stdio::null());
         command
     }
@@ -103,7 +104,12 @@ impl Terminal {
 
     /// Waits until the command has left with that code.
     pub fn ended(&mut self, code: i32) {
-        self.see(&format!("left with {code}."));
+        let file = self.dir.path().join("code");
+        let left = wait_for("the end of the command", || {
+            let text = std::fs::read_to_string(&file).ok()?;
+            text.strip_suffix('\n').map(str::to_owned)
+        });
+        assert_eq!(left, code.to_string(), "{}", self.capture());
     }
 }
 

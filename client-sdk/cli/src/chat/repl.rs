@@ -54,8 +54,8 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
                     }
                 }
             }
-            Signal::CtrlC if chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet => {
-                return Ok(INTERRUPTED);
+            Signal::CtrlC => {
+                chat.leave |= chat.interrupts.add(Instant::now()) >= 3 || chat.wanted.quiet;
             }
             Signal::CtrlD => return Ok(OK),
             _ => {}

@@ -57,6 +57,7 @@ pub fn mode_name(config: &Config) -> &'static str {
     match config.tools.mode {
         ToolsMode::Split => "split",
         ToolsMode::Unified => "unified",
+        ToolsMode::Both => "both",
     }
 }
 
