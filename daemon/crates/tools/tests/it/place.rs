@@ -25,6 +25,17 @@ impl Place {
     }
 
     pub async fn with_deps(files: &[(&str, &str)], rules: Rules, change: impl FnOnce(Deps) -> Deps) -> Self {
+        // What the sandbox does has tests of its own; here it is off, so that these run anywhere.
+        let sandbox = Sandbox::new(None).when_missing(WhenMissing::Off);
+        Self::sandboxed(files, rules, change, sandbox).await
+    }
+
+    pub async fn sandboxed(
+        files: &[(&str, &str)],
+        rules: Rules,
+        change: impl FnOnce(Deps) -> Deps,
+        sandbox: Sandbox,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().canonicalize().unwrap();
         std::fs::create_dir(at.join("work")).unwrap();
@@ -44,8 +55,7 @@ impl Place {
         let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
         let granted = GrantedRules::load(None).unwrap();
         let (wait, stopping) = (Duration::from_secs(60), CancellationToken::new());
-        // What the sandbox does has tests of its own; here it is off, so that these run anywhere.
-        let sandbox = Arc::new(Sandbox::new(None).when_missing(WhenMissing::Off));
+        let sandbox = Arc::new(sandbox);
         let harness = Harness::new(registry, rules, trace, granted, wait, stopping).with_sandbox(sandbox);
         Self { dir, harness, session, root }
     }

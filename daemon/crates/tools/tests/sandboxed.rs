@@ -1,0 +1,113 @@
+//! A program of the user's in the real sandbox, whose helper is this binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and has no harness here"
+)]
+#![expect(clippy::disallowed_methods, reason = "a test makes the files that tools meet")]
+
+#[path = "it/place.rs"]
+#[expect(dead_code, reason = "not all of it is wanted here")]
+mod place;
+
+use std::{os::unix::fs::PermissionsExt as _, path::Path, process::ExitCode};
+
+use cairn_harness::{
+    Grants, Sandbox,
+    sandbox::{HELPER_WORD, Host, Tier, sandbox_main},
+};
+use cairn_protocol::error::Reason;
+use cairn_tools::{ExternalSpec, Externals};
+use serde_json::{Value, json};
+
+use place::{Place, allow, within};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if std::env::args_os().nth(1).is_some_and(|a| a == HELPER_WORD) {
+        args.next();
+        return sandbox_main(args);
+    }
+    if std::env::args().any(|a| a == "--list") {
+        println!("a_program_sees_the_workspace_alone: test");
+        return ExitCode::SUCCESS;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(a_program_sees_the_workspace_alone());
+    println!("ok");
+    ExitCode::SUCCESS
+}
+
+fn spec(name: &str, program: &Path, network: bool) -> ExternalSpec {
+    ExternalSpec {
+        name: name.into(),
+        description: "Reads a path.".into(),
+        parameters: json!({"path": {"type": "string", "required": true}}),
+        program: program.into(),
+        timeout: None,
+        network,
+        replaces_builtin: false,
+    }
+}
+
+async fn a_program_sees_the_workspace_alone() {
+    let secret = tempfile::tempdir().unwrap();
+    let at = secret.path().canonicalize().unwrap();
+    std::fs::write(at.join("key"), "s3cret").unwrap();
+    let script = r#"#!/usr/bin/env python3
+import json, sys
+path = json.loads(sys.argv[1])["path"]
+try:
+    text = open(path).read()
+except OSError as error:
+    text = type(error).__name__
+try:
+    import socket
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("192.0.2.1", 9))
+    net = True
+except OSError:
+    net = False
+print(json.dumps({"text": text, "net": net}))
+"#;
+    // The same program where the sandbox hides it, as it does the configuration, and where it does not.
+    for folder in ["hidden", "copies"] {
+        std::fs::create_dir(at.join(folder)).unwrap();
+        let program = at.join(folder).join("look");
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let host = Host {
+        path: vec!["/usr/bin".into(), "/bin".into()],
+        blocked: vec![at.join("hidden")],
+        ..Host::default()
+    };
+    let sandbox = Sandbox::new(std::env::current_exe().ok()).for_host(host);
+    if sandbox.probe().tier != Tier::Full {
+        assert!(std::env::var("CAIRN_TEST_PEERS").as_deref() != Ok("required"), "{:?}", sandbox.probe());
+        println!("skipped: {:?}", sandbox.probe());
+        return;
+    }
+    let files = [("a.txt", "inside"), ("sub/b.txt", "b")];
+    let place = Place::sandboxed(&files, allow(&["*"]), |deps| deps, sandbox).await;
+    let specs = vec![
+        spec("look", &at.join("copies/look"), false),
+        spec("hidden", &at.join("hidden/look"), false),
+        spec("online", &at.join("copies/look"), true),
+    ];
+    assert_eq!(Externals::default().set(place.harness.registry(), specs), [""; 0]);
+    let path = |path: &Path| json!({"path": path});
+    let told = place.call("look", path(&place.path("a.txt"))).await.unwrap();
+    assert_eq!(told, json!({"text": "inside", "net": false}));
+    let outside = place.call("look", path(&at.join("key"))).await.unwrap();
+    assert_ne!(outside["text"], Value::from("s3cret"));
+    let narrow = place.with("look", path(&place.path("a.txt")), within(&["sub"])).await.unwrap();
+    assert_ne!(narrow["text"], Value::from("inside"));
+    let network = Grants { network: true, ..Grants::default() };
+    // A program that does not say that it uses the network has none, whatever the run has.
+    let quiet = place.with("look", path(&place.path("a.txt")), network.clone()).await.unwrap();
+    assert_eq!(quiet["net"], false);
+    let online = place.with("online", path(&place.path("a.txt")), network).await;
+    assert!(online.is_ok(), "{online:?}");
+    let error = place.call("hidden", path(&place.path("a.txt"))).await.unwrap_err();
+    assert_eq!(error.reason, Reason::ToolFailed, "{error}");
+}
