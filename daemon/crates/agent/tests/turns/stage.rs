@@ -173,8 +173,13 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
     registry.add(Arc::new(Say { name: "change", read_only: false, runs: Arc::clone(&writes) })).unwrap();
     let roots = Arc::new(Roots::new(vec![]));
     let (known, built) = (Arc::clone(&roots), Arc::clone(&indexes));
-    let deps =
-        cairn_tools::Deps { roots: known, indexes: built, seen: Arc::default(), shell: Default::default() };
+    let deps = cairn_tools::Deps {
+        roots: known,
+        indexes: built,
+        seen: Arc::default(),
+        shell: Default::default(),
+        mode: Default::default(),
+    };
     cairn_tools::register(&registry, &deps).unwrap();
     let options = EngineOptions {
         workspaces: dir.join("workspaces"),
