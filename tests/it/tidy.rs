@@ -54,6 +54,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("landlock", &["cairn-harness"]),
     ("seccompiler", &["cairn-harness"]),
     ("reedline", &["cairn-cli"]),
+    ("crossterm", &["cairn-cli"]),
 ];
 
 /// Files that may ask for macOS at compile time.
