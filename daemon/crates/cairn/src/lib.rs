@@ -21,7 +21,7 @@ mod source;
 
 pub use build::{PreambleOptions, SessionBuilder};
 pub use cairn_engine::{
-    Engine, Rule, Rules, TurnSettings, Verdict,
+    Engine, Rule, Rules, TurnSettings, Verdict, record,
     tool::{Output, Permit, Tool, ToolSpec},
 };
 pub use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};

@@ -8,7 +8,6 @@ use cairn_protocol::{
     error::Failure,
     event::{AgentEvt, BlobRef},
     id::SessionId,
-    trace::BlobParams,
 };
 use cairn_trace::{PAGE, Trace};
 use uuid::Uuid;
@@ -72,13 +71,7 @@ fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMa
 
 /// A blob that holds JSON; `None` when it cannot be read as that.
 pub(crate) async fn whole_blob(trace: &Trace, blob: &BlobRef) -> Result<Option<serde_json::Value>, Failure> {
-    let mut text = String::new();
-    let mut offset = Some(0);
-    while let Some(at) = offset {
-        let part = trace.blob(BlobParams { sha256: blob.sha256.clone(), offset: at, limit: None }).await?;
-        text.push_str(&part.text);
-        offset = part.next_offset;
-    }
+    let text = trace.whole_blob(&blob.sha256).await?;
     // A stored result that cannot be read is as good as none: the call is made again.
     Ok(serde_json::from_str(&text).ok())
 }

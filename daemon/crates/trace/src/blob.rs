@@ -28,6 +28,21 @@ pub fn write(
 }
 
 impl Trace {
+    /// The whole text of a blob, however large.
+    ///
+    /// # Errors
+    /// `blob_not_found`.
+    pub async fn whole_blob(&self, sha256: &str) -> Result<String, Failure> {
+        let mut text = String::new();
+        let mut offset = Some(0);
+        while let Some(at) = offset {
+            let part = self.blob(BlobParams { sha256: sha256.to_owned(), offset: at, limit: None }).await?;
+            text.push_str(&part.text);
+            offset = part.next_offset;
+        }
+        Ok(text)
+    }
+
     /// A part of a blob; it ends between characters.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use cairn_protocol::{
     id::RunId,
     model::Part,
     session::Session,
-    trace::{BlobParams, ReplayDifference, ReplayReport},
+    trace::{ReplayDifference, ReplayReport},
     turn::{ExecutionPolicy, Input, Outcome, RunStartParams},
 };
 use cairn_trace::{Append, NewSession};
@@ -109,19 +109,8 @@ impl Engine {
         let mut bytes = Vec::new();
         for answer in answers {
             let blob = answer.raw.as_ref().ok_or_else(|| missing("an answer's bytes were not recorded"))?;
-            let mut text = String::new();
-            let mut offset = Some(0);
-            while let Some(at) = offset {
-                let part = BlobParams { sha256: blob.sha256.clone(), offset: at, limit: None };
-                let part = self
-                    .inner
-                    .trace
-                    .blob(part)
-                    .await
-                    .map_err(|_| missing("an answer's bytes are not here"))?;
-                text.push_str(&part.text);
-                offset = part.next_offset;
-            }
+            let text = self.inner.trace.whole_blob(&blob.sha256).await;
+            let text = text.map_err(|_| missing("an answer's bytes are not here"))?;
             bytes.push(text.into_bytes());
         }
         let first = answers.first();

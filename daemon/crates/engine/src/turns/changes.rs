@@ -9,7 +9,6 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, FileChange},
     id::{RunId, SessionId},
-    trace::BlobParams,
 };
 use cairn_trace::{PAGE, Trace};
 use cairn_workspace::{MAX_WRITTEN_BYTES, Root};
@@ -87,13 +86,7 @@ fn add(files: &mut BTreeMap<String, Whole>, change: FileChange) {
 /// # Errors
 /// `storage_failed` for a blob that is none.
 pub(crate) async fn content(trace: &Trace, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
-    let mut text = String::new();
-    let mut offset = Some(0);
-    while let Some(at) = offset {
-        let part = trace.blob(BlobParams { sha256: blob.sha256.clone(), offset: at, limit: None }).await?;
-        text.push_str(&part.text);
-        offset = part.next_offset;
-    }
+    let text = trace.whole_blob(&blob.sha256).await?;
     let broken = |e| Failure::new(Reason::StorageFailed, format!("a kept file cannot be read: {e}"));
     base64::engine::general_purpose::STANDARD.decode(text).map_err(broken)
 }
