@@ -153,6 +153,29 @@ fn escape() -> impl Strategy<Value = String> {
     (head, prop::collection::vec(part, 1..7)).prop_map(|(head, parts)| head + &parts.join("/"))
 }
 
+/// Deleting is always asked about: here somebody always says yes.
+fn say_yes(runtime: &tokio::runtime::Runtime, session: &Session) {
+    let (engine, id) = (session.engine().clone(), session.id().clone());
+    runtime.spawn(async move {
+        let (mut follower, _) =
+            engine.trace().follow(&id, &cairn::protocol::session::After::Seq(0)).await.unwrap();
+        while let Ok(step) = follower.step().await {
+            let cairn::record::Step::Records(lines) = step else { continue };
+            for line in lines {
+                let record: cairn::protocol::envelope::Envelope = serde_json::from_str(&line).unwrap();
+                if let Some(AgentEvt::ApprovalRequired { approval }) = record.body.evt() {
+                    let params = cairn::protocol::approval::ApprovalResolveParams {
+                        approval_id: approval.approval_id.clone(),
+                        decision: ApprovalDecision::Once,
+                        reason: None,
+                    };
+                    engine.resolve_approval(params, "test").await.unwrap();
+                }
+            }
+        }
+    });
+}
+
 #[test]
 fn no_path_leads_any_file_tool_out_of_the_root() {
     let dir = tempfile::tempdir().unwrap();
@@ -174,26 +197,7 @@ fn no_path_leads_any_file_tool_out_of_the_root() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let asked = Arc::default();
     let session = runtime.block_on(session(&root, allow(), vec![], &asked));
-    // Deleting is always asked about: here somebody always says yes.
-    let (engine, id) = (session.engine().clone(), session.id().clone());
-    runtime.spawn(async move {
-        let (mut follower, _) =
-            engine.trace().follow(&id, &cairn::protocol::session::After::Seq(0)).await.unwrap();
-        while let Ok(step) = follower.step().await {
-            let cairn::record::Step::Records(lines) = step else { continue };
-            for line in lines {
-                let record: cairn::protocol::envelope::Envelope = serde_json::from_str(&line).unwrap();
-                if let Some(AgentEvt::ApprovalRequired { approval }) = record.body.evt() {
-                    let params = cairn::protocol::approval::ApprovalResolveParams {
-                        approval_id: approval.approval_id.clone(),
-                        decision: ApprovalDecision::Once,
-                        reason: None,
-                    };
-                    engine.resolve_approval(params, "test").await.unwrap();
-                }
-            }
-        }
-    });
+    say_yes(&runtime, &session);
     let mut runner = proptest::test_runner::TestRunner::default();
     let mut ran = 0;
     for _ in 0..30 {
