@@ -98,7 +98,8 @@ impl Pattern {
         {
             return true;
         }
-        part.kind == Kind::Opaque && mentions(&part.source, program, arguments)
+        let texts = || [part.source.clone(), super::lexer::decode(&part.source).text];
+        part.kind == Kind::Opaque && texts().iter().any(|t| mentions(t, program, arguments))
     }
 }
 
