@@ -15,7 +15,7 @@ pub use lexer::{Certainty, Word};
 pub use pattern::Pattern;
 
 /// Longest command line that is read, in bytes.
-pub const MAX_COMMAND: usize = 64 * 1024;
+pub const MAX_COMMAND: usize = 4 * 1024;
 /// How deep one command may stand in another, by nesting or by wrapping.
 const MAX_DEPTH: usize = 8;
 /// Most parts of a command line.
