@@ -101,10 +101,12 @@ pub async fn run() {
     session.close().await;
 }
 
-/// A call that does nothing, with its records: command, start, two audit rows, result; beside one bare durable append.
+/// A call that does nothing, with its records: command, start, two audit rows, result; beside one bare durable write.
 async fn gate(session: &Session) {
     let call =
         || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
+    let made = session.engine().create_session(SessionCreateParams::default()).await;
+    let other = made.expect("a session").session_id;
     let (mut whole, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..CALLS {
         let start = Instant::now();
@@ -112,13 +114,12 @@ async fn gate(session: &Session) {
         assert!(result.ok);
         whole.push(start.elapsed().as_secs_f64() * 1e6);
         let start = Instant::now();
-        session.engine().trace().remove_artifact(session.id(), "none").await.expect("a commit");
+        session.engine().trace().set_root(&other, "/").await.expect("a commit");
         bare.push(start.elapsed().as_secs_f64() * 1e6);
     }
     let (call, commit) = (quantile(&mut whole, 0.5), quantile(&mut bare, 0.5));
     say(format!(
-        "turns: a call through the gate       p50 {call:.0} us with four durable steps, one of which costs {commit:.0} us; without them {:.0} us  floor <= 100 us",
-        (call - 4.0 * commit).max(0.0)
+        "turns: a call through the gate       p50 {call:.0} us, its records made durable; one durable write {commit:.0} us  floor <= 100 us"
     ));
 }
 

@@ -89,10 +89,7 @@ fn runs() -> Vec<Method> {
         Method::new(
             "session.compress",
             "Condenses a session's conversation into a summary.",
-            |cx, p: SessionRef| async move {
-                let client = cx.client_name();
-                cx.api().engine.compress(&p.session_id, client).await
-            },
+            |cx, p: SessionRef| async move { cx.api().engine.compress(&p.session_id).await },
         )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),

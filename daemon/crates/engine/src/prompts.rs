@@ -73,11 +73,10 @@ impl Engine {
     ///
     /// # Errors
     /// `session_not_found`, `session_busy`, `context_overflow` when there is nothing to condense.
-    pub async fn compress(&self, session: &SessionId, client: Option<String>) -> Result<Compressed, Failure> {
+    pub async fn compress(&self, session: &SessionId) -> Result<Compressed, Failure> {
         if self.inner.turns.current(session).is_some() {
             return Err(Failure::new(Reason::SessionBusy, format!("a turn is at work in session {session}")));
         }
-        let _client = client;
         let mut cx = self.idle_context(session).await?;
         // The user asked for it: their configuration alone decides whom may be asked.
         cx.allow_external();

@@ -52,10 +52,9 @@ impl Engine {
             None => Err(Failure::new(Reason::NotSupported, "no agent is registered")),
             Some(agent) => {
                 // A panic in an agent ends its turn, not the daemon.
-                let (work, inner) = (cx.clone(), cx.clone());
+                let work = cx.clone();
                 let task = tokio::spawn(async move { work_on(&*agent, &work).await });
                 let ended = task.await;
-                drop(inner);
                 ended
                     .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("the agent failed: {e}"))))
             }
