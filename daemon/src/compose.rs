@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use cairn_config::{Config, DefaultAction, RuleEntry, ToolsMode};
+use cairn_config::{Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
 use cairn_engine::{
     Engine, EngineOptions, Live, Parts, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
 };
@@ -12,7 +12,7 @@ use cairn_protocol::{
     location::DataRoot,
 };
 use cairn_search::{Embedder, IndexOptions, Indexes};
-use cairn_tools::{ShellMode, ShellOptions, ToolMode};
+use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
 use cairn_trace::Trace;
 use cairn_workspace::Roots;
 
@@ -56,6 +56,7 @@ pub async fn engine(
             ToolsMode::Unified => ToolMode::Unified,
             ToolsMode::Both => ToolMode::Both,
         },
+        web: web(config),
         ..cairn_tools::Deps::new(Arc::clone(&roots), Arc::clone(&indexes))
     };
     cairn_tools::register(&registry, &deps)?;
@@ -134,6 +135,21 @@ pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
         cairn_config::WhenMissing::Ask => WhenMissing::Ask,
     };
     Sandbox::new(std::env::current_exe().ok()).for_host(host).when_missing(when_missing)
+}
+
+/// Settings of the web tools.
+fn web(config: &Config) -> WebOptions {
+    let web = &config.tools.web;
+    WebOptions {
+        backend: match web.backend {
+            WebBackend::DuckDuckGo => SearchBackend::DuckDuckGo,
+            WebBackend::Searxng => SearchBackend::Searxng,
+            WebBackend::Brave => SearchBackend::Brave,
+        },
+        endpoint: web.endpoint.clone(),
+        key: web.api_key_env.as_ref().and_then(|name| std::env::var(name).ok()),
+        near: false,
+    }
 }
 
 /// Settings of the shell.

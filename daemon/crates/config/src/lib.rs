@@ -18,7 +18,7 @@ pub use model::{
     AgentConfig, Ann, BuiltinTool, CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction,
     Discovery, ExternalTool, GitConfig, ListenConfig, LlmConfig, ModelsConfig, PermissionsConfig,
     ResourcesConfig, RuleEntry, SafetyConfig, SandboxConfig, ShellCwd, ShellMode, ToolsConfig, ToolsMode,
-    TrustConfig, UiConfig, WhenMissing,
+    TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,
 };
 pub use project::{Rule, rule_of};
 pub use table::{Row, redacted, rows};

@@ -324,6 +324,30 @@ pub enum ToolsMode {
     Both,
 }
 
+/// What searches the web.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WebBackend {
+    /// The page without scripts of DuckDuckGo; needs no key.
+    DuckDuckGo,
+    /// A SearXNG server: `endpoint` is its address.
+    Searxng,
+    /// Brave's interface, which needs a key.
+    Brave,
+}
+
+section! {
+    /// The web tools.
+    WebConfig "snake_case" {
+        /// What searches.
+        backend: WebBackend = WebBackend::DuckDuckGo,
+        /// Its address, where it is not the usual one.
+        endpoint: Option<String> = None,
+        /// The environment variable that holds its key.
+        api_key_env: Option<String> = None,
+    }
+}
+
 section! {
     /// The tools.
     ToolsConfig "snake_case" {
@@ -331,6 +355,8 @@ section! {
         mode: ToolsMode = ToolsMode::Split,
         /// Settings of built-in tools, by name.
         builtin: BTreeMap<String, BuiltinTool> = BTreeMap::new(),
+        /// The web tools.
+        web: WebConfig = WebConfig::default(),
         /// Tools that are programs of the user's.
         external: Vec<ExternalTool> = vec![],
     }

@@ -6,6 +6,7 @@
 mod approval;
 pub mod command;
 pub mod diff;
+mod fetch;
 mod gate;
 mod grants;
 mod permit;
@@ -17,6 +18,7 @@ pub mod sandbox;
 mod tool;
 
 pub use approval::{Approvals, Approver};
+pub use fetch::{FetchRequest, Fetched};
 pub use gate::{Call, Harness, is_final};
 pub use grants::Grants as GrantedRules;
 pub use permit::{Change, Changes, Grants, Permit, WaitClock};

@@ -18,7 +18,7 @@ use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Call,
+    Call, FetchRequest, Fetched,
     sandbox::{Confined, Ended, Sandbox, Stream, Wake},
 };
 
@@ -193,6 +193,19 @@ impl Permit {
         joined.unwrap_or_else(|e| {
             Err(Failure::new(Reason::Internal, format!("the process could not be followed: {e}")))
         })
+    }
+
+    /// Reads a page of the web.
+    ///
+    /// # Errors
+    /// `network_denied` when the network is not granted or the address is not public, `cancelled`, `invalid_params`,
+    /// `tool_timed_out`, `tool_failed`.
+    pub async fn fetch(&self, request: &FetchRequest) -> Result<Fetched, Failure> {
+        self.need_network()?;
+        tokio::select! {
+            fetched = crate::fetch::fetch(request) => fetched,
+            () = self.cancel.cancelled() => Err(Failure::new(Reason::Cancelled, "the call was cancelled")),
+        }
     }
 
     /// The session that acts.

@@ -17,6 +17,7 @@ mod reading;
 mod search;
 mod seen;
 mod shell;
+mod web;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ pub use mode::ToolMode;
 pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;
+pub use web::{SearchBackend, WebOptions};
 
 /// The rooms that tools work with.
 #[derive(Clone)]
@@ -43,6 +45,8 @@ pub struct Deps {
     pub shell: ShellOptions,
     /// Under which names models are offered what they do with files and the web.
     pub mode: ToolMode,
+    /// Settings of the web tools.
+    pub web: WebOptions,
 }
 
 impl Deps {
@@ -54,6 +58,7 @@ impl Deps {
             seen: Arc::default(),
             shell: ShellOptions::default(),
             mode: ToolMode::default(),
+            web: WebOptions::default(),
         }
     }
 }
@@ -74,6 +79,7 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         shell::tools(deps),
         evaluate::tools(deps),
         plan::tools(deps),
+        web::tools(deps),
         // Last, as it tells about the others.
         lookup::tools(registry),
     ];

@@ -12,3 +12,4 @@ mod asking;
 mod external;
 mod fs;
 mod git;
+mod web;

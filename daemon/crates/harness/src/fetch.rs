@@ -1,0 +1,288 @@
+//! Reading the web: a GET to a public address, followed where it leads within the same bounds.
+
+use std::{
+    error::Error,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use cairn_protocol::error::{Failure, Reason};
+use reqwest::{Client, Response, Url, header, redirect::Policy};
+use rustls::{ClientConfig, crypto::ring};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+/// Redirects that are followed.
+const MAX_REDIRECTS: usize = 5;
+/// Time for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of an address.
+const MAX_URL: usize = 8 * 1024;
+
+/// What is to be read.
+#[derive(Debug, Clone)]
+pub struct FetchRequest {
+    /// An `http` or `https` address.
+    pub url: String,
+    /// Headers besides the usual ones. They are sent to this address alone, not to one that it leads to.
+    pub headers: Vec<(String, String)>,
+    /// Bytes of the body; more is left out.
+    pub max_bytes: usize,
+    /// Time for all of it.
+    pub timeout: Duration,
+    /// Whether an address of this machine or the private network may be read: for a server that the user named. What such
+    /// a server leads to is not followed.
+    pub near: bool,
+}
+
+/// What came.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// The address that answered.
+    pub url: String,
+    /// Its media type, in lower case and without parameters.
+    pub kind: String,
+    /// The body as text.
+    pub text: String,
+    /// Whether bytes were left out.
+    pub truncated: bool,
+}
+
+/// Reads a page.
+///
+/// # Errors
+/// `invalid_params` for what is no web address, `network_denied` for one that is not public, `tool_timed_out`, and
+/// `tool_failed` for a server's refusal, a broken connection, and what is no text.
+pub(crate) async fn fetch(request: &FetchRequest) -> Result<Fetched, Failure> {
+    let late = |_| {
+        let text = format!("'{}' did not answer within {} s", shown(&request.url), request.timeout.as_secs());
+        Failure::new(Reason::ToolTimedOut, text)
+    };
+    tokio::time::timeout(request.timeout, follow(request)).await.map_err(late)?
+}
+
+async fn follow(request: &FetchRequest) -> Result<Fetched, Failure> {
+    let mut url = parse(&request.url)?;
+    for hop in 0..=MAX_REDIRECTS {
+        let headers = if hop == 0 { request.headers.as_slice() } else { &[] };
+        let response = get(&url, headers, request.near).await?;
+        if !response.status().is_redirection() {
+            return read(response, request.max_bytes).await;
+        }
+        let to = response.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
+        let to = to.ok_or_else(|| failed(&url, "leads elsewhere and does not say where"))?;
+        if request.near {
+            return Err(failed(&url, "leads elsewhere, which is not followed"));
+        }
+        let next = url.join(to).map_err(|_| failed(&url, "leads to what is no address"))?;
+        url = parse(next.as_str())?;
+    }
+    Err(failed(&url, &format!("is the end of more than {MAX_REDIRECTS} redirects")))
+}
+
+fn parse(text: &str) -> Result<Url, Failure> {
+    let bad = |why: &str| Failure::new(Reason::InvalidParams, format!("'{}' {why}", shown(text)));
+    if text.len() > MAX_URL {
+        return Err(bad("is too long for an address"));
+    }
+    let url = Url::parse(text).map_err(|_| bad("is no address: write it with https://"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad("is no address of the web: http and https alone are read"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(bad("holds a name or password, which is not sent"));
+    }
+    Ok(url)
+}
+
+/// One request, to addresses that were looked at: the connection goes to no other.
+async fn get(url: &Url, headers: &[(String, String)], near: bool) -> Result<Response, Failure> {
+    let host = url.host_str().ok_or_else(|| failed(url, "names no server"))?;
+    let port = url.port_or_known_default().unwrap_or(443);
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let found = tokio::net::lookup_host((bare, port))
+        .await
+        .map_err(|e| failed(url, &format!("is not found: {e}")))?;
+    let found: Vec<SocketAddr> = found.collect();
+    if let Some(closed) = found.iter().find(|a| !near && !is_public(a.ip())) {
+        let text = format!("'{}' is at {}, which is no public address", shown(url.as_str()), closed.ip());
+        return Err(Failure::new(Reason::NetworkDenied, text));
+    }
+    let client = client(host, &found).map_err(|e| failed(url, &format!("cannot be asked: {e}")))?;
+    let mut request =
+        client.get(url.clone()).header(header::ACCEPT, "text/html, application/json, text/*;q=0.9");
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    request.send().await.map_err(|e| failed(url, &format!("cannot be read: {}", root_cause(&e))))
+}
+
+fn client(host: &str, addresses: &[SocketAddr]) -> Result<Client, Box<dyn Error + Send + Sync>> {
+    let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_platform_verifier()?
+        .with_no_client_auth();
+    let builder = Client::builder()
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        // A proxy would look the name up again.
+        .no_proxy()
+        .connect_timeout(CONNECT)
+        .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls)
+        .resolve_to_addrs(host, addresses);
+    Ok(builder.build()?)
+}
+
+async fn read(mut response: Response, most: usize) -> Result<Fetched, Failure> {
+    let url = response.url().clone();
+    if !response.status().is_success() {
+        return Err(failed(&url, &format!("answered {}", response.status())));
+    }
+    let kind =
+        response.headers().get(header::CONTENT_TYPE).and_then(|k| k.to_str().ok()).unwrap_or("text/plain");
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_lowercase();
+    if !is_text(&kind) {
+        return Err(failed(&url, &format!("is {}, not text", shown(&kind))));
+    }
+    let (mut body, mut truncated) = (Vec::new(), false);
+    let broken = |e: reqwest::Error| failed(&url, &format!("broke off: {}", root_cause(&e)));
+    while let Some(piece) = response.chunk().await.map_err(broken)? {
+        let room = most - body.len();
+        body.extend_from_slice(&piece[..room.min(piece.len())]);
+        if piece.len() > room {
+            truncated = true;
+            break;
+        }
+    }
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Ok(Fetched { url: url.to_string(), kind, text, truncated })
+}
+
+fn is_text(kind: &str) -> bool {
+    let also = ["application/json", "application/xml", "application/javascript", "application/xhtml+xml"];
+    kind.starts_with("text/") || also.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml")
+}
+
+/// Whether an address is one that anybody on the internet reaches.
+fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => is_public_v4(v4),
+        IpAddr::V6(v6) => is_public_v6(v6),
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    let closed = ip.is_loopback()
+        || ip.is_private()
+        || ip.is_link_local()
+        || ip.is_documentation()
+        || a == 0
+        // Multicast, reserved and broadcast.
+        || a >= 224
+        // Between providers and their customers.
+        || (a == 100 && (64..128).contains(&b))
+        // Protocol assignments and benchmarks.
+        || (a, b, c) == (192, 0, 0)
+        || (a == 198 && (18..20).contains(&b));
+    !closed
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let part = ip.segments();
+    // Addresses that carry one of the older kind are judged by that.
+    let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match part {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            is_public_v4(v4(high, low))
+        }
+        [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
+        // Tunnels, documentation and assignments.
+        [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
+        // Nothing but 2000::/3 is given out.
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+fn failed(url: &Url, what: &str) -> Failure {
+    Failure::new(Reason::ToolFailed, format!("'{}' {what}", shown(url.as_str())))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(200).flat_map(char::escape_debug).collect()
+}
+
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_addresses_are_told_from_others() {
+        for (ip, public) in [
+            ("1.1.1.1", true),
+            ("93.184.216.34", true),
+            ("2606:4700::1111", true),
+            ("127.0.0.1", false),
+            ("127.8.8.8", false),
+            ("10.0.0.1", false),
+            ("172.16.0.1", false),
+            ("172.32.0.1", true),
+            ("192.168.1.1", false),
+            ("169.254.169.254", false),
+            ("100.64.0.1", false),
+            ("100.128.0.1", true),
+            ("0.0.0.0", false),
+            ("0.1.2.3", false),
+            ("224.0.0.1", false),
+            ("255.255.255.255", false),
+            ("192.0.0.8", false),
+            ("198.18.0.1", false),
+            ("::1", false),
+            ("::", false),
+            ("fe80::1", false),
+            ("fd00::1", false),
+            ("ff02::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("::ffff:1.1.1.1", true),
+            ("64:ff9b::7f00:1", false),
+            ("2002:7f00:1::", false),
+            ("2001:db8::1", false),
+            ("2001:0:1::", false),
+            ("::7f00:1", false),
+        ] {
+            assert_eq!(is_public(ip.parse().unwrap()), public, "{ip}");
+        }
+    }
+
+    #[test]
+    fn only_web_addresses_are_read() {
+        assert!(parse("https://example.org/a?b#c").is_ok());
+        for wrong in ["example.org", "file:///etc/passwd", "ftp://a", "http://user:pw@a", "javascript:1", ""]
+        {
+            assert_eq!(parse(wrong).unwrap_err().reason, Reason::InvalidParams, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn text_is_told_from_other_things() {
+        for (kind, text) in [
+            ("text/html", true),
+            ("application/ld+json", true),
+            ("image/svg+xml", true),
+            ("image/png", false),
+            ("application/pdf", false),
+        ] {
+            assert_eq!(is_text(kind), text, "{kind}");
+        }
+    }
+}
