@@ -9,6 +9,10 @@ use cairn_protocol::{
     id::SessionId,
     index::{AddRootParams, IndexReceipt, IndexStatus, IndexStatusParams, RootRef, RootStatus},
     map::{MapAnswer, MapParams},
+    memory::{
+        MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams, MemoryRef,
+        MemorySearchParams, MemoryText, MemoryWriteParams,
+    },
     model::ModelInfo,
     prompt::{PromptAppendParams, PromptSetParams, PromptShown},
     sandbox::SandboxProbe,
@@ -56,6 +60,20 @@ methods! {
     daemon_stats(Empty) -> DaemonStats = "daemon.stats";
     /// Stops the daemon politely.
     daemon_stop(Empty) -> Empty = "daemon.stop";
+    /// Entries of the knowledge store that fit a query.
+    memory_search(MemorySearchParams) -> Page<MemoryEntry> = "memory.search";
+    /// Entries of the knowledge store, by name.
+    memory_list(MemoryListParams) -> Page<MemoryEntry> = "memory.list";
+    /// Keywords of the knowledge store.
+    memory_keywords(MemoryKeywordsParams) -> Page<MemoryKeyword> = "memory.keywords";
+    /// An entry of the knowledge store.
+    memory_load(MemoryRef) -> MemoryText = "memory.load";
+    /// Makes an entry, or replaces it.
+    memory_save(MemoryWriteParams) -> MemoryChange = "memory.save";
+    /// Adds to an entry, or makes it.
+    memory_append(MemoryWriteParams) -> MemoryChange = "memory.append";
+    /// Deletes an entry.
+    memory_delete(MemoryRef) -> MemoryChange = "memory.delete";
     /// Declares a folder as a root and indexes it.
     index_add_root(AddRootParams) -> IndexReceipt = "index.addRoot";
     /// Forgets a root and deletes its index.

@@ -49,6 +49,7 @@ pub async fn engine(
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
     let registry = Registry::default();
+    let memory = cairn_memory::Store::new(root.memory_dir());
     let deps = cairn_tools::Deps {
         shell: shell(config)?,
         mode: match config.tools.mode {
@@ -57,6 +58,7 @@ pub async fn engine(
             ToolsMode::Both => ToolMode::Both,
         },
         web: web(config),
+        memory: Some(memory.clone()),
         ..cairn_tools::Deps::new(Arc::clone(&roots), Arc::clone(&indexes))
     };
     cairn_tools::register(&registry, &deps)?;
@@ -75,7 +77,9 @@ pub async fn engine(
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
     engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(
         config_dir.map(|dir| dir.join("context")),
+        memory.clone(),
     ))));
+    engine.set_knowledge(Arc::new(move |op| memory.apply(op)));
     engine.set_models(Arc::new(models::Configured::new(config)));
     Ok(engine)
 }

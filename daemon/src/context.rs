@@ -4,17 +4,21 @@
 use std::path::{Path, PathBuf};
 
 use cairn_agent::prompt::{Sources, Texts};
+use cairn_memory::Store;
 use serde_json::Value;
 
 /// Bytes of one file that are read.
 const MAX_FILE: u64 = 256 * 1024;
 
-/// Texts of the files in `folder`, read anew for each turn. What is not there is empty; what cannot be read is logged.
-pub fn sources(folder: Option<PathBuf>) -> Sources {
-    match folder {
-        None => Sources::default(),
-        Some(folder) => Sources::new(move || texts(&folder)),
-    }
+/// Texts of the files in `folder`, and the words of the knowledge store, read anew for each turn. What is not there is empty; what cannot be read is logged.
+pub fn sources(folder: Option<PathBuf>, memory: Store) -> Sources {
+    Sources::new(move || {
+        let vocabulary = memory.vocabulary().unwrap_or_else(|error| {
+            tracing::warn!("{error}");
+            String::new()
+        });
+        Texts { vocabulary, ..folder.as_deref().map(texts).unwrap_or_default() }
+    })
 }
 
 fn texts(folder: &Path) -> Texts {

@@ -17,6 +17,7 @@ pub mod id;
 pub mod index;
 pub mod location;
 pub mod map;
+pub mod memory;
 pub mod model;
 pub mod prompt;
 pub mod rpc;

@@ -94,6 +94,10 @@ impl DataRoot {
     pub fn state_json(&self) -> PathBuf {
         self.0.join("state.json")
     }
+    /// Entries of the knowledge store.
+    pub fn memory_dir(&self) -> PathBuf {
+        self.0.join("memory")
+    }
     /// Log of a daemon that was started by a client.
     pub fn log_file(&self) -> PathBuf {
         self.0.join("logs").join("daemon.log")

@@ -16,8 +16,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-trace", &["cairn-store"]),
     ("cairn-search", &["cairn-store", "cairn-workspace"]),
     ("cairn-harness", &["cairn-store", "cairn-trace", "cairn-workspace"]),
-    ("cairn-tools", &["cairn-harness", "cairn-search", "cairn-workspace"]),
+    ("cairn-tools", &["cairn-harness", "cairn-memory", "cairn-search", "cairn-workspace"]),
     ("cairn-llm", &[]),
+    ("cairn-memory", &[]),
     (
         "cairn-engine",
         &["cairn-harness", "cairn-llm", "cairn-search", "cairn-store", "cairn-trace", "cairn-workspace"],
@@ -54,6 +55,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("landlock", &["cairn-harness"]),
     ("seccompiler", &["cairn-harness"]),
     ("reedline", &["cairn-cli"]),
+    ("html2text", &["cairn-tools"]),
     ("crossterm", &["cairn-cli"]),
 ];
 

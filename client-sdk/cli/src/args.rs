@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, models, search, symbols,
-    tools, trace,
+    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, memory, models, search,
+    symbols, tools, trace,
 };
 
 /// Exit codes, as the help tells them.
@@ -75,6 +75,8 @@ pub enum Command {
     Tools(tools::ToolsArgs),
     /// List model providers and their models
     Models(models::ModelsArgs),
+    /// Search, show and change what agents learnt in earlier sessions
+    Memory(memory::MemoryArgs),
     /// Show what tools did and who allowed it
     Audit(audit::AuditArgs),
     /// Show each setting and where it comes from
@@ -143,6 +145,9 @@ mod tests {
             "cairn tools call read_file {} --root . --yes --json",
             "cairn tools rules --revoke git",
             "cairn models ollama",
+            "cairn memory",
+            "cairn memory search slow disks",
+            "cairn memory append rust build --text x",
             "cairn audit --follow --tool read_file --session ses_00000000000000000000000000000000",
         ] {
             let parsed = Cli::try_parse_from(line.split(' '));

@@ -15,6 +15,7 @@ mod grep;
 mod host;
 mod index;
 mod map;
+mod memory;
 mod models;
 mod output;
 mod paint;
@@ -82,6 +83,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Grep(args) => wait(grep::run(app, args)).and_then(done),
         Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
         Command::Map(args) => wait(map::run(app, args)).and_then(done),
+        Command::Memory(args) => wait(memory::run(app, args)).and_then(done),
         Command::Index(args) => wait(index::run(app, args)).and_then(done),
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),

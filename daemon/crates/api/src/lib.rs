@@ -7,6 +7,7 @@
 mod connection;
 mod discover;
 mod host;
+mod knowledge;
 mod lane;
 mod message;
 mod method;

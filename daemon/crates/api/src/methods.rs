@@ -43,6 +43,7 @@ pub fn table() -> Vec<Method> {
     all.extend(session());
     all.extend(tool());
     all.extend(crate::turns::methods());
+    all.extend(crate::knowledge::methods());
     all.extend(trace());
     all
 }

@@ -17,6 +17,7 @@ use cairn_engine::{
 };
 use cairn_harness::{Sandbox, sandbox::Host};
 use cairn_llm::{Key, Provider, Settings};
+use cairn_memory::Store;
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision},
     error::{Failure, Reason},
@@ -67,6 +68,7 @@ pub struct SessionBuilder {
     backend: Backend,
     root: Option<PathBuf>,
     data: Option<PathBuf>,
+    memory: Option<PathBuf>,
     default_tools: bool,
     tools: Vec<Arc<dyn Tool>>,
     rules: Rules,
@@ -117,6 +119,7 @@ impl SessionBuilder {
             backend,
             root: None,
             data: None,
+            memory: None,
             default_tools: true,
             tools: vec![],
             rules: Rules::default(),
@@ -149,6 +152,13 @@ impl SessionBuilder {
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data = Some(folder.into());
+        self
+    }
+
+    /// Where knowledge is kept that outlives the session: gives the agent the `memory_*` tools and the keywords there are.
+    #[must_use]
+    pub fn memory(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.memory = Some(folder.into());
         self
     }
 
@@ -283,10 +293,12 @@ impl SessionBuilder {
             turns: self.settings,
             models: limits,
         };
-        let engine = open(&data, options, self.default_tools, self.tools, self.helper).await?;
+        let memory = self.memory.map(Store::new);
+        let tools = self.default_tools.then(|| memory.clone());
+        let engine = open(&data, options, tools, self.tools, self.helper).await?;
         engine.set_models(Arc::new(Single(provider)));
         let shared = Arc::new(Mutex::new(self.shared));
-        engine.set_turn_agent(Arc::new(Coder::new(sources(&shared))));
+        engine.set_turn_agent(Arc::new(Coder::new(sources(&shared, memory))));
         engine.set_explorer(Arc::new(cairn_agent::Explorer));
         let mut params = SessionCreateParams::default();
         if let Some(root) = root {
@@ -301,7 +313,7 @@ impl SessionBuilder {
     }
 }
 
-fn sources(shared: &Arc<Mutex<Shared>>) -> Sources {
+fn sources(shared: &Arc<Mutex<Shared>>, memory: Option<Store>) -> Sources {
     let shared = Arc::clone(shared);
     Sources::new(move || {
         let shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -311,6 +323,7 @@ fn sources(shared: &Arc<Mutex<Shared>>) -> Sources {
             knowledge_cutoff: shared.preamble.knowledge_cutoff.clone(),
             no_clock: shared.preamble.no_clock,
             no_citing: shared.preamble.no_citing,
+            vocabulary: memory.as_ref().and_then(|m| m.vocabulary().ok()).unwrap_or_default(),
             ..Texts::default()
         }
     })
@@ -319,7 +332,8 @@ fn sources(shared: &Arc<Mutex<Shared>>) -> Sources {
 async fn open(
     data: &Path,
     options: EngineOptions,
-    default_tools: bool,
+    // The built-in tools, if any, and what they keep knowledge in.
+    built_in: Option<Option<Store>>,
     own: Vec<Arc<dyn Tool>>,
     helper: Option<PathBuf>,
 ) -> Result<Engine, Failure> {
@@ -329,9 +343,10 @@ async fn open(
     let index = IndexOptions::new(Embedder::builtin()?)?;
     let indexes = Arc::new(Indexes::open(data.join("index"), index, Some(sender)));
     let registry = Registry::default();
-    if default_tools {
+    if let Some(memory) = built_in {
         let (roots, indexes) = (Arc::clone(&roots), Arc::clone(&indexes));
-        cairn_tools::register(&registry, &cairn_tools::Deps::new(roots, indexes))?;
+        let deps = cairn_tools::Deps { memory, ..cairn_tools::Deps::new(roots, indexes) };
+        cairn_tools::register(&registry, &deps)?;
     }
     own.into_iter().try_for_each(|tool| registry.add(tool))?;
     let sandbox = Arc::new(Sandbox::new(helper).for_host(host()));

@@ -15,6 +15,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     id::SessionId,
     index::{IndexProgress, IndexStatus},
+    memory::MemoryOp,
     tool::ToolInfo,
 };
 use cairn_search::Indexes;
@@ -116,6 +117,9 @@ pub struct Engine {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// What answers for the knowledge store. It may block.
+pub type Knowledge = dyn Fn(MemoryOp) -> Result<serde_json::Value, Failure> + Send + Sync;
+
 pub(crate) struct Inner {
     pub(crate) trace: Trace,
     pub(crate) roots: Arc<Roots>,
@@ -138,6 +142,7 @@ pub(crate) struct Inner {
     turn_settings: RwLock<Arc<TurnSettings>>,
     pub(crate) models: ModelGate,
     model_source: RwLock<Option<Arc<dyn Models>>>,
+    knowledge: OnceLock<Arc<Knowledge>>,
 }
 
 impl Engine {
@@ -175,6 +180,7 @@ impl Engine {
             turn_settings: RwLock::new(Arc::new(options.turns)),
             models: ModelGate::new(options.models),
             model_source: RwLock::default(),
+            knowledge: OnceLock::new(),
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
@@ -195,6 +201,25 @@ impl Engine {
         if self.inner.turn_agent.set(agent).is_err() {
             tracing::warn!("an agent is registered already");
         }
+    }
+
+    /// Sets what answers for the knowledge store. Later calls change nothing.
+    pub fn set_knowledge(&self, knowledge: Arc<Knowledge>) {
+        if self.inner.knowledge.set(knowledge).is_err() {
+            tracing::warn!("a knowledge store is registered already");
+        }
+    }
+
+    /// Asks the knowledge store, or changes it: for people and programs. Models use its tools, which pass the gate.
+    ///
+    /// # Errors
+    /// `invalid_params` when there is no store; the store's own.
+    pub async fn knowledge(&self, op: MemoryOp) -> Result<serde_json::Value, Failure> {
+        let none = || Failure::new(Reason::InvalidParams, "this host keeps no knowledge store");
+        let store = Arc::clone(self.inner.knowledge.get().ok_or_else(none)?);
+        tokio::task::spawn_blocking(move || store(op)).await.unwrap_or_else(|e| {
+            Err(Failure::new(Reason::Internal, format!("the knowledge store failed: {e}")))
+        })
     }
 
     /// Sets where models come from, for the turns that begin.

@@ -40,7 +40,7 @@ pub mod tool {
 
 pub use cairn_harness::{Approver, Rule, Rules, Verdict};
 pub use context::RunContext;
-pub use engine::{Engine, EngineOptions, Live, Parts};
+pub use engine::{Engine, EngineOptions, Knowledge, Live, Parts};
 pub use notice::Notice;
 pub use prompts::SessionPrompt;
 pub use query::{OnLines, OnPartial, SearchKind};

@@ -23,6 +23,8 @@ pub struct ToolSpec {
     pub input_schema: Value,
     /// Changes nothing outside Cairn's own state.
     pub read_only: bool,
+    /// Changes Cairn's own state alone, nothing of the user's: done without asking where no rule says otherwise.
+    pub own_state: bool,
     /// Uses the network.
     pub network: bool,
     /// Keeps to the run's paths by itself ([`Permit::reach`]) where it is asked for more than they are: a search of the
@@ -49,6 +51,7 @@ impl ToolSpec {
             addendum: "".into(),
             input_schema: schemars::schema_for!(P).to_value(),
             read_only: true,
+            own_state: false,
             network: false,
             narrows: false,
             hidden: false,

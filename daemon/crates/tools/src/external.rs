@@ -208,6 +208,7 @@ impl Tool for External {
             addendum: "".into(),
             input_schema: self.schema.clone(),
             read_only: false,
+            own_state: false,
             network: self.network,
             narrows: false,
             hidden: false,

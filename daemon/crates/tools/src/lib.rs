@@ -10,6 +10,7 @@ mod fs;
 mod git;
 mod look;
 mod lookup;
+mod memory;
 mod mode;
 mod narrow;
 mod plan;
@@ -47,6 +48,8 @@ pub struct Deps {
     pub mode: ToolMode,
     /// Settings of the web tools.
     pub web: WebOptions,
+    /// What was learnt in earlier sessions; no tools for it where there is none.
+    pub memory: Option<cairn_memory::Store>,
 }
 
 impl Deps {
@@ -59,6 +62,7 @@ impl Deps {
             shell: ShellOptions::default(),
             mode: ToolMode::default(),
             web: WebOptions::default(),
+            memory: None,
         }
     }
 }
@@ -80,6 +84,7 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         evaluate::tools(deps),
         plan::tools(deps),
         web::tools(deps),
+        memory::tools(deps),
         // Last, as it tells about the others.
         lookup::tools(registry),
     ];

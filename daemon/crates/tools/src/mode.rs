@@ -12,14 +12,14 @@ pub enum ToolMode {
     /// Each by its own name.
     #[default]
     Split,
-    /// `fs` and `web`, which take the operation as an argument, in place of what they stand for.
+    /// `fs`, `web` and `memory`, which take the operation as an argument, in place of what they stand for.
     Unified,
     /// Both ways.
     Both,
 }
 
 /// Tools that take the operation as an argument.
-const UNIFIED: &[&str] = &["fs", "web"];
+const UNIFIED: &[&str] = &["fs", "web", "memory"];
 /// What they stand for.
 const SPLIT: &[&str] = &[
     "read_file",
@@ -30,6 +30,13 @@ const SPLIT: &[&str] = &[
     "search_files",
     "web_fetch",
     "web_search",
+    "memory_search",
+    "memory_list",
+    "memory_keywords",
+    "memory_load",
+    "memory_save",
+    "memory_append",
+    "memory_delete",
 ];
 
 impl ToolMode {

@@ -12,4 +12,5 @@ mod asking;
 mod external;
 mod fs;
 mod git;
+mod memory;
 mod web;

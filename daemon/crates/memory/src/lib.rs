@@ -1,0 +1,20 @@
+//! The knowledge store: what agents learnt and people may read. An entry is a Markdown file, named by its keywords.
+//!
+//! ```text
+//! memory/
+//!   async_python_sockets.md      keywords async, python, sockets
+//!   fix-licence_headers.md       fixed: never changed or deleted from here
+//! ```
+
+mod find;
+mod name;
+mod store;
+mod vocabulary;
+
+pub use name::Name;
+pub use store::Store;
+
+/// Bytes of an entry's text.
+pub const MAX_ENTRY: usize = 256 * 1024;
+/// Entries of a store.
+pub const MAX_ENTRIES: usize = 10_000;

@@ -1,0 +1,141 @@
+//! An entry's name: its keywords, sorted and joined by `_`.
+
+use std::fmt;
+
+use cairn_protocol::error::{Failure, Reason};
+
+/// Keywords of one entry.
+const MAX_KEYWORDS: usize = 8;
+/// Characters of a keyword.
+const MAX_KEYWORD: usize = 40;
+/// Bytes of a name: file systems allow 255, and `.md` and a temporary ending must fit.
+const MAX_NAME: usize = 200;
+/// How the names of entries begin that nothing here changes.
+const FIXED: &str = "fix-";
+
+/// The name of an entry; the same for the same keywords in any order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(String);
+
+impl Name {
+    /// Reads keywords as a person or model writes them: words apart by spaces, commas or `_`. `.md` at the end is left out, so
+    /// that the name of a file is read too.
+    ///
+    /// # Errors
+    /// `invalid_params` when there is no word, there are too many, or one is too long.
+    pub fn of(keywords: &str) -> Result<Self, Failure> {
+        let bad = |text: String| Failure::new(Reason::InvalidParams, text);
+        let text = keywords.trim().to_lowercase();
+        let text = text.strip_suffix(".md").unwrap_or(&text);
+        let within = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '+' | '#');
+        let mut words: Vec<&str> = text
+            .split(|c| !within(c))
+            .map(|word| word.trim_matches(['-', '.']))
+            .filter(|word| word.contains(char::is_alphanumeric))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        match words.len() {
+            0 => return Err(bad("an entry needs a keyword of letters or digits".into())),
+            n if n > MAX_KEYWORDS => {
+                return Err(bad(format!("an entry has at most {MAX_KEYWORDS} keywords, not {n}")));
+            }
+            _ => {}
+        }
+        if let Some(long) = words.iter().find(|word| word.chars().count() > MAX_KEYWORD) {
+            let start: String = long.chars().take(20).collect();
+            return Err(bad(format!("the keyword '{start}…' has more than {MAX_KEYWORD} characters")));
+        }
+        let name = words.join("_");
+        if name.len() > MAX_NAME {
+            return Err(bad(format!(
+                "the keywords have {} bytes together, {MAX_NAME} are allowed",
+                name.len()
+            )));
+        }
+        Ok(Self(name))
+    }
+
+    /// The name of a file of the store, when it is one.
+    pub fn of_file(file: &str) -> Option<Self> {
+        let stem = file.strip_suffix(".md")?;
+        Self::of(stem).ok().filter(|name| name.0 == stem)
+    }
+
+    /// Its keywords, sorted.
+    pub fn keywords(&self) -> impl Iterator<Item = &str> {
+        self.0.split('_')
+    }
+
+    /// Whether the entry is never changed from here.
+    pub fn is_fixed(&self) -> bool {
+        self.0.starts_with(FIXED)
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of its file.
+    pub fn file(&self) -> String {
+        format!("{}.md", self.0)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn keywords_become_a_name() {
+        for (given, want) in [
+            ("python async sockets", "async_python_sockets"),
+            ("Sockets, PYTHON async python", "async_python_sockets"),
+            ("async_python_sockets.md", "async_python_sockets"),
+            ("fix-licence headers", "fix-licence_headers"),
+            ("c++ node.js c#", "c#_c++_node.js"),
+            ("../../etc/passwd", "etc_passwd"),
+            ("größe", "größe"),
+            (" -- a -- ", "a"),
+        ] {
+            assert_eq!(Name::of(given).unwrap().as_str(), want, "{given}");
+        }
+        for wrong in ["", " ", "..", "---", "++", "a b c d e f g h i", &"x".repeat(41), &"日".repeat(300)] {
+            assert_eq!(Name::of(wrong).unwrap_err().reason, Reason::InvalidParams, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn entries_are_fixed_by_the_start_of_their_name() {
+        for (keywords, fixed) in [
+            ("fix-build", true),
+            ("headers fix-build", true),
+            ("fix build", false),
+            ("prefix-a", false),
+            ("a fix-b", false),
+        ] {
+            assert_eq!(Name::of(keywords).unwrap().is_fixed(), fixed, "{keywords}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_refused_or_names_a_plain_file(text in "\\PC{0,60}") {
+            if let Ok(name) = Name::of(&text) {
+                let file = name.file();
+                prop_assert!(!file.contains(['/', '\\', '\0']) && !file.starts_with('.'), "{file}");
+                prop_assert_eq!(Name::of(name.as_str()).unwrap(), name.clone());
+                prop_assert_eq!(Name::of_file(&file), Some(name));
+            }
+        }
+    }
+}

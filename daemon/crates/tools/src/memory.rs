@@ -1,0 +1,180 @@
+//! The knowledge store as tools: one for each operation, and `memory`, which takes the operation as an argument.
+
+use std::sync::Arc;
+
+use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_memory::Store;
+use cairn_protocol::{
+    approval::Preview,
+    error::Failure,
+    memory::{
+        MemoryKeywordsParams, MemoryListParams, MemoryOp, MemoryRef, MemorySearchParams, MemoryWriteParams,
+    },
+};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::Deps;
+
+/// What models are told wherever knowledge is stored or looked up.
+const LOOP: &str = "Look here before you search the web, search the web even when something was found, put both together, and \
+store what is new and will stay true.";
+
+/// One operation under its own name.
+struct One<P> {
+    store: Store,
+    name: &'static str,
+    description: &'static str,
+    read_only: bool,
+    op: fn(P) -> MemoryOp,
+}
+
+/// All of them under one name.
+struct All(Store);
+
+/// The tools; none where there is no store.
+pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
+    let Some(store) = &deps.memory else { return vec![] };
+    vec![
+        one(
+            store,
+            "memory_search",
+            "Searches what was stored in earlier sessions. Gives names and the lines that fit; read an entry with memory_load.",
+            true,
+            |p: MemorySearchParams| MemoryOp::Search(p),
+        ),
+        one(
+            store,
+            "memory_list",
+            "Lists the entries of the knowledge store.",
+            true,
+            |p: MemoryListParams| MemoryOp::List(p),
+        ),
+        one(
+            store,
+            "memory_keywords",
+            "Lists the keywords of the knowledge store, with the number of entries of each.",
+            true,
+            |p: MemoryKeywordsParams| MemoryOp::Keywords(p),
+        ),
+        one(store, "memory_load", "Reads an entry of the knowledge store.", true, |p: MemoryRef| {
+            MemoryOp::Load(p)
+        }),
+        one(
+            store,
+            "memory_save",
+            "Stores an entry, or replaces the one with the same keywords. For facts that will help in later sessions, not for \
+             the work at hand. Entries whose name begins with `fix-` can never be changed again.",
+            false,
+            |p: MemoryWriteParams| MemoryOp::Save(p),
+        ),
+        one(
+            store,
+            "memory_append",
+            "Adds to an entry of the knowledge store, or makes it.",
+            false,
+            |p: MemoryWriteParams| MemoryOp::Append(p),
+        ),
+        one(store, "memory_delete", "Deletes an entry of the knowledge store.", false, |p: MemoryRef| {
+            MemoryOp::Delete(p)
+        }),
+        Arc::new(All(store.clone())),
+    ]
+}
+
+fn one<P>(
+    store: &Store,
+    name: &'static str,
+    description: &'static str,
+    read_only: bool,
+    op: fn(P) -> MemoryOp,
+) -> Arc<dyn Tool>
+where
+    P: DeserializeOwned + JsonSchema + 'static,
+{
+    Arc::new(One { store: store.clone(), name, description, read_only, op })
+}
+
+#[async_trait::async_trait]
+impl<P: DeserializeOwned + JsonSchema + 'static> Tool for One<P> {
+    fn spec(&self) -> ToolSpec {
+        let spec = ToolSpec::reading::<P>(self.name, self.description);
+        let addendum = if self.name == "memory_search" { LOOP } else { "" };
+        ToolSpec {
+            read_only: self.read_only,
+            // What is deleted is gone: that is asked about.
+            own_state: self.name != "memory_delete",
+            paths: &[],
+            addendum: addendum.into(),
+            ..spec
+        }
+    }
+
+    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        Ok(intent(&(self.op)(arguments(value.clone())?)))
+    }
+
+    async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
+        let op = (self.op)(arguments(value)?);
+        run(&self.store, op).await
+    }
+}
+
+#[async_trait::async_trait]
+impl Tool for All {
+    fn spec(&self) -> ToolSpec {
+        let spec = ToolSpec::writing::<MemoryOp>(
+            "memory",
+            "Searches, reads and changes what was stored in earlier sessions: `action` says which.",
+        );
+        ToolSpec { own_state: true, paths: &[], addendum: LOOP.into(), ..spec }
+    }
+
+    fn stands_for(&self, value: &Value) -> Vec<(&'static str, Value)> {
+        let name = match value.get("action").and_then(Value::as_str) {
+            Some("search") => "memory_search",
+            Some("list") => "memory_list",
+            Some("keywords") => "memory_keywords",
+            Some("load") => "memory_load",
+            Some("save") => "memory_save",
+            Some("append") => "memory_append",
+            Some("delete") => "memory_delete",
+            _ => return vec![],
+        };
+        let mut rest = value.clone();
+        rest.as_object_mut().map(|o| o.remove("action"));
+        vec![(name, rest)]
+    }
+
+    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        Ok(intent(&arguments(value.clone())?))
+    }
+
+    async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
+        let op = arguments(value)?;
+        run(&self.0, op).await
+    }
+}
+
+/// What a change would do, for whoever is asked about it.
+fn intent(op: &MemoryOp) -> Intent {
+    let summary = match op {
+        MemoryOp::Save(p) => {
+            format!("store an entry '{}' of {} bytes in memory", p.keywords, p.content.len())
+        }
+        MemoryOp::Append(p) => {
+            format!("add {} bytes to the entry '{}' of memory", p.content.len(), p.keywords)
+        }
+        MemoryOp::Delete(p) => format!("delete the entry '{}' of memory", p.keywords),
+        _ => String::new(),
+    };
+    Intent { preview: Preview { summary, ..Preview::default() }, ..Intent::default() }
+}
+
+async fn run(store: &Store, op: MemoryOp) -> Result<Output, Failure> {
+    let store = store.clone();
+    let value = crate::reading::off_thread(move || store.apply(op)).await?;
+    let truncated = value.get("nextCursor").is_some();
+    Output::of("memory", &value, truncated)
+}
