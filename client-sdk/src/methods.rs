@@ -21,6 +21,7 @@ use cairn_protocol::{
         ArchiveParams, CommandParams, CommandReceipt, Empty, ForkParams, Page, PageParams, Session,
         SessionCreateParams,
     },
+    skill::SkillInfo,
     tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
     trace::{
         AuditEntry, AuditQueryParams, BlobParams, BlobPart, ReplayParams, ReplayReport, TraceExportParams,
@@ -60,6 +61,8 @@ methods! {
     daemon_stats(Empty) -> DaemonStats = "daemon.stats";
     /// Stops the daemon politely.
     daemon_stop(Empty) -> Empty = "daemon.stop";
+    /// The skills there are.
+    skill_list(Empty) -> Page<SkillInfo> = "skill.list";
     /// Entries of the knowledge store that fit a query.
     memory_search(MemorySearchParams) -> Page<MemoryEntry> = "memory.search";
     /// Entries of the knowledge store, by name.

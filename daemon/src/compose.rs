@@ -110,6 +110,7 @@ fn turn_settings(config: &Config) -> TurnSettings {
         compaction_threshold: context.compaction_threshold,
         shown_chars: context.max_tool_output_chars,
         repo_map_tokens: context.repo_map_tokens,
+        auto_commit: config.git.auto_commit.then(|| config.git.commit_message_prefix.clone()),
         ..TurnSettings::default()
     }
 }
@@ -230,11 +231,17 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
         final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
     }
+    let mut allow = read("allow", &permissions.allow, Verdict::Allow)?;
+    if config.git.auto_commit {
+        allow.push(
+            "git_commit".parse().map_err(|e| Failure::new(Reason::Internal, format!("git_commit: {e}")))?,
+        );
+    }
     Ok(Rules {
         final_deny,
         overrides: overrides.into_iter().map(|rule| (rule, Verdict::Allow)).collect(),
         deny: read("deny", &permissions.deny, Verdict::Deny)?,
-        allow: read("allow", &permissions.allow, Verdict::Allow)?,
+        allow,
         confirm: config
             .safety
             .require_confirmation

@@ -14,10 +14,7 @@ use cairn_engine::Engine;
 use cairn_tools::{ExternalSpec, Externals};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
-/// How often the tools folder is looked at.
-const LOOK: Duration = Duration::from_secs(2);
 /// Programs in the tools folder.
 const MAX_TOOLS: usize = 64;
 /// Bytes of a `.tool.json`.
@@ -47,6 +44,8 @@ pub struct Programs {
     externals: Externals,
     /// The tools folder.
     folder: Option<PathBuf>,
+    /// The folder of skills, each of which may have a folder `tools` of its own.
+    skills: Option<PathBuf>,
     /// Where programs are run from: the folder they lie in may be one that no process sees.
     copies: PathBuf,
     state: Mutex<State>,
@@ -62,10 +61,13 @@ struct State {
 type Stamp = (u64, u64, i64, i64, u64, u32);
 
 impl Programs {
-    /// Programs of `folder` and of the configuration, run from copies in `copies`.
-    pub fn new(folder: Option<PathBuf>, copies: PathBuf, configured: Vec<ExternalTool>) -> Arc<Self> {
+    /// Programs of the folders `tools` and `skills` in the configuration's folder and of the configuration itself, run from
+    /// copies in `copies`.
+    pub fn new(config_dir: Option<&Path>, copies: PathBuf, configured: Vec<ExternalTool>) -> Arc<Self> {
         let state = Mutex::new(State { configured, seen: None });
-        Arc::new(Self { externals: Externals::default(), folder, copies, state })
+        let inner = |name| config_dir.map(|dir| dir.join(name));
+        let (folder, skills) = (inner("tools"), inner("skills"));
+        Arc::new(Self { externals: Externals::default(), folder, skills, copies, state })
     }
 
     /// Takes another configuration.
@@ -99,25 +101,18 @@ impl Programs {
         state.seen = seen;
     }
 
-    /// Looks again and again until `stop`.
-    pub async fn follow(self: Arc<Self>, engine: Engine, stop: CancellationToken) {
-        let mut tick = tokio::time::interval(LOOK);
-        while tokio::select! { _ = tick.tick() => true, () = stop.cancelled() => false } {
-            let (this, engine) = (Arc::clone(&self), engine.clone());
-            if tokio::task::spawn_blocking(move || this.look(&engine)).await.is_err() {
-                tracing::error!("looking at the tools folder failed");
-            }
-        }
-    }
-
-    /// Sidecars of the tools folder, in the order of their names.
+    /// Sidecars of the tools folder and then of skills, in the order of their names.
     fn sidecars(&self) -> Vec<PathBuf> {
-        let Some(entries) = self.folder.as_ref().and_then(|f| fs::read_dir(f).ok()) else { return vec![] };
+        let inside = |folder: &Path| {
+            let mut all: Vec<PathBuf> =
+                fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|e| e.path()).collect();
+            all.sort();
+            all
+        };
+        let of_skills = self.skills.as_deref().map(inside).unwrap_or_default().into_iter();
+        let folders = self.folder.clone().into_iter().chain(of_skills.map(|skill| skill.join("tools")));
         let is_sidecar = |p: &PathBuf| p.to_str().is_some_and(|p| p.ends_with(SIDECAR));
-        let mut found: Vec<PathBuf> =
-            entries.filter_map(Result::ok).map(|e| e.path()).filter(is_sidecar).take(MAX_TOOLS).collect();
-        found.sort();
-        found
+        folders.flat_map(|folder| inside(&folder)).filter(is_sidecar).take(MAX_TOOLS).collect()
     }
 
     fn stamps(&self, configured: &[ExternalTool]) -> Vec<(PathBuf, Stamp)> {
@@ -284,7 +279,7 @@ mod tests {
             ExternalTool { enabled: false, ..named("off") },
             ExternalTool { r#type: "library".into(), ..named("other") },
         ];
-        let programs = Programs::new(Some(folder.clone()), dir.path().join("copies"), vec![]);
+        let programs = Programs::new(Some(dir.path()), dir.path().join("copies"), vec![]);
         let (wanted, wrong) = programs.wanted(&configured);
         let told: Vec<_> =
             wanted.iter().map(|w| (w.name.as_str(), w.description.as_str(), w.network)).collect();
@@ -316,9 +311,9 @@ mod tests {
 
     #[test]
     fn the_examples_describe_their_programs() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/tools");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
         let dir = tempfile::tempdir().unwrap();
-        let programs = Programs::new(Some(folder), dir.path().join("copies"), vec![]);
+        let programs = Programs::new(Some(&folder), dir.path().join("copies"), vec![]);
         let (wanted, wrong) = programs.wanted(&[]);
         assert_eq!(wrong, [""; 0]);
         let names: Vec<&str> = wanted.iter().map(|w| w.name.as_str()).collect();

@@ -5,6 +5,7 @@ mod compose;
 mod context;
 mod doctor;
 mod external;
+mod extras;
 mod host;
 mod instance;
 mod lifecycle;
@@ -12,10 +13,12 @@ mod listen;
 mod logging;
 mod memory;
 mod models;
+mod plugins;
 mod reload;
 mod serve;
 mod service;
 mod settings;
+mod skills;
 
 use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
 

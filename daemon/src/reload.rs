@@ -7,7 +7,7 @@ use cairn_engine::Engine;
 use cairn_protocol::{error::Failure, index::AddRootParams, location::Env};
 use serde_json::Value;
 
-use crate::{compose, external::Programs, lifecycle, logging::Levels, serve::Options, settings};
+use crate::{compose, extras::Extras, lifecycle, logging::Levels, serve::Options, settings};
 
 /// Keys that take effect at once; a dot at the end stands for a whole section.
 const LIVE: &[&str] = &[
@@ -21,6 +21,8 @@ const LIVE: &[&str] = &[
     "agent.",
     "context.",
     "tools.external",
+    "plugins",
+    "git.",
     "safety.require_confirmation",
 ];
 
@@ -48,11 +50,11 @@ impl Reload {
     }
 
     /// Reads the configuration again. When any of it is wrong, all of it stays as it was.
-    pub fn run(&self, env: &Env, engine: &Engine, tools: &Programs) {
+    pub fn run(&self, env: &Env, engine: &Engine, extras: &Extras) {
         lifecycle::reloading();
         let loaded = settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
         match loaded
-            .and_then(|loaded| self.take(&loaded, engine, tools).map(|()| loaded).map_err(|e| e.to_string()))
+            .and_then(|loaded| self.take(&loaded, engine, extras).map(|()| loaded).map_err(|e| e.to_string()))
         {
             Ok(loaded) => {
                 loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
@@ -67,12 +69,12 @@ impl Reload {
         lifecycle::tell(sd_notify::NotifyState::Ready);
     }
 
-    fn take(&self, loaded: &Loaded, engine: &Engine, tools: &Programs) -> Result<(), Failure> {
+    fn take(&self, loaded: &Loaded, engine: &Engine, extras: &Extras) -> Result<(), Failure> {
         let config = &loaded.config;
         engine.reconfigure(compose::live(config)?);
         engine.set_models(std::sync::Arc::new(crate::models::Configured::new(config)));
         compose::limit_memory(config)?;
-        tools.configure(engine, config.tools.external.clone());
+        extras.configure(engine, config);
         self.log_level(config);
         let (engine, roots) = (engine.clone(), config.roots.clone());
         tokio::spawn(async move {

@@ -1,6 +1,6 @@
 //! `cairn serve`: claim, listen, open, serve, drain.
 
-use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use cairn_api::{Api, HostInfo};
 use cairn_config::{Config, Discovery};
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     advertise, compose,
-    external::Programs,
+    extras::Extras,
     instance::{Instance, InstanceError},
     lifecycle, listen,
     logging::Levels,
@@ -94,15 +94,7 @@ pub async fn serve(
         lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
     let (sockets, addresses) = sockets(config, &options)?;
     let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir()).await?;
-    let tools = Programs::new(
-        env.config_dir().map(|dir| dir.join("tools")),
-        root.path().join("external"),
-        config.tools.external.clone(),
-    );
-    // Before anybody asks which tools there are.
-    let (first, known) = (Arc::clone(&tools), engine.clone());
-    let looked = tokio::task::spawn_blocking(move || first.look(&known)).await;
-    looked.map_err(|e| ServeError::Run(format!("external tools: {e}")))?;
+    let extras = Extras::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
     let idle_exit = idle_exit(config, &options);
     let host = HostInfo {
         version: VERSION.into(),
@@ -118,13 +110,13 @@ pub async fn serve(
     let api = Api::new(engine.clone(), host, limits);
     let shutdown = CancellationToken::new();
     let guard = guard(config, &options, &instance.token);
-    let following = tokio::spawn(Arc::clone(&tools).follow(engine.clone(), shutdown.clone()));
+    let following = tokio::spawn(extras.clone().follow(engine.clone(), shutdown.clone()));
     let serving = tokio::spawn(cairn_transport::serve(sockets, api.clone(), guard, shutdown.clone()));
     instance.publish(&addresses, VERSION)?;
     let advert = announce(config, &options, &instance, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);
-    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine, &tools)).await;
+    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine, &extras)).await;
     tracing::info!(?end, "stopping");
     lifecycle::tell(sd_notify::NotifyState::Stopping);
     drop(advert);

@@ -90,6 +90,7 @@ reasons! {
     BudgetExceeded = 5011, "budget_exceeded", false, "raise the run's budget, or ask for less";
     TurnLimit = 5012, "turn_limit", false, "raise agent.max_iterations, or ask for less";
     Stuck = 5013, "stuck", false, "the model asked for the same again and again; rephrase, or take another model";
+    PluginRefused = 5014, "plugin_refused", false, "a plugin of the user's refused it; the message tells which and why";
     BadUrl = 6001, "bad_url", false, "use https, ssh, git or file URLs; nothing may begin with '-'";
     CloneFailed = 6002, "clone_failed", true, "see git's own words in the message";
     AuthenticationRequired = 6003, "authentication_required", false, "set up git credentials or an SSH key for that host; Cairn never prompts";

@@ -234,6 +234,18 @@ pub enum AgentEvt {
         /// Paths that changed.
         paths: Vec<String>,
     },
+    /// What a turn changed was committed, as `git.auto_commit` says.
+    #[serde(rename_all = "camelCase")]
+    GitCommit {
+        /// The turn.
+        turn_id: String,
+        /// The commit's id, 40 hex digits.
+        commit: String,
+        /// Its message.
+        message: String,
+        /// Paths it holds, relative to the root.
+        paths: Vec<String>,
+    },
     /// A turn ended; the last record of its run.
     RunCompleted {
         /// How.

@@ -43,6 +43,20 @@ pub enum Input {
 }
 
 impl Input {
+    /// The text of it, without images.
+    pub fn text(&self) -> String {
+        match self {
+            Input::Text(text) => text.clone(),
+            Input::Parts(parts) => {
+                let text = parts.iter().filter_map(|part| match part {
+                    Part::Text { text } => Some(text.as_str()),
+                    Part::Image { .. } => None,
+                });
+                text.collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
     /// As parts.
     pub fn into_parts(self) -> Vec<Part> {
         match self {

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     audit, chat, complete, config, discover, eval, explore, grep, host, index, map, memory, models, search,
-    symbols, tools, trace,
+    skills, symbols, tools, trace,
 };
 
 /// Exit codes, as the help tells them.
@@ -77,6 +77,8 @@ pub enum Command {
     Models(models::ModelsArgs),
     /// Search, show and change what agents learnt in earlier sessions
     Memory(memory::MemoryArgs),
+    /// List the skills that agents are told of
+    Skills(skills::SkillsArgs),
     /// Show what tools did and who allowed it
     Audit(audit::AuditArgs),
     /// Show each setting and where it comes from
@@ -146,6 +148,8 @@ mod tests {
             "cairn tools rules --revoke git",
             "cairn models ollama",
             "cairn memory",
+            "cairn skills",
+            "cairn skills shell --json",
             "cairn memory search slow disks",
             "cairn memory append rust build --text x",
             "cairn audit --follow --tool read_file --session ses_00000000000000000000000000000000",

@@ -76,9 +76,15 @@ fn turn(evt: &AgentEvt) -> (&'static str, String) {
         AgentEvt::ProviderChanged { model } => ("model", format!("{} {}", model.provider, model.model)),
         AgentEvt::PlanUpdate { items } => ("plan", format!("{} items", items.len())),
         AgentEvt::TurnDiff { paths, .. } => ("diff", paths.join(", ")),
+        AgentEvt::GitCommit { commit, message, .. } => ("commit", format!("{} {message}", short(commit))),
         AgentEvt::RunCompleted { result } => ("ended", ended(result)),
         _ => ("event", String::new()),
     }
+}
+
+/// The part of a commit's id that people read.
+pub fn short(commit: &str) -> &str {
+    commit.get(..9).unwrap_or(commit)
 }
 
 fn parts(input: &[Part]) -> String {

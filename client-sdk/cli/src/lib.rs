@@ -22,6 +22,7 @@ mod paint;
 mod progress;
 mod scope;
 mod search;
+mod skills;
 mod status;
 mod stop;
 mod summary;
@@ -84,6 +85,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Symbols(args) => wait(symbols::run(app, args)).and_then(done),
         Command::Map(args) => wait(map::run(app, args)).and_then(done),
         Command::Memory(args) => wait(memory::run(app, args)).and_then(done),
+        Command::Skills(args) => wait(skills::run(app, args)).and_then(done),
         Command::Index(args) => wait(index::run(app, args)).and_then(done),
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),

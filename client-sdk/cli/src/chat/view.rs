@@ -145,6 +145,11 @@ impl View {
             }
             AgentEvt::PlanUpdate { items } => self.note_if(self.wanted.calls, plan(&items)),
             AgentEvt::TurnDiff { diff, paths, .. } => self.changed(&diff, &paths),
+            AgentEvt::GitCommit { commit, message, .. } => {
+                let text =
+                    format!("● committed {}  {}\n", plain(crate::event::short(&commit)), plain(&message));
+                self.note_if(true, text)
+            }
             AgentEvt::Interrupted { .. } => {
                 self.note_if(true, "the daemon ended while this was going on\n".into())
             }

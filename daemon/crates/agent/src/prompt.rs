@@ -126,7 +126,7 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
         soul: texts.soul,
         profile: texts.profile,
         previous: String::new(),
-        skills: texts.skills,
+        skills: skills(texts.skills, cx, &tools),
         addenda: tools
             .iter()
             .filter(|t| !t.addendum.is_empty())
@@ -141,6 +141,15 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
         catalogue: catalogue(&tools),
         vocabulary: texts.vocabulary,
     })
+}
+
+/// The host's own first, then those of the engine that are on and of whose tools, if it has any, one is on offer.
+fn skills(mut all: Vec<(String, String)>, cx: &TurnContext, offered: &[ToolSpec]) -> Vec<(String, String)> {
+    let has = |name: &String| offered.iter().any(|t| t.name == *name);
+    let usable = |tools: &[String]| tools.is_empty() || tools.iter().any(has);
+    let on = cx.skills().into_iter().filter(|info| info.enabled && usable(&info.skill.tools));
+    all.extend(on.filter_map(|info| Some((info.skill.id, info.skill.prompt_block?))));
+    all
 }
 
 fn catalogue(tools: &[ToolSpec]) -> Vec<(String, String)> {

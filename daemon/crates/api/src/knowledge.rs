@@ -1,4 +1,4 @@
-//! The methods of the knowledge store.
+//! The methods of the knowledge store and of skills.
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -6,7 +6,8 @@ use cairn_protocol::{
         MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams, MemoryOp,
         MemoryRef, MemorySearchParams, MemoryText, MemoryWriteParams,
     },
-    session::Page,
+    session::{Empty, Page},
+    skill::SkillInfo,
 };
 use serde::de::DeserializeOwned;
 
@@ -52,5 +53,12 @@ pub fn methods() -> Vec<Method> {
             ask::<MemoryChange>(cx, MemoryOp::Delete(p))
         })
         .detached(Right::Prompt),
+        Method::new(
+            "skill.list",
+            "The skills there are, and whether agents are told of them.",
+            |cx, _: Empty| async move {
+                Ok::<_, Failure>(Page::<SkillInfo> { data: cx.api().engine.skills(), next_cursor: None })
+            },
+        ),
     ]
 }

@@ -67,6 +67,8 @@ section! {
         safety: SafetyConfig = SafetyConfig::default(),
         /// The tools.
         tools: ToolsConfig = ToolsConfig::default(),
+        /// Programs that are told of sessions, tool calls and questions to models, in this order.
+        plugins: Vec<PluginProgram> = vec![],
         /// Commits by the agent.
         git: GitConfig = GitConfig::default(),
         /// The terminal.
@@ -424,6 +426,43 @@ section! {
         enabled: bool = true,
         /// Whether it takes the place of a built-in tool of its name.
         replaces_builtin: bool = false,
+    }
+}
+
+/// Where in the life of a session a plugin is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PluginHook {
+    /// A session begins or goes on.
+    SessionStart,
+    /// A session is put away or deleted.
+    SessionStop,
+    /// A tool is about to be called; the plugin may refuse it.
+    BeforeTool,
+    /// A tool call ended.
+    AfterTool,
+    /// A model is about to be asked; the plugin may refuse it.
+    BeforeModel,
+    /// A model's answer came.
+    AfterModel,
+}
+
+section! {
+    /// A program that is told: one JSON object on its standard input, one on its standard output. It is yours and runs as you, with
+    /// a clean environment and outside the sandbox.
+    PluginProgram "snake_case" {
+        /// Its name.
+        name: String = String::new(),
+        /// The program and its arguments.
+        command: Vec<String> = vec![],
+        /// The hooks it wants; all when empty.
+        hooks: Vec<PluginHook> = vec![],
+        /// Milliseconds for one hook, at most 60,000.
+        timeout_ms: u64 = 2000,
+        /// Whether what it should judge is refused when it fails.
+        required: bool = false,
+        /// Whether it is told.
+        enabled: bool = true,
     }
 }
 

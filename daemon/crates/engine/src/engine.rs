@@ -9,13 +9,12 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{GrantedRules, Harness, Registry, Rules};
+use cairn_harness::{GrantedRules, Harness, Hooks, Registry, Rules};
 use cairn_protocol::{
     daemon::DaemonStats,
     error::{Failure, Reason},
     id::SessionId,
     index::{IndexProgress, IndexStatus},
-    memory::MemoryOp,
     tool::ToolInfo,
 };
 use cairn_search::Indexes;
@@ -25,8 +24,9 @@ use tokio::sync::{Mutex, Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Notice, index_tools,
+    Knowledge, Notice, SkillList, index_tools,
     model::{ModelGate, ModelLimits, Models},
+    plugin::Plugins,
     runs::Agent,
     runs::Runs,
     state_file::StateFile,
@@ -117,9 +117,6 @@ pub struct Engine {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What answers for the knowledge store. It may block.
-pub type Knowledge = dyn Fn(MemoryOp) -> Result<serde_json::Value, Failure> + Send + Sync;
-
 pub(crate) struct Inner {
     pub(crate) trace: Trace,
     pub(crate) roots: Arc<Roots>,
@@ -142,7 +139,9 @@ pub(crate) struct Inner {
     turn_settings: RwLock<Arc<TurnSettings>>,
     pub(crate) models: ModelGate,
     model_source: RwLock<Option<Arc<dyn Models>>>,
-    knowledge: OnceLock<Arc<Knowledge>>,
+    pub(crate) knowledge: OnceLock<Arc<Knowledge>>,
+    pub(crate) skills: OnceLock<Arc<SkillList>>,
+    pub(crate) plugins: Arc<Plugins>,
 }
 
 impl Engine {
@@ -158,9 +157,11 @@ impl Engine {
         trace.mark_interrupted().await?;
         let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
         let timeout = options.approval_timeout;
+        let plugins = Arc::<Plugins>::default();
         let inner = Inner {
             harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone())
-                .with_sandbox(sandbox),
+                .with_sandbox(sandbox)
+                .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>),
             trace,
             roots,
             indexes,
@@ -181,6 +182,8 @@ impl Engine {
             models: ModelGate::new(options.models),
             model_source: RwLock::default(),
             knowledge: OnceLock::new(),
+            skills: OnceLock::new(),
+            plugins,
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.inner.harness.registry().add(crate::llm_tool::tool(&engine.inner))?;
@@ -201,25 +204,6 @@ impl Engine {
         if self.inner.turn_agent.set(agent).is_err() {
             tracing::warn!("an agent is registered already");
         }
-    }
-
-    /// Sets what answers for the knowledge store. Later calls change nothing.
-    pub fn set_knowledge(&self, knowledge: Arc<Knowledge>) {
-        if self.inner.knowledge.set(knowledge).is_err() {
-            tracing::warn!("a knowledge store is registered already");
-        }
-    }
-
-    /// Asks the knowledge store, or changes it: for people and programs. Models use its tools, which pass the gate.
-    ///
-    /// # Errors
-    /// `invalid_params` when there is no store; the store's own.
-    pub async fn knowledge(&self, op: MemoryOp) -> Result<serde_json::Value, Failure> {
-        let none = || Failure::new(Reason::InvalidParams, "this host keeps no knowledge store");
-        let store = Arc::clone(self.inner.knowledge.get().ok_or_else(none)?);
-        tokio::task::spawn_blocking(move || store(op)).await.unwrap_or_else(|e| {
-            Err(Failure::new(Reason::Internal, format!("the knowledge store failed: {e}")))
-        })
     }
 
     /// Sets where models come from, for the turns that begin.

@@ -9,11 +9,13 @@ mod command;
 mod context;
 mod engine;
 mod explore;
+mod extend;
 mod index_tools;
 mod llm_call;
 mod llm_tool;
 pub mod model;
 mod notice;
+pub mod plugin;
 mod prompts;
 mod providers;
 mod query;
@@ -40,7 +42,8 @@ pub mod tool {
 
 pub use cairn_harness::{Approver, Rule, Rules, Verdict};
 pub use context::RunContext;
-pub use engine::{Engine, EngineOptions, Knowledge, Live, Parts};
+pub use engine::{Engine, EngineOptions, Live, Parts};
+pub use extend::{Knowledge, SkillList};
 pub use notice::Notice;
 pub use prompts::SessionPrompt;
 pub use query::{OnLines, OnPartial, SearchKind};

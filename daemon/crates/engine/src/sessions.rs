@@ -5,6 +5,7 @@ use cairn_protocol::{
     event::AgentEvt,
     explore::RunState,
     id::SessionId,
+    plugin::HookEvent,
     session::{ArchiveParams, ForkParams, Page, PageParams, Session, SessionCreateParams},
 };
 use cairn_trace::NewSession;
@@ -40,7 +41,9 @@ impl Engine {
             request = Some((CREATE.to_owned(), key.clone(), digest));
         }
         let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
-        self.inner.trace.create_session(NewSession { title, root, request }).await
+        let made = self.inner.trace.create_session(NewSession { title, root, request }).await?;
+        self.tell_start(&made).await;
+        Ok(made)
     }
 
     /// Sessions, newest first.
@@ -73,6 +76,7 @@ impl Engine {
             let text = format!("session {id} is {}, not interrupted", session.state.as_str());
             return Err(Failure::new(Reason::NotResumable, text));
         }
+        self.tell_start(&session).await;
         match self.inner.trace.latest_run(id).await? {
             Some(latest) if latest.op == crate::turns::OP => self.resume_turn(id).await,
             _ => self.resume_explore(id).await,
@@ -90,7 +94,9 @@ impl Engine {
             Some(turn) => self.before_turn(&old.session_id, turn).await?,
         };
         let title = params.title.unwrap_or(old.title).chars().take(MAX_TITLE).collect();
-        self.inner.trace.fork(&old.session_id, upto, title).await
+        let made = self.inner.trace.fork(&old.session_id, upto, title).await?;
+        self.tell_start(&made).await;
+        Ok(made)
     }
 
     async fn before_turn(&self, session: &SessionId, turn: &str) -> Result<u64, Failure> {
@@ -115,7 +121,13 @@ impl Engine {
     /// `session_not_found`.
     pub async fn archive_session(&self, params: ArchiveParams) -> Result<Session, Failure> {
         self.inner.trace.session(&params.session_id).await?;
-        self.inner.trace.archive(&params.session_id, params.archived).await
+        let session = self.inner.trace.archive(&params.session_id, params.archived).await?;
+        if params.archived {
+            self.tell(|| HookEvent::SessionStop { session_id: params.session_id }).await;
+        } else {
+            self.tell_start(&session).await;
+        }
+        Ok(session)
     }
 
     /// Deletes a session with its log.
@@ -123,7 +135,9 @@ impl Engine {
     /// # Errors
     /// `session_not_found`, `session_busy`.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
-        self.inner.trace.delete_session(id).await
+        self.inner.trace.delete_session(id).await?;
+        self.tell(|| HookEvent::SessionStop { session_id: id.clone() }).await;
+        Ok(())
     }
 }
 

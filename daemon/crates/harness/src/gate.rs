@@ -7,85 +7,40 @@ use std::{
 
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
-    envelope::Origin,
     error::{Failure, Reason},
-    id::SessionId,
+    plugin::HookEvent,
     tool::GrantedRule,
 };
 use cairn_trace::{AuditIntent, AuditOutcome, Trace};
-use cairn_workspace::Root;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::{
-    Approvals, Asker, Changes, Decision, GrantedRules, Grants, Output, Permit, Registry, Rules, Sandbox,
-    Subject, Verdict, WaitClock, command::CommandLine, registry::Entry, repair,
+    Approvals, Asker, Call, Decision, GrantedRules, Grants, Hooks, Output, Permit, Registry, Rule, Rules,
+    Sandbox, Subject, Verdict, command::CommandLine, registry::Entry, repair,
 };
 
 /// Most bytes of an output's JSON.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
-
-/// A tool call that wants to pass.
-#[derive(Debug, Clone)]
-pub struct Call {
-    /// The session that acts.
-    pub session: SessionId,
-    /// The tool.
-    pub name: String,
-    /// Its arguments.
-    pub arguments: Value,
-    /// The root the session works in.
-    pub root: Option<Root>,
-    /// What its run may do.
-    pub grants: Grants,
-    /// Ends the call early.
-    pub cancel: CancellationToken,
-    /// Who asks: for the records of approvals.
-    pub origin: Option<Origin>,
-    /// The record that caused it.
-    pub command: Option<Uuid>,
-    /// The model's id for it, when a model asked.
-    pub call_id: Option<String>,
-    /// Whether its run was cut off before: then an approval of the same call may exist.
-    pub resumed: bool,
-    /// Everything but the action itself.
-    pub dry_run: bool,
-    /// Where changed files are noted.
-    pub changes: Changes,
-    /// Where the waiting for people is counted.
-    pub clock: Arc<WaitClock>,
-}
-
-impl Call {
-    /// A call without root, grants or origin, that nothing cancels.
-    pub fn new(session: SessionId, name: &str, arguments: Value) -> Self {
-        Self {
-            session,
-            name: name.to_owned(),
-            arguments,
-            root: None,
-            grants: Grants::default(),
-            cancel: CancellationToken::new(),
-            origin: None,
-            command: None,
-            call_id: None,
-            resumed: false,
-            dry_run: false,
-            changes: Changes::default(),
-            clock: Arc::default(),
-        }
-    }
-}
 
 /// The gate with all it needs.
 pub struct Harness {
     registry: Registry,
     /// A decision is made by one set of rules, whatever takes its place meanwhile.
     rules: RwLock<Arc<Rules>>,
+    /// What skills add to the rules that were set.
+    added: RwLock<Added>,
+    hooks: Option<Arc<dyn Hooks>>,
     approvals: Approvals,
     trace: Trace,
     sandbox: Arc<Sandbox>,
+}
+
+/// Rules that only tighten.
+#[derive(Default)]
+struct Added {
+    deny: Vec<Rule>,
+    confirm: Vec<Rule>,
 }
 
 /// How a call was let through.
@@ -107,13 +62,21 @@ impl Harness {
     ) -> Self {
         let approvals = Approvals::new(trace.clone(), granted, timeout, stopping);
         let sandbox = Arc::new(Sandbox::new(None));
-        Self { registry, rules: RwLock::new(Arc::new(rules)), approvals, trace, sandbox }
+        let (rules, added) = (RwLock::new(Arc::new(rules)), RwLock::default());
+        Self { registry, rules, added, hooks: None, approvals, trace, sandbox }
     }
 
     /// The same with a sandbox for processes; without one none is started.
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Arc<Sandbox>) -> Self {
         self.sandbox = sandbox;
+        self
+    }
+
+    /// The same with what is told of calls.
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
+        self.hooks = Some(hooks);
         self
     }
 
@@ -127,8 +90,21 @@ impl Harness {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
+    /// Adds denials and questions to the rules, in the place of those added before.
+    pub fn tighten(&self, deny: Vec<Rule>, confirm: Vec<Rule>) {
+        *self.added.write().unwrap_or_else(PoisonError::into_inner) = Added { deny, confirm };
+    }
+
     fn rules(&self) -> Arc<Rules> {
-        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+        let rules = Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner));
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        if added.deny.is_empty() && added.confirm.is_empty() {
+            return rules;
+        }
+        let mut all = Rules::clone(&rules);
+        all.deny.extend(added.deny.iter().cloned());
+        all.confirm.extend(added.confirm.iter().cloned());
+        Arc::new(all)
     }
 
     /// The tools there are.
@@ -196,7 +172,16 @@ impl Harness {
             exit_code: outcome.as_ref().ok().and_then(|o| o.exit_code),
             truncated: outcome.as_ref().is_ok_and(|o| o.truncated),
         };
+        let told = HookEvent::AfterTool {
+            session_id: call.session,
+            tool: call.name.clone(),
+            outcome: done.outcome.clone(),
+            millis,
+        };
         self.trace.audit_outcome(admitted.audit, done).await.map_err(|e| unrecorded(&call.name, &e))?;
+        if let Some(hooks) = self.listening() {
+            hooks.tell(told).await;
+        }
         outcome
     }
 
@@ -204,6 +189,13 @@ impl Harness {
     async fn admit(&self, entry: &Entry, call: &Call) -> Result<Admitted, Failure> {
         let memory = self.approvals.memory(&call.session).await?;
         let mut decision = self.decide(entry, call, &memory);
+        let mut vetoed = None;
+        if decision.verdict != Verdict::Deny
+            && let Some(why) = self.vetoed(call).await
+        {
+            vetoed = Some(Failure::new(Reason::PluginRefused, format!("tool {}: {why}", call.name)));
+            decision = Decision { verdict: Verdict::Deny, rule: format!("plugin: {why}") };
+        }
         let (mut intent, mut unknown) = (None, false);
         if decision.verdict != Verdict::Deny && !entry.spec.read_only {
             let asker = Asker { session: &call.session, root: call.root.as_ref() };
@@ -227,7 +219,7 @@ impl Harness {
             intent = Some(told);
         }
         let (mut verdict, mut rule) = (decision.verdict, decision.rule);
-        let mut refusal = None;
+        let mut refusal = vetoed;
         let mut approved = None;
         if verdict == Verdict::Ask && !call.dry_run {
             let intent = intent.clone().unwrap_or_default();
@@ -254,7 +246,18 @@ impl Harness {
         Ok(Admitted { audit, approved })
     }
 
-    fn decide(&self, entry: &Entry, call: &Call, memory: &[(crate::Rule, Verdict)]) -> Decision {
+    fn listening(&self) -> Option<&Arc<dyn Hooks>> {
+        self.hooks.as_ref().filter(|hooks| hooks.listens())
+    }
+
+    /// Why a plugin refuses the call.
+    async fn vetoed(&self, call: &Call) -> Option<String> {
+        let hooks = self.listening()?;
+        let (session_id, tool) = (call.session.clone(), call.name.clone());
+        hooks.tell(HookEvent::BeforeTool { session_id, tool, arguments: call.arguments.clone() }).await
+    }
+
+    fn decide(&self, entry: &Entry, call: &Call, memory: &[(Rule, Verdict)]) -> Decision {
         let granted = self.approvals.grants().rules();
         let rules = self.rules();
         let one = |entry: &Entry, call: &Call, paths: &[String], narrows: bool| {

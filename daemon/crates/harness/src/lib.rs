@@ -4,11 +4,13 @@
 //! hands a tool out, so nothing acts without having been checked and recorded.
 
 mod approval;
+mod call;
 pub mod command;
 pub mod diff;
 mod fetch;
 mod gate;
 mod grants;
+mod hooks;
 mod permit;
 mod policy;
 mod redact;
@@ -18,9 +20,11 @@ pub mod sandbox;
 mod tool;
 
 pub use approval::{Approvals, Approver};
+pub use call::Call;
 pub use fetch::{FetchRequest, Fetched};
-pub use gate::{Call, Harness, is_final};
+pub use gate::{Harness, is_final};
 pub use grants::Grants as GrantedRules;
+pub use hooks::Hooks;
 pub use permit::{Change, Changes, Grants, Permit, WaitClock};
 pub use policy::{CheckedRule, Decision, Rule, Rules, Subject, Verdict};
 pub use redact::secrets as redact_secrets;

@@ -16,7 +16,34 @@ use crate::{Tool, ToolSpec};
 /// Older names of tools, for callers that still use them; they are not listed.
 const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate")];
 
-type Tools = RwLock<BTreeMap<String, Arc<Entry>>>;
+/// Tools that models see under another name when that is switched on.
+const SHOWN_AS: &[(&str, &str)] = &[("run_shell", "shell")];
+
+type Tools = RwLock<Shelf>;
+
+/// The tools, and which of them the user switched on or off.
+#[derive(Default)]
+struct Shelf {
+    all: BTreeMap<String, Arc<Entry>>,
+    switches: BTreeMap<String, bool>,
+}
+
+impl Shelf {
+    fn is_off(&self, name: &str) -> bool {
+        self.switches.get(name) == Some(&false)
+    }
+
+    /// What each tool says of itself that is not switched off: hidden or not as the switches have it.
+    fn specs(&self) -> Vec<ToolSpec> {
+        let shown = |(name, entry): (&String, &Arc<Entry>)| {
+            let on = |name: &str| self.switches.get(name) == Some(&true);
+            let other = SHOWN_AS.iter().any(|(own, other)| own == name && on(other) && !self.is_off(other));
+            let hidden = other || (entry.spec.hidden && !on(name));
+            ToolSpec { hidden, ..entry.spec.clone() }
+        };
+        self.all.iter().filter(|(name, _)| !self.is_off(name)).map(shown).collect()
+    }
+}
 
 /// Tools by name. What is added or taken away counts for the calls that come.
 #[derive(Default)]
@@ -41,7 +68,7 @@ impl Catalogue {
 
 fn specs(tools: &Tools) -> Vec<ToolSpec> {
     let tools = tools.read().unwrap_or_else(PoisonError::into_inner);
-    tools.values().map(|e| e.spec.clone()).collect()
+    tools.specs()
 }
 
 /// A tool with its compiled schema.
@@ -59,10 +86,10 @@ impl Registry {
     pub fn add(&self, tool: Arc<dyn Tool>) -> Result<(), Failure> {
         let entry = Entry::of(tool)?;
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        if tools.contains_key(&*entry.spec.name) {
+        if tools.all.contains_key(&*entry.spec.name) {
             return Err(unfit(&entry.spec, "is registered twice"));
         }
-        tools.insert(entry.spec.name.clone().into_owned(), Arc::new(entry));
+        tools.all.insert(entry.spec.name.clone().into_owned(), Arc::new(entry));
         Ok(())
     }
 
@@ -75,7 +102,7 @@ impl Registry {
         let entry = Entry::of(tool)?;
         let name = entry.spec.name.clone().into_owned();
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
-        let before = tools.insert(name.clone(), Arc::new(entry));
+        let before = tools.all.insert(name.clone(), Arc::new(entry));
         self.covered.write().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(before);
         Ok(())
     }
@@ -84,8 +111,8 @@ impl Registry {
     pub fn remove(&self, name: &str) {
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
         match self.covered.write().unwrap_or_else(PoisonError::into_inner).remove(name) {
-            Some(Some(before)) => tools.insert(name.to_owned(), before),
-            _ => tools.remove(name),
+            Some(Some(before)) => tools.all.insert(name.to_owned(), before),
+            _ => tools.all.remove(name),
         };
     }
 
@@ -95,9 +122,15 @@ impl Registry {
         covered.get(name).is_some_and(Option::is_some)
     }
 
+    /// Takes the user's switches: a tool that is off is neither listed nor called, a hidden one that is on is offered to
+    /// models.
+    pub fn switch(&self, switches: BTreeMap<String, bool>) {
+        self.tools.write().unwrap_or_else(PoisonError::into_inner).switches = switches;
+    }
+
     /// Whether a name, or an older name of a tool, is taken.
     pub fn has(&self, name: &str) -> bool {
-        self.find(name).is_ok()
+        !matches!(self.find(name), Err(failure) if failure.reason == Reason::UnknownTool)
     }
 
     /// Makes a tool known under another name too.
@@ -108,8 +141,7 @@ impl Registry {
 
     /// Every tool, by name.
     pub fn list(&self) -> Vec<ToolInfo> {
-        let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
-        tools.values().map(|e| e.spec.info()).collect()
+        self.specs().iter().map(ToolSpec::info).collect()
     }
 
     /// What every tool says of itself, by name.
@@ -133,12 +165,16 @@ impl Registry {
         let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
         let real = aliases.get(name).map_or(own, String::as_str);
         let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = tools.get(real) {
+        if let Some(entry) = tools.all.get(real) {
+            if tools.is_off(real) {
+                let text = format!("tool {real} is switched off in tool-access.json");
+                return Err(Failure::new(Reason::ToolDenied, text));
+            }
             return Ok(Arc::clone(entry));
         }
         let shown = name.chars().take(64).collect::<String>();
         let mut text = format!("there is no tool '{}'", shown.escape_default());
-        let near = tools.keys().map(|k| (strsim::jaro_winkler(k, &shown), k)).filter(|(s, _)| *s > 0.8);
+        let near = tools.all.keys().map(|k| (strsim::jaro_winkler(k, &shown), k)).filter(|(s, _)| *s > 0.8);
         if let Some((_, best)) = near.max_by(|a, b| a.0.total_cmp(&b.0)) {
             text.push_str(&format!("; did you mean '{best}'?"));
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Permit, Tool};
-use cairn_protocol::{error::Failure, git::GitStatusParams};
+use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_protocol::{approval::Preview, error::Failure, git::GitStatusParams};
 use cairn_workspace::git::DiffRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,7 +63,45 @@ fn diff(deps: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, b
     Ok((value, answer.truncated))
 }
 
-/// The three tools.
+/// Arguments of `git_commit`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GitCommitParams {
+    /// The files to commit, relative to the workspace; what else is changed or staged stays so.
+    paths: Vec<String>,
+    /// The message.
+    message: String,
+}
+
+/// `git_commit`: offered to plans and the engine, not to models, which have the shell for it.
+struct Commit;
+
+#[async_trait::async_trait]
+impl Tool for Commit {
+    fn spec(&self) -> ToolSpec {
+        let text = "Commits the named files of the workspace's repository, without hooks or signing.";
+        ToolSpec { hidden: true, paths: &[], ..ToolSpec::writing::<GitCommitParams>("git_commit", text) }
+    }
+
+    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        let GitCommitParams { paths, message } = arguments(value.clone())?;
+        let first = message.lines().next().unwrap_or_default();
+        let preview = Preview { summary: format!("git_commit {first}"), paths, ..Preview::default() };
+        Ok(Intent { preview, ..Intent::default() })
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let GitCommitParams { paths, message } = arguments(value)?;
+        paths.iter().try_for_each(|path| permit.need_path(path))?;
+        let root = permit.need_root()?.clone();
+        let work = move || cairn_workspace::git::git_commit(&root, &paths, &message);
+        let made = crate::reading::off_thread(work).await?;
+        let value = made.map(|c| json!({"commit": c.id, "paths": c.paths}));
+        Output::of("git_commit", &value.unwrap_or_else(|| json!({"commit": null, "paths": []})), false)
+    }
+}
+
+/// The tools.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let status = reading(
         deps,
@@ -109,5 +147,6 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         Arc::new(status.narrowing().offered()),
         Arc::new(changes.narrowing().offered()),
         Arc::new(log.offered()),
+        Arc::new(Commit),
     ]
 }

@@ -76,7 +76,78 @@ struct Shell {
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     match deps.shell.mode {
         ShellMode::Off => vec![],
-        _ => vec![Arc::new(Shell { deps: deps.clone() })],
+        _ => {
+            let shell = Arc::new(Shell { deps: deps.clone() });
+            vec![shell.clone(), Arc::new(AsSkill(shell))]
+        }
+    }
+}
+
+/// The same as the skill `shell` shows it.
+struct AsSkill(Arc<Shell>);
+
+/// Arguments of `shell`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SkillParams {
+    /// The command line.
+    cmd: String,
+    /// Folder to run it in, relative to the root.
+    #[serde(default = "here")]
+    cwd: String,
+    /// Most milliseconds it may take; 30,000 by default.
+    timeout_ms: Option<u64>,
+    /// Characters of each stream that are wanted; no more than the tool keeps.
+    max_output_chars: Option<usize>,
+}
+
+/// The arguments for `run_shell`, and the characters wanted.
+fn translated(value: Value) -> Result<(Value, Option<usize>), Failure> {
+    let params: SkillParams = arguments(value)?;
+    let mut own = json!({"command": params.cmd, "working_directory": params.cwd});
+    if let Some(millis) = params.timeout_ms {
+        own["timeout_seconds"] = millis.div_ceil(1000).into();
+    }
+    Ok((own, params.max_output_chars))
+}
+
+#[async_trait::async_trait]
+impl Tool for AsSkill {
+    fn spec(&self) -> ToolSpec {
+        let own = self.0.spec();
+        let spec =
+            ToolSpec::writing::<SkillParams>("shell", "Runs a shell command in the workspace's sandbox.");
+        ToolSpec {
+            description: format!("{} The same as run_shell.", spec.description).into(),
+            hidden: true,
+            paths: &["cwd"],
+            command: Some("cmd"),
+            timeout: own.timeout,
+            ..spec
+        }
+    }
+
+    fn stands_for(&self, value: &Value) -> Vec<(&'static str, Value)> {
+        translated(value.clone()).map(|(own, _)| vec![("run_shell", own)]).unwrap_or_default()
+    }
+
+    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        let (own, _) = translated(value.clone())?;
+        self.0.intent(asker, &own).await
+    }
+
+    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+        let (own, most) = translated(value)?;
+        let mut output = self.0.run(permit, own).await?;
+        for stream in ["stdout", "stderr"] {
+            let text = output.value.get(stream).and_then(Value::as_str).unwrap_or_default();
+            if let Some((end, _)) = most.and_then(|most| text.char_indices().nth(most)) {
+                output.value[stream] = format!("{}… [cut]", &text[..end]).into();
+                output.value["truncated"] = true.into();
+                output.truncated = true;
+            }
+        }
+        Ok(output)
     }
 }
 

@@ -173,13 +173,7 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
     registry.add(Arc::new(Say { name: "change", read_only: false, runs: Arc::clone(&writes) })).unwrap();
     let roots = Arc::new(Roots::new(vec![]));
     let (known, built) = (Arc::clone(&roots), Arc::clone(&indexes));
-    let deps = cairn_tools::Deps {
-        roots: known,
-        indexes: built,
-        seen: Arc::default(),
-        shell: Default::default(),
-        mode: Default::default(),
-    };
+    let deps = cairn_tools::Deps::new(known, built);
     cairn_tools::register(&registry, &deps).unwrap();
     let options = EngineOptions {
         workspaces: dir.join("workspaces"),

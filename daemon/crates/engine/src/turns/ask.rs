@@ -10,6 +10,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, ModelAnswer},
     model::{FinishReason, Message, TokenUsage, ToolOffer, ToolUse},
+    plugin::HookEvent,
 };
 use cairn_trace::Append;
 use futures_util::StreamExt as _;
@@ -89,7 +90,10 @@ impl TurnContext {
         loop {
             self.need_budget()?;
             self.rate().await?;
-            let (failure, shown) = match self.once(&*provider, &ask).await {
+            self.leave_of_plugins(&*provider, &ask).await?;
+            let outcome = self.once(&*provider, &ask).await;
+            self.tell_plugins(&outcome).await;
+            let (failure, shown) = match outcome {
                 Ok(answer) => return Ok(answer),
                 Err(broken) => broken,
             };
@@ -103,6 +107,30 @@ impl TurnContext {
             let backoff = self.settings().retry_backoff * 2_u32.saturating_pow(attempt - 1);
             self.pause(backoff.min(Duration::from_secs(30))).await?;
         }
+    }
+
+    async fn leave_of_plugins(&self, provider: &dyn Provider, ask: &Ask) -> Result<(), Failure> {
+        let event = || HookEvent::BeforeModel {
+            session_id: self.session().clone(),
+            run_id: self.run().clone(),
+            provider: provider.name().into(),
+            model: provider.model().into(),
+            messages: ask.messages.len() as u64,
+        };
+        match self.engine().tell(event).await {
+            Some(why) => Err(Failure::new(Reason::PluginRefused, format!("the model is not asked: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    async fn tell_plugins(&self, outcome: &Result<Answer, (Failure, bool)>) {
+        let event = || HookEvent::AfterModel {
+            session_id: self.session().clone(),
+            run_id: self.run().clone(),
+            outcome: outcome.as_ref().err().map_or("ok", |(failure, _)| failure.reason.as_str()).to_owned(),
+            usage: outcome.as_ref().ok().map(|answer| answer.usage),
+        };
+        self.engine().tell(event).await;
     }
 
     /// Waits until a request may be made.

@@ -19,6 +19,7 @@ use cairn_protocol::{
     event::{AgentEvt, PlanItem},
     id::{RunId, SessionId},
     model::{Message, TokenUsage, ToolOffer},
+    skill::SkillInfo,
     time::Timestamp,
     turn::{ExecutionPolicy, ToolTrace},
 };
@@ -53,6 +54,8 @@ pub struct TurnSettings {
     pub prompt_progress: bool,
     /// Tokens of the repository map in the prompt; 0 for none.
     pub repo_map_tokens: u32,
+    /// Commits what a turn changed in files, with messages that begin like this; nothing is committed without.
+    pub auto_commit: Option<String>,
     /// Seconds of a turn, the waiting for people left out.
     pub timeout: Option<Duration>,
 }
@@ -70,6 +73,7 @@ impl Default for TurnSettings {
             shown_chars: 10_000,
             prompt_progress: true,
             repo_map_tokens: 1024,
+            auto_commit: None,
             timeout: None,
         }
     }
@@ -186,6 +190,11 @@ impl TurnContext {
             (before < seq).then(|| Message::user(text))
         };
         said.into_iter().filter_map(hear).collect()
+    }
+
+    /// The skills of the host.
+    pub fn skills(&self) -> Vec<SkillInfo> {
+        self.engine().skills()
     }
 
     /// Tools a model is offered: those that the run may use and that its policy does not rule out.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_harness::is_final;
+use cairn_harness::{Call, is_final};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
@@ -21,6 +21,8 @@ use crate::Engine;
 
 /// Time that a cancelled turn has to write down what came.
 const GRACE: Duration = Duration::from_millis(60);
+/// Characters of the user's words in a commit's subject.
+const MAX_SUBJECT: usize = 60;
 
 /// The failure of a turn that was told to stop.
 pub(crate) fn cancelled() -> Failure {
@@ -105,7 +107,8 @@ impl Engine {
         };
         let mut evts = vec![AgentEvt::RunCompleted { result: Box::new(result) }];
         if let Some(diff) = self.turn_diff(cx).await {
-            evts.insert(0, diff);
+            let committed = self.auto_commit(cx, taken, &diff, status).await;
+            evts.splice(0..0, std::iter::once(diff).chain(committed));
         }
         let records = evts.into_iter().map(|evt| cx.record(None, None, evt)).collect();
         let append = Append::new(cx.session(), records).state(state);
@@ -125,6 +128,43 @@ impl Engine {
             Err(cause) => {
                 tracing::warn!(session = %cx.session(), %cause, "the turn's diff cannot be told");
                 None
+            }
+        }
+    }
+
+    /// Commits what the turn changed, where the settings say so, through the gate as any action. That it cannot be done is
+    /// told, and no reason for a turn to fail.
+    async fn auto_commit(
+        &self,
+        cx: &TurnContext,
+        taken: &Taken,
+        diff: &AgentEvt,
+        status: Outcome,
+    ) -> Option<AgentEvt> {
+        let prefix = cx.settings().auto_commit.as_ref().filter(|_| status == Outcome::Completed)?;
+        let AgentEvt::TurnDiff { turn_id, paths, .. } = diff else { return None };
+        if cx.feed().is_some() {
+            return None;
+        }
+        let asked = taken.params.input.text();
+        let line = asked.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("changes of a turn");
+        let message =
+            format!("{prefix} {}", line.chars().take(MAX_SUBJECT).collect::<String>()).trim().to_owned();
+        let arguments = serde_json::json!({"paths": paths, "message": message});
+        let call = Call {
+            root: cx.inside.root.clone(),
+            origin: cx.origin(Some("git_commit")),
+            ..Call::new(cx.session().clone(), "git_commit", arguments)
+        };
+        match self.inner.harness.call(call).await {
+            Ok(output) => {
+                let commit = output.value.get("commit")?.as_str()?.to_owned();
+                let paths = serde_json::from_value(output.value.get("paths")?.clone()).ok()?;
+                Some(AgentEvt::GitCommit { turn_id: turn_id.clone(), commit, message, paths })
+            }
+            Err(failure) => {
+                let message = format!("the changes are not committed: {}", failure.message);
+                Some(AgentEvt::Warning { op: "git_commit".into(), message })
             }
         }
     }

@@ -2,6 +2,7 @@
 //! clones made by the user's own `git`, which alone knows their credentials, keys and proxies.
 
 mod clone;
+mod commit;
 mod diff;
 mod fetch;
 mod log;
@@ -12,6 +13,7 @@ mod status;
 mod url;
 
 pub use clone::{CLONE_LIMIT, CloneRequest, git_clone, remove_partials};
+pub use commit::{Committed, git_commit};
 pub use diff::{DIFF_LIMIT, DiffRequest, GitDiff, git_diff};
 pub use log::{LOG_LIMIT, git_log};
 pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};

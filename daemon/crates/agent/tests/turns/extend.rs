@@ -1,0 +1,158 @@
+//! Skills, switches and plugins, as a turn meets them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use cairn_engine::plugin::{HookAnswer, HookEvent, Plugin};
+use cairn_llm::Scripted;
+use cairn_protocol::{
+    error::Reason,
+    event::AgentEvt,
+    skill::{SkillFile, SkillInfo},
+    turn::Outcome,
+};
+
+use crate::stage::{Stage, allow_all, calls, quick, says};
+
+fn skill(id: &str, text: &str, tools: &[&str], enabled: bool) -> SkillInfo {
+    let skill = SkillFile {
+        id: id.into(),
+        version: "1".into(),
+        description: String::new(),
+        prompt_block: Some(text.into()),
+        tools: tools.iter().map(|t| (*t).to_owned()).collect(),
+        policy: Default::default(),
+    };
+    SkillInfo { skill, enabled, reason: None, folder: None }
+}
+
+async fn system(stage: &Stage) -> String {
+    stage.turn("go").await;
+    stage.script.requests().last().unwrap().system.clone()
+}
+
+#[tokio::test]
+async fn the_prompt_has_the_skills_that_are_on_and_only_those() {
+    let stage = Stage::new(vec![says("a"), says("b")]).await;
+    let without = system(&stage).await;
+    assert!(!without.contains("# Skills"), "the engine runs with none");
+    stage.engine.set_skills(Arc::new(|| {
+        vec![
+            skill("alpha", "Alpha text.", &["look"], true),
+            skill("beta", "Beta text.", &[], true),
+            skill("off", "Off text.", &[], false),
+            skill("toolless", "Toolless text.", &["nothing_of_the_kind"], true),
+        ]
+    }));
+    let with = system(&stage).await;
+    let block = "# Skills\n\n## alpha\n\nAlpha text.\n\n## beta\n\nBeta text.\n\n#";
+    assert!(with.contains(block), "{with}");
+    assert!(!with.contains("Off text.") && !with.contains("Toolless text."));
+}
+
+#[tokio::test]
+async fn a_switched_off_tool_is_neither_offered_nor_called() {
+    let stage =
+        Stage::new(vec![calls(&[("change", "x")]), says("done"), calls(&[("change", "y")]), says("done")])
+            .await;
+    let switches = BTreeMap::from([("change".to_owned(), false), ("shell".to_owned(), true)]);
+    stage.engine.set_access(vec![], vec![], switches);
+    stage.turn("go").await;
+    let offered: Vec<String> = stage.script.requests()[0].tools.iter().map(|t| t.name.clone()).collect();
+    assert!(!offered.contains(&"change".to_owned()), "{offered:?}");
+    // The skill's form of the shell is offered in the place of the tool's own.
+    assert!(
+        offered.contains(&"shell".to_owned()) && !offered.contains(&"run_shell".to_owned()),
+        "{offered:?}"
+    );
+    assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 0);
+    let told = stage.records().await.into_iter().find_map(|evt| match evt {
+        AgentEvt::ToolResult(result) => result.error,
+        _ => None,
+    });
+    assert!(told.unwrap().message.contains("switched off in tool-access.json"));
+    stage.engine.set_access(vec![], vec![], BTreeMap::new());
+    stage.turn("again").await;
+    assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 1, "on again");
+}
+
+#[tokio::test]
+async fn rules_of_skills_tighten_what_others_allow() {
+    let stage = Stage::new(vec![calls(&[("change", "x")]), says("done")]).await;
+    stage.engine.set_access(vec!["change".parse().unwrap()], vec![], BTreeMap::new());
+    stage.turn("go").await;
+    assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 0);
+}
+
+/// Notes what it hears, and refuses what is named.
+struct Guard {
+    heard: Arc<Mutex<Vec<String>>>,
+    refuses: &'static str,
+}
+
+#[async_trait::async_trait]
+impl Plugin for Guard {
+    fn name(&self) -> &str {
+        "guard"
+    }
+
+    async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String> {
+        let told = match event {
+            HookEvent::BeforeTool { tool, arguments, .. } => format!("before {tool} {}", arguments["word"]),
+            HookEvent::AfterTool { tool, outcome, .. } => format!("after {tool} {outcome}"),
+            HookEvent::BeforeModel { messages, .. } => format!("before model {messages}"),
+            HookEvent::AfterModel { outcome, .. } => format!("after model {outcome}"),
+            HookEvent::SessionStart { .. } => "start".into(),
+            HookEvent::SessionStop { .. } => "stop".into(),
+        };
+        let refuse = (told == self.refuses).then(|| "not today".to_owned());
+        self.heard.lock().unwrap().push(told);
+        Ok(HookAnswer { refuse })
+    }
+}
+
+async fn guarded(script: Scripted, refuses: &'static str) -> (Stage, Arc<Mutex<Vec<String>>>) {
+    let stage = Stage::with(script, allow_all(), quick()).await;
+    let heard = Arc::new(Mutex::new(vec![]));
+    stage.engine.set_plugins(vec![Arc::new(Guard { heard: Arc::clone(&heard), refuses })]);
+    (stage, heard)
+}
+
+#[tokio::test]
+async fn plugins_hear_of_a_whole_turn_and_of_the_end_of_its_session() {
+    let script = Scripted::new(vec![calls(&[("look", "a")]), says("done")]);
+    let (stage, heard) = guarded(script, "").await;
+    assert_eq!(stage.turn("go").await.status, Outcome::Completed);
+    stage.engine.delete_session(&stage.session).await.unwrap();
+    let want = [
+        "before model 1",
+        "after model ok",
+        "before look \"a\"",
+        "after look ok",
+        "before model 3",
+        "after model ok",
+        "stop",
+    ];
+    assert_eq!(*heard.lock().unwrap(), want);
+}
+
+#[tokio::test]
+async fn a_refused_tool_is_a_result_and_a_refused_model_ends_the_turn() {
+    let script = Scripted::new(vec![calls(&[("change", "x")]), says("done")]);
+    let (stage, _) = guarded(script, "before change \"x\"").await;
+    assert_eq!(stage.turn("go").await.status, Outcome::Completed);
+    assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 0);
+    let told = stage.records().await.into_iter().find_map(|evt| match evt {
+        AgentEvt::ToolResult(result) => result.error,
+        _ => None,
+    });
+    let told = told.unwrap();
+    assert_eq!(told.reason, Reason::PluginRefused.as_str());
+    assert!(told.message.contains("guard says: not today"), "{told:?}");
+    let (stage, _) = guarded(Scripted::new(vec![says("never")]), "before model 1").await;
+    let end = stage.turn("go").await;
+    assert_eq!(end.error.unwrap().reason, Reason::PluginRefused.as_str());
+    assert!(stage.script.requests().is_empty(), "the model was not asked");
+}

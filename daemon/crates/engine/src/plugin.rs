@@ -1,0 +1,204 @@
+//! Plugins: what the host wants to be told of, in order, each apart from the others.
+//!
+//! A plugin that is late, fails or panics harms nothing else: it is passed over with a warning, unless it says that it is
+//! required; then what it should have judged is refused.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use cairn_harness::Hooks;
+pub use cairn_protocol::plugin::{Hook, HookAnswer, HookEvent};
+
+/// Time for one hook of one plugin when it does not say.
+pub const TIMEOUT: Duration = Duration::from_secs(2);
+/// Characters of a refusal.
+const MAX_REASON: usize = 500;
+
+/// Something that is told of sessions, tool calls and questions to models.
+#[async_trait::async_trait]
+pub trait Plugin: Send + Sync {
+    /// Its name, for refusals and the log.
+    fn name(&self) -> &str;
+
+    /// The hooks it wants; all when not said.
+    fn wants(&self, _hook: Hook) -> bool {
+        true
+    }
+
+    /// Time for one hook.
+    fn timeout(&self) -> Duration {
+        TIMEOUT
+    }
+
+    /// Whether what it should judge is refused when it fails.
+    fn required(&self) -> bool {
+        false
+    }
+
+    /// Tells it of an event. A refusal counts for `before_tool` and `before_model` alone.
+    async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String>;
+}
+
+/// The plugins, in their order.
+#[derive(Default)]
+pub(crate) struct Plugins(RwLock<Arc<Vec<Arc<dyn Plugin>>>>);
+
+impl Plugins {
+    pub fn set(&self, plugins: Vec<Arc<dyn Plugin>>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plugins);
+    }
+
+    fn list(&self) -> Arc<Vec<Arc<dyn Plugin>>> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait::async_trait]
+impl Hooks for Plugins {
+    fn listens(&self) -> bool {
+        !self.list().is_empty()
+    }
+
+    async fn tell(&self, event: HookEvent) -> Option<String> {
+        let hook = event.hook();
+        let judged = matches!(hook, Hook::BeforeTool | Hook::BeforeModel);
+        let event = Arc::new(event);
+        for plugin in self.list().iter().filter(|p| p.wants(hook)) {
+            let refused = match told(Arc::clone(plugin), Arc::clone(&event)).await {
+                Ok(answer) => answer.refuse.map(|why| format!("{} says: {why}", plugin.name())),
+                Err(why) => {
+                    tracing::warn!(plugin = plugin.name(), ?hook, session = %event.session(), "{why}");
+                    plugin.required().then(|| format!("{} is required and failed: {why}", plugin.name()))
+                }
+            };
+            if let Some(why) = refused.filter(|_| judged) {
+                return Some(why.chars().take(MAX_REASON).collect());
+            }
+        }
+        None
+    }
+}
+
+/// One plugin's answer. It runs apart, so that a panic ends it alone.
+async fn told(plugin: Arc<dyn Plugin>, event: Arc<HookEvent>) -> Result<HookAnswer, String> {
+    let limit = plugin.timeout();
+    let mut work = tokio::spawn(async move { plugin.on(&event).await });
+    match tokio::time::timeout(limit, &mut work).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(failed)) => Err(format!("it failed: {failed}")),
+        Err(_) => {
+            work.abort();
+            Err(format!("it took longer than {} ms", limit.as_millis()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use cairn_protocol::id::SessionId;
+
+    use super::*;
+
+    type Act = fn(&HookEvent) -> Result<HookAnswer, String>;
+
+    struct Probe {
+        name: &'static str,
+        act: Act,
+        required: bool,
+        heard: Arc<Mutex<Vec<(&'static str, Hook)>>>,
+    }
+
+    #[async_trait::async_trait]
+    impl Plugin for Probe {
+        fn name(&self) -> &str {
+            self.name
+        }
+
+        fn required(&self) -> bool {
+            self.required
+        }
+
+        fn timeout(&self) -> Duration {
+            Duration::from_millis(50)
+        }
+
+        async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String> {
+            self.heard.lock().unwrap().push((self.name, event.hook()));
+            if self.name == "slow" {
+                std::future::pending::<()>().await;
+            }
+            (self.act)(event)
+        }
+    }
+
+    fn fine(_: &HookEvent) -> Result<HookAnswer, String> {
+        Ok(HookAnswer::default())
+    }
+
+    fn refuses(_: &HookEvent) -> Result<HookAnswer, String> {
+        Ok(HookAnswer { refuse: Some("no".into()) })
+    }
+
+    fn panics(_: &HookEvent) -> Result<HookAnswer, String> {
+        panic!("a defect of the plugin")
+    }
+
+    fn fails(_: &HookEvent) -> Result<HookAnswer, String> {
+        Err("broken".into())
+    }
+
+    fn event(hook: Hook) -> HookEvent {
+        let (session_id, tool) = (SessionId::new(), "read_file".to_owned());
+        match hook {
+            Hook::BeforeTool => HookEvent::BeforeTool { session_id, tool, arguments: serde_json::json!({}) },
+            _ => HookEvent::AfterTool { session_id, tool, outcome: "ok".into(), millis: 1 },
+        }
+    }
+
+    async fn tell(all: &[(&'static str, Act, bool)], hook: Hook) -> (Option<String>, Vec<&'static str>) {
+        let heard = Arc::new(Mutex::new(vec![]));
+        let plugins = Plugins::default();
+        let probe = |&(name, act, required): &(&'static str, Act, bool)| {
+            Arc::new(Probe { name, act, required, heard: Arc::clone(&heard) }) as Arc<dyn Plugin>
+        };
+        plugins.set(all.iter().map(probe).collect());
+        let refused = plugins.tell(event(hook)).await;
+        let names = heard.lock().unwrap().iter().map(|(name, _)| *name).collect();
+        (refused, names)
+    }
+
+    #[tokio::test]
+    async fn plugins_are_told_in_order_and_harm_nothing_else() {
+        let all: [(&str, Act, bool); 5] = [
+            ("a", fine, false),
+            ("bad", fails, false),
+            ("mad", panics, false),
+            ("slow", fine, false),
+            ("z", fine, false),
+        ];
+        let (refused, heard) = tell(&all, Hook::BeforeTool).await;
+        assert_eq!((refused, heard), (None, vec!["a", "bad", "mad", "slow", "z"]));
+    }
+
+    #[tokio::test]
+    async fn the_first_refusal_counts_where_one_can_be_made() {
+        let all: [(&str, Act, bool); 3] = [("a", fine, false), ("guard", refuses, false), ("z", fine, false)];
+        let (refused, heard) = tell(&all, Hook::BeforeTool).await;
+        assert_eq!((refused.as_deref(), heard), (Some("guard says: no"), vec!["a", "guard"]));
+        let (refused, heard) = tell(&all, Hook::AfterTool).await;
+        assert_eq!((refused, heard), (None, vec!["a", "guard", "z"]));
+    }
+
+    #[tokio::test]
+    async fn a_required_plugin_that_fails_refuses() {
+        for (name, act) in [("bad", fails as Act), ("mad", panics), ("slow", fine)] {
+            let (refused, _) = tell(&[(name, act, true)], Hook::BeforeTool).await;
+            assert!(refused.is_some_and(|why| why.contains("is required and failed")), "{name}");
+            assert_eq!(tell(&[(name, act, true)], Hook::AfterTool).await.0, None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A commit of some files, made without running anything that a repository names: no hooks, no filters, no signing program.
+
+use std::{
+    os::unix::fs::PermissionsExt as _,
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::error::{Failure, Reason};
+use git2::{ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, RepositoryState, Signature};
+
+use super::{git_failed, open};
+use crate::{MAX_WRITTEN_BYTES, root::Root};
+
+/// Longest time for a commit.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Files of one commit.
+const MAX_FILES: usize = 1000;
+/// Who commits where the user's git has no name for them.
+const NOBODY: (&str, &str) = ("cairn", "cairn@localhost");
+
+/// A commit that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Its id, 40 hex digits.
+    pub id: String,
+    /// What it holds, relative to the root.
+    pub paths: Vec<String>,
+}
+
+/// A file as it is now.
+struct Now {
+    path: String,
+    /// Its bytes and whether it may be run; `None` when it is gone.
+    content: Option<(Vec<u8>, bool)>,
+}
+
+/// Commits these files of the repository at the root, as they are now, on top of its head. What else is changed or staged
+/// stays as it is. `None` when there is no repository, or nothing of these differs from its head, or git ignores it.
+///
+/// # Errors
+/// `git_failed` during a merge or rebase, or when git cannot write; `too_large`; those of reading the files.
+pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option<Committed>, Failure> {
+    if paths.len() > MAX_FILES {
+        let text = format!("{} files are to be committed, {MAX_FILES} are allowed", paths.len());
+        return Err(Failure::new(Reason::TooLarge, text));
+    }
+    let Some(found) = open::find(root, ".")? else { return Ok(None) };
+    if found.top != root.path {
+        return Ok(None);
+    }
+    let read = |path: &String| -> Result<Now, Failure> {
+        let content = root.read_whole(path, MAX_WRITTEN_BYTES)?;
+        let executable = || {
+            let mode = root.open_file(path).ok()?.metadata().ok()?.permissions().mode();
+            Some(mode & 0o100 != 0)
+        };
+        Ok(Now { path: path.clone(), content: content.map(|bytes| (bytes, executable() == Some(true))) })
+    };
+    let now = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let message = message.to_owned();
+    let (deadline, what) = (Instant::now() + LIMIT, "the commit");
+    let rx: mpsc::Receiver<_> = open::on_thread(move |tx| {
+        let made = match open::open(&found) {
+            Ok(Some(repo)) => commit(&repo, &now, &message),
+            Ok(None) => Ok(None),
+            Err(e) => Err(e),
+        };
+        let _gone = tx.send(made);
+    })?;
+    match rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        Ok(made) => made.map_err(|e| git_failed(what, &e)),
+        Err(_) => Err(Failure::new(Reason::GitFailed, format!("{what}: no answer within {LIMIT:?}"))),
+    }
+}
+
+fn commit(repo: &Repository, files: &[Now], message: &str) -> Result<Option<Committed>, git2::Error> {
+    if repo.state() != RepositoryState::Clean {
+        return Err(git2::Error::from_str("a merge, rebase or the like is under way: end it first"));
+    }
+    let parent = match repo.head() {
+        Ok(head) => Some(head.peel_to_commit()?),
+        Err(e) if matches!(e.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => None,
+        Err(e) => return Err(e),
+    };
+    // A tree of its own, so that what the user has staged is not swept up.
+    let mut tree = Index::new()?;
+    if let Some(parent) = &parent {
+        tree.read_tree(&parent.tree()?)?;
+    }
+    let mut own = repo.index()?;
+    let mut paths = Vec::new();
+    for file in files {
+        let known = tree.get_path(file.path.as_ref(), 0);
+        match &file.content {
+            Some((bytes, executable)) => {
+                if known.is_none() && repo.is_path_ignored(&file.path)? {
+                    continue;
+                }
+                let (id, mode) = (repo.blob(bytes)?, if *executable { 0o100_755 } else { 0o100_644 });
+                if known.is_some_and(|e| e.id == id && e.mode == mode) {
+                    continue;
+                }
+                tree.add(&entry(&file.path, id, mode))?;
+                own.add(&entry(&file.path, id, mode))?;
+            }
+            None if known.is_some() => {
+                tree.remove_path(file.path.as_ref())?;
+                own.remove_path(file.path.as_ref())?;
+            }
+            None => continue,
+        }
+        paths.push(file.path.clone());
+    }
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let tree = repo.find_tree(tree.write_tree_to(repo)?)?;
+    let who = repo.signature().or_else(|_| Signature::now(NOBODY.0, NOBODY.1))?;
+    let parents: Vec<_> = parent.iter().collect();
+    let id = repo.commit(Some("HEAD"), &who, &who, message, &tree, &parents)?;
+    own.write()?;
+    Ok(Some(Committed { id: id.to_string(), paths }))
+}
+
+/// An entry whose times are zero: git looks at such a file anew, which costs it one read.
+fn entry(path: &str, id: Oid, mode: u32) -> IndexEntry {
+    let never = || IndexTime::new(0, 0);
+    IndexEntry {
+        ctime: never(),
+        mtime: never(),
+        dev: 0,
+        ino: 0,
+        mode,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+    use crate::Roots;
+
+    /// What the user's own git says.
+    fn git(at: &std::path::Path, args: &[&str]) -> String {
+        let out = Command::new("git")
+            .args(["-c", "user.name=u", "-c", "user.email=u@x", "-c", "commit.gpgsign=false"])
+            .args(args)
+            .current_dir(at)
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_named_is_committed_and_nothing_else_is_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().canonicalize().unwrap();
+        let root = Roots::new(vec![]).declare(&at).unwrap();
+        let commit = |paths: &[&str]| {
+            let paths: Vec<String> = paths.iter().map(|p| (*p).to_owned()).collect();
+            git_commit(&root, &paths, "[cairn] test")
+        };
+        assert_eq!(commit(&["a"]).unwrap(), None, "no repository");
+        git(&at, &["init", "-q", "-b", "main"]);
+        for (name, text) in [("a", "1\n"), ("b", "1\n"), ("gone", "1\n"), (".gitignore", "ignored\n")] {
+            fs::write(at.join(name), text).unwrap();
+        }
+        let first = commit(&["a", "b", "gone", ".gitignore"]).unwrap().unwrap();
+        assert_eq!(git(&at, &["rev-parse", "HEAD"]).trim(), first.id);
+        assert_eq!(git(&at, &["status", "--porcelain"]), "");
+        // A hook that would be seen.
+        let hook = at.join(".git/hooks/pre-commit");
+        fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        fs::write(&hook, "#!/bin/sh\ntouch hooked\nexit 1\n").unwrap();
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+        for (name, text) in
+            [("a", "2\n"), ("b", "staged\n"), ("ignored", "x"), ("new.sh", "x"), ("other", "x")]
+        {
+            fs::write(at.join(name), text).unwrap();
+        }
+        fs::set_permissions(at.join("new.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::remove_file(at.join("gone")).unwrap();
+        git(&at, &["add", "b"]);
+        let second = commit(&["a", "gone", "ignored", "new.sh", "never"]).unwrap().unwrap();
+        assert_eq!(second.paths, ["a", "gone", "new.sh"]);
+        assert_eq!(
+            git(&at, &["show", "--format=%s", "--name-status", "HEAD"]),
+            "[cairn] test\n\nM\ta\nD\tgone\nA\tnew.sh\n"
+        );
+        assert_eq!(
+            git(&at, &["status", "--porcelain"]),
+            "M  b\n?? other\n",
+            "the user's own work is as it was"
+        );
+        assert!(git(&at, &["ls-tree", "HEAD", "new.sh"]).starts_with("100755"));
+        assert!(!at.join("hooked").exists());
+        assert_eq!(commit(&["a"]).unwrap(), None, "nothing changed since");
+        fs::write(at.join(".git/MERGE_HEAD"), format!("{}\n", first.id)).unwrap();
+        fs::write(at.join("a"), "3\n").unwrap();
+        assert!(commit(&["a"]).unwrap_err().message.contains("under way"));
+    }
+}
