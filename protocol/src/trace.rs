@@ -46,7 +46,7 @@ pub struct TraceExportParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceExportPart {
-    /// Lines, each one JSON object: first a header, then the records.
+    /// Lines, each one JSON object: first a header, then the records, then what records refer to by its hash.
     pub jsonl: String,
     /// Cursor of the next part; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,8 +58,24 @@ pub struct TraceExportPart {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TraceImportParams {
     /// A whole export, or a part of one that ends after a whole line: the first begins with the header, each further one with
-    /// the record after the last that is here.
+    /// the line after the last that is here.
     pub jsonl: String,
+}
+
+/// A line of an export after its records: a part of a large text that records refer to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TraceBlobLine {
+    /// SHA-256 of the whole text, in hex.
+    pub blob: String,
+    /// The session.
+    pub session_id: SessionId,
+    /// Where this part begins, in bytes.
+    pub offset: u64,
+    /// Bytes of the whole text.
+    pub size: u64,
+    /// The part.
+    pub text: String,
 }
 
 /// First line of an export.
@@ -74,6 +90,9 @@ pub struct TraceHeader {
     pub session: crate::session::Session,
     /// When it was exported.
     pub exported_at: Timestamp,
+    /// Texts that belong to the session by name: its summary, parts of its system text, how its latest run was started.
+    #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub artifacts: std::collections::BTreeMap<String, String>,
 }
 
 /// Parameters of `trace.blob`.
@@ -161,6 +180,9 @@ pub struct AuditEntry {
 pub struct ReplayParams {
     /// The session's id.
     pub trace_id: SessionId,
+    /// The folder to replay it in; the session's own root when omitted. It must be a declared root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
 }
 
 /// Answer of `trace.replay`.

@@ -10,8 +10,9 @@ use cairn_client_sdk::Client;
 use cairn_protocol::{
     envelope::{Body, Envelope},
     id::SessionId,
+    index::AddRootParams,
     session::{Page, PageParams, Session},
-    trace::{ReplayParams, TraceExportParams, TraceGetParams, TraceImportParams},
+    trace::{ReplayParams, TraceExportParams, TraceGetParams, TraceHeader, TraceImportParams},
 };
 use clap::{Args, Subcommand};
 use console::style;
@@ -22,6 +23,7 @@ use crate::{
     app::App,
     exit::{FAILED, Failure, OK},
     output::{self, plain},
+    scope,
 };
 
 /// Records asked for at once.
@@ -74,8 +76,11 @@ enum Action {
     ///
     /// Exit codes: 0 identical, 1 different, 3 not here or nothing to replay.
     Replay {
-        /// The session
-        id: SessionId,
+        /// The session, or the file of an export, which is brought in first
+        trace: String,
+        /// The folder to replay it in; the one it was made in when not given
+        #[arg(long)]
+        root: Option<PathBuf>,
     },
 }
 
@@ -88,12 +93,24 @@ pub async fn run(app: &App<'_>, args: TraceArgs) -> Result<u8, Failure> {
         Action::Show { id, after } => show(app, &client, id, after).await,
         Action::Export { id, output } => export(app, &client, id, output.as_deref()).await,
         Action::Import { file } => import(app, &client, &file).await,
-        Action::Replay { id } => replay(app, &client, id).await,
+        Action::Replay { trace, root } => replay(app, &client, &trace, root).await,
     }
 }
 
-async fn replay(app: &App<'_>, client: &Client, id: SessionId) -> Result<u8, Failure> {
-    let report = client.trace_replay(&ReplayParams { trace_id: id }).await?;
+async fn replay(app: &App<'_>, client: &Client, trace: &str, root: Option<PathBuf>) -> Result<u8, Failure> {
+    let trace_id = match trace.parse::<SessionId>() {
+        Ok(id) => id,
+        Err(_) => here(client, Path::new(trace)).await?,
+    };
+    let root = match root {
+        Some(folder) => {
+            let path = scope::utf8(&scope::canonical(&folder)?)?;
+            client.index_add_root(&AddRootParams { path: path.clone(), request_id: None }).await?;
+            Some(path)
+        }
+        None => None,
+    };
+    let report = client.trace_replay(&ReplayParams { trace_id, root }).await?;
     if app.globals.json {
         output::line(&serde_json::to_string(&report).unwrap_or_default())?;
     } else if let Some(first) = &report.first {
@@ -203,6 +220,32 @@ async fn export(app: &App<'_>, client: &Client, id: SessionId, file: Option<&Pat
 }
 
 async fn import(app: &App<'_>, client: &Client, file: &Path) -> Result<u8, Failure> {
+    let session = bring_in(client, file).await?;
+    if app.globals.json {
+        output::json(&session)?;
+    } else {
+        output::line(&format!("{}  {}", session.session_id, plain(&session.title)))?;
+    }
+    Ok(OK)
+}
+
+/// The session of an export, which is brought in unless it is here already.
+async fn here(client: &Client, file: &Path) -> Result<SessionId, Failure> {
+    let mut first = String::new();
+    let opened = std::fs::File::open(file).map_err(|e| Failure::path(file, &e))?;
+    let mut bounded = std::io::Read::take(std::io::BufReader::new(opened), 16 * 1024 * 1024);
+    bounded.read_line(&mut first).map_err(|e| Failure::path(file, &e))?;
+    let header: TraceHeader = serde_json::from_str(&first).map_err(|e| {
+        Failure::told("bad_trace", format!("{} is neither a session nor an export: {e}", file.display()))
+    })?;
+    let id = header.session.session_id;
+    match client.session_get(&Client::session(&id)).await {
+        Ok(_) => Ok(id),
+        Err(_) => bring_in(client, file).await.map(|session| session.session_id),
+    }
+}
+
+async fn bring_in(client: &Client, file: &Path) -> Result<Session, Failure> {
     let source: Box<dyn BufRead> = match file == Path::new("-") {
         true => Box::new(std::io::stdin().lock()),
         false => {
@@ -217,11 +260,7 @@ async fn import(app: &App<'_>, client: &Client, file: &Path) -> Result<u8, Failu
         client.trace_import(&TraceImportParams { jsonl }).await?;
         jsonl = next;
     }
-    if let Some(session) = app.answer::<Session>(client, "trace.import", &TraceImportParams { jsonl }).await?
-    {
-        output::line(&format!("{}  {}", session.session_id, plain(&session.title)))?;
-    }
-    Ok(OK)
+    Ok(client.trace_import(&TraceImportParams { jsonl }).await?)
 }
 
 /// An export cut after whole lines into parts that the daemon takes.

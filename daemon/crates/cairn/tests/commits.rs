@@ -18,7 +18,11 @@ fn git(at: &Path, args: &[&str]) -> String {
 fn script() -> Scripted {
     let write = |id: &str, text: &str| {
         let arguments = json!({"path": "made.txt", "content": text});
-        ScriptedAnswer::new(vec![Step::Call(ScriptedCall { id: Some(id.into()), name: "write_file".into(), arguments })])
+        ScriptedAnswer::new(vec![Step::Call(ScriptedCall {
+            id: Some(id.into()),
+            name: "write_file".into(),
+            arguments,
+        })])
     };
     let says = || ScriptedAnswer::new(vec![Step::Text("done".into())]);
     Scripted::new(vec![write("a", "one\n"), says(), says(), write("b", "two\n"), says()])
@@ -37,7 +41,13 @@ async fn commits(session: &Session) -> Vec<(String, Vec<String>)> {
 async fn session(root: &Path, prefix: Option<&str>) -> Session {
     let settings = TurnSettings { auto_commit: prefix.map(str::to_owned), ..TurnSettings::default() };
     let rules = Rules { allow: vec!["*".parse().unwrap()], ..Rules::default() };
-    Session::provider(Arc::new(script())).root(root).rules(rules).turn_settings(settings).init().await.unwrap()
+    Session::provider(Arc::new(script()))
+        .root(root)
+        .rules(rules)
+        .turn_settings(settings)
+        .init()
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

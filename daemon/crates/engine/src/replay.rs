@@ -27,15 +27,16 @@ impl Engine {
     pub async fn replay(&self, params: ReplayParams) -> Result<ReplayReport, Failure> {
         self.need_open()?;
         let session = self.inner.trace.session(&params.trace_id).await?;
+        let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
         let records = self.every_record(&session.session_id).await?;
         let has = |pick: fn(&AgentEvt) -> bool| {
             records.iter().any(|r| matches!(&r.body, Body::Evt { evt } if pick(evt)))
         };
         if has(|e| matches!(e, AgentEvt::TurnAccepted { .. })) {
-            return self.replay_turns(&session, &records).await;
+            return self.replay_turns(&session, &records, root.as_deref()).await;
         }
         if has(|e| matches!(e, AgentEvt::Started { op, .. } if op == "explore")) {
-            return self.replay_explore(&session, &records).await;
+            return self.replay_explore(&session, &records, root.as_deref()).await;
         }
         let text = format!("trace {} holds neither a turn nor an explore", params.trace_id);
         Err(Failure::new(Reason::BadTrace, text))

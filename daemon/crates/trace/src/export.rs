@@ -1,13 +1,19 @@
 //! Taking a trace away as JSONL.
 
+use std::collections::BTreeMap;
+
 use cairn_protocol::{
     error::{Failure, Reason},
     id::SessionId,
     time::Timestamp,
-    trace::{TraceExportPart, TraceHeader},
+    trace::{BlobParams, TraceBlobLine, TraceExportPart, TraceHeader},
 };
 
-use crate::{PAGE, Trace};
+use crate::{PAGE, Trace, sql};
+
+/// Artifact of an imported session: the parameters its latest run was started with, as JSON. It is kept apart from those of runs made
+/// here, so that nothing goes on with a run of somebody else's.
+pub const RUN_PARAMS: &str = "imported-run";
 
 /// Bytes of one part, about: an export of any size is made of bounded parts.
 const PART_BYTES: usize = 1024 * 1024;
@@ -18,8 +24,16 @@ impl Trace {
     /// # Errors
     /// `session_not_found`; `invalid_params` for a cursor that is none.
     pub async fn export(&self, id: &SessionId, cursor: Option<&str>) -> Result<TraceExportPart, Failure> {
-        let bad = |_| Failure::new(Reason::InvalidParams, "cursor is not one of this export");
-        let mut after: u64 = cursor.map_or(Ok(0), str::parse).map_err(bad)?;
+        let bad = || Failure::new(Reason::InvalidParams, "cursor is not one of this export");
+        let mut after: u64 = match cursor.map(|c| (c, c.split_once(':'))) {
+            None => 0,
+            Some((_, Some((sha256, offset)))) => {
+                return self
+                    .export_blobs(id, String::new(), sha256, offset.parse().map_err(|_| bad())?)
+                    .await;
+            }
+            Some((seq, None)) => seq.parse().map_err(|_| bad())?,
+        };
         let session = self.session(id).await?;
         let mut jsonl = String::new();
         if cursor.is_none() {
@@ -28,6 +42,7 @@ impl Trace {
                 version: 1,
                 session,
                 exported_at: Timestamp::now(),
+                artifacts: self.artifacts(id).await?,
             };
             let line = serde_json::to_string(&head)
                 .map_err(|e| Failure::new(Reason::Internal, format!("header cannot be written: {e}")))?;
@@ -46,8 +61,81 @@ impl Trace {
                 }
             }
             if count < PAGE as usize {
-                return Ok(TraceExportPart { jsonl, next_cursor: None });
+                return self.export_blobs(id, jsonl, "", 0).await;
             }
         }
+    }
+
+    /// The rest of a part: what records refer to, from a place in the blob `sha256` on; they stand in the order of their hashes.
+    async fn export_blobs(
+        &self,
+        id: &SessionId,
+        mut jsonl: String,
+        sha256: &str,
+        mut offset: u64,
+    ) -> Result<TraceExportPart, Failure> {
+        for hash in self.blobs_of(id, sha256).await? {
+            let mut next = if hash == sha256 { Some(offset) } else { Some(0) };
+            while let Some(at) = next {
+                if jsonl.len() >= PART_BYTES {
+                    return Ok(TraceExportPart { jsonl, next_cursor: Some(format!("{hash}:{at}")) });
+                }
+                offset = at;
+                let part = match self.blob(BlobParams { sha256: hash.clone(), offset, limit: None }).await {
+                    Ok(part) => part,
+                    // No text, or deleted meanwhile: nothing that is read again.
+                    Err(failure) if failure.reason == Reason::BlobNotFound => break,
+                    Err(failure) => return Err(failure),
+                };
+                let line = TraceBlobLine {
+                    blob: hash.clone(),
+                    session_id: id.clone(),
+                    offset,
+                    size: part.size,
+                    text: part.text,
+                };
+                let line = serde_json::to_string(&line)
+                    .map_err(|e| Failure::new(Reason::Internal, format!("a blob cannot be written: {e}")))?;
+                jsonl.push_str(&line);
+                jsonl.push('\n');
+                next = part.next_offset;
+            }
+        }
+        Ok(TraceExportPart { jsonl, next_cursor: None })
+    }
+
+    /// A session's artifacts by name, with how its latest run was started.
+    async fn artifacts(&self, id: &SessionId) -> Result<BTreeMap<String, String>, Failure> {
+        let latest = self.latest_run(id).await?;
+        let key = id.as_str().to_owned();
+        let mut all = self
+            .read(move |conn| {
+                let mut query = conn
+                    .prepare_cached("SELECT name, content FROM artifact WHERE session_id = ?1")
+                    .map_err(sql)?;
+                let rows = query.query_map([key], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sql)?;
+                rows.collect::<Result<BTreeMap<String, String>, _>>().map_err(sql)
+            })
+            .await?;
+        if let Some(run) = latest {
+            all.insert(RUN_PARAMS.to_owned(), run.params);
+        }
+        Ok(all)
+    }
+
+    /// Hashes of a session's blobs from `first` on, in their order.
+    async fn blobs_of(&self, id: &SessionId, first: &str) -> Result<Vec<String>, Failure> {
+        let (id, first) = (id.as_str().to_owned(), first.to_owned());
+        self.read(move |conn| {
+            let mut all = conn
+                .prepare_cached(
+                    "SELECT r.sha256 FROM blob_ref r JOIN blob b ON b.sha256 = r.sha256
+                     WHERE r.session_id = ?1 AND r.sha256 >= ?2 ORDER BY r.sha256",
+                )
+                .map_err(sql)?;
+            let rows = all.query_map([id, first], |row| row.get(0)).map_err(sql)?;
+            rows.collect::<Result<Vec<String>, _>>().map_err(sql)
+        })
+        .await
     }
 }

@@ -9,23 +9,33 @@ use cairn_protocol::{
     id::SessionId,
     session::Session,
     time::Timestamp,
-    trace::TraceHeader,
+    trace::{TraceBlobLine, TraceHeader},
 };
 use cairn_store::{
     StoreError,
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 
+use sha2::{Digest as _, Sha256};
+
 use crate::Trace;
+
+/// How a line begins that is a part of a blob.
+const BLOB: &str = "{\"blob\":";
+/// Most bytes of a session's artifacts.
+const MAX_ARTIFACTS: usize = 8 * 1024 * 1024;
+/// Most bytes of a blob.
+const MAX_BLOB: u64 = 64 * 1024 * 1024;
 
 /// A part of an export that was checked.
 struct Part {
     /// Of the first part, which makes the session.
-    header: Option<Session>,
+    header: Option<TraceHeader>,
     session: SessionId,
-    /// The number of the first record.
-    first: u64,
+    /// The number of the first record; `None` when it holds none.
+    first: Option<u64>,
     lines: Vec<Line>,
+    blobs: Vec<TraceBlobLine>,
 }
 
 type Line = (Timestamp, &'static str, Arc<str>);
@@ -51,7 +61,7 @@ impl Trace {
         let (session, first) = (id.clone(), part.first);
         let lines: Vec<Arc<str>> = part.lines.iter().map(|(_, _, line)| Arc::clone(line)).collect();
         let publish = move |taken: &Taken| {
-            if let (Taken::Here, Some(inner)) = (taken, live.upgrade()) {
+            if let (Taken::Here, Some(inner), Some(first)) = (taken, live.upgrade(), first) {
                 inner.live.publish(&session, first, &lines);
             }
         };
@@ -64,9 +74,21 @@ impl Trace {
 }
 
 impl Part {
+    /// All of it, or nothing.
     fn write(self, tx: &Savepoint<'_>) -> Result<Taken, StoreError> {
+        tx.execute_batch("SAVEPOINT part")?;
+        let taken = self.put(tx)?;
+        if matches!(taken, Taken::Refused(..)) {
+            tx.execute_batch("ROLLBACK TO part")?;
+        }
+        tx.execute_batch("RELEASE part")?;
+        Ok(taken)
+    }
+
+    fn put(self, tx: &Savepoint<'_>) -> Result<Taken, StoreError> {
         let id = &self.session;
-        let last = self.first + self.lines.len() as u64 - 1;
+        let first = self.first.unwrap_or(1);
+        let last = first + self.lines.len() as u64 - 1;
         let found: Option<(u64, bool)> = tx
             .prepare_cached("SELECT head_seq, imported FROM session WHERE id = ?1")?
             .query_row([id.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
@@ -85,27 +107,69 @@ impl Part {
             (None, Some((_, false))) => {
                 return refused(Reason::SessionExists, format!("session {id} was made here, not imported"));
             }
-            (None, Some((head, true))) if head + 1 != self.first => {
-                let text = format!(
-                    "session {id} goes on with record {}, this part begins with {}",
-                    head + 1,
-                    self.first
-                );
+            (None, Some((head, true))) if self.first.is_some_and(|first| head + 1 != first) => {
+                let text =
+                    format!("session {id} goes on with record {}, this part begins with {first}", head + 1);
                 return refused(Reason::BadTrace, text);
             }
+            (None, Some((_, true))) if self.first.is_none() => {}
             (None, Some((_, true))) => {
                 tx.execute("UPDATE session SET head_seq = ?2 WHERE id = ?1", params![id.as_str(), last])?;
             }
         }
         let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
-        for (seq, (ts, kind, line)) in (self.first..).zip(&self.lines) {
+        for (seq, (ts, kind, line)) in (first..).zip(&self.lines) {
             insert.execute(params![id.as_str(), seq, ts.0, kind, &**line])?;
+        }
+        for blob in &self.blobs {
+            if let Some(why) = take(tx, blob)? {
+                return refused(Reason::BadTrace, why);
+            }
         }
         Ok(Taken::Here)
     }
 }
 
-fn make(tx: &Savepoint<'_>, header: &Session, head: u64) -> Result<(), StoreError> {
+/// Takes a part of a blob; with the last one the blob is whole and is checked. The answer is why it is refused.
+fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, StoreError> {
+    let TraceBlobLine { blob, session_id, offset, size, text } = line;
+    let (session, shown) = (session_id.as_str(), blob.escape_default());
+    let known: bool = tx
+        .prepare_cached("SELECT 1 FROM blob_ref WHERE session_id = ?1 AND sha256 = ?2")?
+        .exists([session, blob])?;
+    if known {
+        return Ok(Some(format!("blob {shown} is here already")));
+    }
+    let mut so_far =
+        tx.prepare_cached("SELECT text FROM blob_part WHERE session_id = ?1 AND sha256 = ?2 ORDER BY start")?;
+    let parts: Vec<String> =
+        so_far.query_map([session, blob], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let before: u64 = parts.iter().map(|p| p.len() as u64).sum();
+    if before != *offset {
+        return Ok(Some(format!("blob {shown} goes on at {before}, this part begins at {offset}")));
+    }
+    let after = before + text.len() as u64;
+    if after > *size || *size > MAX_BLOB || (text.is_empty() && *size > 0) {
+        return Ok(Some(format!(
+            "blob {shown} has more or less than it says, or more than {MAX_BLOB} bytes"
+        )));
+    }
+    if after < *size {
+        tx.prepare_cached("INSERT INTO blob_part VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![session, blob, offset, text])?;
+        return Ok(None);
+    }
+    let whole = parts.concat() + text;
+    if hex::encode(Sha256::digest(whole.as_bytes())) != *blob {
+        return Ok(Some(format!("blob {shown} is not what its hash says")));
+    }
+    tx.execute("DELETE FROM blob_part WHERE session_id = ?1 AND sha256 = ?2", [session, blob])?;
+    crate::blob::write(tx, session_id, blob, whole.as_bytes())?;
+    Ok(None)
+}
+
+fn make(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), StoreError> {
+    let (artifacts, header) = (&header.artifacts, &header.session);
     // Nothing runs here that the trace left running.
     let state = if header.state == RunState::Running { RunState::Interrupted } else { header.state };
     tx.execute(
@@ -121,6 +185,10 @@ fn make(tx: &Savepoint<'_>, header: &Session, head: u64) -> Result<(), StoreErro
             head
         ],
     )?;
+    let mut insert = tx.prepare_cached("INSERT INTO artifact VALUES (?1, ?2, ?3, ?4)")?;
+    for (name, content) in artifacts {
+        insert.execute(params![header.session_id.as_str(), name, header.updated_at.0, content])?;
+    }
     Ok(())
 }
 
@@ -129,7 +197,18 @@ fn check(jsonl: &str) -> Result<Part, Failure> {
     let mut lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (at, first) = *lines.peek().ok_or_else(|| bad(1, "there is neither header nor record".into()))?;
     let mut part = match serde_json::from_str::<Envelope>(first) {
-        Ok(record) => Part { header: None, session: record.session_id, first: record.seq, lines: Vec::new() },
+        Ok(record) => Part {
+            header: None,
+            session: record.session_id,
+            first: Some(record.seq),
+            lines: Vec::new(),
+            blobs: Vec::new(),
+        },
+        Err(_) if first.starts_with(BLOB) => {
+            let blob: TraceBlobLine =
+                serde_json::from_str(first).map_err(|e| bad(at + 1, format!("not a part of a blob: {e}")))?;
+            Part { header: None, session: blob.session_id, first: None, lines: Vec::new(), blobs: Vec::new() }
+        }
         Err(_) => {
             lines.next();
             let header: TraceHeader =
@@ -138,17 +217,34 @@ fn check(jsonl: &str) -> Result<Part, Failure> {
                 let text = format!("format {} {} is not known here", header.format, header.version);
                 return Err(bad(at + 1, text));
             }
+            let size: usize = header.artifacts.iter().map(|(name, text)| name.len() + text.len()).sum();
+            if size > MAX_ARTIFACTS {
+                return Err(bad(at + 1, format!("artifacts of {size} bytes, {MAX_ARTIFACTS} are allowed")));
+            }
             let session = header.session.session_id.clone();
-            Part { header: Some(header.session), session, first: 1, lines: Vec::new() }
+            let first = Some(1);
+            Part { header: Some(header), session, first, lines: Vec::new(), blobs: Vec::new() }
         }
     };
     for (at, line) in lines {
+        if line.starts_with(BLOB) {
+            let blob: TraceBlobLine =
+                serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a part of a blob: {e}")))?;
+            if blob.session_id != part.session {
+                return Err(bad(at + 1, format!("belongs to session {}", blob.session_id)));
+            }
+            part.blobs.push(blob);
+            continue;
+        }
+        if !part.blobs.is_empty() {
+            return Err(bad(at + 1, "a record after what records refer to".into()));
+        }
         let record: Envelope =
             serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a record: {e}")))?;
         if record.session_id != part.session {
             return Err(bad(at + 1, format!("belongs to session {}", record.session_id)));
         }
-        let expected = part.first + part.lines.len() as u64;
+        let expected = part.first.unwrap_or(1) + part.lines.len() as u64;
         if record.seq != expected {
             return Err(bad(at + 1, format!("has number {}, {expected} was expected", record.seq)));
         }
@@ -211,6 +307,31 @@ mod tests {
         assert_eq!(reason(other.import(&parts[1]).await), Reason::BadTrace, "it is here already");
         assert_eq!(other.session(&id).await.unwrap().head_seq, 50);
         assert_eq!(other.lines(&id, 0, 100).await.unwrap(), trace.lines(&id, 0, 100).await.unwrap());
+        // What records refer to comes with them.
+        let large = "y".repeat(700_000);
+        let sha256 = hex::encode(Sha256::digest(large.as_bytes()));
+        let append =
+            Append::new(&id, vec![record("with a blob")]).blob(sha256.clone(), large.clone().into_bytes());
+        trace.append(append).await.unwrap();
+        let third = Trace::open(&dir.path().join("c.db")).unwrap();
+        let mut cursor = None;
+        let mut all = Vec::new();
+        loop {
+            let part = trace.export(&id, cursor.as_deref()).await.unwrap();
+            third.import(&part.jsonl).await.unwrap();
+            all.push(part.jsonl);
+            cursor = part.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(third.whole_blob(&sha256).await.unwrap(), large);
+        assert_eq!(third.session(&id).await.unwrap().head_seq, 51);
+        // One letter of it is another.
+        let forger = Trace::open(&dir.path().join("d.db")).unwrap();
+        let forged = all.concat().replace("yyyyyyyyyy\"}", "yyyyyyyyyz\"}");
+        assert_eq!(reason(forger.import(&forged).await), Reason::BadTrace);
+        assert!(forger.session(&id).await.is_err(), "nothing of it is taken");
         // A session that was made here is nobody's to go on with.
         let mut forged = parts[1].clone();
         forged.truncate(forged.find('\n').unwrap());

@@ -32,6 +32,7 @@ use cairn_store::{StoreError, Writer, rusqlite::Connection};
 
 pub use append::{Append, Appended, NewRecord};
 pub use audit::{AuditIntent, AuditOutcome};
+pub use export::RUN_PARAMS;
 pub use follow::{Follower, Step};
 pub use receipt::digest;
 pub use session::{LatestRun, NewSession};

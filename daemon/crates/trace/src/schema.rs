@@ -3,7 +3,11 @@
 use cairn_store::Migration;
 
 /// Every step so far.
-pub const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: V1 }, Migration { version: 2, sql: V2 }];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, sql: V1 },
+    Migration { version: 2, sql: V2 },
+    Migration { version: 3, sql: V3 },
+];
 
 /// `trace_event.payload` is the whole record, the same bytes that clients receive. `receipt.scope` is a session
 /// id, or a method for calls that make their session. `audit` outlives its session on purpose.
@@ -98,4 +102,15 @@ CREATE INDEX approval_waiting ON approval(id) WHERE decision IS NULL;
 ALTER TABLE audit ADD COLUMN call_id TEXT;
 ALTER TABLE audit ADD COLUMN command TEXT;
 CREATE INDEX audit_open ON audit(session_id, call_id) WHERE call_id IS NOT NULL;
+";
+
+/// Parts of blobs whose import is not yet whole.
+const V3: &str = "
+CREATE TABLE blob_part (
+    session_id TEXT NOT NULL REFERENCES session(id) ON DELETE CASCADE,
+    sha256 TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (session_id, sha256, start)
+) WITHOUT ROWID;
 ";

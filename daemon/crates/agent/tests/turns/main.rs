@@ -411,7 +411,7 @@ async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() 
     .await;
     stage.turn("one").await;
     stage.turn("two").await;
-    let params = ReplayParams { trace_id: stage.session.clone() };
+    let params = ReplayParams { trace_id: stage.session.clone(), root: None };
     let report = stage.engine.replay(params.clone()).await.unwrap();
     assert!(report.identical, "{report:?}");
     assert_eq!(report.compared, 4 + 3 + 2);
@@ -426,7 +426,7 @@ async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() 
     let first = report.first.unwrap();
     assert_eq!((first.what.as_str(), first.path.as_str()), ("answer 1 of the model", "/asked"));
     let empty = stage.engine.create_session(Default::default()).await.unwrap().session_id;
-    let failure = stage.engine.replay(ReplayParams { trace_id: empty }).await.unwrap_err();
+    let failure = stage.engine.replay(ReplayParams { trace_id: empty, root: None }).await.unwrap_err();
     assert_eq!(failure.reason, Reason::BadTrace);
 }
 

@@ -17,15 +17,34 @@ const PASSING: &[&str] = &[
     "score",
     "explain",
 ];
+/// How the id of a root begins; 16 hex digits follow.
+const ROOT_ID: &str = "root_";
 /// Characters of a value that a difference shows.
 const SHOWN: usize = 300;
 
 /// The first place in which two values differ, with both, passing facts left out.
-pub fn first(recorded: &Value, now: &Value) -> Option<(String, String, String)> {
-    walk(recorded, now, &mut String::new())
+pub fn first(recorded: &Value, now: &Value, moved: &Moved) -> Option<(String, String, String)> {
+    walk(recorded, now, moved, &mut String::new())
 }
 
-fn walk(a: &Value, b: &Value, path: &mut String) -> Option<(String, String, String)> {
+/// A trace that is replayed in another folder than it was made in: its own path, and the id that is made of it, are others.
+#[derive(Debug, Clone, Default)]
+pub struct Moved(Option<(String, String)>);
+
+impl Moved {
+    /// From where to where.
+    pub fn new(was: Option<&str>, is: Option<&str>) -> Self {
+        Self(was.zip(is).filter(|(was, is)| was != is).map(|(was, is)| (was.to_owned(), is.to_owned())))
+    }
+
+    fn same(&self, a: &Value, b: &Value) -> bool {
+        let (Some((was, is)), Value::String(a), Value::String(b)) = (&self.0, a, b) else { return false };
+        let ids = [a, b].iter().all(|id| id.strip_prefix(ROOT_ID).is_some_and(|rest| rest.len() == 16));
+        ids || a.replace(was.as_str(), is) == *b
+    }
+}
+
+fn walk(a: &Value, b: &Value, moved: &Moved, path: &mut String) -> Option<(String, String, String)> {
     match (a, b) {
         (Value::Object(x), Value::Object(y)) => {
             let mut keys: Vec<&String> = x.keys().chain(y.keys()).collect();
@@ -36,7 +55,7 @@ fn walk(a: &Value, b: &Value, path: &mut String) -> Option<(String, String, Stri
                 path.push('/');
                 path.push_str(key);
                 let none = Value::Null;
-                let found = walk(x.get(key).unwrap_or(&none), y.get(key).unwrap_or(&none), path);
+                let found = walk(x.get(key).unwrap_or(&none), y.get(key).unwrap_or(&none), moved, path);
                 path.truncate(at);
                 found
             })
@@ -45,7 +64,7 @@ fn walk(a: &Value, b: &Value, path: &mut String) -> Option<(String, String, Stri
             let shared = x.iter().zip(y).enumerate().find_map(|(i, (l, r))| {
                 let at = path.len();
                 path.push_str(&format!("/{i}"));
-                let found = walk(l, r, path);
+                let found = walk(l, r, moved, path);
                 path.truncate(at);
                 found
             });
@@ -54,7 +73,7 @@ fn walk(a: &Value, b: &Value, path: &mut String) -> Option<(String, String, Stri
                 (x.len() != y.len()).then(|| (path.clone(), told(x.len()), told(y.len())))
             })
         }
-        _ if a == b => None,
+        _ if a == b || moved.same(a, b) => None,
         _ => Some((path.clone(), shown(a), shown(b))),
     }
 }
@@ -68,8 +87,14 @@ fn shown(value: &Value) -> String {
 }
 
 /// A difference in a step of that kind.
-pub fn difference(seq: u64, what: String, recorded: &Value, now: &Value) -> Option<ReplayDifference> {
-    let (path, recorded, now) = first(recorded, now)?;
+pub fn difference(
+    seq: u64,
+    what: String,
+    recorded: &Value,
+    now: &Value,
+    moved: &Moved,
+) -> Option<ReplayDifference> {
+    let (path, recorded, now) = first(recorded, now, moved)?;
     Some(ReplayDifference { seq, what, path, recorded, now })
 }
 
@@ -81,11 +106,22 @@ mod tests {
 
     #[test]
     fn the_first_place_is_named_and_times_do_not_count() {
+        let first = |a: &Value, b: &Value| first(a, b, &Moved::default());
         let a = json!({"a": [1, {"b": "x"}], "tookUs": 5});
         assert_eq!(first(&a, &json!({"a": [1, {"b": "x"}], "tookUs": 9})), None);
         let (path, was, is) = first(&a, &json!({"a": [1, {"b": "y"}]})).unwrap();
         assert_eq!((path.as_str(), was.as_str(), is.as_str()), ("/a/1/b", "\"x\"", "\"y\""));
         assert_eq!(first(&a, &json!({"a": [1]})).unwrap().0, "/a");
         assert_eq!(first(&json!({}), &json!({"n": 1})).unwrap(), ("/n".into(), "null".into(), "1".into()));
+    }
+    #[test]
+    fn another_folder_is_no_difference_but_what_lies_in_it_is() {
+        let a = json!({"root": "root_0011223344556677", "path": "/old/src/a", "text": "x"});
+        let b = json!({"root": "root_9988776655443322", "path": "/new/src/a", "text": "x"});
+        let moved = Moved::new(Some("/old"), Some("/new"));
+        assert_eq!(first(&a, &b, &moved), None);
+        assert!(first(&a, &b, &Moved::new(Some("/old"), Some("/old"))).is_some(), "the control");
+        let other = json!({"root": "root_9988776655443322", "path": "/new/src/b", "text": "x"});
+        assert_eq!(first(&a, &other, &moved).unwrap().0, "/path");
     }
 }

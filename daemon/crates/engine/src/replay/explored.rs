@@ -12,7 +12,7 @@ use cairn_protocol::{
 };
 use serde_json::{Value, json};
 
-use super::compare;
+use super::compare::{self, Moved};
 use crate::{Engine, explore, queue, record::Step, recorded};
 
 /// A call and what came of it.
@@ -27,12 +27,17 @@ impl Engine {
         &self,
         session: &Session,
         records: &[Envelope],
+        root: Option<&str>,
     ) -> Result<ReplayReport, Failure> {
         let lost = || Failure::new(Reason::BadTrace, "the trace does not tell how the explore was started");
-        let latest = self.inner.trace.latest_run(&session.session_id).await?;
-        let params: Option<ExploreStartParams> =
-            latest.and_then(|latest| serde_json::from_str(&latest.params).ok());
-        let root = session.root.clone().ok_or_else(lost)?;
+        let trace = &self.inner.trace;
+        let latest = match trace.latest_run(&session.session_id).await? {
+            Some(latest) => Some(latest.params),
+            None => trace.artifact(&session.session_id, cairn_trace::RUN_PARAMS).await?,
+        };
+        let params: Option<ExploreStartParams> = latest.and_then(|params| serde_json::from_str(&params).ok());
+        let moved = Moved::new(session.root.as_deref(), root);
+        let root = root.map(str::to_owned).or_else(|| session.root.clone()).ok_or_else(lost)?;
         // A clone is not made again: what it gave is the root.
         let mut params = params.unwrap_or_default();
         params = ExploreStartParams {
@@ -68,7 +73,9 @@ impl Engine {
             report.compared += 1;
             let what = format!("call {}", recorded.name);
             let found = known.get(key.as_str()).map_or(&Value::Null, |made| &made.outcome);
-            if let Some(difference) = compare::difference(recorded.seq, what, &recorded.outcome, found) {
+            if let Some(difference) =
+                compare::difference(recorded.seq, what, &recorded.outcome, found, &moved)
+            {
                 report.first = Some(difference);
                 break;
             }
@@ -76,7 +83,7 @@ impl Engine {
         if report.first.is_none() {
             report.compared += 1;
             let ((seq, was), (_, is)) = (summary(records), summary(&now));
-            report.first = compare::difference(seq, "the summary".into(), &was, &is);
+            report.first = compare::difference(seq, "the summary".into(), &was, &is, &moved);
         }
         report.identical = report.first.is_none();
         Ok(report)

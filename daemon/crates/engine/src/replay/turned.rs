@@ -19,7 +19,7 @@ use cairn_protocol::{
 use cairn_trace::{Append, NewSession};
 use serde_json::{Value, json};
 
-use super::compare;
+use super::compare::{self, Moved};
 use crate::{
     Engine, prompts, recorded,
     turns::{Feed, FeedParts, Taken},
@@ -43,10 +43,15 @@ impl Engine {
         &self,
         session: &Session,
         records: &[Envelope],
+        root: Option<&str>,
     ) -> Result<ReplayReport, Failure> {
         let turns = self.turns_of(records).await?;
         let title = format!("replay of {}", session.session_id);
-        let new = NewSession { title, root: session.root.clone(), request: None };
+        let new = NewSession {
+            title,
+            root: root.map(str::to_owned).or_else(|| session.root.clone()),
+            request: None,
+        };
         let replay = self.inner.trace.create_session(new).await?.session_id;
         // The system text must be the one it was held under.
         for name in prompts::PARTS.iter().copied().chain(["prompt.json"]) {
@@ -59,6 +64,7 @@ impl Engine {
             replay: replay.clone(),
             ..ReplayReport::default()
         };
+        let moved = Moved::new(session.root.as_deref(), root);
         for turn in turns {
             if turn.status.is_none_or(|s| s == Outcome::Cancelled) && turn.answers.is_empty() {
                 continue;
@@ -66,11 +72,12 @@ impl Engine {
             let recorded = turn.steps.clone();
             let cancelled = turn.status.is_none_or(|s| s == Outcome::Cancelled);
             let from = self.inner.trace.session(&replay).await?.head_seq;
-            let differs = self.take_again(&replay, turn).await?;
+            let differs = self.take_again(&replay, turn, &moved).await?;
             let now = self.every_record(&replay).await?;
             let now: Vec<Envelope> = now.into_iter().filter(|r| r.seq > from).collect();
             let steps = steps(&now);
-            report.first = first_difference(&recorded, &steps, cancelled, &mut report.compared).or(differs);
+            let count = &mut report.compared;
+            report.first = first_difference(&recorded, &steps, cancelled, count, &moved).or(differs);
             if report.first.is_some() {
                 break;
             }
@@ -84,6 +91,7 @@ impl Engine {
         &self,
         replay: &cairn_protocol::id::SessionId,
         turn: Turn,
+        moved: &Moved,
     ) -> Result<Option<ReplayDifference>, Failure> {
         let provider = self.recorded_model(&turn.answers).await?;
         let run = RunId::new();
@@ -99,9 +107,9 @@ impl Engine {
         let feed = Arc::new(Feed::new(turn.feed));
         self.take_recorded(replay, &taken, provider, Arc::clone(&feed), turn.shown_chars).await?;
         let differs = std::mem::take(&mut feed.parts().differs);
-        Ok(differs
-            .into_iter()
-            .find_map(|(name, was, is)| compare::difference(0, format!("what {name} reads"), &was, &is)))
+        Ok(differs.into_iter().find_map(|(name, was, is)| {
+            compare::difference(0, format!("what {name} reads"), &was, &is, moved)
+        }))
     }
 
     /// A model that gives the recorded bytes again.
@@ -247,6 +255,7 @@ fn first_difference(
     is: &[(u64, String, Value)],
     cancelled: bool,
     compared: &mut u64,
+    moved: &Moved,
 ) -> Option<ReplayDifference> {
     for (at, (seq, what, recorded)) in was.iter().enumerate() {
         // Where a turn was stopped is a matter of time, not of what it did.
@@ -264,7 +273,7 @@ fn first_difference(
                 now: name.to_owned(),
             });
         }
-        if let Some(found) = compare::difference(*seq, what.clone(), recorded, now) {
+        if let Some(found) = compare::difference(*seq, what.clone(), recorded, now, moved) {
             return Some(found);
         }
     }
