@@ -98,3 +98,53 @@ pub struct RevokeParams {
     /// The rule, as `permission.list` tells it.
     pub rule: String,
 }
+
+/// Under which names models are offered what tools do with files, the web and memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolsMode {
+    /// Each by its own name.
+    #[default]
+    Split,
+    /// `fs`, `web` and `memory`, which take the operation as an argument, in place of what they stand for.
+    Unified,
+    /// Both ways.
+    Both,
+}
+
+/// Tools that take the operation as an argument.
+const UNIFIED: &[&str] = &["fs", "web", "memory"];
+/// What they stand for.
+const SPLIT: &[&str] = &[
+    "read_file",
+    "write_file",
+    "edit_file",
+    "delete_file",
+    "list_files",
+    "search_files",
+    "web_fetch",
+    "web_search",
+    "memory_search",
+    "memory_list",
+    "memory_keywords",
+    "memory_load",
+    "memory_save",
+    "memory_append",
+    "memory_delete",
+];
+
+impl ToolsMode {
+    /// Whether models are not offered the tool of that name in this mode.
+    pub fn hides(self, name: &str) -> bool {
+        match self {
+            Self::Split => UNIFIED.contains(&name),
+            Self::Unified => SPLIT.contains(&name),
+            Self::Both => false,
+        }
+    }
+
+    /// Whether the mode has anything to say of the tool of that name.
+    pub fn governs(name: &str) -> bool {
+        UNIFIED.contains(&name) || SPLIT.contains(&name)
+    }
+}

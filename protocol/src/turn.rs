@@ -9,6 +9,7 @@ use crate::{
     explore::RunState,
     id::{RunId, SessionId},
     model::{Part, TokenUsage},
+    tool::ToolsMode,
 };
 
 /// Parameters of `orchestrate.run.start`.
@@ -94,6 +95,25 @@ pub struct ExecutionPolicy {
     /// Tool calls are shown and not made.
     #[serde(default)]
     pub dry_run: bool,
+    /// Whether the model is asked how far it is in reading its prompt; as the daemon has it when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_progress: Option<bool>,
+    /// Under which names tools are offered; `tools.mode` when omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_mode: Option<ToolsMode>,
+    /// `off` runs commands outside the sandbox. Needs the right `admin`, and the audit says so of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxUse>,
+}
+
+/// Whether commands are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxUse {
+    /// As the configuration says.
+    On,
+    /// Not at all.
+    Off,
 }
 
 /// Parameters that name a turn at work; the session's current one when `turnId` is omitted.

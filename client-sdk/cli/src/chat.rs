@@ -78,7 +78,7 @@ pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
     let settings = setup::settings(app, &args)?;
     let lists = args.list_models || args.show_system_prompt;
     let one_shot = if lists { None } else { one_shot(&args)? };
-    args.check(app.globals.json, one_shot.is_some(), setup::mode_name(&settings))?;
+    args.check(app.globals.json, one_shot.is_some())?;
     let asked = keys::has_keyboard() && !app.globals.json;
     let client = app.client_of(connector(app, asked)).await?;
     if args.list_models {

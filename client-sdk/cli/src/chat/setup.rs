@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use cairn_client_sdk::Client;
-use cairn_config::{Config, DiskFiles, ShellMode, ToolsMode};
+use cairn_config::{Config, DiskFiles, ShellMode};
 use cairn_protocol::{
     index::{AddRootParams, IndexStatusParams},
     prompt::PromptSetParams,
     session::{Empty, Session, SessionCreateParams},
-    turn::{ExecutionPolicy, ProviderSetParams},
+    tool::{ToolInfo, ToolsMode as WireMode},
+    turn::{ExecutionPolicy, ProviderSetParams, SandboxUse},
 };
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -50,15 +51,6 @@ pub fn settings(app: &App<'_>, args: &ChatArgs) -> Result<Config, Failure> {
         console::set_colors_enabled_stderr(false);
     }
     Ok(loaded.config)
-}
-
-/// The setting `tools.mode` as it is typed.
-pub fn mode_name(config: &Config) -> &'static str {
-    match config.tools.mode {
-        ToolsMode::Split => "split",
-        ToolsMode::Unified => "unified",
-        ToolsMode::Both => "both",
-    }
 }
 
 /// The chat that the flags ask for.
@@ -192,10 +184,19 @@ async fn policy(client: &Client, args: &ChatArgs, config: &Config) -> Result<Exe
     let shell = config.tools.builtin.get("run_shell");
     let configured = shell.is_some_and(|s| s.enabled && s.mode != Some(ShellMode::Off));
     let withheld = args.withheld(configured);
+    let tools_mode = args.tools_mode.as_deref().map(|mode| match mode {
+        "unified" => WireMode::Unified,
+        "both" => WireMode::Both,
+        _ => WireMode::Split,
+    });
     let tools = client.tool_list(&Empty {}).await?.data;
     let ops = tools.iter().any(|t| withheld.contains(&t.name.as_str())).then(|| {
+        let hidden = |t: &ToolInfo| match tools_mode {
+            Some(mode) if WireMode::governs(&t.name) => mode.hides(&t.name),
+            _ => t.hidden,
+        };
         let offered =
-            tools.iter().filter(|t| !t.hidden && !t.network && !withheld.contains(&t.name.as_str()));
+            tools.iter().filter(|t| !hidden(t) && !t.network && !withheld.contains(&t.name.as_str()));
         offered.map(|t| t.name.clone()).collect()
     });
     Ok(ExecutionPolicy {
@@ -203,6 +204,9 @@ async fn policy(client: &Client, args: &ChatArgs, config: &Config) -> Result<Exe
         allow_external_llms: true,
         ops,
         dry_run: args.dry_run,
+        prompt_progress: args.no_prompt_progress.then_some(false),
+        sandbox: args.no_sandbox.then_some(SandboxUse::Off),
+        tools_mode,
         ..ExecutionPolicy::default()
     })
 }

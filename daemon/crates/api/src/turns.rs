@@ -2,7 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
-    error::Failure,
+    error::{Failure, Reason},
     explore::SessionRef,
     model::ModelInfo,
     prompt::{PromptAppendParams, PromptSetParams},
@@ -10,8 +10,8 @@ use cairn_protocol::{
     session::{ArchiveParams, Empty, ForkParams, Page},
     tool::{GrantedRule, RevokeParams},
     turn::{
-        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams, SteerParams,
-        TurnRef,
+        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams, SandboxUse,
+        SteerParams, TurnRef,
     },
 };
 
@@ -36,6 +36,11 @@ fn runs() -> Vec<Method> {
             "orchestrate.run.start",
             "Takes a turn of an agent in a session; `run_completed` is its last event.",
             |cx, p: RunStartParams| async move {
+                let unconfined = p.policy.as_ref().is_some_and(|p| p.sandbox == Some(SandboxUse::Off));
+                if unconfined && !cx.connection.holds(Right::Admin) {
+                    let text = "policy.sandbox 'off' needs the right admin";
+                    return Err(Failure::new(Reason::RightMissing, text));
+                }
                 let client = cx.client_name();
                 cx.api().engine.start_run(p, client).await
             },

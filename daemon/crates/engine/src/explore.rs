@@ -138,7 +138,8 @@ impl Engine {
     ) -> RunContext {
         let policy = params.policy.clone().unwrap_or_default();
         let model = (params.planner == Some(PlannerKind::Model)).then_some(policy.allow_external_llms);
-        let grants = Grants { network: policy.network, ops: policy.ops, paths: policy.paths };
+        let grants =
+            Grants { network: policy.network, ops: policy.ops, paths: policy.paths, unconfined: false };
         let inner = Inside {
             engine: self.clone(),
             session: session.clone(),

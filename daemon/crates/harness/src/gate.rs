@@ -162,7 +162,9 @@ impl Harness {
             Ok(Output::dry_run(&call.name))
         } else {
             // Less than the full sandbox is only for calls that somebody was asked about, with the warning.
-            let permit = Permit::grant(&call, admitted.approved, Arc::clone(&self.sandbox));
+            let sandbox =
+                if call.grants.unconfined { Arc::new(self.sandbox.off()) } else { Arc::clone(&self.sandbox) };
+            let permit = Permit::grant(&call, admitted.approved, sandbox);
             run(&entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -200,7 +202,12 @@ impl Harness {
         if decision.verdict != Verdict::Deny && !entry.spec.read_only {
             let asker = Asker { session: &call.session, root: call.root.as_ref() };
             let mut told = entry.tool.intent(&asker, &call.arguments).await?;
+            let unconfined = call.grants.unconfined && entry.spec.command.is_some();
+            if unconfined {
+                told.preview.warnings.push("it runs outside the sandbox".into());
+            }
             if entry.spec.command.is_some()
+                && !unconfined
                 && let Some(why) = self.sandbox.consent()?
             {
                 told.preview.warnings.push(why.clone());
@@ -239,6 +246,9 @@ impl Harness {
                 };
         }
         let command = intent.and_then(|i| shell_line(&i.preview));
+        if call.grants.unconfined {
+            rule = format!("{rule} (the run has no sandbox)");
+        }
         let audit = self.record(call, verdict, &rule, command).await?;
         if verdict == Verdict::Deny {
             return Err(refusal.unwrap_or_else(|| denied(&call.name, &rule)));

@@ -31,6 +31,8 @@ pub struct Grants {
     pub ops: Option<Vec<String>>,
     /// The only paths that may be named, relative to the root; any when `None`.
     pub paths: Option<Vec<String>>,
+    /// Runs processes outside the sandbox, as somebody with the right to said.
+    pub unconfined: bool,
 }
 
 /// Files that calls changed, in order, with what they held. Clones share it.

@@ -447,6 +447,7 @@ mod tests {
         };
         let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
         let tight = Grants {
+            unconfined: false,
             ops: Some(vec!["fs_list_dir".into(), "search_hybrid".into()]),
             paths: Some(vec!["src/inner".into()]),
             network: false,

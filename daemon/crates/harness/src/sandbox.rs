@@ -120,6 +120,12 @@ impl Sandbox {
         }
     }
 
+    /// One that confines nothing, for a run whose user has said so.
+    pub(crate) fn off(&self) -> Self {
+        let (helper, host, bubblewrap) = (self.helper.clone(), self.host.clone(), self.bubblewrap.clone());
+        Self { helper, host, when_missing: WhenMissing::Off, bubblewrap, probe: self.probe.clone() }
+    }
+
     fn missing(&self) -> Failure {
         let why = self.probe().why_not_full.clone().unwrap_or_default();
         Failure::new(Reason::SandboxMissing, format!("no full sandbox can be had here: {why}"))

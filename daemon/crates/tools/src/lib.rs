@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 use cairn_harness::Registry;
 use cairn_protocol::error::Failure;
+pub use cairn_protocol::tool::ToolsMode as ToolMode;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
 pub use external::{ExternalSpec, Externals};
-pub use mode::ToolMode;
 pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;
@@ -88,5 +88,5 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         // Last, as it tells about the others.
         lookup::tools(registry),
     ];
-    tools.into_iter().flatten().try_for_each(|tool| registry.add(deps.mode.shows(tool)))
+    tools.into_iter().flatten().try_for_each(|tool| registry.add(mode::shows(deps.mode, tool)))
 }

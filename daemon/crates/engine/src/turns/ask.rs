@@ -160,7 +160,7 @@ impl TurnContext {
             temperature: self.settings().temperature,
             max_tokens: self.settings().max_answer_tokens,
             schema: ask.schema.clone(),
-            prompt_progress: self.settings().prompt_progress,
+            prompt_progress: self.policy().prompt_progress.unwrap_or(self.settings().prompt_progress),
             recording: Some(recording.clone()),
         };
         let mut coming = Coming::new();

@@ -21,6 +21,7 @@ use cairn_protocol::{
     model::{Message, TokenUsage, ToolOffer},
     skill::SkillInfo,
     time::Timestamp,
+    tool::ToolsMode,
     turn::{ExecutionPolicy, ToolTrace},
 };
 use cairn_trace::{Append, NewRecord};
@@ -201,9 +202,14 @@ impl TurnContext {
     pub fn tools(&self) -> Vec<ToolSpec> {
         let ops = self.policy().ops.as_ref();
         let all = self.engine().inner.harness.registry().specs();
+        let mode = self.policy().tools_mode;
+        let hidden = |s: &ToolSpec| match mode {
+            Some(mode) if ToolsMode::governs(&s.name) => mode.hides(&s.name),
+            _ => s.hidden,
+        };
         let offered = |s: &ToolSpec| match ops {
             Some(ops) => ops.iter().any(|o| *o == s.name),
-            None => !s.hidden && (!s.network || self.policy().network),
+            None => !hidden(s) && (!s.network || self.policy().network),
         };
         all.into_iter().filter(offered).collect()
     }

@@ -13,7 +13,7 @@ use cairn_protocol::{
     explore::{RunReceipt, RunState},
     id::{RunId, SessionId},
     model::Part,
-    turn::{Outcome, RunResult, RunStartParams, RunStatus, SteerParams, TurnRef},
+    turn::{Outcome, RunResult, RunStartParams, RunStatus, SandboxUse, SteerParams, TurnRef},
 };
 use cairn_trace::{Append, NewRecord};
 use uuid::Uuid;
@@ -135,7 +135,12 @@ impl Engine {
         let found = self.inner.trace.session(session).await?;
         let root = self.root_of(found.root.as_deref())?;
         let policy = taken.params.policy.clone().unwrap_or_default();
-        let grants = Grants { network: policy.network, ops: policy.ops.clone(), paths: policy.paths.clone() };
+        let grants = Grants {
+            network: policy.network,
+            ops: policy.ops.clone(),
+            paths: policy.paths.clone(),
+            unconfined: policy.sandbox == Some(SandboxUse::Off),
+        };
         let choice = self.model_choice(session).await?;
         let handle = TurnHandle {
             run: taken.run.clone(),

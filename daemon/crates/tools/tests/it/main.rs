@@ -13,4 +13,5 @@ mod external;
 mod fs;
 mod git;
 mod memory;
+mod unconfined;
 mod web;

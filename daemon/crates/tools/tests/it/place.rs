@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Place {
     dir: tempfile::TempDir,
     pub harness: Harness,
+    trace: Trace,
     session: SessionId,
     root: Root,
 }
@@ -56,8 +57,9 @@ impl Place {
         let granted = GrantedRules::load(None).unwrap();
         let (wait, stopping) = (Duration::from_secs(60), CancellationToken::new());
         let sandbox = Arc::new(sandbox);
-        let harness = Harness::new(registry, rules, trace, granted, wait, stopping).with_sandbox(sandbox);
-        Self { dir, harness, session, root }
+        let harness =
+            Harness::new(registry, rules, trace.clone(), granted, wait, stopping).with_sandbox(sandbox);
+        Self { dir, harness, trace, session, root }
     }
 
     pub async fn output(&self, name: &str, arguments: Value, grants: Grants) -> Result<Output, Failure> {
@@ -72,6 +74,11 @@ impl Place {
 
     pub async fn call(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
         self.with(name, arguments, Grants::default()).await
+    }
+
+    /// What the audit has.
+    pub async fn audit(&self) -> Vec<cairn_protocol::trace::AuditEntry> {
+        self.trace.audit_query(Default::default()).await.unwrap()
     }
 
     /// A path in the workspace.
