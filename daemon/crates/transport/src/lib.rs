@@ -1,10 +1,13 @@
-//! Moves messages between clients and the API: HTTP for health and metrics, WebSocket for everything else; in the same
-//! process, a queue.
+//! Moves messages between clients and the API: WebSocket, HTTP with server-sent events, and in the same process a queue.
 
 mod auth;
+mod follow;
+mod held;
 mod http;
 mod linger;
+mod post;
 pub mod queue;
+mod sse;
 pub mod ws;
 
 pub use auth::Guard;
