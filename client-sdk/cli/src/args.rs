@@ -83,6 +83,8 @@ pub enum Command {
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
     Discover(discover::DiscoverArgs),
+    /// Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output
+    Acp,
     /// Carry JSON-RPC messages, one a line, between standard input and output and the daemon
     Stdio(stdio::StdioArgs),
     /// Install the daemon as a service of this user
@@ -129,6 +131,7 @@ mod tests {
             "cairn index remove /tmp",
             "cairn index status",
             "cairn --json status",
+            "cairn acp",
             "cairn stdio --linger 5",
             "cairn stdio --follow",
             "cairn trace list",

@@ -1,4 +1,4 @@
-//! `cairn stdio`: the daemon's method table for whoever starts a program and talks with it in lines.
+//! `cairn stdio` and `cairn acp`: the daemon for whoever starts a program and talks with it in lines.
 
 use std::time::Duration;
 
@@ -24,4 +24,12 @@ pub struct StdioArgs {
 pub async fn run(app: &App<'_>, args: StdioArgs) -> Result<u8, Failure> {
     let linger = (!args.follow).then(|| Duration::from_secs(args.linger));
     bridge::run(app, Bridge { path: "/rpc", linger }).await
+}
+
+/// After the end of the editor's words, how long a turn may take for its answer.
+const ACP_LINGER: Duration = Duration::from_secs(60);
+
+/// `cairn acp`.
+pub async fn acp(app: &App<'_>) -> Result<u8, Failure> {
+    bridge::run(app, Bridge { path: "/acp", linger: Some(ACP_LINGER) }).await
 }

@@ -9,11 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use cairn_api::{Api, Connection, Rights};
+use cairn_api::{Api, Connection, Outgoing, Rights};
 use cairn_protocol::{error::Failure, rpc};
+use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    acp,
     auth::{Guard, status_of},
     held::Held,
     linger::Lingering,
@@ -49,6 +51,23 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// Upgrades to a WebSocket whose messages `peer` takes, and sends what comes out.
+    fn socket(
+        &self,
+        upgrade: WebSocketUpgrade,
+        chosen: Option<String>,
+        peer: impl ws::Peer + 'static,
+        out: mpsc::Receiver<Outgoing>,
+    ) -> Response {
+        let limit = usize::try_from(self.api.limits().max_message_bytes).unwrap_or(usize::MAX);
+        let mut upgrade = ws::configure(upgrade, limit);
+        if let Some(chosen) = chosen {
+            upgrade = upgrade.protocols([chosen]);
+        }
+        let (sockets, shutdown) = (self.sockets.clone(), self.shutdown.clone());
+        upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, peer, out, shutdown)))
+    }
+
     /// Whether a request may be answered at all; the answer is the subprotocol to choose.
     pub fn admit(&self, headers: &HeaderMap) -> Result<Option<String>, Failure> {
         self.guard.check_source(headers).and_then(|()| self.guard.check_token(headers))
@@ -76,6 +95,7 @@ pub async fn serve(
     };
     let router = Router::new()
         .route(rpc::PATH, get(upgrade).post(post::post).delete(post::end))
+        .route(acp::PATH, get(editor))
         .route("/events", get(post::events))
         .route("/sessions/{id}/events", get(post::session))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -132,18 +152,22 @@ async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebS
         Ok(chosen) => chosen,
         Err(failure) => return refusal(&failure),
     };
-    let (connection, outgoing) = match Connection::open(&shared.api, Rights::ALL) {
-        Ok(opened) => opened,
+    match Connection::open(&shared.api, Rights::ALL) {
+        Ok((connection, out)) => shared.socket(upgrade, chosen, ws::CloseOnDrop(connection), out),
+        Err(failure) => refusal(&failure),
+    }
+}
+
+/// The Agent Client Protocol.
+async fn editor(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+    let chosen = match shared.admit(&headers) {
+        Ok(chosen) => chosen,
         Err(failure) => return refusal(&failure),
     };
-    let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
-    let mut upgrade = ws::configure(upgrade, limit);
-    if let Some(chosen) = chosen {
-        upgrade = upgrade.protocols([chosen]);
+    match acp::Agent::new(&shared.api) {
+        Ok((agent, out)) => shared.socket(upgrade, chosen, agent, out),
+        Err(failure) => refusal(&failure),
     }
-    let (sockets, shutdown) = (shared.sockets.clone(), shared.shutdown.clone());
-    let closed = ws::CloseOnDrop(connection);
-    upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, closed, outgoing, shutdown)))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {

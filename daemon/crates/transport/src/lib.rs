@@ -1,5 +1,6 @@
 //! Moves messages between clients and the API: WebSocket, HTTP with server-sent events, and in the same process a queue.
 
+mod acp;
 mod auth;
 mod follow;
 mod held;
