@@ -9,7 +9,7 @@ mod turn;
 mod update;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -62,6 +62,8 @@ struct State {
     sessions: HashMap<String, Open>,
     /// Turns of this editor, by their id.
     turns: HashMap<String, Turn>,
+    /// Sessions whose turn the editor cancelled: it answers its questions by itself.
+    cancelled: HashSet<String>,
     /// Questions to the editor that wait for its answer, by request id.
     asked: HashMap<u64, Asked>,
 }
@@ -243,14 +245,16 @@ impl Inner {
         let Ok(named) = read::<Named>(method, params) else { return };
         let request = named.request_id.as_ref().map(|id| id.get());
         let turns: Vec<(String, String)> = {
-            let state = self.state();
+            let mut state = self.state();
             let meant = |turn: &Turn| match method {
                 "session/cancel" => turn.session == named.session_id,
                 "$/cancel_request" => Some(turn.request.as_str()) == request,
                 _ => false,
             };
             let all = state.turns.iter().filter(|(_, turn)| meant(turn));
-            all.map(|(id, turn)| (turn.session.clone(), id.clone())).collect()
+            let all: Vec<_> = all.map(|(id, turn)| (turn.session.clone(), id.clone())).collect();
+            state.cancelled.extend(all.iter().map(|(session, _)| session.clone()));
+            all
         };
         for (session, turn) in turns {
             let this = Arc::clone(self);

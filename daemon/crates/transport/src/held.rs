@@ -26,8 +26,8 @@ pub struct Notes {
     pub subscriptions: HashMap<String, String>,
 }
 
-struct Entry {
-    connection: CloseOnDrop,
+struct Entry<C> {
+    connection: C,
     /// The token it was begun with.
     token: String,
     notes: Arc<Seat<Notes>>,
@@ -42,26 +42,31 @@ struct Used {
 }
 
 /// All of them.
-#[derive(Default)]
-pub struct Held {
-    entries: Mutex<HashMap<String, Arc<Entry>>>,
+pub struct Held<C = CloseOnDrop> {
+    entries: Mutex<HashMap<String, Arc<Entry<C>>>>,
+}
+
+impl<C> Default for Held<C> {
+    fn default() -> Self {
+        Self { entries: Mutex::default() }
+    }
 }
 
 /// A held connection while a request uses it; meanwhile it does not expire.
-pub struct Lease(Arc<Entry>);
+pub struct Lease<C = CloseOnDrop>(Arc<Entry<C>>);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Held {
+impl<C> Held<C> {
     /// Keeps a connection for whoever has `token`; the answer is its id.
     ///
     /// # Errors
     /// `overloaded` when as many are held as may be.
     pub fn insert(
         &self,
-        connection: CloseOnDrop,
+        connection: C,
         receiver: mpsc::Receiver<Outgoing>,
         token: &str,
     ) -> Result<String, Failure> {
@@ -85,7 +90,7 @@ impl Held {
     }
 
     /// The connection of that id, if it was begun with the same token.
-    pub fn find(&self, id: &str, token: &str) -> Option<Lease> {
+    pub fn find(&self, id: &str, token: &str) -> Option<Lease<C>> {
         let entry = locked(&self.entries).get(id).map(Arc::clone)?;
         if !bool::from(entry.token.as_bytes().ct_eq(token.as_bytes())) {
             return None;
@@ -107,7 +112,7 @@ impl Held {
 
     /// Ends those that nobody has used for [`IDLE`].
     pub fn sweep(&self, now: Instant) {
-        let idle = |entry: &Entry| {
+        let idle = |entry: &Entry<C>| {
             let used = locked(&entry.used);
             used.requests == 0 && now.saturating_duration_since(used.last) >= IDLE
         };
@@ -125,7 +130,9 @@ impl Lease {
     pub fn connection(&self) -> &Connection {
         &self.0.connection.0
     }
+}
 
+impl<C> Lease<C> {
     /// The notifications, if nobody reads them.
     pub fn free_notes(&self) -> Option<OwnedMutexGuard<Notes>> {
         Arc::clone(&self.0.notes).try_lock_owned().ok()
@@ -144,7 +151,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl<C> Drop for Lease<C> {
     fn drop(&mut self) {
         let mut used = locked(&self.0.used);
         used.requests -= 1;
@@ -158,4 +165,60 @@ fn random_id() -> Result<String, Failure> {
     getrandom::fill(&mut bytes)
         .map_err(|e| Failure::new(Reason::Internal, format!("the system gives no random bytes: {e}")))?;
     Ok(hex::encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn insert(held: &Held<()>, token: &str) -> Result<String, Failure> {
+        held.insert((), mpsc::channel(1).1, token)
+    }
+
+    #[test]
+    fn an_id_is_of_one_token() {
+        let held = Held::default();
+        let id = insert(&held, "secret").unwrap();
+        assert_eq!(id.len(), 32);
+        assert!(held.find(&id, "secret").is_some());
+        for (id, token) in [(&*id, "another"), (&*id, ""), ("0", "secret"), ("", "secret")] {
+            assert!(held.find(id, token).is_none() && !held.remove(id, token), "{id} {token}");
+        }
+        assert!(held.remove(&id, "secret") && held.find(&id, "secret").is_none());
+    }
+
+    #[test]
+    fn what_nobody_uses_expires_and_there_is_a_most() {
+        let held = Held::default();
+        let used = insert(&held, "t").unwrap();
+        let lease = held.find(&used, "t").unwrap();
+        let idle = insert(&held, "t").unwrap();
+        for _ in 2..MOST {
+            insert(&held, "t").unwrap();
+        }
+        assert_eq!(insert(&held, "t").unwrap_err().reason, Reason::Overloaded);
+        held.sweep(Instant::now() + IDLE / 2);
+        assert!(held.find(&idle, "t").is_some());
+        held.sweep(Instant::now() + IDLE + Duration::from_secs(1));
+        assert!(held.find(&idle, "t").is_none() && held.find(&used, "t").is_some());
+        drop(lease);
+        insert(&held, "t").unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_reader_leaves_when_another_comes() {
+        let held = Held::default();
+        let lease = {
+            let id = insert(&held, "t").unwrap();
+            held.find(&id, "t").unwrap()
+        };
+        let (notes, mut wanted) = lease.take_notes().await;
+        assert!(lease.free_notes().is_none());
+        let next = tokio::join!(lease.take_notes(), async {
+            wanted.changed().await.unwrap();
+            drop(notes);
+        });
+        drop(next);
+        assert!(lease.free_notes().is_some());
+    }
 }

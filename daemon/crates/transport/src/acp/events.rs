@@ -62,7 +62,9 @@ impl Inner {
             AgentEvt::ApprovalRequired { approval } if approval.resolution.is_none() => {
                 self.ask(&session, *approval);
             }
-            AgentEvt::ApprovalResolved { approval_id, .. } => self.resolved(&approval_id.to_string()),
+            AgentEvt::ApprovalResolved { approval_id, .. } => {
+                self.resolved(&session, &approval_id.to_string())
+            }
             _ => {}
         }
     }
@@ -172,11 +174,14 @@ impl Inner {
     }
 
     /// Somebody has answered: the editor need not.
-    fn resolved(self: &Arc<Self>, approval: &str) {
+    fn resolved(self: &Arc<Self>, session: &str, approval: &str) {
         let mut state = self.state();
         let found = state.asked.iter().find(|(_, asked)| asked.approval == approval).map(|(id, _)| *id);
         let Some(id) = found else { return };
         state.asked.remove(&id);
+        if state.cancelled.contains(session) {
+            return;
+        }
         drop(state);
         let note = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
         let this = Arc::clone(self);

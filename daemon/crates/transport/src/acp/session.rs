@@ -7,7 +7,7 @@ use cairn_protocol::{
     id::SubscriptionId,
     index::IndexStatus,
     session::{Page, Session, SubscribeResult},
-    turn::ProviderSet,
+    turn::{ProviderInfo, ProviderSet},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -270,11 +270,17 @@ impl Inner {
         let listed = tokio::time::timeout(MODELS_TIMEOUT, list).await.ok().and_then(Result::ok);
         let listed = listed.unwrap_or_default();
         let names = listed["data"].as_array().map_or(&[][..], Vec::as_slice).iter();
-        let names = names.filter_map(|model| model["model"].as_str());
-        let mut names: Vec<&str> = names.take(MODELS).collect();
-        let model = current.choice.model.as_str();
-        if !names.contains(&model) {
-            names.insert(0, model);
+        let mut names: Vec<&str> = names.filter_map(|model| model["model"].as_str()).take(MODELS).collect();
+        // Where the configuration names none it is the provider's own choice.
+        let model = match current.choice.model.as_str() {
+            "" => {
+                self.default_model(&current.choice.provider).await.or(names.first().map(|n| (*n).to_owned()))
+            }
+            named => Some(named.to_owned()),
+        };
+        let model = model?;
+        if !names.contains(&model.as_str()) {
+            names.insert(0, &model);
         }
         let options: Vec<Value> = names.iter().map(|name| json!({"value": name, "name": name})).collect();
         Some(json!([{
@@ -282,6 +288,12 @@ impl Inner {
             "description": format!("A model of {}", current.choice.provider),
             "currentValue": model, "options": options,
         }]))
+    }
+
+    /// What a provider takes where no model is named.
+    async fn default_model(&self, provider: &str) -> Option<String> {
+        let list: Page<ProviderInfo> = self.queue.ask("provider.list", &json!({})).await.ok()?;
+        list.data.into_iter().find(|info| info.name == provider)?.default_model
     }
 
     /// `session/set_mode`.

@@ -125,7 +125,11 @@ impl Inner {
         let turn = RunId::new().to_string();
         let (ended, result) = oneshot::channel();
         let waiting = Turn { session: session.clone(), request: request.to_owned(), ended };
-        self.state().turns.insert(turn.clone(), waiting);
+        {
+            let mut state = self.state();
+            state.cancelled.remove(&session);
+            state.turns.insert(turn.clone(), waiting);
+        }
         let context = Some(words.context).filter(|context| !context.is_empty());
         // Whoever asks here asks for the model that their own configuration names; that must allow it too.
         let policy = json!({"allowExternalLLMs": true, "dryRun": self.is_dry(&session)});
