@@ -63,11 +63,13 @@ fn cairn(home: &Path, folder: &Path, args: &[&str], piped: Option<&str>) -> (i32
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-fn said(text: &str) -> Value {
+/// An answer of words.
+pub fn said(text: &str) -> Value {
     json!({"steps": [{"text": text}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]})
 }
 
-fn calls(name: &str, arguments: &Value) -> Value {
+/// An answer that asks for a tool.
+pub fn calls(name: &str, arguments: &Value) -> Value {
     json!({"steps": [{"call": {"name": name, "arguments": arguments}}, {"usage": {"inputTokens": 10, "outputTokens": 2}}]})
 }
 

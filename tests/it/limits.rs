@@ -14,7 +14,7 @@ use crate::{
 
 /// More bytes than a search reads in the time of a test, in one file with many names: too large for the index, so that
 /// only grep reads it.
-fn endless(root: &Path) {
+pub fn endless(root: &Path) {
     let line = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor\n";
     let first = root.join("n0.txt");
     std::fs::write(&first, line.repeat(6 * 1024 * 1024 / line.len())).unwrap();
@@ -24,7 +24,7 @@ fn endless(root: &Path) {
 }
 
 /// A search that finds nothing anywhere, and has to look everywhere to know.
-fn long_search() -> Value {
+pub fn long_search() -> Value {
     json!({"pattern": "[a-z]+[0-9]+[a-z]+ [a-z]+", "isRegex": true})
 }
 

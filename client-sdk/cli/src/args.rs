@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     audit, chat, complete, config, discover, eval, explore, grep, host, index, map, memory, models, search,
-    skills, symbols, tools, trace,
+    skills, stdio, symbols, tools, trace,
 };
 
 /// Exit codes, as the help tells them.
@@ -87,6 +87,10 @@ pub enum Command {
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
     Discover(discover::DiscoverArgs),
+    /// Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output
+    Acp,
+    /// Carry JSON-RPC messages, one a line, between standard input and output and the daemon
+    Stdio(stdio::StdioArgs),
     /// Install the daemon as a service of this user
     Service(host::ServiceArgs),
     /// Run the daemon
@@ -131,6 +135,9 @@ mod tests {
             "cairn index remove /tmp",
             "cairn index status",
             "cairn --json status",
+            "cairn acp",
+            "cairn stdio --linger 5",
+            "cairn stdio --follow",
             "cairn trace list",
             "cairn trace export ses_00000000000000000000000000000000 -o x.jsonl",
             "cairn config listen.port",
@@ -170,6 +177,7 @@ mod tests {
             "cairn chat --compress",
             "cairn chat --tools-mode all",
             "cairn tools call",
+            "cairn stdio --follow --linger 5",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

@@ -67,10 +67,15 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Where the answers to a message go.
+pub(crate) type Answers = mpsc::Sender<Outgoing>;
+
 /// A call that its client may cancel.
 struct Cancellable {
     /// Set by whoever answers first: the call or its cancelling.
     answered: Arc<AtomicBool>,
+    /// Where its answer goes.
+    to: Answers,
     task: AbortHandle,
 }
 
@@ -112,42 +117,49 @@ impl Connection {
 
     /// Takes one message. Answers come later, in any order; only a full outgoing queue makes this wait.
     pub async fn message(&self, text: &str) {
+        self.message_to(text, &self.inner.out.clone()).await;
+    }
+
+    /// Takes one message whose answer goes to `to` and not among what else is sent to the client. When all senders of `to`
+    /// are gone there will be none. A receiver that is dropped cancels the calls of the message that a disconnect cancels.
+    pub async fn message_to(&self, text: &str, to: &mpsc::Sender<Outgoing>) {
         match message::frame(text) {
-            Err(failure) => self.reply(message::failure(None, &failure)).await,
-            Ok(Frame::One(value)) => self.one(value).await,
-            Ok(Frame::Batch(all)) => self.batch(all).await,
+            Err(failure) => answer(to, message::failure(None, &failure)).await,
+            Ok(Frame::One(value)) => self.one(value, to).await,
+            Ok(Frame::Batch(all)) => self.batch(all, to).await,
         }
     }
 
-    /// Answers a message that could not be taken at all.
-    pub async fn refuse(&self, failure: &Failure) {
-        self.reply(message::failure(None, failure)).await;
-    }
-
-    async fn one(&self, value: &RawValue) {
+    async fn one(&self, value: &RawValue, to: &Answers) {
         let request = match Incoming::read(value) {
             Ok((request, _)) => request,
-            Err((failure, id)) => return self.reply(message::failure(id.as_ref(), &failure)).await,
+            Err((failure, id)) => return answer(to, message::failure(id.as_ref(), &failure)).await,
         };
         let Some(id) = request.id.clone() else { return self.notified(&request) };
         match self.begin(&request, false) {
             Err(failure) => {
                 self.count(false);
-                self.reply(message::failure(Some(&id), &failure)).await;
+                answer(to, message::failure(Some(&id), &failure)).await;
             }
-            Ok(call) => self.spawn(&id.into_owned(), call),
+            // A client may send on without waiting for the answer: what comes next finds the connection begun.
+            Ok(call) if request.method.as_deref() == Some(crate::methods::INITIALIZE) => {
+                let (text, then) = self.finish(&id, call).await;
+                answer(to, text).await;
+                then.into_iter().for_each(|run| run());
+            }
+            Ok(call) => self.spawn(&id.into_owned(), call, to.clone()),
         }
     }
 
     /// Runs a batch; its answers are one message, in the order of its requests.
-    async fn batch(&self, all: Vec<&RawValue>) {
+    async fn batch(&self, all: Vec<&RawValue>, to: &Answers) {
         let limit = self.inner.api.limits.max_batch as usize;
         if all.len() > limit {
             let failure = Failure::new(
                 Reason::TooLarge,
                 format!("a batch of {} calls, {limit} are allowed", all.len()),
             );
-            return self.reply(message::failure(None, &failure)).await;
+            return answer(to, message::failure(None, &failure)).await;
         }
         let mut slots: Vec<Result<(Id<'static>, Call), String>> = Vec::new();
         for value in all {
@@ -165,7 +177,7 @@ impl Connection {
         if slots.is_empty() {
             return;
         }
-        let this = self.clone();
+        let (this, to) = (self.clone(), to.clone());
         let work = async move {
             let mut answers = Vec::with_capacity(slots.len());
             let mut then = Vec::new();
@@ -173,13 +185,14 @@ impl Connection {
                 match slot {
                     Err(answer) => answers.push(answer),
                     Ok((id, call)) => {
-                        let (answer, after) = this.finish(&id, call).await;
+                        // Cancelled with its client, who gets no answers then.
+                        let Some((answer, after)) = this.finish_for(&id, call, &to).await else { continue };
                         answers.push(answer);
                         then.extend(after);
                     }
                 }
             }
-            this.reply(format!("[{}]", answers.join(","))).await;
+            answer(&to, format!("[{}]", answers.join(","))).await;
             then.into_iter().for_each(|run| run());
         };
         tokio::spawn(work);
@@ -221,26 +234,27 @@ impl Connection {
         Ok(Call { answer, turn, then, disconnect: method.disconnect, _in_flight: in_flight })
     }
 
-    /// Whether the client has the right that a method needs.
     /// Whether its client has `right`.
     pub(crate) fn holds(&self, right: crate::Right) -> bool {
         self.inner.rights.hold(right)
     }
 
+    /// Whether the client has the right that a method needs.
     pub(crate) fn may_call(&self, method: &Method) -> bool {
         method.name == crate::methods::INITIALIZE || self.inner.rights.hold(method.right)
     }
 
-    fn spawn(&self, id: &Id<'static>, call: Call) {
+    fn spawn(&self, id: &Id<'static>, call: Call, to: Answers) {
         let key = serde_json::to_string(id).unwrap_or_default();
         let (this, id) = (self.clone(), id.clone());
         let cancels = call.disconnect == Disconnect::Cancel;
         let (done, answered) = (key.clone(), Arc::new(AtomicBool::new(false)));
         let mine = Arc::clone(&answered);
+        let back = to.clone();
         // Registered under its id before it can end, so that a cancel finds it and an end removes it.
         let mut calls = locked(&self.inner.calls);
         let task = tokio::spawn(async move {
-            let (answer, then) = this.finish(&id, call).await;
+            let finished = this.finish_for(&id, call, &to).await;
             {
                 let mut calls = locked(&this.inner.calls);
                 // A later call may have taken the same id.
@@ -248,15 +262,31 @@ impl Connection {
                     calls.remove(&done);
                 }
             }
+            let Some((text, then)) = finished else { return };
             if mine.swap(true, Ordering::SeqCst) {
                 // Cancelled at the last moment, and answered so: there is one answer to a call.
                 return;
             }
-            this.reply(answer).await;
+            answer(&to, text).await;
             then.into_iter().for_each(|run| run());
         });
         if cancels {
-            calls.insert(key, Cancellable { answered, task: task.abort_handle() });
+            calls.insert(key, Cancellable { answered, to: back, task: task.abort_handle() });
+        }
+    }
+
+    /// The end of a call, unless its client has gone and that cancels it.
+    async fn finish_for(&self, id: &Id<'_>, call: Call, to: &Answers) -> Option<(String, Vec<Then>)> {
+        if call.disconnect == Disconnect::Detach {
+            return Some(self.finish(id, call).await);
+        }
+        tokio::select! {
+            biased;
+            finished = self.finish(id, call) => Some(finished),
+            () = to.closed() => {
+                self.count(false);
+                None
+            }
         }
     }
 
@@ -301,9 +331,8 @@ impl Connection {
             call.task.abort();
             self.count(false);
             let failure = Failure::new(Reason::Cancelled, "the call was cancelled");
-            let answer = message::failure(Some(&cancel.id), &failure);
-            let this = self.clone();
-            tokio::spawn(async move { this.reply(answer).await });
+            let text = message::failure(Some(&cancel.id), &failure);
+            tokio::spawn(async move { answer(&call.to, text).await });
         }
     }
 
@@ -333,6 +362,11 @@ impl Connection {
         drop(locked(&self.inner.approver).take());
         self.inner.api.counters.connections.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Queues an answer; a client that has gone needs none.
+async fn answer(to: &Answers, text: String) {
+    let _gone = to.send(Outgoing::One(text)).await;
 }
 
 /// A call at work.

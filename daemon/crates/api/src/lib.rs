@@ -34,6 +34,11 @@ pub use method::{Disconnect, Method, Right, Rights, Scope};
 /// Messages that wait for a slow client's socket; then its calls and subscriptions wait.
 pub const OUTGOING: usize = 64;
 
+/// The answer to a message that could not be taken at all.
+pub fn refusal(failure: &cairn_protocol::error::Failure) -> String {
+    message::failure(None, failure)
+}
+
 /// The method table over an engine, shared by all connections.
 pub struct Api {
     pub(crate) engine: Engine,

@@ -67,10 +67,7 @@ impl Guard {
             .flat_map(|h| h.split(','))
             .map(str::trim)
             .collect();
-        let bearer = headers.get(header::AUTHORIZATION).and_then(|h| h.to_str().ok()).and_then(|h| {
-            let (scheme, token) = h.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
-        });
+        let bearer = bearer(headers);
         let in_protocol = offered.iter().find_map(|p| p.strip_prefix(BEARER_SUBPROTOCOL));
         let given = bearer.or(in_protocol).unwrap_or_default();
         if given.is_empty() || !bool::from(given.as_bytes().ct_eq(self.token.as_bytes())) {
@@ -83,6 +80,16 @@ impl Guard {
             .or_else(|| offered.iter().find(|p| bearer.is_none() && p.starts_with(BEARER_SUBPROTOCOL)));
         Ok(chosen.map(|p| (*p).to_owned()))
     }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+/// The token of an admitted request without a subprotocol; nothing when it was sent as one.
+pub fn token(headers: &HeaderMap) -> &str {
+    bearer(headers).unwrap_or_default()
 }
 
 /// The HTTP status of a refusal.

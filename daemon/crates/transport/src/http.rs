@@ -1,6 +1,6 @@
 //! The HTTP side: routes and serving.
 
-use std::{net::TcpListener, sync::Arc};
+use std::{net::TcpListener, sync::Arc, time::Instant};
 
 use axum::{
     Router,
@@ -9,18 +9,24 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use cairn_api::{Api, Connection, Rights};
+use cairn_api::{Api, Connection, Outgoing, Rights};
 use cairn_protocol::{error::Failure, rpc};
+use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    acp,
     auth::{Guard, status_of},
+    held::Held,
     linger::Lingering,
-    ws,
+    post, ws,
 };
 
 /// How long serving waits, after the shutdown, for clients to be told.
 const DRAIN: std::time::Duration = std::time::Duration::from_millis(300);
+
+/// How often connections that nobody uses are looked for.
+const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Why serving failed.
 #[derive(Debug, thiserror::Error)]
@@ -30,12 +36,42 @@ pub enum ServeError {
     Listen(#[from] std::io::Error),
 }
 
+/// What every request is answered with.
 #[derive(Clone)]
-struct Shared {
-    api: Arc<Api>,
+pub struct Shared {
+    /// The method table.
+    pub api: Arc<Api>,
     guard: Arc<Guard>,
-    shutdown: CancellationToken,
-    sockets: TaskTracker,
+    /// Connections over several requests.
+    pub held: Arc<Held>,
+    /// The daemon stops.
+    pub shutdown: CancellationToken,
+    /// What is at work, for the end.
+    pub sockets: TaskTracker,
+}
+
+impl Shared {
+    /// Upgrades to a WebSocket whose messages `peer` takes, and sends what comes out.
+    fn socket(
+        &self,
+        upgrade: WebSocketUpgrade,
+        chosen: Option<String>,
+        peer: impl ws::Peer + 'static,
+        out: mpsc::Receiver<Outgoing>,
+    ) -> Response {
+        let limit = usize::try_from(self.api.limits().max_message_bytes).unwrap_or(usize::MAX);
+        let mut upgrade = ws::configure(upgrade, limit);
+        if let Some(chosen) = chosen {
+            upgrade = upgrade.protocols([chosen]);
+        }
+        let (sockets, shutdown) = (self.sockets.clone(), self.shutdown.clone());
+        upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, peer, out, shutdown)))
+    }
+
+    /// Whether a request may be answered at all; the answer is the subprotocol to choose.
+    pub fn admit(&self, headers: &HeaderMap) -> Result<Option<String>, Failure> {
+        self.guard.check_source(headers).and_then(|()| self.guard.check_token(headers))
+    }
 }
 
 /// Serves the API on `listeners` until `shutdown`; then every client gets a close frame.
@@ -49,9 +85,19 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let sockets = TaskTracker::new();
-    let shared = Shared { api, guard: Arc::new(guard), shutdown: shutdown.clone(), sockets: sockets.clone() };
+    let held = Arc::new(Held::default());
+    let shared = Shared {
+        api,
+        guard: Arc::new(guard),
+        held: Arc::clone(&held),
+        shutdown: shutdown.clone(),
+        sockets: sockets.clone(),
+    };
     let router = Router::new()
-        .route(rpc::PATH, get(upgrade))
+        .route(rpc::PATH, get(upgrade).post(post::post).delete(post::end))
+        .route(acp::PATH, get(editor))
+        .route("/events", get(post::events))
+        .route("/sessions/{id}/events", get(post::session))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
@@ -68,11 +114,21 @@ pub async fn serve(
             }
         });
     }
-    while let Some(ended) = servers.join_next().await {
+    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        let ended = tokio::select! {
+            ended = servers.join_next() => ended,
+            _ = sweep.tick() => {
+                held.sweep(Instant::now());
+                continue;
+            }
+        };
+        let Some(ended) = ended else { break };
         if let Ok(Err(error)) = ended {
             tracing::error!(%error, "a listener failed");
         }
     }
+    held.clear();
     sockets.close();
     if tokio::time::timeout(DRAIN, sockets.wait()).await.is_err() {
         tracing::debug!("some clients did not close in time");
@@ -80,7 +136,8 @@ pub async fn serve(
     Ok(())
 }
 
-fn refusal(failure: &Failure) -> Response {
+/// An answer to who may not connect.
+pub fn refusal(failure: &Failure) -> Response {
     let body = serde_json::json!({"error": failure.message, "data": failure.data()}).to_string();
     let mut response =
         (status_of(failure), [(header::CONTENT_TYPE, "application/json")], body).into_response();
@@ -91,22 +148,26 @@ fn refusal(failure: &Failure) -> Response {
 }
 
 async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
-    let chosen = match shared.guard.check_source(&headers).and_then(|()| shared.guard.check_token(&headers)) {
+    let chosen = match shared.admit(&headers) {
         Ok(chosen) => chosen,
         Err(failure) => return refusal(&failure),
     };
-    let (connection, outgoing) = match Connection::open(&shared.api, Rights::ALL) {
-        Ok(opened) => opened,
+    match Connection::open(&shared.api, Rights::ALL) {
+        Ok((connection, out)) => shared.socket(upgrade, chosen, ws::CloseOnDrop(connection), out),
+        Err(failure) => refusal(&failure),
+    }
+}
+
+/// The Agent Client Protocol.
+async fn editor(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+    let chosen = match shared.admit(&headers) {
+        Ok(chosen) => chosen,
         Err(failure) => return refusal(&failure),
     };
-    let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
-    let mut upgrade = ws::configure(upgrade, limit);
-    if let Some(chosen) = chosen {
-        upgrade = upgrade.protocols([chosen]);
+    match acp::Agent::new(&shared.api) {
+        Ok((agent, out)) => shared.socket(upgrade, chosen, agent, out),
+        Err(failure) => refusal(&failure),
     }
-    let (sockets, shutdown) = (shared.sockets.clone(), shared.shutdown.clone());
-    let closed = ws::CloseOnDrop(connection);
-    upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, closed, outgoing, shutdown)))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {
@@ -117,9 +178,7 @@ async fn ready(State(shared): State<Shared>) -> Response {
 }
 
 async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Err(failure) =
-        shared.guard.check_source(&headers).and_then(|()| shared.guard.check_token(&headers))
-    {
+    if let Err(failure) = shared.admit(&headers) {
         return refusal(&failure);
     }
     match shared.api.metrics().await {

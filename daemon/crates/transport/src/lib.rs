@@ -1,8 +1,14 @@
-//! Moves bytes between sockets and the API: HTTP for health and metrics, WebSocket for everything else.
+//! Moves messages between clients and the API: WebSocket, HTTP with server-sent events, and in the same process a queue.
 
+mod acp;
 mod auth;
+mod follow;
+mod held;
 mod http;
 mod linger;
+mod post;
+pub mod queue;
+mod sse;
 pub mod ws;
 
 pub use auth::Guard;

@@ -44,10 +44,22 @@ impl Drop for CloseOnDrop {
     }
 }
 
+/// Takes the messages of a socket.
+pub trait Peer: Send + Sync {
+    /// Takes one. Answers go out by themselves; a client that takes none makes this wait.
+    fn message(&self, text: &str) -> impl Future<Output = ()> + Send;
+}
+
+impl Peer for CloseOnDrop {
+    async fn message(&self, text: &str) {
+        self.0.message(text).await;
+    }
+}
+
 /// Runs a connection until either side ends it.
 pub async fn run(
     socket: WebSocket,
-    connection: CloseOnDrop,
+    connection: impl Peer,
     outgoing: mpsc::Receiver<Outgoing>,
     shutdown: CancellationToken,
 ) {
@@ -55,7 +67,7 @@ pub async fn run(
     let (close, closing) = oneshot::channel();
     let mut writer = tokio::spawn(write(sink, outgoing, closing));
     let frame = tokio::select! {
-        frame = read(stream, &connection.0) => frame,
+        frame = read(stream, &connection) => frame,
         () = shutdown.cancelled() => Some(frame(close_code::AWAY, "the daemon is stopping")),
         _ended = &mut writer => return,
     };
@@ -70,7 +82,7 @@ fn frame(code: u16, reason: &'static str) -> CloseFrame {
 }
 
 /// Reads until the end; the answer is the close frame to send, if one is due.
-async fn read(mut stream: SplitStream<WebSocket>, connection: &Connection) -> Option<CloseFrame> {
+async fn read(mut stream: SplitStream<WebSocket>, connection: &impl Peer) -> Option<CloseFrame> {
     while let Some(message) = stream.next().await {
         match message {
             Ok(Message::Text(text)) => connection.message(text.as_str()).await,

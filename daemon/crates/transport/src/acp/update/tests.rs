@@ -1,0 +1,108 @@
+//! Events in, updates out.
+
+use super::*;
+
+fn evt(value: Value) -> AgentEvt {
+    serde_json::from_value(value).unwrap()
+}
+
+const RUN: &str = "run_00000000000000000000000000000001";
+
+fn text(kind: &str, offset: u64, text: &str) -> AgentEvt {
+    evt(json!({"type": kind, "runId": RUN, "offset": offset, "text": text}))
+}
+
+/// The text that is shown for these events.
+fn shown(events: &[AgentEvt]) -> Vec<String> {
+    let mut shown = Shown::default();
+    let updates = events.iter().flat_map(|evt| of(evt, &mut shown, "/r"));
+    updates.map(|update| update["content"]["text"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn text_is_shown_once() {
+    for (events, want) in [
+        (vec![text("text", 0, "ab")], vec!["ab"]),
+        (
+            vec![text("token_delta", 0, "a"), text("token_delta", 1, "b"), text("text", 0, "ab")],
+            vec!["a", "b"],
+        ),
+        // A lost delta is made good by the record.
+        (
+            vec![text("token_delta", 0, "a"), text("token_delta", 2, "c"), text("text", 0, "abc")],
+            vec!["a", "bc"],
+        ),
+        (vec![text("token_delta", 0, "é"), text("text", 0, "éè"), text("text", 4, "x")], vec!["é", "è", "x"]),
+    ] {
+        assert_eq!(shown(&events), want, "{events:?}");
+    }
+}
+
+fn approval(diff: &str) -> Approval {
+    serde_json::from_value(json!({
+        "approvalId": "apr_00000000000000000000000000000001", "sessionId": "ses_00000000000000000000000000000001",
+        "tool": "edit_file", "arguments": {"path": "a.rs"}, "rule": "", "grants": "edit_file(a.rs)",
+        "preview": {"summary": "edit a.rs", "diff": diff, "paths": ["a.rs"]},
+        "createdAt": "2026-01-01T00:00:00.000Z", "expiresAt": "2026-01-01T00:05:00.000Z",
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_diff_is_its_hunks() {
+    let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n@@ -9 +9,2 @@\n+new\n\\ No newline at end of file\n";
+    assert_eq!(
+        diffs(&approval(diff), "/r"),
+        [
+            json!({"type": "diff", "path": "/r/a.rs", "oldText": "one\ntwo\n", "newText": "one\n2\n"}),
+            json!({"type": "diff", "path": "/r/a.rs", "oldText": null, "newText": "new\n"}),
+        ]
+    );
+    assert_eq!(diffs(&approval(""), "/r"), Vec::<Value>::new());
+}
+
+#[test]
+fn a_call_is_told_asked_about_and_ended() {
+    let mut shown = Shown::default();
+    let arguments = json!({"path": "a.rs", "old_text": "two", "new_text": "2"});
+    let call = evt(json!({"type": "tool_call", "callId": "c1", "name": "edit_file", "arguments": arguments}));
+    let told = of(&call, &mut shown, "/r");
+    assert_eq!(
+        (&told[0]["toolCallId"], &told[0]["kind"], &told[0]["title"]),
+        (&json!("c1"), &json!("edit"), &json!("edit_file a.rs"))
+    );
+    assert_eq!(told[0]["locations"], json!([{"path": "/r/a.rs"}]));
+    let approval = approval("@@ -1 +1 @@\n-two\n+2\n");
+    assert_eq!(asked(&approval, &shown, "/r")["toolCallId"], "c1");
+    let waits = of(&AgentEvt::ApprovalRequired { approval: Box::new(approval) }, &mut shown, "/r");
+    assert_eq!(waits[0]["status"], "pending");
+    let result = json!({"type": "tool_result", "callId": "c1", "name": "edit_file", "output": {"ok": true}, "millis": 1});
+    let ended = of(&evt(result), &mut shown, "/r");
+    assert_eq!(
+        (&ended[0]["status"], &ended[0]["content"][0]["newText"]),
+        (&json!("completed"), &json!("2\n"))
+    );
+    let failed = json!({
+        "type": "tool_result", "callId": "c2", "name": "x", "millis": 1,
+        "error": {"code": "tool_failed", "reason": "tool_failed", "message": "no", "retryable": false},
+    });
+    let ended = of(&evt(failed), &mut shown, "/r");
+    assert_eq!(
+        (&ended[0]["status"], &ended[0]["content"][0]["content"]["text"]),
+        (&json!("failed"), &json!("no"))
+    );
+}
+
+#[test]
+fn a_plan_and_the_users_words() {
+    let plan = evt(json!({"type": "plan_update", "items": [{"text": "a", "status": "done"}]}));
+    let mut shown = Shown::default();
+    assert_eq!(
+        of(&plan, &mut shown, "/r")[0]["entries"],
+        json!([{"content": "a", "priority": "medium", "status": "completed"}])
+    );
+    let turn = json!({"type": "turn_accepted", "runId": RUN, "turnId": "t", "input": [{"type": "text", "text": "hi"}]});
+    assert_eq!(of(&evt(turn), &mut shown, "/r")[0]["sessionUpdate"], "user_message_chunk");
+    assert_eq!((relative("/r/a", "/r"), relative("/rest", "/r")), ("a", "/rest"));
+    assert_eq!(cut("abc", 2), "ab…");
+}

@@ -1,0 +1,324 @@
+//! What a stream of events carries: an answer with what belongs to it, or all that a connection is told.
+
+use std::collections::{HashMap, HashSet};
+
+use cairn_api::{Connection, Outgoing};
+use cairn_protocol::rpc;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    held,
+    post::Keep,
+    sse::{self, ALIVE_EVERY, Gone, Note, Stream},
+};
+
+/// Notifications, of a connection of one request or of many.
+pub enum Notes {
+    /// Of many: given back when the stream ends.
+    Held(OwnedMutexGuard<held::Notes>),
+    /// Of one.
+    Once(mpsc::Receiver<Outgoing>),
+}
+
+/// What a stream carries.
+pub struct Source {
+    /// Notifications, if they are this stream's.
+    pub notes: Option<Notes>,
+    /// Changes when another reader wants the notifications.
+    pub wanted: Option<watch::Receiver<u64>>,
+    /// A subscription that was ended: its last events are not sent.
+    pub left: Option<String>,
+    /// The answer that it waits for; without one it goes on until somebody ends it.
+    pub answer: Option<Pending>,
+}
+
+/// An answer on its way.
+pub struct Pending {
+    /// Brings it.
+    pub answers: mpsc::Receiver<Outgoing>,
+    /// The calls it answers.
+    pub calls: Calls,
+}
+
+/// What a call may bring after its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// Progress of an index, until it is done.
+    Index,
+    /// Progress of a clone, until it is done.
+    Clone,
+    /// Events, until the session is gone.
+    Subscription,
+}
+
+/// Calls by their id, as JSON.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Calls(HashMap<String, After>);
+
+/// What is still to come after the answer: paths, requests and subscriptions.
+#[derive(Debug, Default)]
+struct Open(HashSet<String>);
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<std::borrow::Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+fn several<'a, T: Deserialize<'a>>(text: &'a str) -> Vec<T> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).unwrap_or_default();
+    }
+    serde_json::from_str(text).into_iter().collect()
+}
+
+/// Whether a message is the handshake, alone.
+pub fn is_handshake(text: &str) -> bool {
+    serde_json::from_str::<Request<'_>>(text).is_ok_and(|r| r.method.as_deref() == Some("initialize"))
+}
+
+/// Whether an answer is an error.
+pub fn is_error(text: &str) -> bool {
+    serde_json::from_str::<Answer<'_>>(text).is_ok_and(|a| a.error.is_some())
+}
+
+/// The calls of a message whose work goes on after the answer. Events are among it where nothing else can bring them.
+pub fn calls(text: &str, events: bool) -> Calls {
+    let after = |request: &Request<'_>| match request.method.as_deref()? {
+        "index.addRoot" | "index.rebuild" => Some(After::Index),
+        "git.clone" => Some(After::Clone),
+        "orchestrate.subscribe" => events.then_some(After::Subscription),
+        _ => None,
+    };
+    let all = several::<Request<'_>>(text);
+    Calls(all.iter().filter_map(|r| Some((r.id?.get().to_owned(), after(r)?))).collect())
+}
+
+impl Open {
+    /// Notes what the answers to `calls` announce.
+    fn answered(&mut self, calls: &Calls, text: &str) {
+        for answer in several::<Answer<'_>>(text) {
+            let (Some(id), Some(result)) = (answer.id, answer.result) else { continue };
+            let Some(after) = calls.0.get(id.get()) else { continue };
+            let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
+            let key = match after {
+                After::Index => "path",
+                After::Clone => "requestId",
+                After::Subscription => "subscriptionId",
+            };
+            self.0.extend(result[key].as_str().map(str::to_owned));
+        }
+    }
+
+    /// Notes the end of something.
+    fn told(&mut self, text: &str) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct End {
+            done: Option<bool>,
+            path: Option<String>,
+            request_id: Option<String>,
+            subscription_id: Option<String>,
+        }
+        if self.0.is_empty() {
+            return;
+        }
+        let Some(note) = Note::read(text) else { return };
+        if ![rpc::INDEX_PROGRESS, rpc::GIT_PROGRESS, rpc::GONE].contains(&note.method) {
+            return;
+        }
+        let Some(end) = note.params::<End>() else { return };
+        if note.method == rpc::GONE {
+            end.subscription_id.map(|id| self.0.remove(&id));
+        } else if end.done == Some(true) {
+            for key in [end.path, end.request_id].into_iter().flatten() {
+                self.0.remove(&key);
+            }
+        }
+    }
+}
+
+/// Calls a method of a connection for the transport itself. Both the answer and the error are the daemon's words.
+pub async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<String, String> {
+    let request = serde_json::json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params});
+    let (to, mut answers) = mpsc::channel(1);
+    connection.message_to(&request.to_string(), &to).await;
+    drop(to);
+    let answer = answers.recv().await.map(|answer| sse::texts(answer).concat()).unwrap_or_default();
+    if is_error(&answer) || answer.is_empty() { Err(answer) } else { Ok(answer) }
+}
+
+/// Goes on with a session after `seq`: its subscription is ended and made again. The answer is the ended one.
+pub async fn resume(
+    connection: &Connection,
+    notes: &mut held::Notes,
+    session: &str,
+    seq: &str,
+) -> Result<Option<String>, String> {
+    // Nothing of that session is followed, or by nobody any more: there is nothing to go on with.
+    let Some(old) = notes.subscriptions.remove(session) else { return Ok(None) };
+    let after: u64 = seq.parse().unwrap_or_default();
+    let gone = serde_json::json!({"subscriptionId": old});
+    if ask(connection, "orchestrate.unsubscribe", &gone).await.is_err() {
+        return Ok(None);
+    }
+    ask(connection, "orchestrate.subscribe", &serde_json::json!({"sessionId": session, "after": after}))
+        .await?;
+    Ok(Some(old))
+}
+
+impl Notes {
+    fn receiver(&mut self) -> &mut mpsc::Receiver<Outgoing> {
+        match self {
+            Notes::Held(notes) => &mut notes.receiver,
+            Notes::Once(receiver) => receiver,
+        }
+    }
+
+    /// Remembers which subscription brings the events of a session.
+    fn remember(&mut self, text: &str) {
+        let Notes::Held(notes) = self else { return };
+        let place = Note::read(text).and_then(|note| note.place());
+        let Some(place) = place else { return };
+        if notes.subscriptions.get(place.session_id).is_none_or(|id| id != place.subscription_id) {
+            notes.subscriptions.insert(place.session_id.to_owned(), place.subscription_id.to_owned());
+        }
+    }
+}
+
+async fn next(notes: &mut Option<Notes>) -> Option<Outgoing> {
+    match notes {
+        Some(notes) => notes.receiver().recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn answer(pending: &mut Option<Pending>) -> Option<Outgoing> {
+    match pending {
+        Some(pending) => pending.answers.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn wanted(by: &mut Option<watch::Receiver<u64>>) {
+    match by {
+        // An error means that the connection was ended.
+        Some(by) => by.changed().await.unwrap_or_default(),
+        None => std::future::pending().await,
+    }
+}
+
+/// Writes a source to its stream until it is done, the client goes, or the daemon stops.
+pub async fn run(stream: Stream, source: Source, keep: Keep, shutdown: CancellationToken) {
+    let mut reader = source.wanted.clone();
+    tokio::select! {
+        _gone = write(&stream, source) => {}
+        () = wanted(&mut reader) => {}
+        () = stream.closed() => {}
+        () = shutdown.cancelled() => {}
+    }
+    drop(keep);
+}
+
+async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
+    let mut open = Open::default();
+    let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
+    let waits = source.answer.is_some();
+    loop {
+        tokio::select! {
+            biased;
+            told = next(&mut source.notes) => match told {
+                Some(told) => tell(stream, &mut source, &mut open, told).await?,
+                None => return Ok(()),
+            },
+            answer = answer(&mut source.answer) => {
+                let pending = source.answer.take();
+                let Some(answer) = answer else { return Ok(()) };
+                // What was told before the answer was queued before it.
+                while let Some(told) = source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
+                    tell(stream, &mut source, &mut open, told).await?;
+                }
+                for text in sse::texts(answer) {
+                    if let (Some(pending), true) = (&pending, source.notes.is_some()) {
+                        open.answered(&pending.calls, &text);
+                    }
+                    stream.send(&text).await?;
+                }
+            }
+            _ = alive.tick() => stream.alive().await?,
+        }
+        if waits && source.answer.is_none() && open.0.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+async fn tell(stream: &Stream, source: &mut Source, open: &mut Open, told: Outgoing) -> Result<(), Gone> {
+    for text in sse::texts(told) {
+        if source.left.as_ref().is_some_and(|left| {
+            let place = Note::read(&text).and_then(|note| note.place());
+            place.is_some_and(|place| place.subscription_id == left)
+        }) {
+            continue;
+        }
+        if let Some(notes) = &mut source.notes {
+            notes.remember(&text);
+        }
+        open.told(&text);
+        stream.send(&text).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open_after_an_answer() {
+        let one = r#"{"jsonrpc":"2.0","id":1,"method":"index.addRoot"}"#;
+        let batch = r#"[{"id":"a","method":"git.clone"},{"id":2,"method":"orchestrate.subscribe"},{"id":3,"method":"x"}]"#;
+        assert_eq!(calls(one, true), Calls([("1".to_owned(), After::Index)].into()));
+        assert_eq!(calls(batch, true).0.len(), 2);
+        assert_eq!(calls(batch, false).0.len(), 1);
+        assert_eq!(calls("half {", true), Calls::default());
+        let mut open = Open::default();
+        open.answered(&calls(one, true), r#"{"id":1,"error":{}}"#);
+        assert!(open.0.is_empty());
+        open.answered(&calls(one, true), r#"{"id":1,"result":{"root":"r","path":"/a"}}"#);
+        open.told(r#"{"method":"index.progress","params":{"path":"/a","done":false}}"#);
+        open.told(r#"{"method":"index.progress","params":{"path":"/b","done":true}}"#);
+        assert_eq!(open.0.len(), 1);
+        open.told(r#"{"method":"index.progress","params":{"path":"/a","done":true}}"#);
+        assert!(open.0.is_empty());
+        open.answered(
+            &calls(batch, true),
+            r#"[{"id":"a","result":{"requestId":"q"}},{"id":2,"result":{"subscriptionId":"s"}}]"#,
+        );
+        open.told(r#"{"method":"orchestrate.gone","params":{"subscriptionId":"s"}}"#);
+        open.told(r#"{"method":"git.progress","params":{"requestId":"q","done":true}}"#);
+        assert!(open.0.is_empty());
+    }
+
+    #[test]
+    fn handshakes_and_errors() {
+        assert!(is_handshake(r#"{"id":1,"method":"initialize"}"#));
+        assert!(!is_handshake(r#"[{"id":1,"method":"initialize"}]"#) && !is_handshake("half {"));
+        assert!(is_error(r#"{"id":1,"error":{}}"#) && !is_error(r#"{"id":1,"result":{}}"#));
+    }
+}

@@ -1,0 +1,146 @@
+//! `cairn stdio` as a program starts it: lines in, lines out, and what ends it.
+
+use std::{
+    io::{BufRead, BufReader, Read as _, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::sealed::{Daemon, command, hello, tree, wait_for};
+
+/// A running bridge.
+struct Bridge {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+fn request(id: u32, method: &str, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+impl Bridge {
+    fn start(daemon: &Daemon, args: &[&str]) -> Self {
+        let mut command = command(&daemon.home);
+        command.arg("stdio").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, input, output }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(bytes).unwrap();
+        input.flush().unwrap();
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line:?}"))
+    }
+
+    /// Exit code, the lines that were still to come, and standard error.
+    fn ended(mut self) -> (i32, Vec<Value>, String) {
+        self.input.take();
+        let lines =
+            self.output.by_ref().lines().map(|l| serde_json::from_str(&l.unwrap()).unwrap()).collect();
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), lines, said)
+    }
+}
+
+#[test]
+fn the_ends_of_the_input_and_of_the_output() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    tree(dir.path(), &[("a.txt", "ledger\n")]);
+    // All at once, the last line without an end: every answer still comes, and the past of what is followed.
+    let mut bridge = Bridge::start(&daemon, &[]);
+    let first = [request(1, "initialize", &hello()), request(2, "session.create", &json!({}))].join("\n");
+    bridge.send(format!("{first}\n").as_bytes());
+    let all = [bridge.next(), bridge.next()];
+    let session = all[1]["result"]["sessionId"].clone();
+    assert!(session.is_string(), "{all:?}");
+    let last = [
+        request(3, "index.addRoot", &json!({"path": dir.path()})),
+        request(4, "orchestrate.subscribe", &json!({"sessionId": session})),
+    ];
+    bridge.send(last.join("\n").as_bytes());
+    let (code, lines, said) = bridge.ended();
+    assert_eq!((code, &*said), (0, ""));
+    for id in [3, 4] {
+        assert!(lines.iter().any(|m| m["id"] == id && m["result"].is_object()), "{id}: {lines:?}");
+    }
+    assert!(lines.iter().any(|m| m["method"] == "orchestrate.synced"), "{lines:?}");
+    // Nobody reads: that is an end like any other.
+    let mut bridge = Bridge::start(&daemon, &[]);
+    bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
+    bridge.next();
+    let Bridge { mut child, input, output } = bridge;
+    drop(output);
+    let mut input = input.unwrap();
+    // The write that finds it out may be the second.
+    let ended = wait_for("its end", || {
+        let _closed = input.write_all(format!("{}\n", request(2, "daemon.status", &json!({}))).as_bytes());
+        child.try_wait().unwrap()
+    });
+    assert_eq!(ended.code(), Some(0));
+}
+
+#[test]
+fn what_is_no_message_is_answered_and_the_next_line_is_read() {
+    let daemon = Daemon::start();
+    let mut bridge = Bridge::start(&daemon, &[]);
+    bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
+    let limit = bridge.next()["result"]["limits"]["maxMessageBytes"].as_u64().unwrap();
+    bridge.send(b"\xff\xfe\x00\n");
+    assert_eq!(bridge.next()["error"]["data"]["reason"], "parse_error");
+    bridge.send(b"{\"jsonrpc\"\n");
+    assert_eq!(bridge.next()["error"]["data"]["reason"], "parse_error");
+    bridge.send(&vec![b'x'; usize::try_from(limit).unwrap() + 1]);
+    bridge.send(b"\n\n");
+    assert_eq!(bridge.next()["error"]["data"]["reason"], "too_large");
+    bridge.send(format!("{}\r\n", request(2, "tool.list", &json!({}))).as_bytes());
+    assert_eq!(bridge.next()["id"], 2);
+    // Half a line at the end is a line.
+    bridge.send(b"{\"jsonrpc\":\"2.0\",\"id\":3");
+    let (code, lines, _) = bridge.ended();
+    assert_eq!((code, lines.len()), (0, 1));
+    assert_eq!(lines[0]["error"]["data"]["reason"], "parse_error");
+}
+
+#[test]
+fn a_daemon_that_goes_is_told_and_none_is_started() {
+    let mut daemon = Daemon::start();
+    let mut bridge = Bridge::start(&daemon, &["--follow"]);
+    bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
+    bridge.next();
+    assert!(daemon.stop().success());
+    // The input is open still.
+    let status = wait_for("its end", || bridge.child.try_wait().unwrap());
+    let (_, lines, said) = bridge.ended();
+    assert_eq!((status.code(), lines.len()), (Some(4), 0), "{said}");
+    assert!(said.contains("error: the connection ended: the daemon is stopping"), "{said}");
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_not_waited_for_for_ever() {
+    let daemon = Daemon::start();
+    let mut bridge = Bridge::start(&daemon, &["--linger", "0"]);
+    bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
+    bridge.next();
+    // Its answer comes when the model's does, and there is none.
+    bridge.send(
+        format!(
+            "{}\n",
+            request(2, "tool.call", &json!({"name": "run_shell", "arguments": {"command": "sleep 30"}}))
+        )
+        .as_bytes(),
+    );
+    let (code, _, said) = bridge.ended();
+    // Refused at once on a machine without a sandbox; else given up.
+    assert!(code == 0 || said.contains("1 answers have not come within 0 s"), "{code} {said}");
+}
