@@ -1,8 +1,10 @@
-//! Moves bytes between sockets and the API: HTTP for health and metrics, WebSocket for everything else.
+//! Moves messages between clients and the API: HTTP for health and metrics, WebSocket for everything else; in the same
+//! process, a queue.
 
 mod auth;
 mod http;
 mod linger;
+pub mod queue;
 pub mod ws;
 
 pub use auth::Guard;
