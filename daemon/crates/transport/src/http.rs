@@ -4,10 +4,10 @@ use std::{net::TcpListener, sync::Arc};
 
 use axum::{
     Router,
-    extract::{State, WebSocketUpgrade},
+    extract::{Request, State, WebSocketUpgrade},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{any, get},
 };
 use cairn_api::{Api, Connection, Rights};
 use cairn_protocol::{error::Failure, rpc};
@@ -16,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     auth::{Guard, status_of},
     linger::Lingering,
+    mcp::{self, Mcp},
     ws,
 };
 
@@ -36,6 +37,7 @@ struct Shared {
     guard: Arc<Guard>,
     shutdown: CancellationToken,
     sockets: TaskTracker,
+    mcp: Mcp,
 }
 
 /// Serves the API on `listeners` until `shutdown`; then every client gets a close frame.
@@ -49,9 +51,13 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let sockets = TaskTracker::new();
-    let shared = Shared { api, guard: Arc::new(guard), shutdown: shutdown.clone(), sockets: sockets.clone() };
+    let mcp = Mcp::new(&api, &shutdown);
+    let shared =
+        Shared { api, guard: Arc::new(guard), shutdown: shutdown.clone(), sockets: sockets.clone(), mcp };
     let router = Router::new()
         .route(rpc::PATH, get(upgrade))
+        .route(mcp::PATH, any(model_context))
+        .route(mcp::SOCKET_PATH, get(model_context_socket))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
@@ -107,6 +113,34 @@ async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebS
     let (sockets, shutdown) = (shared.sockets.clone(), shared.shutdown.clone());
     let closed = ws::CloseOnDrop(connection);
     upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, closed, outgoing, shutdown)))
+}
+
+async fn model_context(State(shared): State<Shared>, request: Request) -> Response {
+    let headers = request.headers();
+    match shared.guard.check_source(headers).and_then(|()| shared.guard.check_token(headers)) {
+        Ok(_) => shared.mcp.handle(request).await,
+        Err(failure) => refusal(&failure),
+    }
+}
+
+async fn model_context_socket(
+    State(shared): State<Shared>,
+    uri: http::Uri,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let chosen = match shared.guard.check_source(&headers).and_then(|()| shared.guard.check_token(&headers)) {
+        Ok(chosen) => chosen,
+        Err(failure) => return refusal(&failure),
+    };
+    let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
+    let mut upgrade = ws::configure(upgrade, limit);
+    if let Some(chosen) = chosen {
+        upgrade = upgrade.protocols([chosen]);
+    }
+    let (sockets, shutdown, host) = (shared.sockets.clone(), shared.shutdown.clone(), shared.mcp.host());
+    let root = mcp::root_of(uri.query());
+    upgrade.on_upgrade(move |socket| sockets.track_future(mcp::run_socket(socket, host, root, shutdown)))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {

@@ -4,6 +4,7 @@
 mod auth;
 mod http;
 mod linger;
+mod mcp;
 pub mod queue;
 pub mod ws;
 

@@ -1,0 +1,230 @@
+//! The MCP handler: what is offered, and who answers it.
+
+use std::sync::Arc;
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    prompt::{KNOWLEDGE_LOOP, WRITING},
+    tool::ToolInfo,
+};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        Tool, ToolAnnotations,
+    },
+    service::RequestContext,
+};
+use serde_json::{Map, Value};
+
+use super::{
+    Host,
+    client::{Caller, Client, Lazy},
+    explore, harness, own, resources,
+};
+
+/// Bytes of one tool's description.
+const DESCRIPTION: usize = 4096;
+
+/// One MCP connection, or one request where there are no connections.
+pub struct Server {
+    host: Arc<Host>,
+    client: Lazy,
+    /// The root that the connection was opened for.
+    root: Option<String>,
+    http: bool,
+}
+
+impl Server {
+    /// For a connection that works in `root`, an id or a path.
+    pub fn for_root(host: Arc<Host>, root: Option<String>) -> Self {
+        Self { host, client: Lazy::default(), root, http: false }
+    }
+
+    /// For streamable HTTP, where each request may name a root (`/mcp?root=…`).
+    pub fn over_http(host: Arc<Host>) -> Self {
+        Self { http: true, ..Self::for_root(host, None) }
+    }
+
+    async fn client(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Client>, Failure> {
+        let info = context.client_info();
+        let (name, version) = info.map_or_else(Default::default, |i| (i.name, i.version));
+        let asked = context.extensions.get::<http::request::Parts>().and_then(|p| root_of(p.uri.query()));
+        let caller = Caller { name, version, root: asked.or_else(|| self.root.clone()) };
+        let stateless = context.protocol_version().is_some_and(|v| v >= ProtocolVersion::V_2026_07_28);
+        self.client.get(&self.host, caller, self.http && stateless).await
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let client = match self.client(context).await {
+            Ok(client) => client,
+            Err(failure) => return Ok(refused(&failure).into()),
+        };
+        let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
+        let outcome = match &*request.name {
+            explore::NAME => explore::call(&client, arguments, context).await,
+            name if own::find(name).is_some() => own::call(&client, name, arguments).await,
+            _ => return harness::call(&client, request, context).await,
+        };
+        Ok(outcome.map_or_else(|failure| refused(&failure), said).into())
+    }
+}
+
+/// The root of a query `root=…`.
+pub fn root_of(query: Option<&str>) -> Option<String> {
+    let mut pairs = url::form_urlencoded::parse(query?.as_bytes());
+    pairs.find(|(name, value)| name == "root" && !value.is_empty()).map(|(_, value)| value.into_owned())
+}
+
+/// A tool's answer.
+pub fn said(text: String) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+/// A tool's failure as a model reads it, with the way out.
+pub fn refused(failure: &Failure) -> CallToolResult {
+    let reason = failure.reason;
+    let text = format!("{}: {}\nhint: {}", reason.as_str(), failure.message, reason.hint());
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// A failure of the request itself.
+pub fn wrong(failure: &Failure) -> ErrorData {
+    let data = serde_json::to_value(failure.data()).ok();
+    match failure.reason {
+        Reason::UnknownTool | Reason::InvalidParams | Reason::RootNotFound => {
+            ErrorData::invalid_params(failure.message.clone(), data)
+        }
+        Reason::PathNotFound | Reason::SessionNotFound | Reason::NotAFile => {
+            ErrorData::resource_not_found(failure.message.clone(), data)
+        }
+        _ => ErrorData::internal_error(failure.message.clone(), data),
+    }
+}
+
+/// What a tool takes, without what says nothing to a model.
+pub fn slim(schema: Value) -> Map<String, Value> {
+    let Value::Object(mut fields) = schema else { return Map::new() };
+    fields.remove("$schema");
+    fields.remove("title");
+    // A client may refuse a schema that names no type.
+    fields.entry("type").or_insert_with(|| "object".into());
+    fields
+}
+
+/// A registered tool as MCP has it.
+fn offered(info: ToolInfo) -> Tool {
+    let mut text = info.description;
+    if text.len() > DESCRIPTION {
+        let end = (0..=DESCRIPTION).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+    let hints = ToolAnnotations::new()
+        .read_only(info.read_only)
+        .destructive(!info.read_only)
+        .open_world(info.network);
+    Tool::new(info.name, text, slim(info.input_schema)).with_annotations(hints)
+}
+
+const INSTRUCTIONS: &str = "Cairn searches the declared folders (roots) of this machine from an index that follows every change, \
+and runs tools under the user's rules.\n\
+\n\
+To find code, call `search` with a question or names first; `search_lines` is for exact text and regular expressions, \
+`symbols` for definitions and the outline of a file. Answers are ranked `path:line` places: read them with `read_span`, and ask \
+for more with `k` or the cursor at the end of an answer. `repo_map` and `explore` tell what a project is made of.\n\
+\n\
+A tool that changes something may need leave: where the user must be asked, the call waits. A denial is final: do not try \
+another way around it. Edit a file only after reading it.";
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let about = Implementation::new("cairn", self.host.api.host().version.clone()).with_title("Cairn");
+        ServerConfig::new(capabilities)
+            .with_server_info(about)
+            .with_instructions(format!("{INSTRUCTIONS}\n\n{WRITING}\n\n{KNOWLEDGE_LOOP}"))
+    }
+
+    fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
+        async move {
+            let client = self.client(&context).await.map_err(|f| wrong(&f))?;
+            let mut tools: Vec<Tool> = own::tools();
+            let registered = client.tools().await.map_err(|f| wrong(&f))?;
+            let taken = |name: &str| name == explore::NAME || own::find(name).is_some();
+            tools.extend(registered.into_iter().filter(|t| !taken(&t.name)).map(offered));
+            Ok(ListToolsResult::with_all_items(tools))
+        }
+    }
+
+    fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send + '_ {
+        async move {
+            let gone = context.ct.clone();
+            tokio::select! {
+                answer = self.call(request, &context) => answer,
+                // Dropping the call cancels what is under it.
+                () = gone.cancelled() => Ok(refused(&Failure::new(Reason::Cancelled, "the call was cancelled")).into()),
+            }
+        }
+    }
+
+    fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListResourcesResult, ErrorData>> + Send + '_ {
+        async move {
+            let client = self.client(&context).await.map_err(|f| wrong(&f))?;
+            resources::list(&client).await.map(ListResourcesResult::with_all_items).map_err(|f| wrong(&f))
+        }
+    }
+
+    fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListResourceTemplatesResult, ErrorData>> + Send + '_ {
+        async move { Ok(ListResourceTemplatesResult::with_all_items(resources::templates())) }
+    }
+
+    fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send + '_ {
+        async move {
+            let client = self.client(&context).await.map_err(|f| wrong(&f))?;
+            resources::read(&client, &request.uri).await.map(Into::into).map_err(|f| wrong(&f))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_read_from_a_query() {
+        for (query, want) in [
+            (None, None),
+            (Some("root=/a/b"), Some("/a/b")),
+            (Some("x=1&root=%2Fa%20b"), Some("/a b")),
+            (Some("root="), None),
+        ] {
+            assert_eq!(root_of(query).as_deref(), want, "{query:?}");
+        }
+    }
+}
