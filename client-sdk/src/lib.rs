@@ -10,6 +10,7 @@ mod follow;
 mod methods;
 mod socket;
 mod start;
+mod wire;
 
 pub use client::{CALL_TIMEOUT, Client};
 pub use connector::{Connector, Target};
@@ -18,3 +19,4 @@ pub use error::ClientError;
 pub use events::{EventStream, Item, Notice, Notices, Record};
 pub use follow::Follow;
 pub use start::{ALREADY_RUNNING, Starter, ensure_daemon, is_held};
+pub use wire::{WireReceiver, WireSender};

@@ -22,20 +22,25 @@ const READ_BUFFER: usize = 16 * 1024;
 /// Largest message taken from the daemon.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
-/// Connects and upgrades.
+/// Connects and upgrades, for calls.
 pub(crate) async fn open(target: &Target) -> Result<Socket, ClientError> {
+    open_at(target, rpc::PATH).await
+}
+
+/// Connects and upgrades at a path.
+pub(crate) async fn open_at(target: &Target, path: &str) -> Result<Socket, ClientError> {
     let failed = |cause: String| ClientError::Connect { address: target.address.clone(), cause };
-    match tokio::time::timeout(CONNECT_TIMEOUT, upgrade(target)).await {
+    match tokio::time::timeout(CONNECT_TIMEOUT, upgrade(target, path)).await {
         Ok(opened) => opened,
         Err(_) => Err(failed(format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()))),
     }
 }
 
-async fn upgrade(target: &Target) -> Result<Socket, ClientError> {
+async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
     let failed = |cause: String| ClientError::Connect { address: target.address.clone(), cause };
     let tcp = TcpStream::connect(&target.address).await.map_err(|e| failed(e.to_string()))?;
     tcp.set_nodelay(true).map_err(|e| failed(e.to_string()))?;
-    let url = format!("ws://{}{}", target.address, rpc::PATH);
+    let url = format!("ws://{}{path}", target.address);
     let mut request = url.into_client_request().map_err(|e| failed(e.to_string()))?;
     let mut bearer = HeaderValue::from_str(&format!("Bearer {}", target.token))
         .map_err(|_| failed("the token has characters that a header cannot carry".into()))?;

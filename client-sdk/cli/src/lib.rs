@@ -3,6 +3,7 @@
 mod app;
 mod args;
 mod audit;
+mod bridge;
 mod chat;
 mod complete;
 mod config;
@@ -22,6 +23,7 @@ mod progress;
 mod scope;
 mod search;
 mod status;
+mod stdio;
 mod stop;
 mod summary;
 mod symbols;
@@ -86,6 +88,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
         Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
+        Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),
         Command::Stop => wait(stop::run(app)).and_then(done),
     }
 }

@@ -135,6 +135,12 @@ impl Connection {
                 self.count(false);
                 self.reply(message::failure(Some(&id), &failure)).await;
             }
+            // A client may send on without waiting for the answer: what comes next finds the connection begun.
+            Ok(call) if request.method.as_deref() == Some(crate::methods::INITIALIZE) => {
+                let (answer, then) = self.finish(&id, call).await;
+                self.reply(answer).await;
+                then.into_iter().for_each(|run| run());
+            }
             Ok(call) => self.spawn(&id.into_owned(), call),
         }
     }

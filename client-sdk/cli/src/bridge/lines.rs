@@ -1,0 +1,173 @@
+//! Lines in and out, each on a thread of its own: a read that never ends must not keep the program.
+
+use std::io::{self, BufRead, BufWriter, Write};
+
+use cairn_protocol::error::{Failure, Reason};
+use tokio::sync::{mpsc, oneshot};
+
+use super::QUEUE;
+
+/// A line of the input.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// To be sent.
+    Text(String),
+    /// Not a message that could be; the answer to it.
+    Refused(String),
+}
+
+/// Lines of standard input, of `limit` bytes at most, to its end.
+pub fn read(limit: usize) -> mpsc::Receiver<Line> {
+    let (lines, out) = mpsc::channel(QUEUE);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        // An input that cannot be read has ended.
+        while let Ok(Some(line)) = next(&mut input, limit) {
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    out
+}
+
+/// The next line that is not empty. A longer one is read to its end and thrown away.
+fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
+    loop {
+        let (mut line, mut over, mut any) = (Vec::new(), false, false);
+        loop {
+            let bytes = match input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            let (part, used, ended) = match bytes.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (&bytes[..at], at + 1, true),
+                None => (bytes, bytes.len(), bytes.is_empty()),
+            };
+            any |= used > 0;
+            if line.len() + part.len() > limit {
+                over = true;
+                line = Vec::new();
+            }
+            if !over {
+                line.extend_from_slice(part);
+            }
+            input.consume(used);
+            if ended {
+                break;
+            }
+        }
+        if over {
+            let text = format!("the line is over limits.maxMessageBytes, {limit} bytes");
+            return Ok(Some(refused(Reason::TooLarge, text)));
+        }
+        match String::from_utf8(line) {
+            Err(_) => return Ok(Some(refused(Reason::ParseError, "the line is not utf-8".into()))),
+            Ok(text) if !text.trim().is_empty() => return Ok(Some(Line::Text(text))),
+            Ok(_) if !any => return Ok(None),
+            Ok(_) => {}
+        }
+    }
+}
+
+fn refused(reason: Reason, message: String) -> Line {
+    let failure = Failure::new(reason, message);
+    let error =
+        serde_json::json!({"code": reason.code(), "message": failure.message, "data": failure.data()});
+    Line::Refused(serde_json::json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string())
+}
+
+/// Writes lines to standard output. The second value comes when all are written or nobody reads.
+pub fn write() -> (mpsc::Sender<String>, oneshot::Receiver<()>) {
+    let (lines, out) = mpsc::channel(QUEUE);
+    let (done, written) = oneshot::channel();
+    std::thread::spawn(move || {
+        // A reader that has left ends the bridge by the closed channel.
+        let _closed = write_all(out, &mut BufWriter::new(io::stdout().lock()));
+        let _left = done.send(());
+    });
+    (lines, written)
+}
+
+fn write_all(mut lines: mpsc::Receiver<String>, out: &mut impl Write) -> io::Result<()> {
+    while let Some(first) = lines.blocking_recv() {
+        let mut next = Some(first);
+        while let Some(line) = next {
+            // JSON has line ends between its tokens alone, where a space is as good.
+            for (at, part) in line.split(['\n', '\r']).enumerate() {
+                if at > 0 {
+                    out.write_all(b" ")?;
+                }
+                out.write_all(part.as_bytes())?;
+            }
+            out.write_all(b"\n")?;
+            next = lines.try_recv().ok();
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(bytes: &[u8], capacity: usize, limit: usize) -> Vec<Line> {
+        let mut input = BufReader::with_capacity(capacity, bytes);
+        let mut lines = Vec::new();
+        while let Some(line) = next(&mut input, limit).unwrap() {
+            lines.push(line);
+        }
+        lines
+    }
+
+    fn text(text: &str) -> Line {
+        Line::Text(text.into())
+    }
+
+    fn code(line: &Line) -> i64 {
+        let Line::Refused(answer) = line else { return 0 };
+        serde_json::from_str::<serde_json::Value>(answer).unwrap()["error"]["code"].as_i64().unwrap()
+    }
+
+    #[test]
+    fn a_line_is_a_message_and_the_last_needs_no_end() {
+        assert_eq!(all(b"", 4, 9), []);
+        assert_eq!(all(b"\n\r\n  \n", 4, 9), []);
+        assert_eq!(all(b"{}\n\n[1]\r\nhalf", 3, 9), [text("{}"), text("[1]\r"), text("half")]);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_and_the_next_line_is_read() {
+        let lines = all(b"0123456789\nok\n\xff\nok2\n0123456789", 4, 9);
+        assert_eq!(lines.iter().map(code).collect::<Vec<_>>(), [1005, 0, -32700, 0, 1005]);
+        assert_eq!((&lines[1], &lines[3]), (&text("ok"), &text("ok2")));
+        assert_eq!(all(b"012345678\n", 4, 9), [text("012345678")]);
+    }
+
+    #[test]
+    fn line_ends_within_a_message_become_spaces() {
+        let (lines, out) = mpsc::channel(4);
+        for line in ["{\n\"a\": 1}", "[]"] {
+            lines.try_send(line.to_owned()).unwrap();
+        }
+        drop(lines);
+        let mut written = Vec::new();
+        write_all(out, &mut written).unwrap();
+        assert_eq!(written, b"{ \"a\": 1}\n[]\n");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_how_they_arrive(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'x'), any::<u8>()], 0..64),
+            capacity in 1_usize..16,
+        ) {
+            prop_assert_eq!(all(&bytes, capacity, 9), all(&bytes, 4096, 9));
+        }
+    }
+}
