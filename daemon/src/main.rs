@@ -10,6 +10,7 @@ mod instance;
 mod lifecycle;
 mod listen;
 mod logging;
+mod mcp;
 mod memory;
 mod models;
 mod reload;

@@ -7,7 +7,9 @@ use cairn_engine::Engine;
 use cairn_protocol::{error::Failure, index::AddRootParams, location::Env};
 use serde_json::Value;
 
-use crate::{compose, external::Programs, lifecycle, logging::Levels, serve::Options, settings};
+use crate::{
+    compose, external::Programs, lifecycle, logging::Levels, mcp::Servers, serve::Options, settings,
+};
 
 /// Keys that take effect at once; a dot at the end stands for a whole section.
 const LIVE: &[&str] = &[
@@ -21,8 +23,17 @@ const LIVE: &[&str] = &[
     "agent.",
     "context.",
     "tools.external",
+    "mcp.",
     "safety.require_confirmation",
 ];
+
+/// What brings tools besides the built-in ones.
+pub struct Parts {
+    /// Programs of the user's.
+    pub tools: std::sync::Arc<Programs>,
+    /// Servers of the Model Context Protocol.
+    pub servers: Servers,
+}
 
 /// The configuration as it is in effect.
 pub struct Reload {
@@ -48,11 +59,11 @@ impl Reload {
     }
 
     /// Reads the configuration again. When any of it is wrong, all of it stays as it was.
-    pub fn run(&self, env: &Env, engine: &Engine, tools: &Programs) {
+    pub fn run(&self, env: &Env, engine: &Engine, parts: &Parts) {
         lifecycle::reloading();
         let loaded = settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
         match loaded
-            .and_then(|loaded| self.take(&loaded, engine, tools).map(|()| loaded).map_err(|e| e.to_string()))
+            .and_then(|loaded| self.take(&loaded, engine, parts).map(|()| loaded).map_err(|e| e.to_string()))
         {
             Ok(loaded) => {
                 loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
@@ -67,12 +78,13 @@ impl Reload {
         lifecycle::tell(sd_notify::NotifyState::Ready);
     }
 
-    fn take(&self, loaded: &Loaded, engine: &Engine, tools: &Programs) -> Result<(), Failure> {
+    fn take(&self, loaded: &Loaded, engine: &Engine, parts: &Parts) -> Result<(), Failure> {
         let config = &loaded.config;
         engine.reconfigure(compose::live(config)?);
         engine.set_models(std::sync::Arc::new(crate::models::Configured::new(config)));
         compose::limit_memory(config)?;
-        tools.configure(engine, config.tools.external.clone());
+        parts.tools.configure(engine, config.tools.external.clone());
+        parts.servers.configure(engine, &config.mcp.servers);
         self.log_level(config);
         let (engine, roots) = (engine.clone(), config.roots.clone());
         tokio::spawn(async move {

@@ -18,7 +18,8 @@ use crate::{
     instance::{Instance, InstanceError},
     lifecycle, listen,
     logging::Levels,
-    reload::Reload,
+    mcp::Servers,
+    reload::{Parts, Reload},
     settings,
 };
 
@@ -103,6 +104,8 @@ pub async fn serve(
     let (first, known) = (Arc::clone(&tools), engine.clone());
     let looked = tokio::task::spawn_blocking(move || first.look(&known)).await;
     looked.map_err(|e| ServeError::Run(format!("external tools: {e}")))?;
+    let parts = Parts { tools: Arc::clone(&tools), servers: Servers::default() };
+    parts.servers.configure(&engine, &config.mcp.servers);
     let idle_exit = idle_exit(config, &options);
     let host = HostInfo {
         version: VERSION.into(),
@@ -124,12 +127,13 @@ pub async fn serve(
     let advert = announce(config, &options, &instance, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);
-    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine, &tools)).await;
+    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine, &parts)).await;
     tracing::info!(?end, "stopping");
     lifecycle::tell(sd_notify::NotifyState::Stopping);
     drop(advert);
     instance.retract();
     engine.close().await;
+    parts.servers.close().await;
     shutdown.cancel();
     if let Err(error) = following.await {
         tracing::error!(%error, "following the tools folder failed");

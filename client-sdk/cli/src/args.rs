@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, models, search, stdio,
-    symbols, tools, trace,
+    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, mcp, models, search,
+    stdio, symbols, tools, trace,
 };
 
 /// Exit codes, as the help tells them.
@@ -83,6 +83,8 @@ pub enum Command {
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
     Discover(discover::DiscoverArgs),
+    /// Serve an agent that speaks MCP over standard input and output
+    Mcp(mcp::McpArgs),
     /// Carry JSON-RPC messages, one a line, between standard input and output and the daemon
     Stdio(stdio::StdioArgs),
     /// Install the daemon as a service of this user
@@ -129,6 +131,10 @@ mod tests {
             "cairn index remove /tmp",
             "cairn index status",
             "cairn --json status",
+            "cairn mcp",
+            "cairn mcp --root .",
+            "cairn mcp install",
+            "cairn mcp install claude --write",
             "cairn stdio --linger 5",
             "cairn stdio --follow",
             "cairn trace list",
@@ -165,6 +171,8 @@ mod tests {
             "cairn chat --compress",
             "cairn chat --tools-mode all",
             "cairn tools call",
+            "cairn mcp install emacs",
+            "cairn mcp install --write",
             "cairn stdio --follow --linger 5",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");

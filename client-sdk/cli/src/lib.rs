@@ -16,6 +16,7 @@ mod grep;
 mod host;
 mod index;
 mod map;
+mod mcp;
 mod models;
 mod output;
 mod paint;
@@ -88,6 +89,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
         Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
+        Command::Mcp(args) => wait(mcp::run(app, args)).and_then(done),
         Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),
         Command::Stop => wait(stop::run(app)).and_then(done),
     }

@@ -14,6 +14,7 @@ mod mode;
 mod narrow;
 mod plan;
 mod reading;
+mod remote;
 mod search;
 mod seen;
 mod shell;
@@ -26,6 +27,7 @@ use cairn_search::Indexes;
 use cairn_workspace::Roots;
 pub use external::{ExternalSpec, Externals};
 pub use mode::ToolMode;
+pub use remote::{Remote, RemoteSpec, RemoteTools, Said, Server};
 pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;

@@ -18,6 +18,8 @@ use super::{Host, Server};
 
 /// Messages that wait for a slow client; then its calls wait.
 const OUTGOING: usize = 64;
+/// A client that is silent is asked whether it lives.
+const PING_EVERY: Duration = Duration::from_secs(45);
 /// A client that takes nothing for so long is dropped.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -85,13 +87,18 @@ async fn write(
     mut outgoing: mpsc::Receiver<String>,
     shutdown: CancellationToken,
 ) {
+    let mut ping = tokio::time::interval(PING_EVERY);
+    ping.tick().await;
     loop {
-        let text = tokio::select! {
-            text = outgoing.recv() => text,
-            () = shutdown.cancelled() => None,
+        let message = tokio::select! {
+            text = outgoing.recv() => match text {
+                Some(text) => Message::Text(text.into()),
+                None => break,
+            },
+            _ = ping.tick() => Message::Ping(bytes::Bytes::new()),
+            () = shutdown.cancelled() => break,
         };
-        let Some(text) = text else { break };
-        match tokio::time::timeout(WRITE_TIMEOUT, sink.send(Message::Text(text.into()))).await {
+        match tokio::time::timeout(WRITE_TIMEOUT, sink.send(message)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
