@@ -72,6 +72,8 @@ struct Cancellable {
     /// Set by whoever answers first: the call or its cancelling.
     answered: Arc<AtomicBool>,
     task: AbortHandle,
+    /// Whether it goes on when its client leaves.
+    outlives: bool,
 }
 
 /// Counts a call while it is at work.
@@ -224,7 +226,8 @@ impl Connection {
         let then = Arc::new(Mutex::new(Vec::new()));
         let caller = Caller { connection: self.clone(), then: Arc::clone(&then) };
         let answer = (method.handler)(caller, request.params);
-        Ok(Call { answer, turn, then, disconnect: method.disconnect, _in_flight: in_flight })
+        let outlives = method.disconnect == Disconnect::Detach;
+        Ok(Call { answer, turn, then, outlives, stoppable: method.stoppable, _in_flight: in_flight })
     }
 
     /// Whether the client has the right that a method needs.
@@ -240,7 +243,7 @@ impl Connection {
     fn spawn(&self, id: &Id<'static>, call: Call) {
         let key = serde_json::to_string(id).unwrap_or_default();
         let (this, id) = (self.clone(), id.clone());
-        let cancels = call.disconnect == Disconnect::Cancel;
+        let (outlives, cancels) = (call.outlives, !call.outlives || call.stoppable);
         let (done, answered) = (key.clone(), Arc::new(AtomicBool::new(false)));
         let mine = Arc::clone(&answered);
         // Registered under its id before it can end, so that a cancel finds it and an end removes it.
@@ -262,7 +265,7 @@ impl Connection {
             then.into_iter().for_each(|run| run());
         });
         if cancels {
-            calls.insert(key, Cancellable { answered, task: task.abort_handle() });
+            calls.insert(key, Cancellable { answered, task: task.abort_handle(), outlives });
         }
     }
 
@@ -328,7 +331,7 @@ impl Connection {
 
     /// The client has gone: its searches, reads and subscriptions end, nothing else does.
     pub fn close(&self) {
-        for (_, call) in locked(&self.inner.calls).drain() {
+        for (_, call) in locked(&self.inner.calls).drain().filter(|(_, call)| !call.outlives) {
             call.task.abort();
         }
         let ended: Vec<AbortHandle> =
@@ -347,7 +350,10 @@ struct Call {
     /// Its place among calls that run one after the other.
     turn: Option<Turn>,
     then: Arc<Mutex<Vec<Then>>>,
-    disconnect: Disconnect,
+    /// Whether it goes on when its client leaves.
+    outlives: bool,
+    /// Whether its client can cancel it all the same.
+    stoppable: bool,
     _in_flight: InFlight,
 }
 

@@ -18,7 +18,7 @@ use super::{
     approve::{self, Running},
     client::Client,
     own,
-    server::{refused, wrong},
+    server::{hint, refused, told, wrong},
     shape,
 };
 
@@ -34,7 +34,9 @@ pub async fn call(
     // The answer to a question that an earlier request ended with.
     if let Some(state) = &request.request_state {
         return match client.host.parked.take(state, &request) {
-            Ok(parked) => finished(approve::resume(parked, &request, client).await),
+            Ok(parked) => {
+                finished(approve::resume(parked, &request, client).await, client, &request.name).await
+            }
             Err(failure) => Ok(refused(&failure).into()),
         };
     }
@@ -47,22 +49,26 @@ pub async fn call(
     let asks = approve::can_ask(context) && !client.only_reads(&params.name).await.unwrap_or(false);
     if !asks {
         let result: Result<ToolResult, Failure> = client.queue.ask("tool.call", &params).await;
-        return finished(result.map(approve::Step::Done));
+        return finished(result.map(approve::Step::Done), client, &request.name).await;
     }
     let step = match Running::start(client, params).await {
         Ok(running) => running.go_on(client, &request, context).await,
         Err(failure) => Err(failure),
     };
-    finished(step)
+    finished(step, client, &request.name).await
 }
 
 /// The answer to the client.
-fn finished(step: Result<approve::Step, Failure>) -> Result<CallToolResponse, ErrorData> {
+async fn finished(
+    step: Result<approve::Step, Failure>,
+    client: &Client,
+    asked: &str,
+) -> Result<CallToolResponse, ErrorData> {
     match step {
         Ok(approve::Step::Asked(question)) => Ok((*question).into()),
         Ok(approve::Step::Done(result)) => match &result.error {
             Some(error) if error.reason == Reason::UnknownTool.as_str() => {
-                Err(wrong(&Failure::new(Reason::UnknownTool, nearest(&error.message))))
+                Err(wrong(&unknown(client, asked).await))
             }
             _ => Ok(shown(result).into()),
         },
@@ -70,29 +76,26 @@ fn finished(step: Result<approve::Step, Failure>) -> Result<CallToolResponse, Er
     }
 }
 
-/// What is said of an unknown tool, with the nearest of this server's own names where the registry knew none.
-fn nearest(message: &str) -> String {
-    let asked = message.split('\'').nth(1).unwrap_or_default();
-    let near = own::names().map(|name| (strsim::jaro_winkler(name, asked), name)).filter(|(s, _)| *s > 0.8);
-    match near.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((_, best)) if !message.contains("did you mean") => format!("{message}; did you mean '{best}'?"),
-        _ => message.to_owned(),
-    }
+/// That there is no such tool, with the nearest of those that are offered.
+async fn unknown(client: &Client, asked: &str) -> Failure {
+    let offered = client.tools().await.unwrap_or_default();
+    let mut names: Vec<&str> = own::names().collect();
+    names.extend(offered.iter().map(|t| t.name.as_str()));
+    let shown: String = asked.chars().take(64).collect();
+    let near = nearest(names.into_iter(), &shown).map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+    Failure::new(Reason::UnknownTool, format!("there is no tool '{}'{near}", shown.escape_default()))
+}
+
+fn nearest<'n>(names: impl Iterator<Item = &'n str>, asked: &str) -> Option<&'n str> {
+    let near = names.map(|name| (strsim::jaro_winkler(name, asked), name)).filter(|(s, _)| *s > 0.8);
+    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 /// A tool's result as a model reads it: its text where it has one, else its JSON.
 fn shown(result: ToolResult) -> CallToolResult {
     if let Some(error) = result.error {
-        let reason = Reason::ALL.iter().find(|r| r.as_str() == error.reason);
-        let hint = match reason {
-            Some(Reason::NoApprover) => {
-                "the user must allow it: in a client that can ask (cairn chat, cairn tools call), or by a rule in permissions.allow"
-            }
-            Some(reason) => reason.hint(),
-            None => "",
-        };
-        let text = format!("{}: {}\nhint: {hint}", error.reason, error.message);
-        return CallToolResult::error(vec![ContentBlock::text(text.trim_end_matches("\nhint: "))]);
+        let reason = Reason::ALL.iter().copied().find(|r| r.as_str() == error.reason);
+        return told(&error.reason, &error.message, reason.map_or("", hint));
     }
     let mut text = match result.output {
         Value::Object(mut fields) if fields.get("content").is_some_and(Value::is_string) => {
@@ -157,9 +160,9 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_told() {
-        assert_eq!(nearest("there is no tool 'serch'"), "there is no tool 'serch'; did you mean 'search'?");
-        assert_eq!(nearest("there is no tool 'zzz'"), "there is no tool 'zzz'");
-        let known = "there is no tool 'x'; did you mean 'y'?";
-        assert_eq!(nearest(known), known);
+        let names = || own::names().chain(["read_file"]);
+        assert_eq!(nearest(names(), "serch"), Some("search"));
+        assert_eq!(nearest(names(), "readfile"), Some("read_file"));
+        assert_eq!(nearest(names(), "zzz"), None);
     }
 }

@@ -87,16 +87,39 @@ pub fn said(text: String) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// A tool's failure as a model reads it, with the way out.
+/// The way out of a failure, in words of this protocol.
+pub fn hint(reason: Reason) -> &'static str {
+    match reason {
+        Reason::InvalidParams => "see the tool's input schema",
+        Reason::RootNotFound => {
+            "the resource cairn://roots names the declared roots; 'cairn mcp --root DIR' declares one"
+        }
+        Reason::RootAmbiguous => "name the root, by its id or path; the resource cairn://roots has them",
+        Reason::NoRoots | Reason::PathOutsideRoots => {
+            "the user must declare the folder: 'cairn index add DIR', or start this server as 'cairn mcp --root DIR'"
+        }
+        Reason::UnknownTool => "tools/list names the tools",
+        Reason::NoApprover => {
+            "the user must allow it: in a client that can ask (cairn chat, cairn tools call), or by a rule in permissions.allow"
+        }
+        other => other.hint(),
+    }
+}
+
+/// A failure as a model reads it, with the way out.
+pub fn told(reason: &str, message: &str, hint: &str) -> CallToolResult {
+    let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
+    CallToolResult::error(vec![ContentBlock::text(format!("{reason}: {message}{hint}"))])
+}
+
+/// The same of a failure of the API.
 pub fn refused(failure: &Failure) -> CallToolResult {
-    let reason = failure.reason;
-    let text = format!("{}: {}\nhint: {}", reason.as_str(), failure.message, reason.hint());
-    CallToolResult::error(vec![ContentBlock::text(text)])
+    told(failure.reason.as_str(), &failure.message, hint(failure.reason))
 }
 
 /// A failure of the request itself.
 pub fn wrong(failure: &Failure) -> ErrorData {
-    let data = serde_json::to_value(failure.data()).ok();
+    let data = Some(serde_json::json!({"reason": failure.reason.as_str(), "hint": hint(failure.reason)}));
     match failure.reason {
         Reason::UnknownTool | Reason::InvalidParams | Reason::RootNotFound => {
             ErrorData::invalid_params(failure.message.clone(), data)

@@ -28,6 +28,8 @@ pub async fn run(socket: WebSocket, host: Arc<Host>, root: Option<String>, shutd
     let (sink, stream) = socket.split();
     let (out, outgoing) = mpsc::channel::<String>(OUTGOING);
     let writer = tokio::spawn(write(sink, outgoing, shutdown.clone()));
+    // Of its own: it is cancelled with the connection, which must not end the daemon.
+    let own = shutdown.child_token();
     let messages = Box::pin(messages(stream, out.clone()));
     let replies =
         Box::pin(futures_util::sink::unfold(out, |out, message: TxJsonRpcMessage<RoleServer>| async move {
@@ -35,7 +37,7 @@ pub async fn run(socket: WebSocket, host: Arc<Host>, root: Option<String>, shutd
             out.send(text).await.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
             Ok::<_, io::Error>(out)
         }));
-    match serve_server_with_ct(Server::for_root(host, root), (replies, messages), shutdown).await {
+    match serve_server_with_ct(Server::for_root(host, root), (replies, messages), own).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::warn!(%error, "an mcp connection ended badly");
