@@ -11,6 +11,7 @@ mod fresh;
 mod home;
 mod kinds;
 mod limits;
+mod mcp;
 mod network;
 mod paths;
 mod policy;

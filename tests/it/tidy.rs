@@ -55,6 +55,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("seccompiler", &["cairn-harness"]),
     ("reedline", &["cairn-cli"]),
     ("crossterm", &["cairn-cli"]),
+    // The server lies in the transport, the client where servers are started: they outlive every permit.
+    ("rmcp", &["cairn-transport", "cairn-daemon"]),
+    ("jsonc-parser", &["cairn-cli"]),
+    ("toml_edit", &["cairn-cli"]),
 ];
 
 /// Files that may ask for macOS at compile time.

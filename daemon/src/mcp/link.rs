@@ -14,7 +14,7 @@ use rmcp::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
         ContentBlock, Implementation, PaginatedRequestParams, ResourceContents, Tool,
     },
-    service::{NotificationContext, RunningService, ServiceError},
+    service::{ClientInitializeError, NotificationContext, RunningService, ServiceError},
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::{Map, Value};
@@ -235,6 +235,22 @@ fn spec(tool: Tool) -> RemoteSpec {
     }
 }
 
+/// Why a connection did not begin, without the names of types.
+fn begun(error: &ClientInitializeError) -> String {
+    let why = match error {
+        ClientInitializeError::ConnectionClosed(_) => "it ended, or printed what is no protocol".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => {
+            let mut cause: &dyn std::error::Error = &*error.error;
+            while let Some(next) = cause.source() {
+                cause = next;
+            }
+            format!("it cannot be talked with: {cause}")
+        }
+        other => other.to_string(),
+    };
+    format!("it does not begin: {}", why.chars().filter(|c| !c.is_control()).take(SHOWN).collect::<String>())
+}
+
 type Opened = (RunningService<RoleClient, Ear>, Option<Child>);
 
 async fn program(config: &McpServer, ear: Ear, within: Duration) -> Result<Opened, String> {
@@ -242,7 +258,7 @@ async fn program(config: &McpServer, ear: Ear, within: Duration) -> Result<Opene
     let transport = child.transport()?;
     let why = match tokio::time::timeout(within, rmcp::serve_client(ear, transport)).await {
         Ok(Ok(service)) => return Ok((service, Some(child))),
-        Ok(Err(error)) => format!("it does not begin: {error}"),
+        Ok(Err(error)) => begun(&error),
         Err(_) => format!("it did not answer within {} s", within.as_secs()),
     };
     Err(child.end(why).await)
@@ -269,7 +285,7 @@ async fn address(
     let transport = StreamableHttpClientTransport::from_config(wanted);
     match tokio::time::timeout(within, rmcp::serve_client(ear, transport)).await {
         Ok(Ok(service)) => Ok(service),
-        Ok(Err(error)) => Err(format!("it does not begin: {error}")),
+        Ok(Err(error)) => Err(begun(&error)),
         Err(_) => Err(format!("it did not answer within {} s", within.as_secs())),
     }
 }
