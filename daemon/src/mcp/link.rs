@@ -12,7 +12,7 @@ use rmcp::{
     ClientHandler, Peer, RoleClient,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
-        ContentBlock, Implementation, PaginatedRequestParams, ResourceContents, Tool,
+        ContentBlock, Implementation, PaginatedRequestParams, ProtocolVersion, ResourceContents, Tool,
     },
     service::{ClientInitializeError, NotificationContext, RunningService, ServiceError},
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
@@ -134,7 +134,10 @@ struct Ear {
 
 impl ClientHandler for Ear {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(ClientCapabilities::default(), Implementation::new("cairn", crate::serve::VERSION))
+        let about = Implementation::new("cairn", crate::serve::VERSION);
+        // The last version that begins with a handshake, which every server has.
+        ClientConfig::new(ClientCapabilities::default(), about)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     fn on_tool_list_changed(

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Write as _,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -184,7 +185,10 @@ fn write(app: &App<'_>, file: &Path, entry: &Entry, is_toml: bool) -> Result<(),
     };
     let folder = real.parent().ok_or_else(|| Failure::failed(format!("{} has no folder", real.display())))?;
     fs::create_dir_all(folder).map_err(|e| Failure::path(folder, &e))?;
-    let mut fresh = tempfile::Builder::new().prefix(".cairn-").tempfile_in(folder).map_err(broken)?;
+    let mut builder = tempfile::Builder::new();
+    // A new file is as readable as any other of the user's.
+    builder.prefix(".cairn-").permissions(fs::Permissions::from_mode(0o666));
+    let mut fresh = builder.tempfile_in(folder).map_err(broken)?;
     fresh.write_all(text.as_bytes()).and_then(|()| fresh.as_file().sync_all()).map_err(broken)?;
     if !before.is_empty() {
         let mut name = real.file_name().unwrap_or_default().to_owned();

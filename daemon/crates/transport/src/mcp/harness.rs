@@ -82,7 +82,8 @@ async fn unknown(client: &Client, asked: &str) -> Failure {
     let mut names: Vec<&str> = own::names().collect();
     names.extend(offered.iter().map(|t| t.name.as_str()));
     let shown: String = asked.chars().take(64).collect();
-    let near = nearest(names.into_iter(), &shown).map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
+    let near =
+        nearest(names.into_iter(), &shown).map_or_else(String::new, |n| format!("; did you mean '{n}'?"));
     Failure::new(Reason::UnknownTool, format!("there is no tool '{}'{near}", shown.escape_default()))
 }
 

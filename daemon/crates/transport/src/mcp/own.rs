@@ -1,5 +1,7 @@
 //! The tools of looking: search, lines, symbols, spans, the map. They are calls of the API, their answers short texts.
 
+use std::time::Duration;
+
 use cairn_protocol::{
     content::{Span, SpanParams},
     error::{Failure, Reason},
@@ -13,6 +15,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     client::Client,
@@ -29,6 +32,10 @@ const LINES: (u32, u32) = (50, 500);
 const SYMBOLS: (u32, u32) = (30, 200);
 /// Most lines of one span: what a model can take at once.
 const SPAN: u32 = 400;
+
+/// How long an answer is waited for while an index is begun, and the pauses between.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A tool of this server.
 pub struct Own {
@@ -250,6 +257,22 @@ async fn scope(client: &Client, named: Option<&str>) -> Result<(Vec<String>, Pla
     }
 }
 
+/// Asks again for a while where an index that is being made has nothing yet: an agent's first question often comes right
+/// after its root was declared.
+async fn patient<A, W: Future<Output = Result<A, Failure>>>(
+    ask: impl Fn() -> W,
+    is_too_early: impl Fn(&A) -> bool,
+) -> Result<A, Failure> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let answer = ask().await?;
+        if !is_too_early(&answer) || Instant::now() >= until {
+            return Ok(answer);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// The page that a cursor of `search` names.
 fn offset(cursor: Option<&str>) -> Result<u32, Failure> {
     let Some(cursor) = cursor else { return Ok(0) };
@@ -275,7 +298,8 @@ async fn search(client: &Client, wanted: Search) -> Result<String, Failure> {
         include_text: true,
         ..SearchParams::new(wanted.query)
     };
-    let answer: SearchAnswer = client.queue.ask("search.hybrid", &params).await?;
+    let ask = || client.queue.ask::<SearchAnswer>("search.hybrid", &params);
+    let answer = patient(ask, |a| a.items.is_empty() && !a.complete).await?;
     Ok(shape::passages(&answer, &places, from as usize, k as usize, wanted.text))
 }
 
@@ -314,7 +338,8 @@ async fn symbols(client: &Client, wanted: Symbols) -> Result<String, Failure> {
         k: wanted.k.unwrap_or(if outline { SYMBOLS.1 } else { SYMBOLS.0 }).clamp(1, SYMBOLS.1),
         filters: Some(filters),
     };
-    let answer: SymbolsAnswer = client.queue.ask("search.symbols", &params).await?;
+    let ask = || client.queue.ask::<SymbolsAnswer>("search.symbols", &params);
+    let answer = patient(ask, |a| a.items.is_empty() && !a.complete).await?;
     Ok(shape::symbols(&answer, &places, params.k as usize))
 }
 
@@ -341,7 +366,8 @@ async fn repo_map(client: &Client, wanted: RepoMap) -> Result<String, Failure> {
         files: wanted.files,
         query: wanted.query,
     };
-    let answer: MapAnswer = client.queue.ask("search.map", &params).await?;
+    let ask = || client.queue.ask::<MapAnswer>("search.map", &params);
+    let answer = patient(ask, |a| a.text.is_empty() && !a.complete).await?;
     Ok(shape::map(&answer))
 }
 

@@ -131,14 +131,33 @@ pub fn wrong(failure: &Failure) -> ErrorData {
     }
 }
 
-/// What a tool takes, without what says nothing to a model.
+/// What a tool takes, without what says nothing to a model and what some clients do not read: two types of one field, of
+/// which one is `null`, and the width of integers.
 pub fn slim(schema: Value) -> Map<String, Value> {
     let Value::Object(mut fields) = schema else { return Map::new() };
     fields.remove("$schema");
     fields.remove("title");
     // A client may refuse a schema that names no type.
     fields.entry("type").or_insert_with(|| "object".into());
+    if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+        properties.values_mut().filter_map(Value::as_object_mut).for_each(plain);
+    }
     fields
+}
+
+fn plain(field: &mut Map<String, Value>) {
+    let types = field.get("type").and_then(Value::as_array);
+    let mut named = types.into_iter().flatten().filter(|t| *t != "null");
+    if let (Some(only), None) = (named.next().cloned(), named.next()) {
+        field.insert("type".into(), only);
+    }
+    if field.get("default").is_some_and(Value::is_null) {
+        field.remove("default");
+    }
+    let width = |f: &Value| f.as_str().is_some_and(|f| f.starts_with("uint") || f.starts_with("int"));
+    if field.get("format").is_some_and(width) {
+        field.remove("format");
+    }
 }
 
 /// A registered tool as MCP has it.
@@ -237,7 +256,24 @@ impl ServerHandler for Server {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_schema_is_made_plain() {
+        let given = json!({"$schema": "x", "title": "T", "properties": {
+            "k": {"type": ["integer", "null"], "format": "uint32", "default": null, "minimum": 0},
+            "either": {"type": ["integer", "string"]},
+            "type": {"type": "string", "format": "uri"},
+        }});
+        let want = json!({"type": "object", "properties": {
+            "k": {"type": "integer", "minimum": 0},
+            "either": {"type": ["integer", "string"]},
+            "type": {"type": "string", "format": "uri"},
+        }});
+        assert_eq!(Value::Object(slim(given)), want);
+    }
 
     #[test]
     fn a_root_is_read_from_a_query() {
