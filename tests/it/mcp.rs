@@ -149,9 +149,8 @@ fn the_conformance_suite_finds_a_client() {
         let mut command = Command::new(&node);
         command.arg(&suite).args(["client", "--command", &client, "--scenario", scenario, "-o"]);
         let output = command.arg(dir.path()).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.contains("OVERALL: PASSED"), "{scenario}: {text}{errors}");
+        let text = [output.stdout, output.stderr].map(|t| String::from_utf8_lossy(&t).into_owned()).concat();
+        assert!(output.status.success() && text.contains("OVERALL: PASSED"), "{scenario}: {text}");
     }
 }
 
@@ -352,7 +351,7 @@ fn a_server_that_does_what_it_should_not_harms_nobody() {
     let rogue = |mode: &str| json!({"command": python, "args": [script("mcp_rogue.py"), mode], "timeout_seconds": 2, "start_timeout_seconds": 2});
     let servers = json!({
         "garbage": rogue("garbage"), "hang": rogue("hang"), "exit": rogue("exit"), "rogue": rogue("tools"),
-        "none": {"command": "/nonexistent/server"}, "neither": {},
+        "none": {"command": "/nonexistent/server"}, "neither": {"timeout_seconds": 2},
     });
     configure(&home, &json!({"mcp": {"servers": servers}}));
     let _daemon = Daemon::start_in(&home, &[]);
@@ -390,4 +389,39 @@ fn a_server_that_does_what_it_should_not_harms_nobody() {
     {
         wait_for(want, || crate::sealed::logged(&home).contains(want).then_some(()));
     }
+}
+
+#[test]
+fn an_entry_is_written_beside_what_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, project) = (dir.path().join("home"), dir.path().join("project"));
+    std::fs::create_dir_all(project.join(".cursor")).unwrap();
+    let file = project.join(".cursor/mcp.json");
+    let before = "{ // mine\n  \"mcpServers\": { \"other\": { \"command\": \"x\" } }\n}\n";
+    std::fs::write(&file, before).unwrap();
+    let install = |client: &str| {
+        let mut command = command(&home);
+        let command = command.args(["mcp", "install", client, "--write"]).current_dir(&project);
+        command.stdout(Stdio::piped()).output().unwrap()
+    };
+    assert!(install("cursor").status.success());
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        after.contains("// mine") && after.contains("other") && after.contains("${workspaceFolder}"),
+        "{after}"
+    );
+    assert!(after.contains(binary().canonicalize().unwrap().to_str().unwrap()), "{after}");
+    assert_eq!(std::fs::read_to_string(project.join(".cursor/mcp.json.before-cairn")).unwrap(), before);
+    assert!(install("cursor").status.success());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "it was written twice");
+    // What cannot be read is left as it is.
+    std::fs::write(&file, "{ broken").unwrap();
+    let output = install("cursor");
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("left as it is"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ broken");
+    // The home folder of the test stands for the user's.
+    assert!(install("codex").status.success());
+    assert!(
+        std::fs::read_to_string(home.join(".codex/config.toml")).unwrap().contains("[mcp_servers.cairn]")
+    );
 }

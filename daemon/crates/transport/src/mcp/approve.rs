@@ -141,7 +141,7 @@ struct Asking(Arc<Client>, Vec<ApprovalId>);
 impl Asking {
     /// Whether nobody asks this one yet.
     fn is_fresh(&mut self, id: &ApprovalId) -> bool {
-        let fresh = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        let fresh = self.0.host.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         if fresh {
             self.1.push(id.clone());
         }
@@ -151,7 +151,7 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let mut asked = self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.0.host.asked.lock().unwrap_or_else(PoisonError::into_inner);
         for id in &self.1 {
             asked.remove(id);
         }
@@ -172,7 +172,8 @@ async fn watch(
         }
         let Ok(event) = serde_json::from_value::<EventNotification>(told.params) else { continue };
         let Some(AgentEvt::ApprovalRequired { approval }) = event.record.body.evt() else { continue };
-        let same = approval.tool == params.name;
+        // An older name of a tool is asked about under its own.
+        let same = approval.tool == params.name || approval.arguments == params.arguments;
         if same && asking.is_fresh(&approval.approval_id) && ask.send((**approval).clone()).await.is_err() {
             return;
         }

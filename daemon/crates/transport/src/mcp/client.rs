@@ -9,7 +9,7 @@ use cairn_api::{Right, Rights};
 use cairn_protocol::{
     error::{Failure, Reason},
     explore::SessionRef,
-    id::{ApprovalId, SessionId},
+    id::SessionId,
     index::RootStatus,
     session::{Empty, Page, Session, SessionCreateParams},
     tool::ToolInfo,
@@ -43,8 +43,6 @@ pub struct Client {
     shared: bool,
     /// Tools that only read, as the client was last told. For all others it may be asked to approve.
     reading: Mutex<HashSet<String>>,
-    /// Questions that a person is looking at now.
-    pub(super) asked: Mutex<HashSet<ApprovalId>>,
 }
 
 /// Opened at the first need, once.
@@ -69,8 +67,8 @@ impl Client {
         caller.name = named(&caller.name);
         let (queue, _no_events) = Queue::open(&host.api, rights())?;
         queue.initialize(&caller.name, &caller.version, false).await?;
-        let (session, reading, asked) = (Later::default(), Mutex::default(), Mutex::default());
-        Ok(Self { host: Arc::clone(host), queue, caller, session, shared, reading, asked })
+        let (session, reading) = (Later::default(), Mutex::default());
+        Ok(Self { host: Arc::clone(host), queue, caller, session, shared, reading })
     }
 
     /// The declared roots.

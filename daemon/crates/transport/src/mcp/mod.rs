@@ -13,10 +13,15 @@ mod server;
 mod shape;
 mod socket;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{body::Body, extract::Request, response::Response};
 use cairn_api::Api;
+use cairn_protocol::id::ApprovalId;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -37,6 +42,8 @@ pub struct Host {
     api: Arc<Api>,
     sessions: tokio::sync::Mutex<client::Sessions>,
     parked: approve::Parked,
+    /// Questions that a person is looking at now.
+    asked: Mutex<HashSet<ApprovalId>>,
 }
 
 /// The MCP side of the daemon.
@@ -53,6 +60,7 @@ impl Mcp {
             api: Arc::clone(api),
             sessions: tokio::sync::Mutex::default(),
             parked: approve::Parked::default(),
+            asked: Mutex::default(),
         });
         let limit = usize::try_from(api.limits().max_message_bytes).unwrap_or(usize::MAX);
         // Host and Origin are checked before, as for every other path.
