@@ -78,7 +78,7 @@ async fn root(app: &App<'_>, client: &Client, named: Option<PathBuf>) -> Result<
     let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
     if let Some(found) = scope::around(&roots, &place) {
         // A folder that is named must be the root itself, or files outside it would be found.
-        if !given || place == PathBuf::from(&found.path) {
+        if !given || place == std::path::Path::new(&found.path) {
             return Ok(Some(found.root.to_string()));
         }
     }

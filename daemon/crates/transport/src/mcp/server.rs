@@ -193,64 +193,56 @@ impl ServerHandler for Server {
             .with_instructions(format!("{INSTRUCTIONS}\n\n{WRITING}\n\n{KNOWLEDGE_LOOP}"))
     }
 
-    fn list_tools(
+    async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
-        async move {
-            let client = self.client(&context).await.map_err(|f| wrong(&f))?;
-            let mut tools: Vec<Tool> = own::tools();
-            let registered = client.tools().await.map_err(|f| wrong(&f))?;
-            let taken = |name: &str| name == explore::NAME || own::find(name).is_some();
-            tools.extend(registered.into_iter().filter(|t| !taken(&t.name)).map(offered));
-            Ok(ListToolsResult::with_all_items(tools))
-        }
+    ) -> Result<ListToolsResult, ErrorData> {
+        let client = self.client(&context).await.map_err(|f| wrong(&f))?;
+        let mut tools: Vec<Tool> = own::tools();
+        let registered = client.tools().await.map_err(|f| wrong(&f))?;
+        let taken = |name: &str| name == explore::NAME || own::find(name).is_some();
+        tools.extend(registered.into_iter().filter(|t| !taken(&t.name)).map(offered));
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
-    fn call_tool(
+    async fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send + '_ {
-        async move {
-            let gone = context.ct.clone();
-            tokio::select! {
-                answer = self.call(request, &context) => answer,
-                // Dropping the call cancels what is under it.
-                () = gone.cancelled() => Ok(refused(&Failure::new(Reason::Cancelled, "the call was cancelled")).into()),
-            }
+    ) -> Result<CallToolResponse, ErrorData> {
+        let gone = context.ct.clone();
+        tokio::select! {
+            answer = self.call(request, &context) => answer,
+            // Dropping the call cancels what is under it.
+            () = gone.cancelled() => Ok(refused(&Failure::new(Reason::Cancelled, "the call was cancelled")).into()),
         }
     }
 
-    fn list_resources(
+    async fn list_resources(
         &self,
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<ListResourcesResult, ErrorData>> + Send + '_ {
-        async move {
-            let client = self.client(&context).await.map_err(|f| wrong(&f))?;
-            resources::list(&client).await.map(ListResourcesResult::with_all_items).map_err(|f| wrong(&f))
-        }
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let client = self.client(&context).await.map_err(|f| wrong(&f))?;
+        resources::list(&client).await.map(ListResourcesResult::with_all_items).map_err(|f| wrong(&f))
     }
 
-    fn list_resource_templates(
+    async fn list_resource_templates(
         &self,
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<ListResourceTemplatesResult, ErrorData>> + Send + '_ {
-        async move { Ok(ListResourceTemplatesResult::with_all_items(resources::templates())) }
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
-    fn read_resource(
+    async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send + '_ {
-        async move {
-            let client = self.client(&context).await.map_err(|f| wrong(&f))?;
-            resources::read(&client, &request.uri).await.map(Into::into).map_err(|f| wrong(&f))
-        }
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let client = self.client(&context).await.map_err(|f| wrong(&f))?;
+        resources::read(&client, &request.uri).await.map(Into::into).map_err(|f| wrong(&f))
     }
 }
 
