@@ -1,5 +1,5 @@
 //! Measures Cairn beside its limits and peers, in one run:
-//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|log|start|turns]...`
+//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|mcp|log|start|turns]...`
 //!
 //! Needs `target/release/cairn` for what is measured through the daemon, and `rg` for grep. Each line ends with the floor it is held to.
 
@@ -7,6 +7,7 @@ mod daemon;
 mod grep;
 mod index;
 mod log;
+mod mcp;
 mod meter;
 #[cfg(feature = "peers")]
 mod peers;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 fn main() {
     let mut args = std::env::args().skip(1);
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
-        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|log|start|turns]...");
+        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|mcp|log|start|turns]...");
         std::process::exit(2);
     };
     let wanted: Vec<String> = args.collect();
@@ -48,6 +49,9 @@ fn main() {
         }
         if wants("wire") {
             wire::run(&scratch.path().join("wire")).await;
+        }
+        if wants("mcp") {
+            mcp::run(&folder, &scratch.path().join("mcp")).await;
         }
         if wants("turns") {
             turns::run().await;

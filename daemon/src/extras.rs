@@ -1,4 +1,4 @@
-//! What the user adds in files: programs that are tools, skills, switches, plugins. They come and go without a restart.
+//! What the user adds in files: programs and servers that bring tools, skills, switches, plugins. They come and go without a restart.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use cairn_engine::Engine;
 use cairn_protocol::location::{DataRoot, Env};
 use tokio_util::sync::CancellationToken;
 
-use crate::{external::Programs, plugins, skills::Skills};
+use crate::{external::Programs, mcp::Servers, plugins, skills::Skills};
 
 /// How often the folders are looked at.
 const LOOK: Duration = Duration::from_secs(2);
@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_secs(2);
 pub struct Extras {
     programs: Arc<Programs>,
     skills: Arc<Skills>,
+    /// Servers of the Model Context Protocol.
+    servers: Arc<Servers>,
 }
 
 impl Extras {
@@ -30,7 +32,9 @@ impl Extras {
         let extras = Self {
             programs: Programs::new(dir.as_deref(), copies, config.tools.external.clone()),
             skills: Skills::new(dir.as_deref()),
+            servers: Arc::default(),
         };
+        extras.servers.configure(engine, &config.mcp.servers);
         engine.set_plugins(plugins::configured(&config.plugins));
         let (skills, known) = (Arc::clone(&extras.skills), engine.clone());
         engine.set_skills(Arc::new(move || skills.list(&known)));
@@ -41,7 +45,13 @@ impl Extras {
     /// Takes another configuration.
     pub fn configure(&self, engine: &Engine, config: &Config) {
         self.programs.configure(engine, config.tools.external.clone());
+        self.servers.configure(engine, &config.mcp.servers);
         engine.set_plugins(plugins::configured(&config.plugins));
+    }
+
+    /// Ends the servers.
+    pub async fn close(&self) {
+        self.servers.close().await;
     }
 
     /// Looks again and again until `stop`.

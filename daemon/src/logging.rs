@@ -13,7 +13,7 @@ pub struct Levels(reload::Handle<EnvFilter, Registry>);
 impl Levels {
     /// Sets the filter, in the form of `RUST_LOG` (`info`, `cairn_search=debug,info`).
     pub fn set(&self, filter: &str) {
-        match EnvFilter::try_new(filter) {
+        match filter_of(filter) {
             Ok(filter) => {
                 if let Err(error) = self.0.reload(filter) {
                     tracing::warn!(%error, "the log level was not changed");
@@ -24,12 +24,18 @@ impl Levels {
     }
 }
 
+/// A filter in the form of `RUST_LOG`. The MCP library tells of every connection and every refused call, with what the
+/// client said: that is wanted only where it is asked for by name.
+fn filter_of(text: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
+    EnvFilter::try_new(if text.contains("rmcp") { text.to_owned() } else { format!("{text},rmcp=error") })
+}
+
 /// Starts logging; to `file`, when one is named, as JSON lines.
 ///
 /// # Errors
 /// When the file cannot be opened.
 pub fn start(filter: &str, file: Option<&Path>) -> io::Result<Levels> {
-    let parsed = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let parsed = filter_of(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let (levels, handle) = reload::Layer::new(parsed);
     let registry = tracing_subscriber::registry().with(levels);
     // A subscriber that is set already (in a test) stays.

@@ -11,6 +11,7 @@ mod instance;
 mod lifecycle;
 mod listen;
 mod logging;
+mod mcp;
 mod memory;
 mod models;
 mod plugins;

@@ -23,6 +23,7 @@ const LIVE: &[&str] = &[
     "tools.external",
     "plugins",
     "git.",
+    "mcp.",
     "safety.require_confirmation",
 ];
 

@@ -122,6 +122,7 @@ pub async fn serve(
     drop(advert);
     instance.retract();
     engine.close().await;
+    extras.close().await;
     shutdown.cancel();
     if let Err(error) = following.await {
         tracing::error!(%error, "following the tools folder failed");

@@ -34,3 +34,12 @@ pub struct PromptShown {
     /// The text as the model gets it.
     pub system: String,
 }
+
+/// How questions of fact are answered: in the prompt, in the tools' texts and in what MCP clients are told, it is the same
+/// four steps.
+pub const KNOWLEDGE_LOOP: &str = "For questions of fact: 1. look into memory first; 2. search the web too, even when memory had \
+something; 3. put both together and prefer what is newer and better founded; 4. store what is new and will stay true.";
+
+/// Which tools write, and which must not: the same for our agents and for those of MCP clients.
+pub const WRITING: &str = "Files are written and edited with the file tools alone, or with the shell for what they cannot do. \
+`evaluate` computes: it may read files of the workspace and writes nothing.";

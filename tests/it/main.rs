@@ -13,6 +13,7 @@ mod home;
 mod http;
 mod kinds;
 mod limits;
+mod mcp;
 mod network;
 mod paths;
 mod policy;

@@ -190,6 +190,11 @@ fn log(home: &Path) -> Stdio {
     std::fs::OpenOptions::new().create(true).append(true).open(home.join("test.log")).unwrap().into()
 }
 
+/// What daemons in that home have logged.
+pub fn logged(home: &Path) -> String {
+    std::fs::read_to_string(home.join("test.log")).unwrap()
+}
+
 /// Params of `initialize`.
 pub fn hello() -> Value {
     json!({"protocolVersions": ["1"], "client": {"name": "it", "version": "0"}})
@@ -220,7 +225,15 @@ impl Raw {
         address: &str,
         headers: &[(&'static str, &str)],
     ) -> Result<Self, tungstenite::Error> {
-        let mut request = format!("ws://{address}/rpc").into_client_request().unwrap();
+        Self::connect_at(&format!("{address}/rpc"), headers).await
+    }
+
+    /// At another path.
+    pub async fn connect_at(
+        place: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, tungstenite::Error> {
+        let mut request = format!("ws://{place}").into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, HeaderValue::from_str(value).unwrap());
         }

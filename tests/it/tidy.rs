@@ -57,6 +57,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("reedline", &["cairn-cli"]),
     ("html2text", &["cairn-tools"]),
     ("crossterm", &["cairn-cli"]),
+    // The server lies in the transport, the client where servers are started: they outlive every permit.
+    ("rmcp", &["cairn-transport", "cairn-daemon"]),
+    ("jsonc-parser", &["cairn-cli"]),
+    ("toml_edit", &["cairn-cli"]),
 ];
 
 /// Files that may ask for macOS at compile time.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, memory, models, search,
-    skills, stdio, symbols, tools, trace,
+    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, mcp, memory, models,
+    search, skills, stdio, symbols, tools, trace,
 };
 
 /// Exit codes, as the help tells them.
@@ -89,6 +89,8 @@ pub enum Command {
     Discover(discover::DiscoverArgs),
     /// Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output
     Acp,
+    /// Serve an agent that speaks MCP over standard input and output
+    Mcp(mcp::McpArgs),
     /// Carry JSON-RPC messages, one a line, between standard input and output and the daemon
     Stdio(stdio::StdioArgs),
     /// Install the daemon as a service of this user
@@ -136,6 +138,10 @@ mod tests {
             "cairn index status",
             "cairn --json status",
             "cairn acp",
+            "cairn mcp",
+            "cairn mcp --root .",
+            "cairn mcp install",
+            "cairn mcp install claude --write",
             "cairn stdio --linger 5",
             "cairn stdio --follow",
             "cairn trace list",
@@ -177,6 +183,8 @@ mod tests {
             "cairn chat --compress",
             "cairn chat --tools-mode all",
             "cairn tools call",
+            "cairn mcp install emacs",
+            "cairn mcp install --write",
             "cairn stdio --follow --linger 5",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");

@@ -16,6 +16,7 @@ mod grep;
 mod host;
 mod index;
 mod map;
+mod mcp;
 mod memory;
 mod models;
 mod output;
@@ -92,6 +93,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
         Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
+        Command::Mcp(args) => wait(mcp::run(app, args)).and_then(done),
         Command::Acp => wait(stdio::acp(app)).and_then(done),
         Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),
         Command::Stop => wait(stop::run(app)).and_then(done),

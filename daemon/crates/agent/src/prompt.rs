@@ -8,7 +8,10 @@ mod project;
 use std::sync::Arc;
 
 use cairn_engine::{TurnContext, tool::ToolSpec};
-use cairn_protocol::error::Failure;
+use cairn_protocol::{
+    error::Failure,
+    prompt::{KNOWLEDGE_LOOP, WRITING},
+};
 
 pub use clean::{line, paragraph};
 
@@ -211,14 +214,6 @@ fn preamble(layers: &Layers) -> String {
     }
     lines.join("\n\n")
 }
-
-/// In the prompt, in the tools' texts and in what MCP clients are told, it is the same four steps.
-const KNOWLEDGE_LOOP: &str = "For questions of fact: 1. look into memory first; 2. search the web too, even when memory had \
-something; 3. put both together and prefer what is newer and better founded; 4. store what is new and will stay true.";
-
-/// Which tools write, and which must not.
-const WRITING: &str = "Files are written and edited with the file tools alone, or with the shell for what they cannot do. \
-`evaluate` computes: it may read files of the workspace and writes nothing.";
 
 #[cfg(test)]
 mod tests {

@@ -77,6 +77,8 @@ struct Cancellable {
     /// Where its answer goes.
     to: Answers,
     task: AbortHandle,
+    /// Whether it goes on when its client leaves.
+    outlives: bool,
 }
 
 /// Counts a call while it is at work.
@@ -231,7 +233,8 @@ impl Connection {
         let then = Arc::new(Mutex::new(Vec::new()));
         let caller = Caller { connection: self.clone(), then: Arc::clone(&then) };
         let answer = (method.handler)(caller, request.params);
-        Ok(Call { answer, turn, then, disconnect: method.disconnect, _in_flight: in_flight })
+        let outlives = method.disconnect == Disconnect::Detach;
+        Ok(Call { answer, turn, then, outlives, stoppable: method.stoppable, _in_flight: in_flight })
     }
 
     /// Whether its client has `right`.
@@ -247,7 +250,7 @@ impl Connection {
     fn spawn(&self, id: &Id<'static>, call: Call, to: Answers) {
         let key = serde_json::to_string(id).unwrap_or_default();
         let (this, id) = (self.clone(), id.clone());
-        let cancels = call.disconnect == Disconnect::Cancel;
+        let (outlives, cancels) = (call.outlives, !call.outlives || call.stoppable);
         let (done, answered) = (key.clone(), Arc::new(AtomicBool::new(false)));
         let mine = Arc::clone(&answered);
         let back = to.clone();
@@ -271,13 +274,13 @@ impl Connection {
             then.into_iter().for_each(|run| run());
         });
         if cancels {
-            calls.insert(key, Cancellable { answered, to: back, task: task.abort_handle() });
+            calls.insert(key, Cancellable { answered, to: back, task: task.abort_handle(), outlives });
         }
     }
 
     /// The end of a call, unless its client has gone and that cancels it.
     async fn finish_for(&self, id: &Id<'_>, call: Call, to: &Answers) -> Option<(String, Vec<Then>)> {
-        if call.disconnect == Disconnect::Detach {
+        if call.outlives {
             return Some(self.finish(id, call).await);
         }
         tokio::select! {
@@ -351,7 +354,7 @@ impl Connection {
 
     /// The client has gone: its searches, reads and subscriptions end, nothing else does.
     pub fn close(&self) {
-        for (_, call) in locked(&self.inner.calls).drain() {
+        for (_, call) in locked(&self.inner.calls).drain().filter(|(_, call)| !call.outlives) {
             call.task.abort();
         }
         let ended: Vec<AbortHandle> =
@@ -375,7 +378,10 @@ struct Call {
     /// Its place among calls that run one after the other.
     turn: Option<Turn>,
     then: Arc<Mutex<Vec<Then>>>,
-    disconnect: Disconnect,
+    /// Whether it goes on when its client leaves.
+    outlives: bool,
+    /// Whether its client can cancel it all the same.
+    stoppable: bool,
     _in_flight: InFlight,
 }
 

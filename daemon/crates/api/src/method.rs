@@ -93,6 +93,8 @@ pub struct Method {
     pub scope: Scope,
     /// What a disconnect means.
     pub disconnect: Disconnect,
+    /// Whether its client can cancel it although it outlives its client.
+    pub stoppable: bool,
     /// Who may call it.
     pub right: Right,
     /// Schema of the parameters.
@@ -126,6 +128,7 @@ impl Method {
             summary,
             scope: Scope::Shared,
             disconnect: Disconnect::Cancel,
+            stoppable: false,
             right: Right::Observe,
             params: SchemaGenerator::subschema_for::<P>,
             result: SchemaGenerator::subschema_for::<R>,
@@ -137,6 +140,12 @@ impl Method {
     pub fn detached(mut self, right: Right) -> Self {
         self.disconnect = Disconnect::Detach;
         self.right = right;
+        self
+    }
+
+    /// Ends when its client cancels it, in a way that what was begun is recorded to its end.
+    pub fn stoppable(mut self) -> Self {
+        self.stoppable = true;
         self
     }
 

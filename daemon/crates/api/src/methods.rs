@@ -253,7 +253,8 @@ fn tool() -> Vec<Method> {
             },
         )
         // Not one after the other: what tools read, they may read side by side.
-        .detached(Right::Prompt),
+        .detached(Right::Prompt)
+        .stoppable(),
     ]
 }
 

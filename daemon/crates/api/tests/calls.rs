@@ -255,7 +255,49 @@ async fn one_run_too_many_is_told_at_once_and_later_it_may() {
 fn calls_that_keep_an_order_are_not_cancelled() {
     // A place in a lane that was given up would let the next call go before the one in front has ended.
     for method in methods::table() {
-        assert!(method.scope == Scope::Shared || method.disconnect == Disconnect::Detach, "{}", method.name);
+        let outlives = method.disconnect == Disconnect::Detach && !method.stoppable;
+        assert!(method.scope == Scope::Shared || outlives, "{}", method.name);
+    }
+}
+
+async fn until(what: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !what() {
+        assert!(began.elapsed() < LONG);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_tool_ends_when_its_call_is_cancelled_and_not_when_its_client_leaves() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let session = client.session().await;
+    let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
+    let id = client.send("tool.call", params.clone()).await;
+    until(|| house.waiting.load(Ordering::SeqCst) == 1).await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
+    client.connection.message(&cancel.to_string()).await;
+    let answer = client.answer().await;
+    assert_eq!((&answer["id"], reason(&answer)), (&json!(id), "cancelled"));
+    client.send("tool.call", params).await;
+    until(|| house.waiting.load(Ordering::SeqCst) == 2).await;
+    client.connection.close();
+    drop(client);
+    house.gate.add_permits(1);
+    let mut other = Client::open(&house, Rights::ALL).await;
+    // The audit has the end of both: one was stopped, the other went on.
+    let began = std::time::Instant::now();
+    loop {
+        let audit = other.call("audit.query", json!({})).await;
+        let ends = audit["result"]["data"].as_array().unwrap().iter().map(|e| e["outcome"].to_string());
+        let mut ends: Vec<String> = ends.collect();
+        ends.sort();
+        if ends == [r#""cancelled""#, r#""ok""#] {
+            return;
+        }
+        assert!(began.elapsed() < LONG, "{ends:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -69,6 +69,8 @@ section! {
         tools: ToolsConfig = ToolsConfig::default(),
         /// Programs that are told of sessions, tool calls and questions to models, in this order.
         plugins: Vec<PluginProgram> = vec![],
+        /// Servers whose tools are offered beside Cairn's own.
+        mcp: McpConfig = McpConfig::default(),
         /// Commits by the agent.
         git: GitConfig = GitConfig::default(),
         /// The terminal.
@@ -463,6 +465,41 @@ section! {
         required: bool = false,
         /// Whether it is told.
         enabled: bool = true,
+    }
+}
+
+section! {
+    /// Servers of the Model Context Protocol.
+    McpConfig "snake_case" {
+        /// By the name that their tools get: `mcp_<name>_<tool>`.
+        servers: BTreeMap<String, McpServer> = BTreeMap::new(),
+    }
+}
+
+section! {
+    /// One server: a program that speaks on standard input and output, or the URL of one that speaks streamable HTTP.
+    McpServer "snake_case" {
+        /// The program.
+        command: Option<String> = None,
+        /// Its arguments.
+        args: Vec<String> = vec![],
+        /// What is added to its environment, which has `PATH`, `HOME` and the like and nothing else; `${NAME}` stands for a
+        /// variable of the daemon's.
+        env: BTreeMap<String, String> = BTreeMap::new(),
+        /// The folder it works in; the home folder when absent.
+        cwd: Option<PathBuf> = None,
+        /// The address, instead of a program.
+        url: Option<String> = None,
+        /// Headers of every request to the address; `${NAME}` stands for a variable of the daemon's.
+        headers: BTreeMap<String, String> = BTreeMap::new(),
+        /// Whether it is used.
+        enabled: bool = true,
+        /// Whether it is believed when it says that a tool only reads: such a tool is not asked about.
+        trust_annotations: bool = false,
+        /// Seconds for one call, at most 3,600.
+        timeout_seconds: u64 = 60,
+        /// Seconds until it must have answered after its start, at most 600.
+        start_timeout_seconds: u64 = 30,
     }
 }
 

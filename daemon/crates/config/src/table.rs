@@ -55,6 +55,10 @@ pub fn rows(loaded: &Loaded) -> Vec<Row> {
 }
 
 fn is_secret(key: &str) -> bool {
+    // Keys of other services are what these are for.
+    if key.starts_with("mcp.servers.") && [".env.", ".headers."].iter().any(|part| key.contains(part)) {
+        return true;
+    }
     let name = key.rsplit('.').next().unwrap_or(key).to_lowercase();
     ["api_key", "apikey", "token", "secret", "password"].iter().any(|s| name.ends_with(s))
 }

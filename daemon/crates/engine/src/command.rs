@@ -64,7 +64,7 @@ impl Engine {
         client: Option<String>,
     ) -> Result<ToolResult, Failure> {
         self.need_open()?;
-        let _slot = self.command_slot()?;
+        let slot = self.command_slot()?;
         let session = self.inner.trace.session(&params.session_id).await?;
         let cx = self.command_context(&session, client)?;
         let call = ToolCall { name: params.name, arguments: params.arguments };
@@ -72,7 +72,14 @@ impl Engine {
         let opening = cx.opening(id, None, AgentCmd::from_call(call.clone()));
         self.inner.trace.append(Append::new(cx.session(), opening)).await?;
         let started = std::time::Instant::now();
-        let outcome = cx.perform(id, call).await;
+        // When nobody waits any more, the tool is told to stop and what it did is still recorded.
+        let _stop = cx.inner.cancel.clone().drop_guard();
+        let work = self.inner.tasks.spawn(async move {
+            let _slot = slot;
+            cx.perform(id, call).await
+        });
+        let lost = |e| Failure::new(Reason::Internal, format!("the call ended without an outcome: {e}"));
+        let outcome = work.await.unwrap_or_else(|e| Err(lost(e)));
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(match outcome {
             Ok(output) => {

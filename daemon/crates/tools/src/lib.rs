@@ -15,6 +15,7 @@ mod mode;
 mod narrow;
 mod plan;
 mod reading;
+mod remote;
 mod search;
 mod seen;
 mod shell;
@@ -28,6 +29,7 @@ pub use cairn_protocol::tool::ToolsMode as ToolMode;
 use cairn_search::Indexes;
 use cairn_workspace::Roots;
 pub use external::{ExternalSpec, Externals};
+pub use remote::{Remote, RemoteSpec, RemoteTools, Said, Server};
 pub use shell::{ShellMode, ShellOptions};
 
 pub use seen::Seen;

@@ -4,10 +4,10 @@ use std::{net::TcpListener, sync::Arc, time::Instant};
 
 use axum::{
     Router,
-    extract::{State, WebSocketUpgrade},
+    extract::{Request, State, WebSocketUpgrade},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{any, get},
 };
 use cairn_api::{Api, Connection, Outgoing, Rights};
 use cairn_protocol::{error::Failure, rpc};
@@ -19,6 +19,7 @@ use crate::{
     auth::{Guard, status_of},
     held::Held,
     linger::Lingering,
+    mcp::{self, Mcp},
     post, ws,
 };
 
@@ -48,6 +49,7 @@ pub struct Shared {
     pub shutdown: CancellationToken,
     /// What is at work, for the end.
     pub sockets: TaskTracker,
+    mcp: Mcp,
 }
 
 impl Shared {
@@ -85,6 +87,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let sockets = TaskTracker::new();
+    let mcp = Mcp::new(&api, &shutdown);
     let held = Arc::new(Held::default());
     let shared = Shared {
         api,
@@ -92,12 +95,15 @@ pub async fn serve(
         held: Arc::clone(&held),
         shutdown: shutdown.clone(),
         sockets: sockets.clone(),
+        mcp,
     };
     let router = Router::new()
         .route(rpc::PATH, get(upgrade).post(post::post).delete(post::end))
         .route(acp::PATH, get(editor))
         .route("/events", get(post::events))
         .route("/sessions/{id}/events", get(post::session))
+        .route(mcp::PATH, any(model_context))
+        .route(mcp::SOCKET_PATH, get(model_context_socket))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
@@ -168,6 +174,34 @@ async fn editor(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSo
         Ok((agent, out)) => shared.socket(upgrade, chosen, agent, out),
         Err(failure) => refusal(&failure),
     }
+}
+
+async fn model_context(State(shared): State<Shared>, request: Request) -> Response {
+    let headers = request.headers();
+    match shared.admit(headers) {
+        Ok(_) => shared.mcp.handle(request).await,
+        Err(failure) => refusal(&failure),
+    }
+}
+
+async fn model_context_socket(
+    State(shared): State<Shared>,
+    uri: http::Uri,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let chosen = match shared.admit(&headers) {
+        Ok(chosen) => chosen,
+        Err(failure) => return refusal(&failure),
+    };
+    let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
+    let mut upgrade = ws::configure(upgrade, limit);
+    if let Some(chosen) = chosen {
+        upgrade = upgrade.protocols([chosen]);
+    }
+    let (sockets, shutdown, host) = (shared.sockets.clone(), shared.shutdown.clone(), shared.mcp.host());
+    let root = mcp::root_of(uri.query());
+    upgrade.on_upgrade(move |socket| sockets.track_future(mcp::run_socket(socket, host, root, shutdown)))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {

@@ -6,6 +6,7 @@ mod follow;
 mod held;
 mod http;
 mod linger;
+mod mcp;
 mod post;
 pub mod queue;
 mod sse;

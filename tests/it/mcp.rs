@@ -1,0 +1,427 @@
+//! MCP with what others wrote: the official client, the official conformance suite, the official server, and servers that
+//! do what they should not.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::sealed::{Daemon, Raw, binary, command, missing, python, tree, wait_for};
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance").join(name)
+}
+
+fn project(root: &Path) {
+    tree(
+        root,
+        &[(
+            "sample/store.py",
+            "def open_ledger(path):\n    \"\"\"Opens the ledger of accounts.\"\"\"\n    return path\n",
+        )],
+    );
+}
+
+/// A child that ends with the test.
+struct Ends(Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+fn said(output: &std::process::Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What the official client must have seen, however it came.
+fn check(seen: &Value, root: &Path) {
+    let text = |name: &str| {
+        assert_eq!(seen[name]["error"], false, "{name}: {}", seen[name]);
+        seen[name]["text"].as_str().unwrap().to_owned()
+    };
+    assert!(text("search").starts_with("1. sample/store.py:1-3"), "{}", text("search"));
+    assert_eq!(text("lines"), "sample/store.py:1: def open_ledger(path):\n");
+    assert_eq!(text("symbols"), "sample/store.py:1-3 function open_ledger\n");
+    assert!(
+        text("span").starts_with("sample/store.py:1-2 of 3\n     1| def open_ledger"),
+        "{}",
+        text("span")
+    );
+    assert!(text("explore").contains("Python 3") && text("read").contains("1|def open_ledger"));
+    let steps: Vec<f64> = seen["steps"].as_array().unwrap().iter().map(|s| s[0].as_f64().unwrap()).collect();
+    assert!(steps.len() > 3 && steps.windows(2).all(|w| w[0] < w[1]), "{steps:?}");
+    assert_eq!(seen["wrong"]["error"], true);
+    assert!(seen["wrong"]["text"].as_str().unwrap().contains("unknown field `q`"), "{}", seen["wrong"]);
+    assert!(seen["unknown"].as_str().unwrap().contains("did you mean 'search'?"), "{}", seen["unknown"]);
+    // The first question was answered with yes, the second with no.
+    assert_eq!(text("written"), r#"{"bytes_written":4,"path":"new.txt","success":true}"#);
+    assert_eq!(std::fs::read_to_string(root.join("new.txt")).unwrap(), "one\n");
+    assert!(seen["denied"]["text"].as_str().unwrap().contains("enough"), "{}", seen["denied"]);
+    assert!(!root.join("other.txt").exists());
+    assert!(
+        seen["asked"][0].as_str().unwrap().contains("+one") && seen["asked"].as_array().unwrap().len() == 2
+    );
+    let tools = seen["tools"].as_object().unwrap();
+    assert_eq!(tools["search"]["annotations"]["readOnlyHint"], true);
+    assert_eq!(tools["write_file"]["annotations"]["destructiveHint"], true);
+    assert!(!tools.contains_key("search_grep"), "a tool that models are not offered is listed");
+    assert_eq!(seen["resources"][0], "cairn://roots");
+    // A call that is taken back ends its tool.
+    assert!(seen["cancelled"].is_string() && seen["seconds"].as_f64().unwrap() < 20.0, "{}", seen["seconds"]);
+}
+
+/// That the tool which was cancelled has ended, by the audit.
+async fn cancelled(daemon: &Daemon) {
+    let mut raw = daemon.client().await;
+    for _ in 0..200 {
+        let found = raw.ok("audit.query", json!({"tool": "evaluate"})).await;
+        if found["data"][0].to_string().contains("cancelled") {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the tool goes on");
+}
+
+#[tokio::test]
+async fn the_official_client_works_over_standard_input_and_output() {
+    let Some(python) = python("mcp") else { return };
+    let daemon = Daemon::start();
+    for mode in ["legacy", "auto"] {
+        let dir = tempfile::tempdir().unwrap();
+        project(dir.path());
+        let mut client = Command::new(&python);
+        client.arg(script("mcp_client.py")).args([mode, "stdio"]).arg(binary()).arg(dir.path());
+        let seen = said(&client.env("CAIRN_HOME", &daemon.home).output().unwrap());
+        check(&seen, dir.path());
+    }
+    cancelled(&daemon).await;
+}
+
+#[tokio::test]
+async fn the_official_client_works_over_http() {
+    let Some(python) = python("mcp") else { return };
+    for (mode, version) in [("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")] {
+        let daemon = Daemon::start();
+        let dir = tempfile::tempdir().unwrap();
+        project(dir.path());
+        daemon.client().await.ok("index.addRoot", json!({"path": dir.path()})).await;
+        let url = format!("http://{}/mcp", daemon.address());
+        let mut client = Command::new(&python);
+        client.arg(script("mcp_client.py")).args([mode, "http", &url, &daemon.token()]);
+        let seen = said(&client.output().unwrap());
+        assert_eq!(seen["version"], version);
+        // A client that is told the version beforehand asks for nothing about the server.
+        let told = seen["instructions"].as_str().is_some_and(|i| i.contains("`evaluate` computes"));
+        assert_eq!(told, mode == "legacy");
+        check(&seen, dir.path());
+        cancelled(&daemon).await;
+    }
+}
+
+/// The conformance suite and the node that runs it.
+fn suite() -> Option<(PathBuf, PathBuf)> {
+    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers");
+    let peers = std::env::var_os("CAIRN_TEST_NODE").map_or(peers, PathBuf::from);
+    let (node, suite) = (peers.join("bin/node"), peers.join("npm/node_modules/.bin/conformance"));
+    if node.exists() && suite.exists() {
+        return Some((node, suite.canonicalize().unwrap()));
+    }
+    missing("npm's @modelcontextprotocol/conformance, with a node beside it");
+    None
+}
+
+#[test]
+fn the_conformance_suite_finds_a_client() {
+    let Some(python) = python("json") else { return };
+    let Some((node, suite)) = suite() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let client = format!("{python} {} {}", script("mcp_under_test.py").display(), binary().display());
+    for scenario in ["initialize", "tools_call", "sse-retry"] {
+        let mut command = Command::new(&node);
+        command.arg(&suite).args(["client", "--command", &client, "--scenario", scenario, "-o"]);
+        let output = command.arg(dir.path()).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|t| String::from_utf8_lossy(&t).into_owned()).concat();
+        assert!(output.status.success() && text.contains("OVERALL: PASSED"), "{scenario}: {text}");
+    }
+}
+
+#[test]
+fn the_conformance_suite_fails_only_where_it_is_explained() {
+    let Some(python) = python("mcp") else { return };
+    let Some((node, suite)) = suite() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let mut proxy = Command::new(python);
+    let proxy = proxy.arg(script("bearer.py")).arg(&home).stdout(Stdio::piped()).spawn().unwrap();
+    let mut proxy = Ends(proxy);
+    let mut address = String::new();
+    BufReader::new(proxy.0.stdout.take().unwrap()).read_line(&mut address).unwrap();
+    let address = address.trim();
+    configure(&home, &json!({"listen": {"allowedOrigins": [format!("http://{address}")]}}));
+    let _daemon = Daemon::start_in(&home, &[]);
+    let output = Command::new(node)
+        .arg(suite)
+        .args(["server", "--url", &format!("http://{address}/mcp"), "--suite", "all", "--expected-failures"])
+        .arg(script("mcp_expected.yml"))
+        .arg("-o")
+        .arg(dir.path().join("results"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let summary = text.split("=== SUMMARY ===").last().unwrap_or_default();
+    assert!(output.status.success(), "{summary}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(summary.contains("✓ dns-rebinding-protection"), "{summary}");
+    crate::sealed::say(&format!("mcp conformance: {}", summary.trim().lines().last().unwrap_or_default()));
+}
+
+fn configure(home: &Path, config: &Value) {
+    std::fs::create_dir_all(home.join("config")).unwrap();
+    std::fs::write(home.join("config/config.json"), config.to_string()).unwrap();
+}
+
+/// A client of `/mcp/ws` at the protocol itself.
+async fn socket(daemon: &Daemon, query: &str) -> Raw {
+    let url = format!("{}/mcp/ws{query}", daemon.address());
+    Raw::connect_at(&url, &[("authorization", &format!("Bearer {}", daemon.token()))]).await.unwrap()
+}
+
+async fn begin(raw: &mut Raw) {
+    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "it", "version": "0"}});
+    let shaken = raw.call("initialize", hello).await;
+    assert_eq!(shaken["result"]["serverInfo"]["name"], "cairn", "{shaken}");
+    raw.send_json(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+}
+
+async fn tool(raw: &mut Raw, name: &str, arguments: Value) -> Value {
+    raw.call("tools/call", json!({"name": name, "arguments": arguments})).await
+}
+
+#[tokio::test]
+async fn a_client_that_is_wrong_hears_why_and_the_daemon_goes_on() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    project(dir.path());
+    daemon.client().await.ok("index.addRoot", json!({"path": dir.path()})).await;
+    for headers in [vec![], vec![("authorization", "Bearer wrong")]] {
+        assert!(Raw::connect_at(&format!("{}/mcp/ws", daemon.address()), &headers).await.is_err());
+    }
+    let mut raw = socket(&daemon, "").await;
+    begin(&mut raw).await;
+    raw.send(Message::text("{")).await;
+    assert_eq!(raw.json().await["error"]["code"], -32700);
+    raw.send(Message::text("[]")).await;
+    assert_eq!(raw.json().await["error"]["code"], -32600);
+    let answer = tool(&mut raw, "serch", json!({})).await;
+    assert_eq!(answer["error"]["code"], -32602);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("'search'"), "{answer}");
+    let answer = tool(&mut raw, "read_span", json!({"path": "../../etc/passwd"})).await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let answer = tool(&mut raw, "write_file", json!({"path": "x", "content": "x"})).await;
+    assert_eq!(answer["result"]["isError"], true, "nobody could be asked: {answer}");
+    assert!(!dir.path().join("x").exists());
+    let answer = raw.call("resources/read", json!({"uri": "cairn://nothing"})).await;
+    assert!(answer["error"]["message"].as_str().unwrap().contains("cairn://nothing"), "{answer}");
+    drop(raw);
+    let mut raw = socket(&daemon, "?root=/nowhere").await;
+    begin(&mut raw).await;
+    let answer = tool(&mut raw, "search", json!({"query": "x"})).await;
+    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("root_not_found"), "{answer}");
+    drop(raw);
+    // A connection that ended takes nothing with it.
+    let mut raw = daemon.client().await;
+    raw.ok("daemon.status", json!({})).await;
+}
+
+#[tokio::test]
+async fn an_explore_that_is_taken_back_stops() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    crate::contents::sources(dir.path(), 3000);
+    daemon.client().await.ok("index.addRoot", json!({"path": dir.path()})).await;
+    let mut raw = socket(&daemon, "").await;
+    begin(&mut raw).await;
+    let call = json!({"jsonrpc": "2.0", "id": 900, "method": "tools/call", "params":
+        {"name": "explore", "arguments": {"goals": ["a", "b"]}, "_meta": {"progressToken": "p"}}});
+    raw.send_json(&call).await;
+    let first = raw.json().await;
+    assert_eq!(first["method"], "notifications/progress", "{first}");
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 900}});
+    raw.send_json(&cancel).await;
+    let mut client = daemon.client().await;
+    let mut state = Value::Null;
+    for _ in 0..400 {
+        let sessions = client.ok("session.list", json!({})).await;
+        state = sessions["data"][0]["state"].clone();
+        if state == "stopped" {
+            return;
+        }
+        assert_ne!(state, "completed", "it had ended before it could be stopped");
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("the explore is {state}");
+}
+
+/// Calls a tool as a user does who says yes.
+fn call(home: &Path, root: &Path, name: &str, arguments: &Value) -> (bool, String) {
+    let mut command = command(home);
+    let output = command
+        .args(["tools", "call", name, &arguments.to_string(), "--yes", "--root"])
+        .arg(root)
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.success(), text)
+}
+
+fn names(home: &Path) -> Vec<Value> {
+    let output = command(home).args(["tools", "list", "--json"]).stdout(Stdio::piped()).output().unwrap();
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mine = |t: &&Value| t["name"].as_str().unwrap().starts_with("mcp_");
+    all["data"].as_array().unwrap().iter().filter(mine).cloned().collect()
+}
+
+fn named(home: &Path, name: &str) -> Value {
+    wait_for(name, || names(home).into_iter().find(|t| t["name"] == name))
+}
+
+#[test]
+fn tools_of_an_official_server_act_through_the_gate() {
+    let Some(python) = python("mcp") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root) = (dir.path().join("home"), dir.path().join("root"));
+    project(&root);
+    let server = |trust: bool| json!({"command": python, "args": [script("mcp_server.py")], "env": {"GIVEN": "x"}, "trust_annotations": trust});
+    configure(&home, &json!({"mcp": {"servers": {"peer": server(false), "trusted": server(true)}}}));
+    let mut daemon = Daemon::start_in(&home, &[]);
+    assert_eq!(named(&home, "mcp_peer_add")["readOnly"], false);
+    assert_eq!(named(&home, "mcp_trusted_add")["readOnly"], true);
+    assert_eq!(named(&home, "mcp_trusted_grow")["readOnly"], false);
+    // Without a yes it is not called; the same call with one is.
+    let mut denied = command(&home);
+    let denied = denied.args(["tools", "call", "mcp_peer_add", r#"{"a":2,"b":3}"#, "--root"]).arg(&root);
+    let output = denied.stdout(Stdio::piped()).output().unwrap();
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(call(&home, &root, "mcp_peer_add", &json!({"a": 2, "b": 3})), (true, "5\n".into()));
+    let (ok, text) = call(&home, &root, "mcp_peer_environment", &json!({}));
+    assert!(ok && text.contains("GIVEN") && !text.contains("CAIRN_HOME"), "{text}");
+    let (ok, text) = call(&home, &root, "mcp_peer_fail", &json!({}));
+    assert!(!ok && text.contains("mcp_peer_fail failed: "), "{text}");
+    let (ok, text) = call(&home, &root, "mcp_peer_add", &json!({"a": "x"}));
+    assert!(!ok && text.contains("arguments"), "{text}");
+    assert!(call(&home, &root, "mcp_peer_grow", &json!({})).0);
+    named(&home, "mcp_peer_later");
+    assert_eq!(call(&home, &root, "mcp_peer_later", &json!({})), (true, "here\n".into()));
+    // Another configuration takes its place without a restart; the end of the daemon is the end of its servers.
+    configure(&home, &json!({"mcp": {"servers": {"trusted": server(true)}}}));
+    daemon.hang_up();
+    wait_for("the end of a server", || {
+        names(&home).iter().all(|t| t["name"] != "mcp_peer_add").then_some(())
+    });
+    assert!(daemon.stop().success());
+    let here = script("mcp_server.py");
+    let left = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = processes.filter_map(|p| {
+            std::fs::read_to_string(p.path().join("environ"))
+                .ok()
+                .zip(std::fs::read_to_string(p.path().join("cmdline")).ok())
+        });
+        lines.any(|(environ, line)| line.contains(here.to_str().unwrap()) && environ.contains("GIVEN=x"))
+    };
+    wait_for("the end of all servers", || (!left()).then_some(()));
+}
+
+#[test]
+fn a_server_that_does_what_it_should_not_harms_nobody() {
+    let Some(python) = python("json") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root) = (dir.path().join("home"), dir.path().join("root"));
+    project(&root);
+    let rogue = |mode: &str| json!({"command": python, "args": [script("mcp_rogue.py"), mode], "timeout_seconds": 2, "start_timeout_seconds": 2});
+    let servers = json!({
+        "garbage": rogue("garbage"), "hang": rogue("hang"), "exit": rogue("exit"), "rogue": rogue("tools"),
+        "none": {"command": "/nonexistent/server"}, "neither": {"timeout_seconds": 2},
+    });
+    configure(&home, &json!({"mcp": {"servers": servers}}));
+    let _daemon = Daemon::start_in(&home, &[]);
+    named(&home, "mcp_rogue_huge");
+    let all = names(&home);
+    assert_eq!(all.len(), 5, "{all:#?}");
+    for tool in &all {
+        let name = tool["name"].as_str().unwrap();
+        assert!(
+            name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)),
+            "{name}"
+        );
+        assert_eq!(tool["readOnly"], false, "it was believed");
+        for text in [tool["description"].as_str().unwrap(), &tool["inputSchema"].to_string()] {
+            assert!(!text.contains(['\n', '\u{1b}', '\u{7}', '\u{202e}']) && text.len() < 1500, "{text:?}");
+        }
+    }
+    let odd = all.iter().find(|t| t["name"].as_str().unwrap().starts_with("mcp_rogue_a_b_c_")).unwrap();
+    let (ok, text) = call(&home, &root, odd["name"].as_str().unwrap(), &json!({}));
+    assert!(ok && text.starts_with("called a b/c"), "{text}");
+    let (ok, text) = call(&home, &root, "mcp_rogue_huge", &json!({}));
+    assert!(ok && text.len() < 300_000 && text.contains("cut at a limit"), "{}", text.len());
+    let (ok, text) = call(&home, &root, "mcp_rogue_die", &json!({}));
+    assert!(!ok && text.contains("'rogue'"), "{text}");
+    // It is started again, and a call that takes too long is given up.
+    let mut told = String::new();
+    wait_for("the server's return", || {
+        told = call(&home, &root, odd["name"].as_str().unwrap(), &json!({})).1;
+        told.starts_with("called").then_some(())
+    });
+    let (ok, text) = call(&home, &root, "mcp_rogue_slow", &json!({}));
+    assert!(!ok && text.contains("took longer than 2 s"), "{text}");
+    for want in
+        ["cannot go on", "/nonexistent/server", "did not answer within 2 s", "either 'command' or 'url'"]
+    {
+        wait_for(want, || crate::sealed::logged(&home).contains(want).then_some(()));
+    }
+}
+
+#[test]
+fn an_entry_is_written_beside_what_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, project) = (dir.path().join("home"), dir.path().join("project"));
+    std::fs::create_dir_all(project.join(".cursor")).unwrap();
+    let file = project.join(".cursor/mcp.json");
+    let before = "{ // mine\n  \"mcpServers\": { \"other\": { \"command\": \"x\" } }\n}\n";
+    std::fs::write(&file, before).unwrap();
+    let install = |client: &str| {
+        let mut command = command(&home);
+        let command = command.args(["mcp", "install", client, "--write"]).current_dir(&project);
+        command.stdout(Stdio::piped()).output().unwrap()
+    };
+    assert!(install("cursor").status.success());
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        after.contains("// mine") && after.contains("other") && after.contains("${workspaceFolder}"),
+        "{after}"
+    );
+    assert!(after.contains(binary().canonicalize().unwrap().to_str().unwrap()), "{after}");
+    assert_eq!(std::fs::read_to_string(project.join(".cursor/mcp.json.before-cairn")).unwrap(), before);
+    assert!(install("cursor").status.success());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "it was written twice");
+    // What cannot be read is left as it is.
+    std::fs::write(&file, "{ broken").unwrap();
+    let output = install("cursor");
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("left as it is"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ broken");
+    // The home folder of the test stands for the user's.
+    assert!(install("codex").status.success());
+    assert!(
+        std::fs::read_to_string(home.join(".codex/config.toml")).unwrap().contains("[mcp_servers.cairn]")
+    );
+}
