@@ -14,6 +14,7 @@ mod markdown;
 mod repl;
 mod screen;
 mod setup;
+mod shell;
 mod slash;
 mod turn;
 mod view;
@@ -66,6 +67,8 @@ struct Chat<'a> {
     interrupts: turn::Interrupts,
     /// The user wants to be gone.
     leave: bool,
+    /// The user's shell, with `--shell`.
+    shell: Option<shell::Shell>,
 }
 
 /// What is asked without a prompt of its own.

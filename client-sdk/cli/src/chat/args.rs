@@ -58,6 +58,9 @@ pub struct ChatArgs {
     /// Offer the model a shell; each command is still asked about
     #[arg(long)]
     pub allow_bash: bool,
+    /// Be the user's shell, with > before what is for the model; implies --allow-bash
+    #[arg(long, conflicts_with_all = ["prompt", "list_models"])]
+    pub shell: bool,
     /// Do not offer the tool 'plan'
     #[arg(long)]
     pub no_plan: bool,
@@ -102,7 +105,7 @@ impl ChatArgs {
     /// Tools that are not offered.
     pub fn withheld(&self, shell_configured: bool) -> Vec<&'static str> {
         let mut names = Vec::new();
-        if !self.allow_bash && !shell_configured {
+        if !self.allow_bash && !self.shell && !shell_configured {
             names.extend(["run_shell", "bash", "shell"]);
         }
         if self.no_plan {

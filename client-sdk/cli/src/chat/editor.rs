@@ -4,6 +4,7 @@ use std::{
     borrow::Cow,
     fs::OpenOptions,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use console::style;
@@ -25,8 +26,11 @@ const LOOKED_AT: usize = 5000;
 /// The menu's name.
 const MENU: &str = "names";
 
+/// The folder that paths are completed in; it changes with the shell's.
+pub type Folder = Arc<Mutex<PathBuf>>;
+
 /// An editor that works in `folder` and remembers in `history`.
-pub fn editor(folder: &Path, history: &Path) -> Result<Reedline, Failure> {
+pub fn editor(folder: &Folder, history: &Path) -> Result<Reedline, Failure> {
     // It is made here, so that nobody else can read what is typed.
     let private = local::private(OpenOptions::new().create(true).append(true)).open(history);
     private.map_err(|e| Failure::path(history, &e))?;
@@ -43,7 +47,7 @@ pub fn editor(folder: &Path, history: &Path) -> Result<Reedline, Failure> {
     );
     Ok(Reedline::create()
         .with_history(Box::new(remembered))
-        .with_completer(Box::new(Names { folder: folder.to_owned() }))
+        .with_completer(Box::new(Names { folder: Arc::clone(folder) }))
         .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))))
         .with_quick_completions(true)
         .with_partial_completions(true)
@@ -69,7 +73,7 @@ impl Validator for Whole {
 
 /// Completes commands and paths.
 struct Names {
-    folder: PathBuf,
+    folder: Folder,
 }
 
 impl Completer for Names {
@@ -90,7 +94,8 @@ impl Completer for Names {
                 .map(|(n, does)| suggest(n, Some(does), true))
                 .collect();
         }
-        let paths = paths(&self.folder, word);
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let paths = paths(&folder, word);
         paths.into_iter().map(|path| suggest(path.clone(), None, !path.ends_with('/'))).collect()
     }
 }
@@ -112,11 +117,22 @@ fn paths(folder: &Path, word: &str) -> Vec<String> {
 }
 
 /// The prompt.
-pub struct Sign;
+pub enum Sign {
+    /// Of the chat.
+    Chat,
+    /// Of the shell: its folder, and whether its last command failed.
+    Shell(String, bool),
+}
 
 impl Prompt for Sign {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        style("●").green().to_string().into()
+        match self {
+            Self::Chat => style("●").green().to_string().into(),
+            Self::Shell(folder, failed) => {
+                let mark = if *failed { style("$").red() } else { style("$").green() };
+                format!("{} {mark}", style(folder).cyan()).into()
+            }
+        }
     }
 
     fn render_prompt_right(&self) -> Cow<'_, str> {
@@ -147,7 +163,7 @@ mod tests {
         for name in ["src/a.rs", "src/b.rs", ".hidden", "setup.py"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        let mut names = Names { folder: dir.path().to_owned() };
+        let mut names = Names { folder: Arc::new(Mutex::new(dir.path().to_owned())) };
         for (line, want) in [
             ("/cl", vec!["/clear"]),
             ("/qu", vec!["/quit"]),
@@ -176,7 +192,7 @@ mod tests {
     fn the_history_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let history = dir.path().join("chat_history");
-        let _editor = editor(dir.path(), &history).unwrap();
+        let _editor = editor(&Arc::new(Mutex::new(dir.path().to_owned())), &history).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::mode(&history.metadata().unwrap().permissions());
         assert_eq!(mode & 0o777, 0o600);
     }

@@ -18,6 +18,7 @@ use super::{
     Chat, ChatArgs, local,
     log::Log,
     screen::{Abilities, Screen},
+    shell::Shell,
     turn::Interrupts,
     view::Wanted,
 };
@@ -95,7 +96,12 @@ pub async fn chat<'a>(
             .map_err(|e| Failure::failed(format!("interrupts cannot be had: {e}")))?,
         interrupts: Interrupts::default(),
         leave: false,
+        shell: None,
     };
+    if args.shell || config.ui.shell {
+        let program = std::env::var_os("SHELL").map(PathBuf::from);
+        chat.shell = Some(Shell::new(chat.folder.clone(), program, app.env.home.clone()));
+    }
     chat.prepare(args).await?;
     Ok(chat)
 }
@@ -183,7 +189,7 @@ pub async fn declared(
 async fn policy(client: &Client, args: &ChatArgs, config: &Config) -> Result<ExecutionPolicy, Failure> {
     let shell = config.tools.builtin.get("run_shell");
     let configured = shell.is_some_and(|s| s.enabled && s.mode != Some(ShellMode::Off));
-    let withheld = args.withheld(configured);
+    let withheld = args.withheld(configured || config.ui.shell);
     let tools_mode = args.tools_mode.as_deref().map(|mode| match mode {
         "unified" => WireMode::Unified,
         "both" => WireMode::Both,

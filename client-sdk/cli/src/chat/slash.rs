@@ -84,6 +84,7 @@ pub fn help() -> String {
         let left = format!("{} {arguments}", all.join(", "));
         let _infallible = writeln!(out, "  {left:<39} {does}");
     }
+    out.push_str("  > TEXT                                  with --shell: say TEXT to the model; anything else is a command\n");
     out.push_str("  //TEXT                                  say TEXT with one slash to the model\n");
     out.push_str("Alt+Enter or \\ at a line's end begins a new line; Tab completes commands and paths.\n");
     out.push_str("While the model works: type and press Enter to tell it more, Ctrl+C stops it.\n");

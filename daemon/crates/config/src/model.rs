@@ -524,6 +524,8 @@ section! {
         show_tool_calls: bool = true,
         /// Answers as they come.
         stream_responses: bool = true,
+        /// Whether `cairn chat` is the user's shell, as with `--shell`.
+        shell: bool = false,
     }
 }
 
