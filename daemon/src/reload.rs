@@ -123,7 +123,8 @@ mod tests {
         let inputs = cairn_config::Inputs::default();
         let loaded = cairn_config::load(&inputs, &cairn_config::DiskFiles).unwrap();
         let keys = values(&loaded);
-        for live in LIVE {
+        // Has no keys until a server is named.
+        for live in LIVE.iter().filter(|live| **live != "mcp.") {
             assert!(
                 keys.keys().any(|key| key == live || (live.ends_with('.') && key.starts_with(live))),
                 "{live}"

@@ -19,6 +19,7 @@ mod paths;
 mod policy;
 mod sealed;
 mod shell;
+mod shellmode;
 mod stdio;
 mod terminal;
 mod tidy;

@@ -1,0 +1,270 @@
+//! Approvals under many schedules: calls that ask, clients that answer at once, restarts in between, rules granted and taken back,
+//! each compared with a small model of what must come of it. `CAIRN_SEED` names one schedule.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use cairn_harness::{
+    Approver, Asker, Call, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
+};
+use cairn_protocol::{
+    approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    error::{Failure, Reason},
+    id::{ApprovalId, SessionId},
+};
+use cairn_trace::{NewSession, Trace};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Schedules that are tried, and steps of each.
+const SCHEDULES: u64 = 40;
+const STEPS: usize = 40;
+
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct Arguments {
+    /// The call.
+    id: String,
+}
+
+/// Notes which calls ran.
+struct Write(Arc<Mutex<Vec<String>>>);
+
+#[async_trait::async_trait]
+impl Tool for Write {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::writing::<Arguments>("write", "writes")
+    }
+
+    async fn intent(&self, _: &Asker<'_>, _: &Value) -> Result<Intent, Failure> {
+        Ok(Intent { grants: "write".into(), ..Intent::default() })
+    }
+
+    async fn run(&self, _: Permit, arguments: Value) -> Result<Output, Failure> {
+        self.0.lock().unwrap().push(arguments["id"].as_str().unwrap().to_owned());
+        Output::of("write", &arguments, false)
+    }
+}
+
+/// xorshift64*: the same schedule for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
+    }
+}
+
+/// A daemon's part of it; a restart makes another over the same log.
+struct Daemon {
+    harness: Arc<Harness>,
+    stopping: CancellationToken,
+    _approver: Approver,
+}
+
+/// A call that waits for its answer.
+struct Waiting {
+    session: usize,
+    work: JoinHandle<Result<Output, Failure>>,
+    approval: ApprovalId,
+}
+
+struct Stage {
+    seed: u64,
+    dice: Dice,
+    dir: tempfile::TempDir,
+    trace: Trace,
+    sessions: Vec<SessionId>,
+    runs: Arc<Mutex<Vec<String>>>,
+    daemon: Daemon,
+    waiting: BTreeMap<String, Waiting>,
+    /// The model: what must have run, who need not ask.
+    must_run: BTreeSet<String>,
+    granted: BTreeSet<usize>,
+    always: bool,
+    made: usize,
+}
+
+fn daemon(dir: &Path, trace: &Trace, runs: &Arc<Mutex<Vec<String>>>) -> Daemon {
+    let registry = Registry::default();
+    registry.add(Arc::new(Write(Arc::clone(runs)))).unwrap();
+    let granted = GrantedRules::load(Some(dir.join("permissions.json"))).unwrap();
+    let stopping = CancellationToken::new();
+    let (rules, wait) = (Rules::default(), Duration::from_secs(600));
+    let harness = Harness::new(registry, rules, trace.clone(), granted, wait, stopping.clone());
+    let approver = harness.approvals().join();
+    Daemon { harness: Arc::new(harness), stopping, _approver: approver }
+}
+
+impl Stage {
+    async fn new(seed: u64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+        let mut sessions = Vec::new();
+        for _ in 0..2 {
+            sessions.push(trace.create_session(NewSession::default()).await.unwrap().session_id);
+        }
+        let runs = Arc::default();
+        let daemon = daemon(dir.path(), &trace, &runs);
+        let dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let (waiting, must_run, granted) = Default::default();
+        Self {
+            seed,
+            dice,
+            dir,
+            trace,
+            sessions,
+            runs,
+            daemon,
+            waiting,
+            must_run,
+            granted,
+            always: false,
+            made: 0,
+        }
+    }
+
+    fn start(&self, session: usize, id: &str, resumed: bool) -> JoinHandle<Result<Output, Failure>> {
+        let mut call = Call::new(self.sessions[session].clone(), "write", json!({"id": id}));
+        (call.call_id, call.resumed) = (Some(id.to_owned()), resumed);
+        call.cancel = self.daemon.stopping.child_token();
+        let harness = Arc::clone(&self.daemon.harness);
+        tokio::spawn(async move { harness.call(call).await })
+    }
+
+    /// Approvals that wait, by the call that asked.
+    async fn questions(&self) -> BTreeMap<String, ApprovalId> {
+        let all = self.trace.approvals(ApprovalListParams::default()).await.unwrap();
+        all.into_iter().map(|a| (a.arguments["id"].as_str().unwrap().to_owned(), a.approval_id)).collect()
+    }
+
+    async fn ask(&mut self) {
+        let (session, id) = (self.dice.below(2), format!("c{}", self.made));
+        self.made += 1;
+        let work = self.start(session, &id, false);
+        if self.always || self.granted.contains(&session) {
+            work.await.unwrap().unwrap();
+            self.must_run.insert(id);
+            return;
+        }
+        let approval = self.question_of(&id, &work).await;
+        self.waiting.insert(id, Waiting { session, work, approval });
+    }
+
+    async fn question_of(&self, id: &str, work: &JoinHandle<Result<Output, Failure>>) -> ApprovalId {
+        loop {
+            if let Some(approval) = self.questions().await.remove(id) {
+                return approval;
+            }
+            assert!(!work.is_finished(), "seed {}: {id} did not ask", self.seed);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// One to three clients answer the same question at once: one of them counts, and everything goes by that one.
+    async fn answer(&mut self) {
+        let Some(id) = self.waiting.keys().nth(self.dice.below(self.waiting.len().max(1))).cloned() else {
+            return;
+        };
+        let Waiting { session, work, approval } = self.waiting.remove(&id).unwrap();
+        let all = [
+            ApprovalDecision::Once,
+            ApprovalDecision::Session,
+            ApprovalDecision::Always,
+            ApprovalDecision::Deny,
+        ];
+        let mut answers = Vec::new();
+        for client in 0..=self.dice.below(3) {
+            let decision = all[self.dice.below(4)];
+            let params = ApprovalResolveParams { approval_id: approval.clone(), decision, reason: None };
+            let harness = Arc::clone(&self.daemon.harness);
+            answers.push((
+                decision,
+                tokio::spawn(async move { harness.resolve(params, &format!("client{client}")).await }),
+            ));
+        }
+        let mut won = Vec::new();
+        for (decision, answer) in answers {
+            match answer.await.unwrap() {
+                Ok(resolved) => won.push((decision, resolved)),
+                Err(late) => assert_eq!(late.reason, Reason::ApprovalResolved, "seed {}: {late}", self.seed),
+            }
+        }
+        assert_eq!(won.len(), 1, "seed {}: {id} was decided {} times", self.seed, won.len());
+        let decision = won[0].0;
+        assert_eq!(won[0].1.resolution.as_ref().unwrap().decision, decision, "seed {}", self.seed);
+        let outcome = work.await.unwrap();
+        match decision {
+            ApprovalDecision::Deny => {
+                assert_eq!(outcome.unwrap_err().reason, Reason::DeniedByUser, "seed {}: {id}", self.seed);
+                return;
+            }
+            ApprovalDecision::Session => drop(self.granted.insert(session)),
+            ApprovalDecision::Always => self.always = true,
+            ApprovalDecision::Once => {}
+        }
+        outcome.unwrap_or_else(|e| panic!("seed {}: {id}: {e}", self.seed));
+        self.must_run.insert(id);
+    }
+
+    /// The daemon ends and starts again; what waited goes on with the same question.
+    async fn restart(&mut self) {
+        self.daemon.stopping.cancel();
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut open: Vec<(String, usize, ApprovalId)> = Vec::new();
+        for (id, Waiting { session, work, approval }) in waiting {
+            assert!(work.await.unwrap().is_err(), "seed {}: {id} went on without an answer", self.seed);
+            open.push((id, session, approval));
+        }
+        self.daemon = daemon(self.dir.path(), &self.trace, &self.runs);
+        for (id, session, approval) in open {
+            if self.always || self.granted.contains(&session) {
+                continue;
+            }
+            let work = self.start(session, &id, true);
+            let again = self.question_of(&id, &work).await;
+            assert_eq!(again, approval, "seed {}: {id} was asked twice", self.seed);
+            self.waiting.insert(id, Waiting { session, work, approval });
+        }
+    }
+
+    async fn take_back(&mut self) {
+        if std::mem::take(&mut self.always) {
+            self.daemon.harness.revoke("write").await.unwrap();
+        }
+    }
+
+    fn check(&self) {
+        let ran = self.runs.lock().unwrap().clone();
+        let once: BTreeSet<String> = ran.iter().cloned().collect();
+        assert_eq!(once.len(), ran.len(), "seed {}: something ran twice: {ran:?}", self.seed);
+        assert_eq!(once, self.must_run, "seed {}", self.seed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_order_each_question_is_decided_once_and_nothing_runs_without_leave() {
+    let only = std::env::var("CAIRN_SEED").ok().and_then(|s| s.parse::<u64>().ok());
+    for seed in only.map_or(0..SCHEDULES, |seed| seed..seed + 1) {
+        let mut stage = Stage::new(seed).await;
+        for _ in 0..STEPS {
+            match stage.dice.below(10) {
+                0..=3 => stage.ask().await,
+                4..=7 => stage.answer().await,
+                8 => stage.restart().await,
+                _ => stage.take_back().await,
+            }
+            stage.check();
+        }
+        assert!(stage.made > 3, "seed {seed}: the schedule asked nothing");
+    }
+}

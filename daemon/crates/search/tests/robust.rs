@@ -1,0 +1,164 @@
+//! Trees that nobody means well with: each is indexed to its end, what is left out is counted with its reason, and what lies beside it
+//! is found.
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use cairn_protocol::{
+    index::{IndexState, RootStatus},
+    search::{GrepParams, SearchParams},
+};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::Roots;
+use serde_json::json;
+
+/// What every tree has beside its trouble.
+const GOOD: &str = "fn untroubled_neighbour() {\n    keep_going();\n}\n";
+
+struct World {
+    _dir: tempfile::TempDir,
+    indexes: Indexes,
+    status: RootStatus,
+}
+
+/// Indexes a tree that `make` filled.
+fn world(make: impl FnOnce(&Path)) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    let top: PathBuf = dir.path().canonicalize().unwrap().join("root");
+    fs::create_dir(&top).unwrap();
+    fs::write(top.join("good.rs"), GOOD).unwrap();
+    make(&top);
+    let root = Roots::new(vec![]).declare(&top).unwrap();
+    let id = root.id.clone();
+    let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    (options.watch, options.sweep_seconds) = (false, 0);
+    let indexes = Indexes::open(dir.path().join("index"), options, None);
+    indexes.add_root(root).unwrap();
+    let status = indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let world = World { _dir: dir, indexes, status };
+    world.sound();
+    world
+}
+
+impl World {
+    /// It came to its end, and the file beside the trouble is found in every way.
+    fn sound(&self) {
+        let status = &self.status;
+        assert!(status.complete && status.state == IndexState::Ready, "{status:?}");
+        assert_eq!(self.found("untroubled neighbour"), ["good.rs"]);
+        assert!(self.lines("untroubled_neighbour").contains(&("good.rs".to_owned(), 1)));
+    }
+
+    fn found(&self, query: &str) -> Vec<String> {
+        let params: SearchParams = serde_json::from_value(json!({"query": query, "k": 1})).unwrap();
+        let answer = self.indexes.hybrid(&params, &CancelFlag::new(), &|_| {}).unwrap();
+        answer.items.into_iter().map(|i| i.path).collect()
+    }
+
+    fn lines(&self, pattern: &str) -> Vec<(String, u32)> {
+        let params: GrepParams = serde_json::from_value(json!({"pattern": pattern, "k": 50})).unwrap();
+        let answer = self.indexes.grep(&params, &CancelFlag::new()).unwrap();
+        answer.items.into_iter().map(|i| (i.path, i.line)).collect()
+    }
+
+    fn skipped(&self, why: &str) -> u64 {
+        self.status.skipped.get(why).copied().unwrap_or(0)
+    }
+}
+
+#[test]
+fn a_line_of_megabytes_and_a_minified_file() {
+    let world = world(|top| {
+        let mut minified = String::from("!function(){");
+        for i in 0..40_000 {
+            minified.push_str(&format!("var a{i}=function(b){{return b+{i}}};"));
+        }
+        minified.push_str("/*tail_of_the_line*/}();");
+        fs::write(top.join("app.min.js"), &minified).unwrap();
+        fs::write(
+            top.join("data.py"),
+            format!("x = '{}'\ndef after_the_line(): pass\n", "y".repeat(3_000_000)),
+        )
+        .unwrap();
+    });
+    assert!(world.status.files + world.status.skipped.values().sum::<u64>() >= 3, "{:?}", world.status);
+    assert!(world.lines("after_the_line").contains(&("data.py".to_owned(), 2)));
+}
+
+#[test]
+fn what_is_no_text_is_counted_and_what_is_nearly_text_is_read() {
+    let world = world(|top| {
+        let mut binary = b"int looks_like_c;\n".to_vec();
+        binary.extend((0..5000_u32).flat_map(u32::to_le_bytes));
+        fs::write(top.join("firmware.c"), binary).unwrap();
+        let mut latin: Vec<u8> = b"// caf\xe9 latin_one_word\nint value;\n".to_vec();
+        latin.extend([0xff, 0xfe, 0x80, b'\n']);
+        fs::write(top.join("latin.c"), latin).unwrap();
+        fs::write(top.join("empty.rs"), "").unwrap();
+        fs::write(top.join("bom.rs"), "\u{feff}fn with_a_mark() {}\n").unwrap();
+    });
+    assert_eq!(world.skipped("binary"), 1, "{:?}", world.status.skipped);
+    assert!(world.lines("latin_one_word").contains(&("latin.c".to_owned(), 1)));
+    assert_eq!(world.found("with a mark"), ["bom.rs"]);
+}
+
+#[test]
+fn a_file_of_a_hundred_megabytes_is_left_out_and_said_so() {
+    let world = world(|top| {
+        let file = fs::File::create(top.join("huge.log")).unwrap();
+        // Without blocks on the disk.
+        file.set_len(100 * 1024 * 1024).unwrap();
+        let text = "word ".repeat(1024 * 1024 + 1);
+        fs::write(top.join("large.txt"), text).unwrap();
+    });
+    assert_eq!(world.skipped("too_large"), 2, "{:?}", world.status.skipped);
+}
+
+#[test]
+fn nesting_without_end_is_no_recursion() {
+    let world = world(|top| {
+        let deep = |open: &str, close: &str| format!("{}{}", open.repeat(60_000), close.repeat(60_000));
+        for (name, text) in [
+            ("a.c", format!("int x = {};\n", deep("(", ")"))),
+            ("b.py", format!("x = {}\n", deep("[", "]"))),
+            ("c.js", format!("x = {};\n", deep("{a:", "}"))),
+            ("d.json", deep("[", "]")),
+            ("e.rs", format!("fn f() {}\n", deep("{", "}"))),
+            ("f.html", deep("<div>", "</div>")),
+            ("g.rb", format!("x = {}\n", deep("[", "]"))),
+            ("h.go", format!("var x = {}\n", deep("(", ")"))),
+            ("i.ts", "type T = ".to_owned() + &deep("Array<", ">") + ";\n"),
+            ("j.swift", format!("let x = {}\n", deep("(", ")"))),
+            ("k.md", "> ".repeat(20_000) + "quoted\n"),
+        ] {
+            fs::write(top.join(name), text).unwrap();
+        }
+    });
+    assert_eq!(world.status.pending, 0, "{:?}", world.status);
+}
+
+#[test]
+fn many_files_in_one_folder_and_links_that_lead_round() {
+    let world = world(|top| {
+        let many = top.join("many");
+        fs::create_dir(&many).unwrap();
+        for i in 0..20_000 {
+            fs::write(many.join(format!("f{i}.txt")), format!("number_{i}\n")).unwrap();
+        }
+        symlink(top, top.join("round")).unwrap();
+        symlink("self", top.join("self")).unwrap();
+        symlink("/etc/passwd", top.join("outside.txt")).unwrap();
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        symlink("../..", top.join("a/b/up")).unwrap();
+        // Opening it would wait for ever.
+        let made = std::process::Command::new("mkfifo").arg(top.join("pipe.c")).status().unwrap();
+        assert!(made.success());
+    });
+    assert_eq!(world.status.files, 20_001, "{:?}", world.status);
+    assert_eq!(world.lines("number_19999"), [("many/f19999.txt".to_owned(), 1)]);
+    assert!(world.lines("root:").is_empty(), "a link leads nowhere");
+}

@@ -1,0 +1,51 @@
+//! `cairn chat --shell`: the user's own shell, with `>` for the model.
+
+use serde_json::json;
+
+use crate::{
+    chat::{said, scripted},
+    terminal::Terminal,
+};
+
+#[test]
+fn lines_run_in_the_users_shell_and_what_is_marked_goes_to_the_model() {
+    let cairn = scripted(&json!([
+        {"expect": [{"anyContains": "The user's shell is in"}, {"anyContains": "what is here"}], "steps": [{"text": "Two functions."}]},
+        said("Still here."),
+    ]));
+    let Some(mut terminal) = Terminal::start(&cairn.daemon.home, &cairn.folder, &["chat", "--shell"]) else {
+        return;
+    };
+    terminal.see("> before what is for the model");
+    let at = |folder: &str| format!("/{folder} $");
+    terminal.see(&at("repo"));
+    terminal.line("echo sum-$((20+22))");
+    terminal.see("\nsum-42");
+    terminal.line("cd src");
+    terminal.see(&at("repo/src"));
+    terminal.line("export WORD='two words'");
+    terminal.line("echo \"[$WORD] in $(basename $PWD)\"");
+    terminal.see("[two words] in src");
+    terminal.line("unset WORD");
+    terminal.line("echo \"<$WORD>\"; cat a.rs | head -n 1");
+    terminal.see("<>\nfn one() {}");
+    terminal.line("cd nowhere");
+    terminal.see("cd: ");
+    terminal.line("exit 7");
+    terminal.see("exit 7");
+    terminal.line("> what is here");
+    terminal.see("Two functions.");
+    terminal.line("/tools");
+    terminal.see("run_shell");
+    // Ctrl+C ends the command and nothing else.
+    terminal.line("echo began; sleep 600; echo never-$((1+1))");
+    terminal.see("\nbegan");
+    terminal.key("C-c");
+    terminal.line("echo after");
+    let seen = terminal.see("\nafter");
+    assert!(!seen.contains("never-2"), "{seen}");
+    terminal.line("> and now");
+    terminal.see("Still here.");
+    terminal.line("/exit");
+    terminal.ended(0);
+}
