@@ -49,7 +49,7 @@ impl ToolSpec {
             short: first_sentence(description).into(),
             description: description.into(),
             addendum: "".into(),
-            input_schema: schemars::schema_for!(P).to_value(),
+            input_schema: schema::<P>(),
             read_only: true,
             own_state: false,
             network: false,
@@ -78,6 +78,17 @@ impl ToolSpec {
             hidden: self.hidden,
         }
     }
+}
+
+/// The schema of arguments without what tells a model nothing: each tool's is part of every request.
+fn schema<P: schemars::JsonSchema>() -> Value {
+    let mut value = schemars::schema_for!(P).to_value();
+    if let Some(fields) = value.as_object_mut() {
+        for empty in ["$schema", "title", "description"] {
+            fields.remove(empty);
+        }
+    }
+    value
 }
 
 fn first_sentence(text: &'static str) -> &'static str {

@@ -231,8 +231,9 @@ fn text(sample: &[u8], seed: u64, number: u64) -> Vec<u8> {
             1 => drop(text.drain(at..(at + dice.below(40)).min(text.len()))),
             2 => text.splice(at..at, (0..dice.below(12)).map(|_| 0).collect::<Vec<u8>>()).for_each(drop),
             3 => {
-                let piece = PIECES[dice.below(PIECES.len())]
-                    .repeat(1 + dice.below(if dice.below(20) == 0 { 3000 } else { 6 }));
+                let most = if dice.below(20) == 0 { 3000 } else { 6 };
+                let times = 1 + dice.below(most);
+                let piece = PIECES[dice.below(PIECES.len())].repeat(times);
                 text.splice(at..at, piece.into_bytes()).for_each(drop);
             }
             4 => {
