@@ -8,6 +8,7 @@ mod external;
 mod extras;
 mod host;
 mod instance;
+mod keychain;
 mod lifecycle;
 mod listen;
 mod logging;

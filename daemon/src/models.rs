@@ -14,6 +14,8 @@ use cairn_protocol::{
     turn::{ModelChoice, ProviderInfo},
 };
 
+use crate::keychain::Keychain;
+
 /// Most time that one answer may take, however much of it comes.
 const WHOLE_ANSWER: Duration = Duration::from_secs(30 * 60);
 
@@ -23,6 +25,8 @@ pub struct Configured {
     /// The endpoint, where the user set one.
     endpoint: Option<String>,
     allow_external: bool,
+    /// What prints the key, where the user set a command.
+    keychain: Option<Keychain>,
     /// Tokens of the context, where the user set them.
     context: Option<u64>,
     /// Connected ones, which keep their connections (and a script its place).
@@ -44,7 +48,9 @@ impl Configured {
         let allow_external = config.models.allow_external;
         // What is set holds for a model that has its context set by the caller; others tell their own.
         let context = (llm.provider == "ollama").then_some(u64::from(config.context.max_tokens));
-        Self { endpoint: set, llm, allow_external, context, connected: Mutex::default() }
+        let command = llm.api_key_command.clone();
+        let keychain = (!command.is_empty()).then(|| Keychain::ask(command));
+        Self { endpoint: set, llm, allow_external, keychain, context, connected: Mutex::default() }
     }
 
     fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
@@ -62,8 +68,11 @@ impl Configured {
             return Ok(Key::new(key.clone()));
         }
         let file = self.llm.api_key_file.clone().filter(|_| own);
-        cairn_llm::find_key(&choice.provider, |name| std::env::var(name).ok(), file.as_deref())
-            .map_err(Into::into)
+        let found = cairn_llm::find_key(&choice.provider, |name| std::env::var(name).ok(), file.as_deref())?;
+        match (&self.keychain, found) {
+            (Some(keychain), None) if own => keychain.key().map(Some),
+            (_, found) => Ok(found),
+        }
     }
 
     fn settings(&self, choice: &ModelChoice) -> Result<Settings, Failure> {
@@ -174,6 +183,18 @@ mod tests {
         let models = configured("openai", None, Some("sk-secret"));
         assert!(models.key(&choice("openai", "", None)).unwrap().is_some());
         assert!(models.key(&choice("openai", "", Some("https://elsewhere.example"))).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_command_gives_the_key_of_its_own_provider_alone() {
+        let mut config = Config::default();
+        config.llm.provider = "openai-compatible".into();
+        config.llm.api_key_command = vec!["/bin/echo".into(), "sk-from-the-keychain".into()];
+        let models = Configured::new(&config);
+        assert!(models.key(&choice("openai-compatible", "", None)).unwrap().is_some());
+        assert!(models.key(&choice("ollama", "", None)).unwrap().is_none());
+        let elsewhere = choice("openai-compatible", "", Some("https://elsewhere.example"));
+        assert!(models.key(&elsewhere).unwrap().is_none());
     }
 
     #[test]

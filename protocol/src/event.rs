@@ -339,6 +339,7 @@ pub struct PlanItem {
     /// What.
     pub text: String,
     /// `pending`, `in_progress` or `done`.
+    #[serde(default)]
     pub status: PlanStatus,
 }
 

@@ -86,6 +86,9 @@ pub struct GitStatusParams {
 pub struct GitStatus {
     /// False for a folder without git; the rest is empty then.
     pub is_repository: bool,
+    /// Where the repository lies below the root; empty when it is the root. Changes are relative to it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub top: String,
     /// Current branch, when on one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,

@@ -315,6 +315,6 @@ pub struct ModelListParams {
 pub struct Compressed {
     /// Tokens of the conversation before, as counted here.
     pub tokens_before: u64,
-    /// Tokens after.
+    /// Tokens after; the same as before when there was nothing to condense.
     pub tokens_after: u64,
 }

@@ -136,6 +136,9 @@ impl Chat<'_> {
     /// Puts a summary in place of the conversation, where it is long enough for that.
     pub async fn compress(&self) -> Result<String, Failure> {
         match self.client.session_compress(&Client::session(&self.session)).await {
+            Ok(done) if done.tokens_before == done.tokens_after => {
+                Ok(format!("there is nothing to sum up: {} tokens", done.tokens_before))
+            }
             Ok(done) => Ok(format!("summed up: {} tokens became {}", done.tokens_before, done.tokens_after)),
             Err(error) if error.reason() == Some("context_overflow") => {
                 Ok(format!("there is nothing to sum up: {}", plain(&error.to_string())))

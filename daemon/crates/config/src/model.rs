@@ -246,6 +246,8 @@ section! {
         api_key: Option<String> = None,
         /// A file that holds the key and that nobody else may read (mode 0600).
         api_key_file: Option<PathBuf> = None,
+        /// A program and its arguments that print the key: for a keychain. Run once, when it is needed.
+        api_key_command: Vec<String> = vec![],
         /// 0 to 2.
         temperature: f64 = 0.7,
         /// Tokens of one answer.

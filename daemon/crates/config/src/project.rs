@@ -41,6 +41,9 @@ const TABLE: &[(&str, Rule, bool)] = &[
     ("llm.max_tokens", Rule::Lower, true),
     ("llm.timeout_seconds", Rule::Lower, true),
     ("llm.api_key", Rule::Never, false),
+    // A project cannot name a program, whether its folder is trusted or not.
+    ("llm.api_key_command", Rule::Never, false),
+    ("plugins", Rule::Never, false),
     ("models.allowExternal", Rule::Only("false"), true),
     ("models.maxRequestsPerMinute", Rule::Lower, true),
     ("models.maxTokensPerDay", Rule::Cap, true),

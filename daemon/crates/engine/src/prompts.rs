@@ -83,8 +83,17 @@ impl Engine {
         let messages = cx.conversation().await?.messages;
         let ask =
             Ask { system: self.agent()?.system(&cx).await?, messages, tools: cx.offers(), schema: None };
-        let (_, Compaction { before, after }) = cx.compact(&ask).await?;
-        Ok(Compressed { tokens_before: before, tokens_after: after })
+        match cx.compact(&ask).await {
+            Ok((_, Compaction { before, after })) => {
+                Ok(Compressed { tokens_before: before, tokens_after: after })
+            }
+            // There was nothing to condense, and nothing needs it.
+            Err(failure) if failure.reason == Reason::ContextOverflow && !cx.is_nearly_full(&ask)? => {
+                let tokens = cx.tokens(&ask)?;
+                Ok(Compressed { tokens_before: tokens, tokens_after: tokens })
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Replaces the base of a session's system text, or brings the built-in one back. The conversation is emptied, since it

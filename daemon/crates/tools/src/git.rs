@@ -112,7 +112,13 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             let (root, rel, parts) = wide_place(deps, permit, &params.path, None)?;
             let mut status = cairn_workspace::git::git_status(&root, &rel)?;
             if parts.is_some() {
-                status.changes.retain(|change| permit.need_path(&change.path).is_ok());
+                let top = status.top.clone();
+                // Changes are told relative to the repository, a run's paths relative to the root.
+                let within = |path: &str| {
+                    let path = if top.is_empty() { path.to_owned() } else { format!("{top}/{path}") };
+                    permit.need_path(&path).is_ok()
+                };
+                status.changes.retain(|change| within(&change.path));
             }
             let cut = status.truncated;
             Ok((status, cut))

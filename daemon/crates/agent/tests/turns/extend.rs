@@ -156,3 +156,36 @@ async fn a_refused_tool_is_a_result_and_a_refused_model_ends_the_turn() {
     assert_eq!(end.error.unwrap().reason, Reason::PluginRefused.as_str());
     assert!(stage.script.requests().is_empty(), "the model was not asked");
 }
+
+#[tokio::test]
+async fn a_plan_that_the_model_writes_down_is_an_event_of_its_own() {
+    use cairn_llm::{ScriptedAnswer, ScriptedCall, Step};
+    use serde_json::json;
+    let plan = |status: &str| {
+        let arguments = json!({"items": [{"text": "read", "status": status}, {"text": "write"}]});
+        ScriptedAnswer::new(vec![Step::Call(ScriptedCall { id: None, name: "plan".into(), arguments })])
+    };
+    let stage = Stage::new(vec![plan("in_progress"), plan("done"), says("done")]).await;
+    assert_eq!(stage.turn("go").await.status, Outcome::Completed);
+    let plans: Vec<Vec<String>> = stage
+        .records()
+        .await
+        .into_iter()
+        .filter_map(|evt| match evt {
+            AgentEvt::PlanUpdate { items } => {
+                Some(items.iter().map(|i| format!("{} {:?}", i.text, i.status)).collect())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(plans, [["read InProgress", "write Pending"], ["read Done", "write Pending"]]);
+}
+
+#[tokio::test]
+async fn a_short_conversation_has_nothing_to_condense_and_that_is_no_failure() {
+    let stage = Stage::new(vec![says("hello")]).await;
+    stage.turn("hi").await;
+    let done = stage.engine.compress(&stage.session).await.unwrap();
+    assert_eq!(done.tokens_before, done.tokens_after);
+    assert_eq!(stage.script.requests().len(), 1, "no model was asked");
+}

@@ -76,6 +76,14 @@ impl TurnContext {
         Ok(tokens(&*provider, ask) > limit)
     }
 
+    /// Tokens of what would be asked, as counted here.
+    ///
+    /// # Errors
+    /// Why there is no model.
+    pub fn tokens(&self, ask: &Ask) -> Result<u64, Failure> {
+        Ok(tokens(&*self.provider()?, ask))
+    }
+
     /// Replaces the conversation by a summary, except its last messages as far as they are small. The model writes the
     /// summary; where it cannot, one is put together from the conversation. The answer is the conversation as it is shown
     /// from now on.

@@ -93,3 +93,25 @@ async fn no_program_of_the_repository_runs_and_paths_bind() {
     let error = place.with("git_diff", json!({"path": "x.txt"}), within(&["repo"])).await.unwrap_err();
     assert_eq!(error.reason, Reason::ToolDenied, "{error}");
 }
+
+#[tokio::test]
+async fn a_status_keeps_to_the_paths_of_the_run_wherever_the_repository_lies() {
+    let place = place().await;
+    commit(&place.path("repo"));
+    std::fs::write(place.path("repo/a.txt"), "other\n").unwrap();
+    std::fs::write(place.path("repo/sub/b.txt"), "other\n").unwrap();
+    let changes = |value: &Value| -> Vec<String> {
+        let all = value["changes"].as_array().unwrap().iter();
+        all.map(|change| change["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = place.call("git_status", json!({"path": "repo"})).await.unwrap();
+    assert_eq!(
+        (changes(&all), all["top"].as_str()),
+        (vec!["a.txt".into(), "sub/b.txt".into()], Some("repo"))
+    );
+    let some = place.with("git_status", json!({"path": "repo"}), within(&["repo/sub"])).await.unwrap();
+    assert_eq!(changes(&some), ["sub/b.txt"]);
+    // A path of the run that only the repository has.
+    let none = place.with("git_status", json!({"path": "repo"}), within(&["sub"])).await;
+    assert!(none.is_err() || changes(&none.unwrap()).is_empty());
+}

@@ -31,6 +31,8 @@ pub const STATUS_LIMIT: Duration = Duration::from_secs(5);
 pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     let Some(found) = open::find(root, rel)? else { return Ok(GitStatus::default()) };
     let what = format!("git status of '{}'", shown(rel));
+    let top =
+        found.top.strip_prefix(&root.path).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     let blocked: Vec<PathBuf> = root.blocked_below().to_vec();
     let deadline = Instant::now() + STATUS_LIMIT;
     // First what is cheap, then the whole: the first is the answer when the second does not come in time.
@@ -55,7 +57,8 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     while let Ok(part) = rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         last = Some(part.map_err(|e| git_failed(&what, &e))?);
     }
-    last.ok_or_else(|| Failure::new(Reason::GitFailed, format!("{what}: no answer within {STATUS_LIMIT:?}")))
+    last.map(|status| GitStatus { top, ..status })
+        .ok_or_else(|| Failure::new(Reason::GitFailed, format!("{what}: no answer within {STATUS_LIMIT:?}")))
 }
 
 fn facts(repo: &Repository) -> GitStatus {
@@ -71,7 +74,8 @@ fn facts(repo: &Repository) -> GitStatus {
     };
     let commit = head.and_then(|h| h.peel_to_commit().ok()).map(|c| c.id().to_string());
     let remote = repo.find_remote("origin").ok().and_then(|r| r.url().ok().map(without_credentials));
-    GitStatus { is_repository: true, branch, head: commit, remote, changes: vec![], truncated: false }
+    let (top, changes) = (String::new(), vec![]);
+    GitStatus { is_repository: true, top, branch, head: commit, remote, changes, truncated: false }
 }
 
 fn changes(repo: &Repository, closed: &dyn Fn(&str) -> bool) -> Result<(Vec<GitChange>, bool), git2::Error> {

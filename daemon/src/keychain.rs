@@ -1,0 +1,116 @@
+//! A provider's key from a command of the user's, such as one that asks the system's keychain.
+
+use std::{
+    io::Read as _,
+    process::{Command, Stdio},
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use cairn_llm::Key;
+use cairn_protocol::error::{Failure, Reason};
+
+/// Time for the command: long enough to unlock a keychain by hand.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Most bytes of a key.
+const MAX_KEY: u64 = 16 * 1024;
+
+type Slot = (Mutex<Option<Result<Key, String>>>, Condvar);
+
+/// A key that a command prints. It is asked once, in the background, so that nothing waits for it that needs no key.
+#[derive(Clone)]
+pub struct Keychain(Arc<Slot>);
+
+impl Keychain {
+    /// Starts the command.
+    pub fn ask(command: Vec<String>) -> Self {
+        let slot = Arc::<Slot>::default();
+        let told = Arc::clone(&slot);
+        let tell = move |answer: Result<Key, String>| {
+            *told.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            told.1.notify_all();
+        };
+        let refused = tell.clone();
+        let started = std::thread::Builder::new().name("keychain".into()).spawn(move || tell(run(&command)));
+        if let Err(error) = started {
+            refused(Err(format!("no thread could be had: {error}")));
+        }
+        Self(slot)
+    }
+
+    /// The key. Waits for the command.
+    ///
+    /// # Errors
+    /// `model_unauthorized` with why there is none; never what it printed.
+    pub fn key(&self) -> Result<Key, Failure> {
+        let slot = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.0.1.wait_timeout_while(slot, PATIENCE + Duration::from_secs(1), |s| s.is_none());
+        let (slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let answer = slot.clone().unwrap_or_else(|| Err("it has not answered".into()));
+        answer.map_err(|why| Failure::new(Reason::ModelUnauthorized, format!("llm.api_key_command: {why}")))
+    }
+}
+
+fn run(command: &[String]) -> Result<Key, String> {
+    let (program, arguments) = command.split_first().ok_or("it names no program")?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| format!("{program} cannot be started: {e}"))?;
+    let out = child.stdout.take().ok_or("it has no output")?;
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        out.take(MAX_KEY + 1).read_to_string(&mut text).map(|_| text)
+    });
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|e| format!("it cannot be waited for: {e}"))? {
+            Some(status) => break status,
+            None if began.elapsed() > PATIENCE => {
+                let _gone = child.kill();
+                let _ended = child.wait();
+                return Err(format!("{program} took longer than {} s", PATIENCE.as_secs()));
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    if !status.success() {
+        return Err(format!("{program} ended with {status}: is the key stored under that name?"));
+    }
+    let text = reader.join().map_err(|_| "its output cannot be read")?.map_err(|e| e.to_string())?;
+    if text.len() as u64 > MAX_KEY {
+        return Err(format!("{program} printed more than {MAX_KEY} bytes"));
+    }
+    Key::new(text).ok_or_else(|| format!("{program} printed nothing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(script: &str) -> Result<Key, Failure> {
+        Keychain::ask(vec!["/bin/sh".into(), "-c".into(), script.into()]).key()
+    }
+
+    #[test]
+    fn a_command_prints_the_key_or_it_is_said_why_there_is_none() {
+        assert!(ask("printf 'sk-secret-1\\n'").is_ok());
+        for (script, part) in [
+            ("exit 44", "exit status: 44"),
+            ("true", "printed nothing"),
+            ("head -c 20000 /dev/zero", "more than"),
+        ] {
+            let failure = ask(script).unwrap_err();
+            assert_eq!(failure.reason, Reason::ModelUnauthorized);
+            assert!(failure.message.contains(part), "{script}: {failure}");
+        }
+        // What it printed before it failed is not told.
+        let failure = ask("echo sk-secret-2; exit 1").unwrap_err();
+        assert!(!failure.to_string().contains("sk-secret"), "{failure}");
+        let gone = Keychain::ask(vec!["/no/such/program".into()]).key().unwrap_err();
+        assert!(gone.message.contains("cannot be started"), "{gone}");
+    }
+}
