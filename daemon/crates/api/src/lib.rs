@@ -15,6 +15,7 @@ pub mod methods;
 mod metrics;
 mod notices;
 pub mod reference;
+pub mod sdk;
 mod subscription;
 mod turns;
 
