@@ -24,6 +24,7 @@ mod stdio;
 mod terminal;
 mod tidy;
 mod traces;
+mod viewer;
 mod ways;
 mod web;
 mod wire;

@@ -189,3 +189,18 @@ fn the_typescript_client_approves() {
     let Some(node) = node() else { return };
     approve_both(&|home: &Path| node_script(&node, "approve", home));
 }
+
+#[test]
+fn the_method_table_is_an_openrpc_document() {
+    let Some((node, modules)) = node() else { return };
+    if !modules.join("@open-rpc/meta-schema").exists() {
+        return missing("npm's @open-rpc/meta-schema");
+    }
+    let mut check = Command::new(node);
+    check.arg(project().join("tests/conformance/openrpc.mjs"));
+    check.arg(project().join("protocol/schema/openrpc.json")).current_dir(modules.parent().unwrap());
+    let output = check.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(said["methods"].as_u64() > Some(60) && said["refusesAnother"] == true, "{said}");
+}

@@ -84,6 +84,7 @@ import type {
   TraceImportParams,
   TracePage,
   TurnRef,
+  ViewerLink,
 } from "./types.js";
 
 /** Every method of the daemon, typed. Each answers what the protocol reference says, or rejects with `RpcError`. */
@@ -424,5 +425,10 @@ export abstract class Methods {
   /** `audit.query`: The audit of tool calls. */
   auditQuery(params: AuditQueryParams = {}): Promise<PageOfAuditEntry> {
     return this.call("audit.query", params);
+  }
+
+  /** `viewer.link`: A link that opens the viewer in a browser: once, within a minute. */
+  viewerLink(params: Empty = {}): Promise<ViewerLink> {
+    return this.call("viewer.link", params);
   }
 }

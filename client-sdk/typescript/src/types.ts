@@ -2802,6 +2802,14 @@ export interface UnsubscribeParams {
   subscriptionId: SubscriptionId;
 }
 
+/** Answer of `viewer.link`. */
+export interface ViewerLink {
+  /** Seconds within which it must be opened, once. */
+  expiresInSeconds: number;
+  /** Path of the page on the daemon's address, with the code behind `#`, which no browser sends along. */
+  path: string;
+}
+
 /** Notifications of the daemon, with their params. */
 export interface Notifications {
   "orchestrate.event": EventNotification;

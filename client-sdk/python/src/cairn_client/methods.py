@@ -349,3 +349,8 @@ class Methods:
         """`audit.query`: The audit of tool calls."""
         answer: t.PageOfAuditEntry = await self.call("audit.query", params)
         return answer
+
+    async def viewer_link(self, **params: Unpack[t.Empty]) -> t.ViewerLink:
+        """`viewer.link`: A link that opens the viewer in a browser: once, within a minute."""
+        answer: t.ViewerLink = await self.call("viewer.link", params)
+        return answer

@@ -3096,3 +3096,12 @@ class UnsubscribeParams(TypedDict):
 
     subscriptionId: SubscriptionId
     """The subscription."""
+
+
+class ViewerLink(TypedDict):
+    """Answer of `viewer.link`."""
+
+    expiresInSeconds: int
+    """Seconds within which it must be opened, once."""
+    path: str
+    """Path of the page on the daemon's address, with the code behind `#`, which no browser sends along."""
