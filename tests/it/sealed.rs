@@ -50,8 +50,9 @@ fn newest_source() -> std::time::SystemTime {
         if path.is_dir() {
             let inside = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().path());
             // Tests and documents do not change the binary.
-            waiting
-                .extend(inside.filter(|p| !["tests", "docs", "schema"].iter().any(|skip| p.ends_with(skip))));
+            waiting.extend(inside.filter(|p| {
+                !["tests", "docs", "schema", "python", "typescript"].iter().any(|skip| p.ends_with(skip))
+            }));
         } else {
             newest = newest.max(path.metadata().unwrap().modified().unwrap());
         }

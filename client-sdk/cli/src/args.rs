@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{
     audit, chat, complete, config, discover, eval, explore, grep, host, index, map, mcp, memory, models,
-    search, skills, stdio, symbols, tools, trace,
+    search, skills, stdio, symbols, tools, trace, viewer,
 };
 
 /// Exit codes, as the help tells them.
@@ -87,6 +87,8 @@ pub enum Command {
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
     Discover(discover::DiscoverArgs),
+    /// Show sessions, approvals, searches and traces in a browser
+    Viewer(viewer::ViewerArgs),
     /// Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output
     Acp,
     /// Serve an agent that speaks MCP over standard input and output

@@ -32,6 +32,7 @@ mod summary;
 mod symbols;
 mod tools;
 mod trace;
+mod viewer;
 
 use std::process::ExitCode;
 
@@ -93,6 +94,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
         Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
+        Command::Viewer(args) => wait(viewer::run(app, &args)).and_then(done),
         Command::Mcp(args) => wait(mcp::run(app, args)).and_then(done),
         Command::Acp => wait(stdio::acp(app)).and_then(done),
         Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),

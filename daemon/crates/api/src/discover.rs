@@ -57,11 +57,27 @@ struct GoneNotification {
     message: String,
 }
 
-/// The whole table. `x-notifications` and `x-errors` hold what OpenRPC has no place for.
+/// The params of a method one by one, as OpenRPC has them: each by its name.
+fn by_name(params: &Value, schemas: &Value) -> Vec<Value> {
+    let name = params["$ref"].as_str().and_then(|r| r.rsplit('/').next()).unwrap_or_default();
+    let whole = &schemas[name];
+    let required = |name: &str| whole["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
+    let one = |(name, schema): (&String, &Value)| {
+        let mut one = json!({"name": name, "required": required(name), "schema": schema});
+        if let Some(text) = schema.get("description") {
+            one["description"] = text.clone();
+        }
+        one
+    };
+    whole["properties"].as_object().map(|p| p.iter().map(one).collect()).unwrap_or_default()
+}
+
+/// The whole table. `x-params` names the type of a method's params; `x-notifications` and `x-errors` hold what OpenRPC
+/// has no place for.
 pub fn openrpc() -> Value {
     let mut schemas = generator();
     let table = methods::table();
-    let rows: Vec<Value> = table
+    let mut rows: Vec<Value> = table
         .iter()
         .map(|m| {
             let params = (m.params)(&mut schemas);
@@ -70,7 +86,7 @@ pub fn openrpc() -> Value {
                 "name": m.name,
                 "summary": m.summary,
                 "paramStructure": "by-name",
-                "params": [{"name": "params", "schema": params}],
+                "x-params": params,
                 "result": {"name": "result", "schema": result},
                 "x-right": format!("{:?}", m.right).to_lowercase(),
                 "x-scope": m.scope.as_str(),
@@ -89,11 +105,15 @@ pub fn openrpc() -> Value {
             |r| json!({"code": r.code(), "reason": r.as_str(), "retryable": r.retryable(), "hint": r.hint()}),
         )
         .collect();
+    let types = Value::Object(schemas.take_definitions(true));
+    for row in &mut rows {
+        row["params"] = by_name(&row["x-params"], &types).into();
+    }
     json!({
         "openrpc": OPENRPC,
         "info": {"title": "Cairn", "version": cairn_protocol::PROTOCOL_VERSIONS[0]},
         "methods": rows,
-        "components": {"schemas": schemas.take_definitions(true)},
+        "components": {"schemas": types},
         "x-notifications": told,
         "x-errors": errors,
         "x-errorData": error,

@@ -15,8 +15,10 @@ pub mod methods;
 mod metrics;
 mod notices;
 pub mod reference;
+pub mod sdk;
 mod subscription;
 mod turns;
+mod viewer;
 
 use std::sync::{
     Arc,
@@ -30,6 +32,7 @@ pub use connection::{Connection, Outgoing};
 pub use discover::openrpc;
 pub use host::HostInfo;
 pub use method::{Disconnect, Method, Right, Rights, Scope};
+pub use viewer::Links;
 
 /// Messages that wait for a slow client's socket; then its calls and subscriptions wait.
 pub const OUTGOING: usize = 64;
@@ -47,6 +50,7 @@ pub struct Api {
     pub(crate) table: Vec<Method>,
     pub(crate) lanes: Arc<lane::Lanes>,
     pub(crate) counters: Counters,
+    links: Links,
 }
 
 /// What is counted for `daemon.stats` and `/metrics`.
@@ -62,12 +66,25 @@ impl Api {
     /// A table over `engine`.
     pub fn new(engine: Engine, host: HostInfo, limits: Limits) -> Arc<Self> {
         let (lanes, counters) = (Arc::default(), Counters::default());
-        Arc::new(Self { engine, host, limits, table: methods::table(), lanes, counters })
+        Arc::new(Self {
+            engine,
+            host,
+            limits,
+            table: methods::table(),
+            lanes,
+            counters,
+            links: Links::default(),
+        })
     }
 
     /// The limits of every connection.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Links that open the viewer.
+    pub fn links(&self) -> &Links {
+        &self.links
     }
 
     /// What the host told about itself.

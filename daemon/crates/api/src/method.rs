@@ -143,6 +143,12 @@ impl Method {
         self
     }
 
+    /// Needs `right`.
+    pub(crate) fn needs(mut self, right: Right) -> Self {
+        self.right = right;
+        self
+    }
+
     /// Ends when its client cancels it, in a way that what was begun is recorded to its end.
     pub fn stoppable(mut self) -> Self {
         self.stoppable = true;

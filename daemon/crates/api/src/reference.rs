@@ -13,7 +13,7 @@ pub fn markdown() -> String {
     let mut out = INTRODUCTION.to_owned();
     out.push_str("\n## Methods\n");
     for method in list(&document, "methods") {
-        let params = &method["params"][0]["schema"];
+        let params = &method["x-params"];
         let result = &method["result"]["schema"];
         let _ok = writeln!(
             out,

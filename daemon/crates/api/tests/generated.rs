@@ -79,6 +79,13 @@ fn protocol_reference() {
 }
 
 #[test]
+fn clients_in_other_languages() {
+    for (path, content) in cairn_api::sdk::files() {
+        check(path, &content);
+    }
+}
+
+#[test]
 fn every_method_has_a_summary_and_unique_name() {
     let table = cairn_api::methods::table();
     let mut names: Vec<&str> = table.iter().map(|m| m.name).collect();

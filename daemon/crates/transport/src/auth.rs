@@ -29,11 +29,7 @@ impl Guard {
     /// # Errors
     /// `host_denied`, `origin_denied`.
     pub fn check_source(&self, headers: &HeaderMap) -> Result<(), Failure> {
-        let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
-        if !self.host_allowed(host) {
-            let text = format!("host '{}' is not allowed", host.escape_default());
-            return Err(Failure::new(Reason::HostDenied, text));
-        }
+        self.check_host(headers)?;
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
         if self.allowed_origins.iter().any(|o| o.eq_ignore_ascii_case(origin)) {
@@ -42,6 +38,36 @@ impl Guard {
         Err(Failure::new(
             Reason::OriginDenied,
             format!("origin '{}' is not allowed", origin.escape_default()),
+        ))
+    }
+
+    /// `Host` alone; the answer is what it says.
+    ///
+    /// # Errors
+    /// `host_denied`.
+    pub fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Failure> {
+        let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
+        if self.host_allowed(host) {
+            return Ok(host);
+        }
+        let text = format!("host '{}' is not allowed", host.escape_default());
+        Err(Failure::new(Reason::HostDenied, text))
+    }
+
+    /// A request of a page that this daemon served itself.
+    ///
+    /// # Errors
+    /// `host_denied`, `origin_denied`.
+    pub fn check_own_page(&self, headers: &HeaderMap) -> Result<(), Failure> {
+        let host = self.check_host(headers)?;
+        let origin = headers.get(header::ORIGIN).and_then(|o| o.to_str().ok()).unwrap_or_default();
+        let from = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if from.is_some_and(|from| from.eq_ignore_ascii_case(host)) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Reason::OriginDenied,
+            format!("origin '{}' is not the viewer's own", origin.escape_default()),
         ))
     }
 
@@ -137,6 +163,23 @@ mod tests {
             list.extend(origin.map(|o| ("origin", o)));
             let got = guard().check_source(&headers(&list)).err().map(|f| f.reason);
             assert_eq!(got, want, "{host} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn own_pages() {
+        for (host, origin, want) in [
+            ("127.0.0.1:7433", "http://127.0.0.1:7433", None),
+            ("localhost:7433", "http://LOCALHOST:7433", None),
+            ("127.0.0.1:7433", "", Some(Reason::OriginDenied)),
+            ("127.0.0.1:7433", "null", Some(Reason::OriginDenied)),
+            ("127.0.0.1:7433", "http://127.0.0.1:8000", Some(Reason::OriginDenied)),
+            ("127.0.0.1:7433", "http://localhost:7433", Some(Reason::OriginDenied)),
+            ("127.0.0.1:7433", "https://good.example", Some(Reason::OriginDenied)),
+            ("evil.example", "http://evil.example", Some(Reason::HostDenied)),
+        ] {
+            let got = guard().check_own_page(&headers(&[("host", host), ("origin", origin)])).err();
+            assert_eq!(got.map(|f| f.reason), want, "{host} {origin}");
         }
     }
 

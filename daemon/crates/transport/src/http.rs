@@ -20,7 +20,7 @@ use crate::{
     held::Held,
     linger::Lingering,
     mcp::{self, Mcp},
-    post, ws,
+    post, viewer, ws,
 };
 
 /// How long serving waits, after the shutdown, for clients to be told.
@@ -42,7 +42,8 @@ pub enum ServeError {
 pub struct Shared {
     /// The method table.
     pub api: Arc<Api>,
-    guard: Arc<Guard>,
+    /// Who may connect.
+    pub guard: Arc<Guard>,
     /// Connections over several requests.
     pub held: Arc<Held>,
     /// The daemon stops.
@@ -54,7 +55,7 @@ pub struct Shared {
 
 impl Shared {
     /// Upgrades to a WebSocket whose messages `peer` takes, and sends what comes out.
-    fn socket(
+    pub fn socket(
         &self,
         upgrade: WebSocketUpgrade,
         chosen: Option<String>,
@@ -107,6 +108,7 @@ pub async fn serve(
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
+        .merge(viewer::routes())
         .with_state(shared);
     let mut servers = tokio::task::JoinSet::new();
     for listener in listeners {

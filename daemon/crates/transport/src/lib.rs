@@ -10,6 +10,7 @@ mod mcp;
 mod post;
 pub mod queue;
 mod sse;
+mod viewer;
 pub mod ws;
 
 pub use auth::Guard;

@@ -1,0 +1,319 @@
+"""A connection: the handshake, calls, notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from typing import Any
+
+import websockets
+from websockets.asyncio.client import ClientConnection
+
+from . import types as t
+from .errors import (
+    CairnError,
+    ClosedError,
+    ConnectError,
+    IncompatibleError,
+    NotRunningError,
+    RpcError,
+    StartError,
+    TimedOutError,
+    UnauthorizedError,
+)
+from .follow import Follow, Notice, Stream
+from .location import Starter, Target, binary, data_root, locate
+from .methods import Methods
+
+CALL_TIMEOUT = 120.0
+"""Seconds that a call may take, unless another time is given."""
+_VERSION = "0.1.0"
+_HANDSHAKE_TIMEOUT = 10.0
+_CONNECT_TIMEOUT = 5.0
+_START_TIMEOUT = 10.0
+_MAX_MESSAGE = 64 * 1024 * 1024
+_STREAM_QUEUE = 1024
+_NOTICE_QUEUE = 256
+
+Open = Callable[[], Awaitable["Client"]]
+
+
+class _Connecting:
+    """What `connect` returns: `await` it, or use it with `async with`."""
+
+    def __init__(self, open_: Open) -> None:
+        self._open = open_
+        self._client: Client | None = None
+
+    def __await__(self) -> Generator[Any, None, Client]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Client:
+        self._client = await self._open()
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
+def connect(
+    address: str | None = None,
+    token: str | None = None,
+    *,
+    home: str | os.PathLike[str] | None = None,
+    start: bool = True,
+    exe: str | os.PathLike[str] | None = None,
+    approvals: bool = False,
+    name: str = "cairn-client-python",
+    version: str = _VERSION,
+) -> _Connecting:
+    """Connects to the daemon of this user, which is started first if none answers and `start` is true.
+
+    With `address` (`host:port`) and `token`, to that daemon. `home` is a data root other than the usual one, `exe` the
+    binary that is started. `approvals` tells the daemon that whoever is behind this client answers approvals.
+    """
+    hello: t.InitializeParams = {
+        "protocolVersions": t.PROTOCOL_VERSIONS,
+        "client": {"name": name, "version": version},
+        "capabilities": {"approvals": approvals},
+    }
+    if address is not None:
+        fixed = Target(address, token or "")
+
+        async def open_fixed() -> Client:
+            return await Client._open(fixed, hello, open_fixed)
+
+        return _Connecting(open_fixed)
+    root = pathlib.Path(home).absolute() if home else data_root()
+
+    async def find() -> Client:
+        return await Client._open(locate(root), hello, find)
+
+    async def ensure() -> Client:
+        try:
+            return await find()
+        except CairnError as error:
+            if not start or not _absent(error):
+                raise
+        return await _start(root, binary(exe), find)
+
+    return _Connecting(ensure)
+
+
+def _absent(error: CairnError) -> bool:
+    """Whether no daemon of ours answers there; one that starts or stops may cut a connection."""
+    return isinstance(error, (NotRunningError, ConnectError, UnauthorizedError, ClosedError))
+
+
+async def _start(root: pathlib.Path, exe: str, find: Open) -> Client:
+    starter, pause = Starter(root, exe), 0.01
+    until = asyncio.get_running_loop().time() + _START_TIMEOUT
+    while True:
+        starter.step()
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, 0.05)
+        try:
+            return await find()
+        except CairnError as error:
+            if not _absent(error):
+                raise
+            if asyncio.get_running_loop().time() >= until:
+                raise StartError(f"the daemon did not start: no answer within {_START_TIMEOUT:.0f} s: {error}") from error
+
+
+class Client(Methods):
+    """A connection to a daemon. It ends with its socket; `follow` alone connects again by itself."""
+
+    def __init__(self, socket: ClientConnection, again: Open) -> None:
+        self._socket, self._again = socket, again
+        self._next = 0
+        self._waiting: dict[int, tuple[asyncio.Future[Any], Stream | None]] = {}
+        self._streams: dict[str, Stream] = {}
+        self._listeners: set[asyncio.Queue[Notice | None]] = set()
+        self._follows: weakref.WeakSet[Follow] = weakref.WeakSet()
+        self._ended: str | None = None
+        self._reader = asyncio.create_task(self._read())
+        self.server: t.InitializeResult
+        """What the daemon said of itself."""
+
+    @classmethod
+    async def _open(cls, target: Target, hello: t.InitializeParams, again: Open) -> Client:
+        client = cls(await _socket(target), again)
+        try:
+            client.server = await client.call("initialize", hello, timeout=_HANDSHAKE_TIMEOUT)
+        except RpcError as error:
+            await client.close()
+            if error.reason == "incompatible_version":
+                raise IncompatibleError(f"this client and the daemon cannot talk: {error.message}; {error.hint}") from error
+            raise
+        except BaseException:
+            await client.close()
+            raise
+        if target.instance not in (None, client.server["server"]["instanceId"]):
+            await client.close()
+            raise ConnectError(f"another daemon answers at {target.address} than the one that left its address")
+        return client
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connection and those of its follows."""
+        for follow in list(self._follows):
+            await follow.aclose()
+        self._end("by this client")
+        await self._socket.close()
+        self._reader.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reader
+
+    async def call(
+        self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = CALL_TIMEOUT
+    ) -> Any:
+        """Calls a method by its name on the wire. A call that is late or whose task is cancelled is cancelled."""
+        return await self._call(method, params, timeout, None)
+
+    async def _call(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,
+        stream: Stream | None,
+    ) -> Any:
+        if self._ended is not None:
+            raise ClosedError(f"the connection ended: {self._ended}")
+        self._next += 1
+        call = self._next
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[call] = (answer, stream)
+        request = {"jsonrpc": "2.0", "id": call, "method": method, "params": params or {}}
+        try:
+            async with asyncio.timeout(timeout):
+                await self._send(request)
+                message = await answer
+        except BaseException as error:
+            if self._waiting.pop(call, None) and self._ended is None and not isinstance(error, ClosedError):
+                with contextlib.suppress(ClosedError):
+                    await self._send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": call}})
+            if isinstance(error, TimeoutError):
+                raise TimedOutError(f"{method} was not answered within {timeout} s") from error
+            raise
+        if "error" in message:
+            raise RpcError(method, message["error"])
+        return message["result"]
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        try:
+            await self._socket.send(json.dumps(message, separators=(",", ":")))
+        except websockets.ConnectionClosed as error:
+            raise ClosedError(f"the connection ended: {error}") from error
+
+    async def notices(self) -> AsyncIterator[Notice]:
+        """Live progress of what this connection asks for: `(method, params)`. A slow reader misses the oldest."""
+        queue: asyncio.Queue[Notice | None] = asyncio.Queue(_NOTICE_QUEUE)
+        self._listeners.add(queue)
+        try:
+            while self._ended is None or not queue.empty():
+                notice = await queue.get()
+                if notice is None:
+                    return
+                yield notice
+        finally:
+            self._listeners.discard(queue)
+
+    def follow(
+        self, session_id: str, after: int = 0, *, to_end: bool = False, live: bool = False, patience: float = 15.0
+    ) -> Follow:
+        """Follows a session over a connection of its own, which is made again when it is cut.
+
+        Gives every record after `after` exactly once and in order; with `to_end` up to the end of the run, with `live`
+        also what is told live only and has no `seq`. A cut is reported when connecting failed for `patience` seconds.
+        """
+        follow = Follow(self._again, session_id, after, to_end, live, patience)
+        self._follows.add(follow)
+        return follow
+
+    async def _subscribe(self, session_id: str, after: int) -> Stream:
+        stream = Stream(_STREAM_QUEUE)
+        params = {"sessionId": session_id, "after": after}
+        await self._call("orchestrate.subscribe", params, CALL_TIMEOUT, stream)
+        return stream
+
+    async def _read(self) -> None:
+        why = "the daemon closed it"
+        try:
+            async for text in self._socket:
+                await self._take(json.loads(text))
+        except (websockets.ConnectionClosed, ValueError) as error:
+            why = str(error)
+        finally:
+            self._end(why)
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        if "method" not in message:
+            answer, stream = self._waiting.pop(message.get("id") or 0, (None, None))
+            if stream is not None and "result" in message:
+                self._streams[message["result"]["subscriptionId"]] = stream
+            if answer is not None and not answer.done():
+                answer.set_result(message)
+            return
+        method, params = message["method"], message.get("params") or {}
+        if method.startswith("orchestrate."):
+            stream = self._streams.get(params.pop("subscriptionId", ""))
+            if stream is not None:
+                # A full queue holds the connection back, and the daemon serves it from the log later.
+                await stream.put((method, params))
+            return
+        for queue in self._listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait((method, params))
+
+    def _end(self, why: str) -> None:
+        if self._ended is not None:
+            return
+        self._ended = why
+        for answer, _ in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ClosedError(f"the connection ended: {why}"))
+        self._waiting.clear()
+        for stream in self._streams.values():
+            stream.end()
+        for queue in self._listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+
+async def _socket(target: Target) -> ClientConnection:
+    url = f"ws://{target.address}/rpc"
+    headers = {"Authorization": f"Bearer {target.token}"}
+    try:
+        return await websockets.connect(
+            url,
+            additional_headers=headers,
+            compression=None,
+            max_size=_MAX_MESSAGE,
+            open_timeout=_CONNECT_TIMEOUT,
+            proxy=None,
+        )
+    except websockets.InvalidStatus as error:
+        response = error.response
+        if response.status_code == 401:
+            raise UnauthorizedError(f"the daemon at {target.address} does not take the token") from error
+        try:
+            cause = json.loads(response.body or b"")["error"]
+        except (ValueError, LookupError, TypeError):
+            cause = f"the answer was HTTP {response.status_code}"
+        raise ConnectError(f"cannot connect to {target.address}: {cause}") from error
+    except (OSError, TimeoutError, websockets.WebSocketException, ValueError) as error:
+        raise ConnectError(f"cannot connect to {target.address}: {error or 'no answer in time'}") from error

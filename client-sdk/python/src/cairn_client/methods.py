@@ -1,0 +1,356 @@
+"""Every method of the daemon, typed."""
+# Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Unpack
+
+from . import types as t
+
+
+class Methods:
+    """Each answers what the protocol reference says, or raises `RpcError`."""
+
+    async def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Calls a method by its name on the wire."""
+        raise NotImplementedError
+
+    async def discover(self, **params: Unpack[t.Empty]) -> Any:
+        """`rpc.discover`: This table as an OpenRPC document."""
+        answer: Any = await self.call("rpc.discover", params)
+        return answer
+
+    async def daemon_status(self, **params: Unpack[t.Empty]) -> t.DaemonStatus:
+        """`daemon.status`: Version, addresses, roots and where things lie."""
+        answer: t.DaemonStatus = await self.call("daemon.status", params)
+        return answer
+
+    async def daemon_stats(self, **params: Unpack[t.Empty]) -> t.DaemonStats:
+        """`daemon.stats`: Memory, connections, log and index figures."""
+        answer: t.DaemonStats = await self.call("daemon.stats", params)
+        return answer
+
+    async def daemon_stop(self, **params: Unpack[t.Empty]) -> t.Empty:
+        """`daemon.stop`: Stops the daemon politely."""
+        answer: t.Empty = await self.call("daemon.stop", params)
+        return answer
+
+    async def index_add_root(self, **params: Unpack[t.AddRootParams]) -> t.IndexReceipt:
+        """`index.addRoot`: Declares a folder as a root and indexes it; `index.progress` follows."""
+        answer: t.IndexReceipt = await self.call("index.addRoot", params)
+        return answer
+
+    async def index_remove_root(self, **params: Unpack[t.RootRef]) -> t.IndexReceipt:
+        """`index.removeRoot`: Forgets a root and deletes its index."""
+        answer: t.IndexReceipt = await self.call("index.removeRoot", params)
+        return answer
+
+    async def index_rebuild(self, **params: Unpack[t.RootRef]) -> t.IndexReceipt:
+        """`index.rebuild`: Makes a root's index anew; `index.progress` follows."""
+        answer: t.IndexReceipt = await self.call("index.rebuild", params)
+        return answer
+
+    async def index_status(self, **params: Unpack[t.IndexStatusParams]) -> t.IndexStatus:
+        """`index.status`: How far each index is."""
+        answer: t.IndexStatus = await self.call("index.status", params)
+        return answer
+
+    async def index_list(self, **params: Unpack[t.Empty]) -> t.PageOfRootStatus:
+        """`index.list`: The declared roots."""
+        answer: t.PageOfRootStatus = await self.call("index.list", params)
+        return answer
+
+    async def search_lexical(self, **params: Unpack[t.SearchParams]) -> t.SearchAnswer:
+        """`search.lexical`: Passages by their words (BM25)."""
+        answer: t.SearchAnswer = await self.call("search.lexical", params)
+        return answer
+
+    async def search_semantic(self, **params: Unpack[t.SearchParams]) -> t.SearchAnswer:
+        """`search.semantic`: Passages by meaning."""
+        answer: t.SearchAnswer = await self.call("search.semantic", params)
+        return answer
+
+    async def search_hybrid(self, **params: Unpack[t.SearchParams]) -> t.SearchAnswer:
+        """`search.hybrid`: Passages by words and meaning."""
+        answer: t.SearchAnswer = await self.call("search.hybrid", params)
+        return answer
+
+    async def search_grep(self, **params: Unpack[t.GrepParams]) -> t.GrepAnswer:
+        """`search.grep`: Lines by text or regular expression."""
+        answer: t.GrepAnswer = await self.call("search.grep", params)
+        return answer
+
+    async def search_symbols(self, **params: Unpack[t.SymbolsParams]) -> t.SymbolsAnswer:
+        """`search.symbols`: Definitions by name, or the outline of a file."""
+        answer: t.SymbolsAnswer = await self.call("search.symbols", params)
+        return answer
+
+    async def search_map(self, **params: Unpack[t.MapParams]) -> t.MapAnswer:
+        """`search.map`: The files and definitions that the rest, or what is worked on, refers to most."""
+        answer: t.MapAnswer = await self.call("search.map", params)
+        return answer
+
+    async def content_get_span(self, **params: Unpack[t.SpanParams]) -> t.Span:
+        """`content.getSpan`: A bounded range of lines of a file."""
+        answer: t.Span = await self.call("content.getSpan", params)
+        return answer
+
+    async def fs_list_dir(self, **params: Unpack[t.ListDirParams]) -> t.DirListing:
+        """`fs.listDir`: A bounded listing of a folder."""
+        answer: t.DirListing = await self.call("fs.listDir", params)
+        return answer
+
+    async def git_clone(self, **params: Unpack[t.CloneParams]) -> t.CloneReceipt:
+        """`git.clone`: Clones into the workspaces folder; `git.progress` follows."""
+        answer: t.CloneReceipt = await self.call("git.clone", params)
+        return answer
+
+    async def git_status(self, **params: Unpack[t.GitStatusParams]) -> t.GitStatus:
+        """`git.status`: Branch, head and changed files."""
+        answer: t.GitStatus = await self.call("git.status", params)
+        return answer
+
+    async def explore_start(self, **params: Unpack[t.ExploreStartParams]) -> t.RunReceipt:
+        """`orchestrate.explore.start`: Starts to explore a folder or a repository; events follow in the session."""
+        answer: t.RunReceipt = await self.call("orchestrate.explore.start", params)
+        return answer
+
+    async def explore_status(self, **params: Unpack[t.SessionRef]) -> t.ExploreStatus:
+        """`orchestrate.explore.status`: Where an explore stands."""
+        answer: t.ExploreStatus = await self.call("orchestrate.explore.status", params)
+        return answer
+
+    async def explore_abort(self, **params: Unpack[t.SessionRef]) -> t.ExploreStatus:
+        """`orchestrate.explore.abort`: Ends an explore; `stopped` is its last event."""
+        answer: t.ExploreStatus = await self.call("orchestrate.explore.abort", params)
+        return answer
+
+    async def command(self, **params: Unpack[t.CommandParams]) -> t.CommandReceipt:
+        """`orchestrate.command`: Runs one command in a session; its events follow."""
+        answer: t.CommandReceipt = await self.call("orchestrate.command", params)
+        return answer
+
+    async def session_create(self, **params: Unpack[t.SessionCreateParams]) -> t.Session:
+        """`session.create`: Makes a session."""
+        answer: t.Session = await self.call("session.create", params)
+        return answer
+
+    async def session_list(self, **params: Unpack[t.PageParams]) -> t.PageOfSession:
+        """`session.list`: Sessions, newest first."""
+        answer: t.PageOfSession = await self.call("session.list", params)
+        return answer
+
+    async def session_get(self, **params: Unpack[t.SessionRef]) -> t.Session:
+        """`session.get`: One session."""
+        answer: t.Session = await self.call("session.get", params)
+        return answer
+
+    async def session_resume(self, **params: Unpack[t.SessionRef]) -> t.RunReceipt:
+        """`session.resume`: Goes on with an interrupted session."""
+        answer: t.RunReceipt = await self.call("session.resume", params)
+        return answer
+
+    async def session_delete(self, **params: Unpack[t.SessionRef]) -> t.Empty:
+        """`session.delete`: Deletes a session with its log."""
+        answer: t.Empty = await self.call("session.delete", params)
+        return answer
+
+    async def session_export(self, **params: Unpack[t.TraceExportParams]) -> t.TraceExportPart:
+        """`session.export`: A session's log as JSONL, in parts."""
+        answer: t.TraceExportPart = await self.call("session.export", params)
+        return answer
+
+    async def tool_list(self, **params: Unpack[t.Empty]) -> t.PageOfToolInfo:
+        """`tool.list`: The registered tools."""
+        answer: t.PageOfToolInfo = await self.call("tool.list", params)
+        return answer
+
+    async def tool_call(self, **params: Unpack[t.ToolCallParams]) -> t.ToolResult:
+        """`tool.call`: Calls a tool and waits for its result."""
+        answer: t.ToolResult = await self.call("tool.call", params)
+        return answer
+
+    async def run_start(self, **params: Unpack[t.RunStartParams]) -> t.RunReceipt:
+        """`orchestrate.run.start`: Takes a turn of an agent in a session; `run_completed` is its last event."""
+        answer: t.RunReceipt = await self.call("orchestrate.run.start", params)
+        return answer
+
+    async def run_status(self, **params: Unpack[t.SessionRef]) -> t.RunStatus:
+        """`orchestrate.run.status`: Where a session's turns stand."""
+        answer: t.RunStatus = await self.call("orchestrate.run.status", params)
+        return answer
+
+    async def run_cancel(self, **params: Unpack[t.TurnRef]) -> t.RunStatus:
+        """`orchestrate.run.cancel`: Stops a turn, at work or waiting."""
+        answer: t.RunStatus = await self.call("orchestrate.run.cancel", params)
+        return answer
+
+    async def run_steer(self, **params: Unpack[t.SteerParams]) -> t.RunStatus:
+        """`orchestrate.run.steer`: Tells a turn at work something that its model hears next."""
+        answer: t.RunStatus = await self.call("orchestrate.run.steer", params)
+        return answer
+
+    async def session_fork(self, **params: Unpack[t.ForkParams]) -> t.Session:
+        """`session.fork`: Makes a session with the past of another, up to a turn."""
+        answer: t.Session = await self.call("session.fork", params)
+        return answer
+
+    async def session_archive(self, **params: Unpack[t.ArchiveParams]) -> t.Session:
+        """`session.archive`: Puts a session away, or takes it out again."""
+        answer: t.Session = await self.call("session.archive", params)
+        return answer
+
+    async def session_clear(self, **params: Unpack[t.SessionRef]) -> t.Empty:
+        """`session.clear`: Empties a session's conversation; its log stays."""
+        answer: t.Empty = await self.call("session.clear", params)
+        return answer
+
+    async def session_compress(self, **params: Unpack[t.SessionRef]) -> t.Compressed:
+        """`session.compress`: Condenses a session's conversation into a summary."""
+        answer: t.Compressed = await self.call("session.compress", params)
+        return answer
+
+    async def approval_list(self, **params: Unpack[t.ApprovalListParams]) -> t.PageOfApproval:
+        """`approval.list`: Calls that wait for leave, newest first."""
+        answer: t.PageOfApproval = await self.call("approval.list", params)
+        return answer
+
+    async def approval_resolve(self, **params: Unpack[t.ApprovalResolveParams]) -> t.Approval:
+        """`approval.resolve`: Answers one; the first answer counts."""
+        answer: t.Approval = await self.call("approval.resolve", params)
+        return answer
+
+    async def sandbox_probe(self, **params: Unpack[t.Empty]) -> t.SandboxProbe:
+        """`sandbox.probe`: How commands are confined here, and what that does not stop."""
+        answer: t.SandboxProbe = await self.call("sandbox.probe", params)
+        return answer
+
+    async def permission_list(self, **params: Unpack[t.Empty]) -> t.PageOfGrantedRule:
+        """`permission.list`: Rules that were granted for good."""
+        answer: t.PageOfGrantedRule = await self.call("permission.list", params)
+        return answer
+
+    async def permission_revoke(self, **params: Unpack[t.RevokeParams]) -> t.Empty:
+        """`permission.revoke`: Takes a granted rule back."""
+        answer: t.Empty = await self.call("permission.revoke", params)
+        return answer
+
+    async def provider_list(self, **params: Unpack[t.Empty]) -> t.PageOfProviderInfo:
+        """`provider.list`: The model providers there are."""
+        answer: t.PageOfProviderInfo = await self.call("provider.list", params)
+        return answer
+
+    async def provider_current(self, **params: Unpack[t.ProviderCurrentParams]) -> t.ModelChoice:
+        """`provider.current`: Which model a session talks to."""
+        answer: t.ModelChoice = await self.call("provider.current", params)
+        return answer
+
+    async def provider_set(self, **params: Unpack[t.ProviderSetParams]) -> t.ProviderSet:
+        """`provider.set`: Changes the model of a session from its next turn on."""
+        answer: t.ProviderSet = await self.call("provider.set", params)
+        return answer
+
+    async def model_list(self, **params: Unpack[t.ModelListParams]) -> t.PageOfModelInfo:
+        """`model.list`: The models of a provider."""
+        answer: t.PageOfModelInfo = await self.call("model.list", params)
+        return answer
+
+    async def prompt_show(self, **params: Unpack[t.SessionRef]) -> t.PromptShown:
+        """`prompt.show`: The system text of a session's next turn."""
+        answer: t.PromptShown = await self.call("prompt.show", params)
+        return answer
+
+    async def prompt_set(self, **params: Unpack[t.PromptSetParams]) -> t.PromptShown:
+        """`prompt.set`: Replaces the base of a session's system text; its conversation is emptied."""
+        answer: t.PromptShown = await self.call("prompt.set", params)
+        return answer
+
+    async def prompt_append(self, **params: Unpack[t.PromptAppendParams]) -> t.PromptShown:
+        """`prompt.append`: Adds to a session's system text."""
+        answer: t.PromptShown = await self.call("prompt.append", params)
+        return answer
+
+    async def prompt_refresh(self, **params: Unpack[t.SessionRef]) -> t.PromptShown:
+        """`prompt.refresh`: Makes the time, the project and the map in a session's system text anew."""
+        answer: t.PromptShown = await self.call("prompt.refresh", params)
+        return answer
+
+    async def memory_search(self, **params: Unpack[t.MemorySearchParams]) -> t.PageOfMemoryEntry:
+        """`memory.search`: Entries of the knowledge store that fit a query."""
+        answer: t.PageOfMemoryEntry = await self.call("memory.search", params)
+        return answer
+
+    async def memory_list(self, **params: Unpack[t.MemoryListParams]) -> t.PageOfMemoryEntry:
+        """`memory.list`: Entries of the knowledge store, by name."""
+        answer: t.PageOfMemoryEntry = await self.call("memory.list", params)
+        return answer
+
+    async def memory_keywords(self, **params: Unpack[t.MemoryKeywordsParams]) -> t.PageOfMemoryKeyword:
+        """`memory.keywords`: Keywords of the knowledge store, those with most entries first."""
+        answer: t.PageOfMemoryKeyword = await self.call("memory.keywords", params)
+        return answer
+
+    async def memory_load(self, **params: Unpack[t.MemoryRef]) -> t.MemoryText:
+        """`memory.load`: An entry of the knowledge store."""
+        answer: t.MemoryText = await self.call("memory.load", params)
+        return answer
+
+    async def memory_save(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
+        """`memory.save`: Makes an entry, or replaces it."""
+        answer: t.MemoryChange = await self.call("memory.save", params)
+        return answer
+
+    async def memory_append(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
+        """`memory.append`: Adds to an entry, or makes it."""
+        answer: t.MemoryChange = await self.call("memory.append", params)
+        return answer
+
+    async def memory_delete(self, **params: Unpack[t.MemoryRef]) -> t.MemoryChange:
+        """`memory.delete`: Deletes an entry."""
+        answer: t.MemoryChange = await self.call("memory.delete", params)
+        return answer
+
+    async def skill_list(self, **params: Unpack[t.Empty]) -> t.PageOfSkillInfo:
+        """`skill.list`: The skills there are, and whether agents are told of them."""
+        answer: t.PageOfSkillInfo = await self.call("skill.list", params)
+        return answer
+
+    async def trace_list(self, **params: Unpack[t.PageParams]) -> t.PageOfSession:
+        """`trace.list`: Traces, newest first; a trace id is a session id."""
+        answer: t.PageOfSession = await self.call("trace.list", params)
+        return answer
+
+    async def trace_get(self, **params: Unpack[t.TraceGetParams]) -> t.TracePage:
+        """`trace.get`: A page of records."""
+        answer: t.TracePage = await self.call("trace.get", params)
+        return answer
+
+    async def trace_export(self, **params: Unpack[t.TraceExportParams]) -> t.TraceExportPart:
+        """`trace.export`: A trace as JSONL, in parts."""
+        answer: t.TraceExportPart = await self.call("trace.export", params)
+        return answer
+
+    async def trace_import(self, **params: Unpack[t.TraceImportParams]) -> t.Session:
+        """`trace.import`: Brings in an export, whole or part by part."""
+        answer: t.Session = await self.call("trace.import", params)
+        return answer
+
+    async def trace_replay(self, **params: Unpack[t.ReplayParams]) -> t.ReplayReport:
+        """`trace.replay`: Replays a trace without the network and names the first difference."""
+        answer: t.ReplayReport = await self.call("trace.replay", params)
+        return answer
+
+    async def trace_blob(self, **params: Unpack[t.BlobParams]) -> t.BlobPart:
+        """`trace.blob`: A part of a large result."""
+        answer: t.BlobPart = await self.call("trace.blob", params)
+        return answer
+
+    async def audit_query(self, **params: Unpack[t.AuditQueryParams]) -> t.PageOfAuditEntry:
+        """`audit.query`: The audit of tool calls."""
+        answer: t.PageOfAuditEntry = await self.call("audit.query", params)
+        return answer
+
+    async def viewer_link(self, **params: Unpack[t.Empty]) -> t.ViewerLink:
+        """`viewer.link`: A link that opens the viewer in a browser: once, within a minute."""
+        answer: t.ViewerLink = await self.call("viewer.link", params)
+        return answer

@@ -1,0 +1,434 @@
+// Generated from the method table: CAIRN_UPDATE=1 cargo test -p cairn-api --test generated.
+
+import type {
+  AddRootParams,
+  Approval,
+  ApprovalListParams,
+  ApprovalResolveParams,
+  ArchiveParams,
+  AuditQueryParams,
+  BlobParams,
+  BlobPart,
+  CloneParams,
+  CloneReceipt,
+  CommandParams,
+  CommandReceipt,
+  Compressed,
+  DaemonStats,
+  DaemonStatus,
+  DirListing,
+  Empty,
+  ExploreStartParams,
+  ExploreStatus,
+  ForkParams,
+  GitStatus,
+  GitStatusParams,
+  GrepAnswer,
+  GrepParams,
+  IndexReceipt,
+  IndexStatus,
+  IndexStatusParams,
+  ListDirParams,
+  MapAnswer,
+  MapParams,
+  MemoryChange,
+  MemoryKeywordsParams,
+  MemoryListParams,
+  MemoryRef,
+  MemorySearchParams,
+  MemoryText,
+  MemoryWriteParams,
+  ModelChoice,
+  ModelListParams,
+  PageOfApproval,
+  PageOfAuditEntry,
+  PageOfGrantedRule,
+  PageOfMemoryEntry,
+  PageOfMemoryKeyword,
+  PageOfModelInfo,
+  PageOfProviderInfo,
+  PageOfRootStatus,
+  PageOfSession,
+  PageOfSkillInfo,
+  PageOfToolInfo,
+  PageParams,
+  PromptAppendParams,
+  PromptSetParams,
+  PromptShown,
+  ProviderCurrentParams,
+  ProviderSet,
+  ProviderSetParams,
+  ReplayParams,
+  ReplayReport,
+  RevokeParams,
+  RootRef,
+  RunReceipt,
+  RunStartParams,
+  RunStatus,
+  SandboxProbe,
+  SearchAnswer,
+  SearchParams,
+  Session,
+  SessionCreateParams,
+  SessionRef,
+  Span,
+  SpanParams,
+  SteerParams,
+  SymbolsAnswer,
+  SymbolsParams,
+  ToolCallParams,
+  ToolResult,
+  TraceExportParams,
+  TraceExportPart,
+  TraceGetParams,
+  TraceImportParams,
+  TracePage,
+  TurnRef,
+  ViewerLink,
+} from "./types.js";
+
+/** Every method of the daemon, typed. Each answers what the protocol reference says, or rejects with `RpcError`. */
+export abstract class Methods {
+  /** Calls a method by its name on the wire. */
+  abstract call<R = unknown>(method: string, params?: object): Promise<R>;
+
+  /** `rpc.discover`: This table as an OpenRPC document. */
+  discover(params: Empty = {}): Promise<unknown> {
+    return this.call("rpc.discover", params);
+  }
+
+  /** `daemon.status`: Version, addresses, roots and where things lie. */
+  daemonStatus(params: Empty = {}): Promise<DaemonStatus> {
+    return this.call("daemon.status", params);
+  }
+
+  /** `daemon.stats`: Memory, connections, log and index figures. */
+  daemonStats(params: Empty = {}): Promise<DaemonStats> {
+    return this.call("daemon.stats", params);
+  }
+
+  /** `daemon.stop`: Stops the daemon politely. */
+  daemonStop(params: Empty = {}): Promise<Empty> {
+    return this.call("daemon.stop", params);
+  }
+
+  /** `index.addRoot`: Declares a folder as a root and indexes it; `index.progress` follows. */
+  indexAddRoot(params: AddRootParams): Promise<IndexReceipt> {
+    return this.call("index.addRoot", params);
+  }
+
+  /** `index.removeRoot`: Forgets a root and deletes its index. */
+  indexRemoveRoot(params: RootRef): Promise<IndexReceipt> {
+    return this.call("index.removeRoot", params);
+  }
+
+  /** `index.rebuild`: Makes a root's index anew; `index.progress` follows. */
+  indexRebuild(params: RootRef): Promise<IndexReceipt> {
+    return this.call("index.rebuild", params);
+  }
+
+  /** `index.status`: How far each index is. */
+  indexStatus(params: IndexStatusParams = {}): Promise<IndexStatus> {
+    return this.call("index.status", params);
+  }
+
+  /** `index.list`: The declared roots. */
+  indexList(params: Empty = {}): Promise<PageOfRootStatus> {
+    return this.call("index.list", params);
+  }
+
+  /** `search.lexical`: Passages by their words (BM25). */
+  searchLexical(params: SearchParams): Promise<SearchAnswer> {
+    return this.call("search.lexical", params);
+  }
+
+  /** `search.semantic`: Passages by meaning. */
+  searchSemantic(params: SearchParams): Promise<SearchAnswer> {
+    return this.call("search.semantic", params);
+  }
+
+  /** `search.hybrid`: Passages by words and meaning. */
+  searchHybrid(params: SearchParams): Promise<SearchAnswer> {
+    return this.call("search.hybrid", params);
+  }
+
+  /** `search.grep`: Lines by text or regular expression. */
+  searchGrep(params: GrepParams): Promise<GrepAnswer> {
+    return this.call("search.grep", params);
+  }
+
+  /** `search.symbols`: Definitions by name, or the outline of a file. */
+  searchSymbols(params: SymbolsParams = {}): Promise<SymbolsAnswer> {
+    return this.call("search.symbols", params);
+  }
+
+  /** `search.map`: The files and definitions that the rest, or what is worked on, refers to most. */
+  searchMap(params: MapParams = {}): Promise<MapAnswer> {
+    return this.call("search.map", params);
+  }
+
+  /** `content.getSpan`: A bounded range of lines of a file. */
+  contentGetSpan(params: SpanParams): Promise<Span> {
+    return this.call("content.getSpan", params);
+  }
+
+  /** `fs.listDir`: A bounded listing of a folder. */
+  fsListDir(params: ListDirParams): Promise<DirListing> {
+    return this.call("fs.listDir", params);
+  }
+
+  /** `git.clone`: Clones into the workspaces folder; `git.progress` follows. */
+  gitClone(params: CloneParams): Promise<CloneReceipt> {
+    return this.call("git.clone", params);
+  }
+
+  /** `git.status`: Branch, head and changed files. */
+  gitStatus(params: GitStatusParams): Promise<GitStatus> {
+    return this.call("git.status", params);
+  }
+
+  /** `orchestrate.explore.start`: Starts to explore a folder or a repository; events follow in the session. */
+  exploreStart(params: ExploreStartParams = {}): Promise<RunReceipt> {
+    return this.call("orchestrate.explore.start", params);
+  }
+
+  /** `orchestrate.explore.status`: Where an explore stands. */
+  exploreStatus(params: SessionRef): Promise<ExploreStatus> {
+    return this.call("orchestrate.explore.status", params);
+  }
+
+  /** `orchestrate.explore.abort`: Ends an explore; `stopped` is its last event. */
+  exploreAbort(params: SessionRef): Promise<ExploreStatus> {
+    return this.call("orchestrate.explore.abort", params);
+  }
+
+  /** `orchestrate.command`: Runs one command in a session; its events follow. */
+  command(params: CommandParams): Promise<CommandReceipt> {
+    return this.call("orchestrate.command", params);
+  }
+
+  /** `session.create`: Makes a session. */
+  sessionCreate(params: SessionCreateParams = {}): Promise<Session> {
+    return this.call("session.create", params);
+  }
+
+  /** `session.list`: Sessions, newest first. */
+  sessionList(params: PageParams = {}): Promise<PageOfSession> {
+    return this.call("session.list", params);
+  }
+
+  /** `session.get`: One session. */
+  sessionGet(params: SessionRef): Promise<Session> {
+    return this.call("session.get", params);
+  }
+
+  /** `session.resume`: Goes on with an interrupted session. */
+  sessionResume(params: SessionRef): Promise<RunReceipt> {
+    return this.call("session.resume", params);
+  }
+
+  /** `session.delete`: Deletes a session with its log. */
+  sessionDelete(params: SessionRef): Promise<Empty> {
+    return this.call("session.delete", params);
+  }
+
+  /** `session.export`: A session's log as JSONL, in parts. */
+  sessionExport(params: TraceExportParams): Promise<TraceExportPart> {
+    return this.call("session.export", params);
+  }
+
+  /** `tool.list`: The registered tools. */
+  toolList(params: Empty = {}): Promise<PageOfToolInfo> {
+    return this.call("tool.list", params);
+  }
+
+  /** `tool.call`: Calls a tool and waits for its result. */
+  toolCall(params: ToolCallParams): Promise<ToolResult> {
+    return this.call("tool.call", params);
+  }
+
+  /** `orchestrate.run.start`: Takes a turn of an agent in a session; `run_completed` is its last event. */
+  runStart(params: RunStartParams): Promise<RunReceipt> {
+    return this.call("orchestrate.run.start", params);
+  }
+
+  /** `orchestrate.run.status`: Where a session's turns stand. */
+  runStatus(params: SessionRef): Promise<RunStatus> {
+    return this.call("orchestrate.run.status", params);
+  }
+
+  /** `orchestrate.run.cancel`: Stops a turn, at work or waiting. */
+  runCancel(params: TurnRef): Promise<RunStatus> {
+    return this.call("orchestrate.run.cancel", params);
+  }
+
+  /** `orchestrate.run.steer`: Tells a turn at work something that its model hears next. */
+  runSteer(params: SteerParams): Promise<RunStatus> {
+    return this.call("orchestrate.run.steer", params);
+  }
+
+  /** `session.fork`: Makes a session with the past of another, up to a turn. */
+  sessionFork(params: ForkParams): Promise<Session> {
+    return this.call("session.fork", params);
+  }
+
+  /** `session.archive`: Puts a session away, or takes it out again. */
+  sessionArchive(params: ArchiveParams): Promise<Session> {
+    return this.call("session.archive", params);
+  }
+
+  /** `session.clear`: Empties a session's conversation; its log stays. */
+  sessionClear(params: SessionRef): Promise<Empty> {
+    return this.call("session.clear", params);
+  }
+
+  /** `session.compress`: Condenses a session's conversation into a summary. */
+  sessionCompress(params: SessionRef): Promise<Compressed> {
+    return this.call("session.compress", params);
+  }
+
+  /** `approval.list`: Calls that wait for leave, newest first. */
+  approvalList(params: ApprovalListParams = {}): Promise<PageOfApproval> {
+    return this.call("approval.list", params);
+  }
+
+  /** `approval.resolve`: Answers one; the first answer counts. */
+  approvalResolve(params: ApprovalResolveParams): Promise<Approval> {
+    return this.call("approval.resolve", params);
+  }
+
+  /** `sandbox.probe`: How commands are confined here, and what that does not stop. */
+  sandboxProbe(params: Empty = {}): Promise<SandboxProbe> {
+    return this.call("sandbox.probe", params);
+  }
+
+  /** `permission.list`: Rules that were granted for good. */
+  permissionList(params: Empty = {}): Promise<PageOfGrantedRule> {
+    return this.call("permission.list", params);
+  }
+
+  /** `permission.revoke`: Takes a granted rule back. */
+  permissionRevoke(params: RevokeParams): Promise<Empty> {
+    return this.call("permission.revoke", params);
+  }
+
+  /** `provider.list`: The model providers there are. */
+  providerList(params: Empty = {}): Promise<PageOfProviderInfo> {
+    return this.call("provider.list", params);
+  }
+
+  /** `provider.current`: Which model a session talks to. */
+  providerCurrent(params: ProviderCurrentParams = {}): Promise<ModelChoice> {
+    return this.call("provider.current", params);
+  }
+
+  /** `provider.set`: Changes the model of a session from its next turn on. */
+  providerSet(params: ProviderSetParams): Promise<ProviderSet> {
+    return this.call("provider.set", params);
+  }
+
+  /** `model.list`: The models of a provider. */
+  modelList(params: ModelListParams = {}): Promise<PageOfModelInfo> {
+    return this.call("model.list", params);
+  }
+
+  /** `prompt.show`: The system text of a session's next turn. */
+  promptShow(params: SessionRef): Promise<PromptShown> {
+    return this.call("prompt.show", params);
+  }
+
+  /** `prompt.set`: Replaces the base of a session's system text; its conversation is emptied. */
+  promptSet(params: PromptSetParams): Promise<PromptShown> {
+    return this.call("prompt.set", params);
+  }
+
+  /** `prompt.append`: Adds to a session's system text. */
+  promptAppend(params: PromptAppendParams): Promise<PromptShown> {
+    return this.call("prompt.append", params);
+  }
+
+  /** `prompt.refresh`: Makes the time, the project and the map in a session's system text anew. */
+  promptRefresh(params: SessionRef): Promise<PromptShown> {
+    return this.call("prompt.refresh", params);
+  }
+
+  /** `memory.search`: Entries of the knowledge store that fit a query. */
+  memorySearch(params: MemorySearchParams): Promise<PageOfMemoryEntry> {
+    return this.call("memory.search", params);
+  }
+
+  /** `memory.list`: Entries of the knowledge store, by name. */
+  memoryList(params: MemoryListParams = {}): Promise<PageOfMemoryEntry> {
+    return this.call("memory.list", params);
+  }
+
+  /** `memory.keywords`: Keywords of the knowledge store, those with most entries first. */
+  memoryKeywords(params: MemoryKeywordsParams = {}): Promise<PageOfMemoryKeyword> {
+    return this.call("memory.keywords", params);
+  }
+
+  /** `memory.load`: An entry of the knowledge store. */
+  memoryLoad(params: MemoryRef): Promise<MemoryText> {
+    return this.call("memory.load", params);
+  }
+
+  /** `memory.save`: Makes an entry, or replaces it. */
+  memorySave(params: MemoryWriteParams): Promise<MemoryChange> {
+    return this.call("memory.save", params);
+  }
+
+  /** `memory.append`: Adds to an entry, or makes it. */
+  memoryAppend(params: MemoryWriteParams): Promise<MemoryChange> {
+    return this.call("memory.append", params);
+  }
+
+  /** `memory.delete`: Deletes an entry. */
+  memoryDelete(params: MemoryRef): Promise<MemoryChange> {
+    return this.call("memory.delete", params);
+  }
+
+  /** `skill.list`: The skills there are, and whether agents are told of them. */
+  skillList(params: Empty = {}): Promise<PageOfSkillInfo> {
+    return this.call("skill.list", params);
+  }
+
+  /** `trace.list`: Traces, newest first; a trace id is a session id. */
+  traceList(params: PageParams = {}): Promise<PageOfSession> {
+    return this.call("trace.list", params);
+  }
+
+  /** `trace.get`: A page of records. */
+  traceGet(params: TraceGetParams): Promise<TracePage> {
+    return this.call("trace.get", params);
+  }
+
+  /** `trace.export`: A trace as JSONL, in parts. */
+  traceExport(params: TraceExportParams): Promise<TraceExportPart> {
+    return this.call("trace.export", params);
+  }
+
+  /** `trace.import`: Brings in an export, whole or part by part. */
+  traceImport(params: TraceImportParams): Promise<Session> {
+    return this.call("trace.import", params);
+  }
+
+  /** `trace.replay`: Replays a trace without the network and names the first difference. */
+  traceReplay(params: ReplayParams): Promise<ReplayReport> {
+    return this.call("trace.replay", params);
+  }
+
+  /** `trace.blob`: A part of a large result. */
+  traceBlob(params: BlobParams): Promise<BlobPart> {
+    return this.call("trace.blob", params);
+  }
+
+  /** `audit.query`: The audit of tool calls. */
+  auditQuery(params: AuditQueryParams = {}): Promise<PageOfAuditEntry> {
+    return this.call("audit.query", params);
+  }
+
+  /** `viewer.link`: A link that opens the viewer in a browser: once, within a minute. */
+  viewerLink(params: Empty = {}): Promise<ViewerLink> {
+    return this.call("viewer.link", params);
+  }
+}

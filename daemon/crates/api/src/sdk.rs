@@ -1,0 +1,129 @@
+//! Types and methods of the clients in other languages, made from the method table.
+
+mod python;
+mod shape;
+mod typescript;
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+/// A generated file: its path from the root of the project, and what it holds.
+pub type Made = (&'static str, String);
+
+/// Methods that a client calls by itself.
+const OWN: [&str; 3] = ["initialize", "orchestrate.subscribe", "orchestrate.unsubscribe"];
+
+/// Every generated file.
+pub fn files() -> Vec<Made> {
+    let table = Table::new(crate::openrpc());
+    vec![
+        ("client-sdk/python/src/cairn_client/types.py", python::types(&table)),
+        ("client-sdk/python/src/cairn_client/methods.py", python::methods(&table)),
+        ("client-sdk/typescript/src/types.ts", typescript::types(&table)),
+        ("client-sdk/typescript/src/methods.ts", typescript::methods(&table)),
+    ]
+}
+
+/// What the files are made of.
+struct Table(Value);
+
+/// A method as a client in another language has it.
+struct Call<'a> {
+    /// On the wire.
+    name: &'a str,
+    /// One line.
+    summary: &'a str,
+    /// The type of its params.
+    params: String,
+    /// Whether a call without params is a call.
+    bare: bool,
+    /// Its result.
+    result: shape::Shape,
+}
+
+impl Table {
+    fn new(document: Value) -> Self {
+        Self(document)
+    }
+
+    fn schemas(&self) -> &Map<String, Value> {
+        static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+        self.0["components"]["schemas"].as_object().unwrap_or(&NONE)
+    }
+
+    fn types(&self) -> Vec<shape::Named> {
+        let all = self.schemas();
+        all.iter().map(|(name, schema)| shape::Named::read(name, schema, all)).collect()
+    }
+
+    /// Every method that a client offers to call.
+    fn calls(&self) -> Vec<Call<'_>> {
+        let methods = list(&self.0, "methods").iter();
+        let offered = methods.filter(|m| !OWN.contains(&text(m, "name")));
+        offered
+            .map(|method| Call {
+                name: text(method, "name"),
+                summary: text(method, "summary"),
+                params: shape::target(&method["x-params"]).unwrap_or("Empty").to_owned(),
+                bare: list(method, "params").iter().all(|p| p["required"] != true),
+                result: shape::Shape::read(&method["result"]["schema"], self.schemas()),
+            })
+            .collect()
+    }
+
+    /// Each notification with the type of its params.
+    fn notifications(&self) -> Vec<(&str, &str)> {
+        let told = list(&self.0, "x-notifications").iter();
+        told.map(|n| (text(n, "name"), shape::target(&n["schema"]).unwrap_or("Empty"))).collect()
+    }
+
+    /// The reasons of errors.
+    fn reasons(&self) -> Vec<&str> {
+        list(&self.0, "x-errors").iter().map(|e| text(e, "reason")).collect()
+    }
+
+    fn version(&self) -> &str {
+        text(&self.0["info"], "version")
+    }
+}
+
+impl Call<'_> {
+    /// The words of its name, without the part that says where in the daemon it is answered.
+    fn words(&self) -> Vec<String> {
+        let name = self.name;
+        let name = name.strip_prefix("orchestrate.").or_else(|| name.strip_prefix("rpc.")).unwrap_or(name);
+        let mut words = vec![String::new()];
+        for letter in name.chars() {
+            if letter == '.' || letter.is_ascii_uppercase() {
+                words.push(String::new());
+            }
+            if let Some(last) = words.last_mut()
+                && letter != '.'
+            {
+                last.push(letter.to_ascii_lowercase());
+            }
+        }
+        words
+    }
+}
+
+/// `snake_case` and dotted words to `PascalCase`.
+fn pascal(words: &str) -> String {
+    let parts = words.split(['_', '.', '-']);
+    parts.fold(String::new(), |mut out, part| {
+        let mut letters = part.chars();
+        if let Some(first) = letters.next() {
+            let _ok = write!(out, "{}{}", first.to_ascii_uppercase(), letters.as_str());
+        }
+        out
+    })
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or("")
+}

@@ -1,0 +1,206 @@
+//! The clients in other languages: their examples, misuse, and the daemon killed and started again under them.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    chat::{calls, said, scripted},
+    contents::sources,
+    sealed::{Daemon, binary, missing, python},
+};
+
+fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+/// A command with nothing of this machine's environment that could matter.
+fn sealed(program: &str, home: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("CAIRN_HOME", home).env("HOME", home).env("CAIRN_BIN", binary());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What it printed; panics when it failed.
+fn printed(mut command: Command, answers: &str) -> String {
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The explore example, whose daemon is killed after the first record and started again.
+async fn explores_across_a_kill(run: &impl Fn(&str) -> Command, root: &Path, home: &Path) -> String {
+    let mut daemon = Daemon::start_in(home, &[]);
+    let mut child = run("explore").arg(root).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut seen = vec![lines.next().expect("a first record").unwrap()];
+    daemon.kill9();
+    let daemon = Daemon::start_in(home, &[]);
+    let mut raw = daemon.client().await;
+    let session = raw.ok("session.list", json!({})).await["data"][0].clone();
+    assert_eq!(session["state"], "interrupted", "{session}");
+    raw.ok("session.resume", json!({"sessionId": session["sessionId"]})).await;
+    seen.extend(lines.map(Result::unwrap));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let languages = seen.pop().unwrap();
+    let seqs: Vec<u64> = seen.iter().map(|l| l.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "{seen:#?}");
+    assert!(seen.iter().any(|l| l.contains(" resumed")), "{seen:#?}");
+    let end = raw.ok("session.get", json!({"sessionId": session["sessionId"]})).await;
+    assert_eq!(end["headSeq"], seqs.len());
+    languages
+}
+
+/// Everything that each client must do.
+async fn proves_itself(run: &impl Fn(&str) -> Command, home: &Path) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
+    sources(&root, 400);
+    let languages = explores_across_a_kill(run, &root, home).await;
+    assert!(languages.contains("Python"), "{languages}");
+
+    // The daemon of that home was stopped: the search starts one on demand, which a script stops in the end.
+    let found = printed(with(run("search"), &["ledger7"]), "");
+    assert!(found.lines().any(|l| l.starts_with("part0/unit7.py:")), "{found}");
+    let misuse: Value = serde_json::from_str(&printed(run("misuse"), "")).unwrap();
+    assert_eq!(
+        misuse,
+        json!({
+            "absent": "NotRunningError",
+            "token": "UnauthorizedError",
+            "unreachable": "ConnectError",
+            "version": "IncompatibleError",
+            "rpc": {"reason": "session_not_found", "retryable": false, "hint": true, "code": misuse["rpc"]["code"]},
+            "late": "TimedOutError",
+            "after": "ClosedError",
+            "broken": "StartError",
+        })
+    );
+}
+
+fn with(mut command: Command, args: &[&str]) -> Command {
+    command.args(args);
+    command
+}
+
+/// The approve example, against a model that wants to write a file.
+fn approves(run: &impl Fn(&Path) -> Command, answer: &str) -> (String, String) {
+    let write = calls("write_file", &json!({"path": "notes.txt", "content": "new\n"}));
+    let read = calls("read_file", &json!({"path": "notes.txt"}));
+    let cairn = scripted(&json!([read, write, said("done")]));
+    let mut command = run(&cairn.daemon.home);
+    command.arg(&cairn.folder).arg("write it");
+    let out = printed(command, answer);
+    (out, std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap())
+}
+
+fn approve_both(run: &impl Fn(&Path) -> Command) {
+    let (out, notes) = approves(run, "y\n");
+    assert!(out.contains("-old\n+new\n") && out.ends_with("completed\n"), "{out}");
+    assert_eq!(notes, "new\n");
+    let (out, notes) = approves(run, "n\n");
+    assert!(out.contains("-old\n+new\n"), "{out}");
+    assert_eq!(notes, "old\n");
+}
+
+fn python_script(python: &str, name: &str, home: &Path) -> Command {
+    let sdk = project().join("client-sdk/python");
+    let folder =
+        if name == "misuse" { project().join("tests/conformance/sdk") } else { sdk.join("examples") };
+    let mut command = sealed(python, home);
+    command.env("PYTHONPATH", sdk.join("src")).args(["-u", "-W", "error", "-X", "dev"]);
+    command.arg(folder.join(format!("{name}.py")));
+    command
+}
+
+#[tokio::test]
+async fn the_python_client_explores_searches_and_survives_a_kill() {
+    let Some(python) = python("websockets") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    proves_itself(&|name: &str| python_script(&python, name, &home), &home).await;
+}
+
+#[test]
+fn the_python_client_approves() {
+    let Some(python) = python("websockets") else { return };
+    approve_both(&|home: &Path| python_script(&python, "approve", home));
+}
+
+/// Node, and the folder with the packages, of which the client made from its sources is one; `None` after a notice.
+fn node() -> Option<(PathBuf, PathBuf)> {
+    static MADE: std::sync::OnceLock<Option<(PathBuf, PathBuf)>> = std::sync::OnceLock::new();
+    MADE.get_or_init(|| {
+        let peers = project().join("target/peers");
+        let (node, modules) = (peers.join("bin/node"), peers.join("npm/node_modules"));
+        let compiler = modules.join("typescript/bin/tsc");
+        if !(node.exists() && compiler.exists()) {
+            missing("npm's typescript in target/peers");
+            return None;
+        }
+        let (sdk, package) = (project().join("client-sdk/typescript"), modules.join("cairn-client"));
+        std::fs::create_dir_all(&package).unwrap();
+        std::fs::copy(sdk.join("package.json"), package.join("package.json")).unwrap();
+        let mut check = Command::new(&node);
+        check.arg(compiler).arg("-p").arg(&sdk).arg("--outDir").arg(package.join("dist"));
+        let output = check.arg("--typeRoots").arg(modules.join("@types")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        Some((node, modules))
+    })
+    .clone()
+}
+
+/// A script beside the packages, since that is where Node looks for them.
+fn node_script((node, modules): &(PathBuf, PathBuf), name: &str, home: &Path) -> Command {
+    let from = match name {
+        "misuse" => project().join("tests/conformance/sdk/misuse.mjs"),
+        _ => project().join(format!("client-sdk/typescript/examples/{name}.mjs")),
+    };
+    let place = modules.parent().unwrap().join(format!("{name}.mjs"));
+    let text = std::fs::read(from).unwrap();
+    // Tests run side by side: what is there already is left alone.
+    if std::fs::read(&place).ok().as_ref() != Some(&text) {
+        std::fs::write(&place, text).unwrap();
+    }
+    let mut command = sealed(node.to_str().unwrap(), home);
+    command.arg(place);
+    command
+}
+
+#[tokio::test]
+async fn the_typescript_client_explores_searches_and_survives_a_kill() {
+    let Some(node) = node() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    proves_itself(&|name: &str| node_script(&node, name, &home), &home).await;
+}
+
+#[test]
+fn the_typescript_client_approves() {
+    let Some(node) = node() else { return };
+    approve_both(&|home: &Path| node_script(&node, "approve", home));
+}
+
+#[test]
+fn the_method_table_is_an_openrpc_document() {
+    let Some((node, modules)) = node() else { return };
+    if !modules.join("@open-rpc/meta-schema").exists() {
+        return missing("npm's @open-rpc/meta-schema");
+    }
+    let mut check = Command::new(node);
+    check.arg(project().join("tests/conformance/openrpc.mjs"));
+    check.arg(project().join("protocol/schema/openrpc.json")).current_dir(modules.parent().unwrap());
+    let output = check.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(said["methods"].as_u64() > Some(60) && said["refusesAnother"] == true, "{said}");
+}

@@ -1,0 +1,85 @@
+//! The viewer's door: links that are good once, and a secret that is good for the viewer alone.
+
+use serde_json::json;
+use tokio_tungstenite::tungstenite;
+
+use crate::{
+    http::send,
+    sealed::{Daemon, Raw, hello},
+};
+
+const OWN: (&str, &str) = ("Origin", "http://localhost");
+const NOBODY: (&str, &str) = ("Authorization", "");
+
+#[tokio::test]
+async fn the_page_is_plain_and_lets_nothing_in() {
+    let daemon = Daemon::start();
+    let mut page = send(&daemon, "GET /viewer", &[NOBODY], b"").await;
+    assert_eq!(page.status, 200);
+    let policy = page.headers["content-security-policy"].clone();
+    for rule in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "trusted-types 'none'"]
+    {
+        assert!(policy.contains(rule), "{policy}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains('*'), "{policy}");
+    let text = page.text().await;
+    assert!(!text.contains(" style=") && !text.contains("<style"), "{text}");
+    let handler = |rest: &str| rest.split([' ', '<', '>']).next().is_some_and(|word| word.contains('='));
+    assert!(!text.split(" on").skip(1).any(handler), "{text}");
+    let assets: Vec<&str> = text.split('"').filter(|part| part.starts_with("/viewer/")).collect();
+    assert!(assets.len() >= 2 && text.matches("<script").count() == 1, "{text}");
+    for asset in assets.into_iter().chain(["/viewer/rpc.js", "/viewer/trace.js"]) {
+        let mut answer = send(&daemon, &format!("GET {asset}"), &[NOBODY], b"").await;
+        assert_eq!(answer.status, 200, "{asset}");
+        let code = answer.text().await;
+        assert!(!code.contains("innerHTML") && !code.contains("insertAdjacentHTML"), "{asset}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_opens_the_viewer_once_and_nothing_else() {
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    let link = raw.ok("viewer.link", json!({})).await;
+    let (path, code) = link["path"].as_str().unwrap().split_once('#').unwrap();
+    assert_eq!((path, link["expiresInSeconds"].as_u64()), ("/viewer", Some(60)));
+    let exchange = async |origin: &[(&str, &str)], code: &str| {
+        let headers = [&[NOBODY], origin].concat();
+        let mut answer = send(&daemon, "POST /viewer/session", &headers, code.as_bytes()).await;
+        (answer.status, answer.text().await)
+    };
+    // Another page can neither use a link up nor guess one.
+    for elsewhere in [&[][..], &[("Origin", "http://localhost:8000")], &[("Origin", "null")]] {
+        assert_eq!(exchange(elsewhere, code).await.0, 403, "{elsewhere:?}");
+    }
+    assert_eq!(exchange(&[OWN], &"0".repeat(64)).await.0, 401);
+    assert_eq!(exchange(&[OWN], &daemon.token()).await.0, 401);
+    assert_eq!(exchange(&[OWN], &"0".repeat(4096)).await.0, 413);
+    let (status, secret) = exchange(&[OWN], code).await;
+    assert_eq!(status, 200);
+    let (status, said) = exchange(&[OWN], code).await;
+    assert!(status == 401 && said.contains("used before"), "{status} {said}");
+
+    let address = daemon.address();
+    let (bearer, own) = (format!("cairn.v1, bearer.{secret}"), format!("http://{address}"));
+    let place = format!("{address}/viewer/rpc");
+    let refused =
+        async |place: &str, headers: &[(&'static str, &str)]| match Raw::connect_at(place, headers).await {
+            Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
+            other => panic!("{:?}", other.err()),
+        };
+    let protocol = "sec-websocket-protocol";
+    assert_eq!(refused(&place, &[(protocol, &bearer)]).await, 403);
+    assert_eq!(refused(&place, &[(protocol, &bearer), ("origin", "http://127.0.0.1:1")]).await, 403);
+    let daemons = format!("cairn.v1, bearer.{}", daemon.token());
+    assert_eq!(refused(&place, &[(protocol, &daemons), ("origin", &own)]).await, 401);
+    // The page's secret is of no use where the daemon's token is asked for.
+    assert_eq!(refused(&format!("{address}/rpc"), &[(protocol, &bearer)]).await, 401);
+    let mut page = Raw::connect_at(&place, &[(protocol, &bearer), ("origin", &own)]).await.unwrap();
+    page.ok("initialize", hello()).await;
+    assert!(page.ok("session.list", json!({})).await["data"].is_array());
+    assert!(page.ok("approval.list", json!({})).await["data"].is_array());
+    for method in ["daemon.stop", "viewer.link"] {
+        assert_eq!(page.refused(method, json!({})).await, "right_missing", "{method}");
+    }
+}
