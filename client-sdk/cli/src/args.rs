@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, mcp, memory, models,
-    search, skills, stdio, symbols, tools, trace,
+    audit, chat, clients, complete, config, discover, eval, explore, grep, host, index, map, mcp, memory,
+    models, pair, search, skills, stdio, symbols, tools, trace,
 };
 
 /// Exit codes, as the help tells them.
@@ -43,6 +43,9 @@ pub struct Globals {
     /// A further config file, over all others
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Ask another machine's daemon, by its name or address; 'cairn pair' makes it one's own
+    #[arg(long, global = true, value_name = "HOST")]
+    pub host: Option<String>,
     /// No progress and no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
@@ -87,6 +90,10 @@ pub enum Command {
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
     Discover(discover::DiscoverArgs),
+    /// Pair two machines: let a device use this daemon, or this machine use another's
+    Pair(pair::PairArgs),
+    /// List the devices that may use this daemon, or revoke one
+    Clients(clients::ClientsArgs),
     /// Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output
     Acp,
     /// Serve an agent that speaks MCP over standard input and output
@@ -162,6 +169,14 @@ mod tests {
             "cairn models ollama",
             "cairn memory",
             "cairn skills",
+            "cairn pair",
+            "cairn pair --rights observe,approve --name phone",
+            "cairn pair den --code 1234-5678 --as attic",
+            "cairn pair --forget den",
+            "cairn clients",
+            "cairn clients revoke laptop",
+            "cairn --host den explore",
+            "cairn serve --lan 10.0.0.1:7434",
             "cairn skills shell --json",
             "cairn memory search slow disks",
             "cairn memory append rust build --text x",
@@ -180,6 +195,9 @@ mod tests {
             "cairn eval q.jsonl -k 101",
             "cairn explore a --resume x",
             "cairn nope",
+            "cairn pair den --rights observe",
+            "cairn pair --rights all",
+            "cairn pair --code 12345678",
             "cairn chat --compress",
             "cairn chat --tools-mode all",
             "cairn tools call",

@@ -5,6 +5,7 @@ mod args;
 mod audit;
 mod bridge;
 mod chat;
+mod clients;
 mod complete;
 mod config;
 mod discover;
@@ -21,6 +22,7 @@ mod memory;
 mod models;
 mod output;
 mod paint;
+mod pair;
 mod progress;
 mod scope;
 mod search;
@@ -93,6 +95,8 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Status => wait(status::run(app)).and_then(done),
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
         Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
+        Command::Pair(args) => wait(pair::run(app, args)).and_then(done),
+        Command::Clients(args) => wait(clients::run(app, args)).and_then(done),
         Command::Mcp(args) => wait(mcp::run(app, args)).and_then(done),
         Command::Acp => wait(stdio::acp(app)).and_then(done),
         Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),

@@ -15,6 +15,7 @@ pub mod methods;
 mod metrics;
 mod notices;
 pub mod reference;
+mod remote;
 mod subscription;
 mod turns;
 
@@ -30,6 +31,7 @@ pub use connection::{Connection, Outgoing};
 pub use discover::openrpc;
 pub use host::HostInfo;
 pub use method::{Disconnect, Method, Right, Rights, Scope};
+pub use remote::Remote;
 
 /// Messages that wait for a slow client's socket; then its calls and subscriptions wait.
 pub const OUTGOING: usize = 64;
@@ -47,6 +49,7 @@ pub struct Api {
     pub(crate) table: Vec<Method>,
     pub(crate) lanes: Arc<lane::Lanes>,
     pub(crate) counters: Counters,
+    pub(crate) remote: std::sync::OnceLock<Arc<dyn Remote>>,
 }
 
 /// What is counted for `daemon.stats` and `/metrics`.
@@ -62,7 +65,13 @@ impl Api {
     /// A table over `engine`.
     pub fn new(engine: Engine, host: HostInfo, limits: Limits) -> Arc<Self> {
         let (lanes, counters) = (Arc::default(), Counters::default());
-        Arc::new(Self { engine, host, limits, table: methods::table(), lanes, counters })
+        let (table, remote) = (methods::table(), std::sync::OnceLock::new());
+        Arc::new(Self { engine, host, limits, table, lanes, counters, remote })
+    }
+
+    /// Gives it remote control; the first one stays.
+    pub fn set_remote(&self, remote: Arc<dyn Remote>) {
+        let _first_stays = self.remote.set(remote);
     }
 
     /// The limits of every connection.

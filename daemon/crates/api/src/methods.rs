@@ -45,6 +45,7 @@ pub fn table() -> Vec<Method> {
     all.extend(crate::turns::methods());
     all.extend(crate::knowledge::methods());
     all.extend(trace());
+    all.extend(crate::remote::methods());
     all
 }
 
