@@ -1,6 +1,9 @@
 //! Where the daemon is, and connecting to it again and again.
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use cairn_pairing::{Identity, Pin};
 use cairn_protocol::{
@@ -56,6 +59,8 @@ impl std::fmt::Debug for Target {
 enum Place {
     Fixed(Target),
     Local(Env),
+    /// An address, and the file of its token.
+    Address(String, PathBuf),
     /// A paired machine, as the user named it.
     Remote(Env, String),
 }
@@ -84,9 +89,14 @@ impl Connector {
         Self::new(Place::Remote(env, host.to_owned()))
     }
 
-    /// Whether it leads to another machine.
+    /// The daemon at an address with the token in a file: another machine's through a tunnel, say.
+    pub fn at(address: &str, token_file: &Path) -> Self {
+        Self::new(Place::Address(address.to_owned(), token_file.to_owned()))
+    }
+
+    /// Whether it leads to another machine's daemon, which nobody here can start.
     pub fn is_remote(&self) -> bool {
-        matches!(self.place, Place::Remote(..))
+        matches!(self.place, Place::Remote(..) | Place::Address(..))
     }
 
     fn new(place: Place) -> Self {
@@ -127,6 +137,12 @@ impl Connector {
             Place::Fixed(target) => Ok(target.clone()),
             Place::Local(env) => locate(env),
             Place::Remote(env, host) => known(env, host),
+            Place::Address(address, file) => {
+                let token = std::fs::read_to_string(file)
+                    .map_err(|e| ClientError::Remote(format!("the token {}: {e}", file.display())))?;
+                let token = token.trim().to_owned();
+                Ok(Target { address: address.clone(), token, instance: None, version: None, tls: None })
+            }
         }
     }
 

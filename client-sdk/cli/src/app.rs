@@ -30,14 +30,17 @@ impl<'a> App<'a> {
     pub fn connector(&self) -> Connector {
         let connector = match &self.globals.host {
             Some(host) => Connector::remote(self.env.clone(), host),
-            None => Connector::local(self.env.clone()),
+            None => match (&self.globals.address, &self.globals.token_file) {
+                (Some(address), Some(token)) => Connector::at(address, token),
+                _ => Connector::local(self.env.clone()),
+            },
         };
         connector.named("cairn-cli", env!("CARGO_PKG_VERSION"))
     }
 
     /// Whether the daemon is another machine's, and paths are that machine's.
     pub fn is_remote(&self) -> bool {
-        self.globals.host.is_some()
+        self.globals.host.is_some() || self.globals.address.is_some()
     }
 
     /// Where the user is: the current folder; on another machine, its only root, or its top folder.
@@ -50,6 +53,16 @@ impl<'a> App<'a> {
             [only] => Ok(PathBuf::from(&only.path)),
             _ => Ok(PathBuf::from("/")),
         }
+    }
+
+    /// The daemon, started if need be, and where the user is. A folder that is gone is told of first.
+    pub async fn start_here(&self) -> Result<(Client, PathBuf), Failure> {
+        if !self.is_remote() {
+            current_dir()?;
+        }
+        let client = self.client().await?;
+        let here = self.here(&client).await?;
+        Ok((client, here))
     }
 
     /// A path as the daemon knows it. On another machine nothing can be looked up: it must be written out.
@@ -73,9 +86,11 @@ impl<'a> App<'a> {
 
     /// For commands that are about this machine alone.
     pub fn only_here(&self, command: &str) -> Result<(), Failure> {
-        match &self.globals.host {
-            None => Ok(()),
-            Some(_) => Err(Failure::usage(format!("'{command}' is about this machine: leave --host out"))),
+        match self.is_remote() {
+            false => Ok(()),
+            true => Err(Failure::usage(format!(
+                "'{command}' is about this machine: leave --host and --address out"
+            ))),
         }
     }
 

@@ -46,6 +46,12 @@ pub struct Globals {
     /// Ask another machine's daemon, by its name or address; 'cairn pair' makes it one's own
     #[arg(long, global = true, value_name = "HOST")]
     pub host: Option<String>,
+    /// Ask the daemon at an address, such as the near end of a tunnel; needs --token-file
+    #[arg(long, global = true, value_name = "HOST:PORT", conflicts_with = "host", requires = "token_file")]
+    pub address: Option<String>,
+    /// The file with that daemon's token
+    #[arg(long, global = true, value_name = "FILE", requires = "address")]
+    pub token_file: Option<PathBuf>,
     /// No progress and no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
@@ -108,6 +114,20 @@ pub enum Command {
     Stop,
     /// Print completions for a shell
     Completions(complete::CompletionsArgs),
+}
+
+impl Command {
+    /// Its name, where no other machine can be asked.
+    pub fn of_this_machine(&self) -> Option<&'static str> {
+        match self {
+            Self::Serve(_) => Some("serve"),
+            Self::Service(_) => Some("service"),
+            Self::Doctor(_) => Some("doctor"),
+            Self::Config(_) => Some("config"),
+            Self::Discover(_) => Some("discover"),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -41,7 +41,6 @@ fn paired<'k>(daemon: &Found, known: &'k [KnownHost]) -> Option<&'k str> {
 }
 
 pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
-    app.only_here("discover")?;
     let known = Hosts::of(&app.data_root()?).list()?;
     let found = cairn_client_sdk::discover(Duration::from_secs_f64(args.timeout)).await?;
     if app.globals.json {

@@ -73,6 +73,9 @@ pub fn main(host: &dyn Host) -> ExitCode {
 
 fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
     let done = |code: u8| Ok(ExitCode::from(code));
+    if let Some(name) = command.of_this_machine() {
+        app.only_here(name)?;
+    }
     match command {
         Command::Serve(args) => Ok(app.host.serve(args, &app.globals)),
         Command::Service(args) => Ok(app.host.service(args, &app.globals)),
