@@ -32,9 +32,15 @@ pub fn binary() -> PathBuf {
 impl Daemon {
     /// Starts one in `home` and waits until it is ready.
     pub fn start(home: &Path) -> Self {
+        Self::start_with(home, &[])
+    }
+
+    /// The same with further flags.
+    pub fn start_with(home: &Path, flags: &[&str]) -> Self {
         let mut command = Command::new(binary());
         command
             .args(["serve", "--port", "0"])
+            .args(flags)
             .env("CAIRN_HOME", home)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,5 +1,5 @@
 //! Measures Cairn beside its limits and peers, in one run:
-//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|mcp|log|start|turns]...`
+//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|remote|mcp|log|start|turns]...`
 //!
 //! Needs `target/release/cairn` for what is measured through the daemon, and `rg` for grep. Each line ends with the floor it is held to.
 
@@ -11,6 +11,7 @@ mod mcp;
 mod meter;
 #[cfg(feature = "peers")]
 mod peers;
+mod remote;
 mod search;
 mod start;
 mod turns;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 fn main() {
     let mut args = std::env::args().skip(1);
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
-        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|mcp|log|start|turns]...");
+        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|remote|mcp|log|start|turns]...");
         std::process::exit(2);
     };
     let wanted: Vec<String> = args.collect();
@@ -49,6 +50,9 @@ fn main() {
         }
         if wants("wire") {
             wire::run(&scratch.path().join("wire")).await;
+        }
+        if wants("remote") {
+            remote::run(&scratch.path().join("remote")).await;
         }
         if wants("mcp") {
             mcp::run(&folder, &scratch.path().join("mcp")).await;

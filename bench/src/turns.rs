@@ -141,7 +141,8 @@ async fn deltas(session: &Session) {
     let api = cairn_api::Api::new(session.engine().clone(), host, Limits::default());
     let guard = cairn_transport::Guard { token: "t".into(), allowed_origins: vec![], allowed_hosts: vec![] };
     let stop = tokio_util::sync::CancellationToken::new();
-    let serving = tokio::spawn(cairn_transport::serve(vec![listener], api, guard, stop.clone()));
+    let listeners = cairn_transport::Listeners { local: vec![listener], lan: vec![] };
+    let serving = tokio::spawn(cairn_transport::serve(listeners, api, guard, stop.clone()));
     let id =
         session.engine().create_session(SessionCreateParams::default()).await.expect("a session").session_id;
     let watchers: Vec<_> =

@@ -1,12 +1,18 @@
 //! Where the daemon is, and connecting to it again and again.
 
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use cairn_pairing::{Identity, Pin};
 use cairn_protocol::{
     daemon::ClientInfo,
     id::InstanceId,
     location::{DaemonFile, DataRoot, Env},
 };
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, Hosts, pair::client_key};
 
 /// One daemon's address and secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,7 +25,26 @@ pub struct Target {
     pub instance: Option<InstanceId>,
     /// Version of its build, when it is known.
     pub version: Option<String>,
+    /// How it is known over the network; without it, it is of this machine and known by the token.
+    pub tls: Option<Tls>,
 }
+
+/// What makes another machine's daemon the right one, and this machine one that it takes.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    /// Its key; any for `None`, which is for pairing alone.
+    pub key: Option<Pin>,
+    /// This machine's key.
+    pub identity: Arc<Identity>,
+}
+
+impl PartialEq for Tls {
+    fn eq(&self, other: &Self) -> bool {
+        (self.key, self.identity.pin()) == (other.key, other.identity.pin())
+    }
+}
+
+impl Eq for Tls {}
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -34,6 +59,10 @@ impl std::fmt::Debug for Target {
 enum Place {
     Fixed(Target),
     Local(Env),
+    /// An address, and the file of its token.
+    Address(String, PathBuf),
+    /// A paired machine, as the user named it.
+    Remote(Env, String),
 }
 
 /// Connects to one daemon; a local one is looked up anew each time, since its port changes from start to start.
@@ -53,6 +82,21 @@ impl Connector {
     /// A daemon at a known address.
     pub fn fixed(target: Target) -> Self {
         Self::new(Place::Fixed(target))
+    }
+
+    /// The daemon of another machine that the user of this data root has paired it with: by name, address or key.
+    pub fn remote(env: Env, host: &str) -> Self {
+        Self::new(Place::Remote(env, host.to_owned()))
+    }
+
+    /// The daemon at an address with the token in a file: another machine's through a tunnel, say.
+    pub fn at(address: &str, token_file: &Path) -> Self {
+        Self::new(Place::Address(address.to_owned(), token_file.to_owned()))
+    }
+
+    /// Whether it leads to another machine's daemon, which nobody here can start.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.place, Place::Remote(..) | Place::Address(..))
     }
 
     fn new(place: Place) -> Self {
@@ -87,11 +131,18 @@ impl Connector {
     /// Where the daemon is now.
     ///
     /// # Errors
-    /// [`ClientError::NotRunning`] when no daemon has left its address.
+    /// [`ClientError::NotRunning`] when no daemon has left its address; [`ClientError::NotPaired`].
     pub fn target(&self) -> Result<Target, ClientError> {
         match &self.place {
             Place::Fixed(target) => Ok(target.clone()),
             Place::Local(env) => locate(env),
+            Place::Remote(env, host) => known(env, host),
+            Place::Address(address, file) => {
+                let token = std::fs::read_to_string(file)
+                    .map_err(|e| ClientError::Remote(format!("the token {}: {e}", file.display())))?;
+                let token = token.trim().to_owned();
+                Ok(Target { address: address.clone(), token, instance: None, version: None, tls: None })
+            }
         }
     }
 
@@ -106,6 +157,14 @@ impl Connector {
     }
 }
 
+/// Looks a paired machine up.
+fn known(env: &Env, host: &str) -> Result<Target, ClientError> {
+    let root = DataRoot(env.data_root().ok_or(ClientError::NoHome)?);
+    let known = Hosts::of(&root).find(host)?;
+    let tls = Some(Tls { key: Some(known.key), identity: client_key(&root)? });
+    Ok(Target { address: known.address, token: String::new(), instance: None, version: None, tls })
+}
+
 /// Reads `daemon.json` and the token it names.
 fn locate(env: &Env) -> Result<Target, ClientError> {
     let root = DataRoot(env.data_root().ok_or(ClientError::NoHome)?);
@@ -116,5 +175,5 @@ fn locate(env: &Env) -> Result<Target, ClientError> {
     let token = std::fs::read_to_string(&file.token_path).map_err(|_| missing())?;
     let address = file.addresses.into_iter().next().ok_or_else(missing)?;
     let token = token.trim().to_owned();
-    Ok(Target { address, token, instance: Some(file.instance_id), version: Some(file.version) })
+    Ok(Target { address, token, instance: Some(file.instance_id), version: Some(file.version), tls: None })
 }

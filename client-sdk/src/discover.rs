@@ -32,6 +32,9 @@ pub struct Found {
     pub addresses: Vec<IpAddr>,
     /// Port.
     pub port: u16,
+    /// The beginning of its key's hash, where it takes paired devices. It proves nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// Listens for `timeout`, but not less than [`SHORTEST`], to what daemons announce.
@@ -56,6 +59,7 @@ pub async fn discover(timeout: Duration) -> Result<Vec<Found>, ClientError> {
             version: text("version"),
             addresses,
             port: info.get_port(),
+            key: info.get_property_val_str("key").map(str::to_owned),
         };
         if found.len() < MAX_FOUND {
             found.insert(info.get_fullname().to_owned(), one);

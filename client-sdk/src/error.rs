@@ -24,6 +24,30 @@ pub enum ClientError {
         /// What the system says.
         cause: String,
     },
+    /// This machine is not paired with that daemon, or no longer.
+    #[error("this machine is not paired with {host}")]
+    NotPaired {
+        /// As the user named it, or its address.
+        host: String,
+    },
+    /// Another key answers than the one that was paired with.
+    #[error(
+        "the key at {address} has changed: paired with {expected}, now there is {seen}; someone may be in between"
+    )]
+    KeyChanged {
+        /// Where it answers.
+        address: String,
+        /// Hash of the key that was paired with.
+        expected: String,
+        /// Hash of the key that answers.
+        seen: String,
+    },
+    /// The two machines were not paired.
+    #[error("not paired: {0}")]
+    Pairing(String),
+    /// Keys or lists of remote control cannot be used.
+    #[error("{0}")]
+    Remote(String),
     /// The token is not this daemon's.
     #[error("the daemon at {address} does not take the token")]
     Unauthorized {
@@ -93,6 +117,16 @@ impl ClientError {
             ClientError::NotRunning { .. } => {
                 Some("start one with 'cairn serve', or run a command that needs it".into())
             }
+            ClientError::NotPaired { .. } => {
+                Some("run 'cairn pair' on the daemon's machine and 'cairn pair HOST' on this one".into())
+            }
+            ClientError::KeyChanged { .. } => Some(
+                "if that daemon's data folder was made anew, forget it with 'cairn pair --forget HOST' and pair again"
+                    .into(),
+            ),
+            ClientError::Pairing(_) => {
+                Some("make a new code with 'cairn pair' on the daemon's machine, and type it here".into())
+            }
             ClientError::NoHome => Some("set CAIRN_HOME to a folder".into()),
             ClientError::Unauthorized { .. } => {
                 Some("another user's daemon may have this port; restart yours with 'cairn stop'".into())
@@ -107,7 +141,9 @@ impl ClientError {
 
     /// Whether the daemon is out of reach, rather than refusing.
     pub fn is_unreachable(&self) -> bool {
-        use ClientError::{Closed, Connect, Incompatible, NoHome, NotRunning, Start, Unauthorized};
+        use ClientError::{
+            Closed, Connect, Incompatible, KeyChanged, NoHome, NotPaired, NotRunning, Start, Unauthorized,
+        };
         matches!(
             self,
             NotRunning { .. }
@@ -115,6 +151,8 @@ impl ClientError {
                 | Connect { .. }
                 | Unauthorized { .. }
                 | Incompatible { .. }
+                | NotPaired { .. }
+                | KeyChanged { .. }
                 | Start { .. }
                 | Closed(_)
         )

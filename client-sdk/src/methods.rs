@@ -15,6 +15,7 @@ use cairn_protocol::{
     },
     model::ModelInfo,
     prompt::{PromptAppendParams, PromptSetParams, PromptShown},
+    remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairStatus},
     sandbox::SandboxProbe,
     search::{GrepAnswer, GrepParams, SearchAnswer, SearchParams, SymbolsAnswer, SymbolsParams},
     session::{
@@ -59,6 +60,16 @@ methods! {
     daemon_status(Empty) -> DaemonStatus = "daemon.status";
     /// Memory, connections, log and index figures.
     daemon_stats(Empty) -> DaemonStats = "daemon.stats";
+    /// Makes a code that lets one device in, once.
+    pair_begin(PairBeginParams) -> PairOffer = "pair.begin";
+    /// How the latest code stands.
+    pair_status(Empty) -> PairStatus = "pair.status";
+    /// Makes the latest code void.
+    pair_cancel(Empty) -> PairStatus = "pair.cancel";
+    /// The paired devices.
+    client_list(Empty) -> Page<Device> = "client.list";
+    /// Forgets a paired device; its connections are cut.
+    client_revoke(DeviceRef) -> Empty = "client.revoke";
     /// Stops the daemon politely.
     daemon_stop(Empty) -> Empty = "daemon.stop";
     /// The skills there are.

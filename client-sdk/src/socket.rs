@@ -2,18 +2,22 @@
 
 use std::time::Duration;
 
-use cairn_protocol::rpc;
+use cairn_pairing::{client_config, key_changed};
+use cairn_protocol::{error::Reason, rpc};
 use http::{HeaderValue, StatusCode, header};
 use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream, rustls::pki_types::ServerName};
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
     tungstenite::{self, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 
+use tokio_util::either::Either;
+
 use crate::{ClientError, Target};
 
-/// The stream of a connection; a daemon is reached without TLS, by loopback or a closed network.
-pub(crate) type Socket = WebSocketStream<TcpStream>;
+/// The stream of a connection: this machine's daemon is reached as it is, another's by TLS.
+pub(crate) type Socket = WebSocketStream<Either<TcpStream, Box<TlsStream<TcpStream>>>>;
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,32 +42,74 @@ pub(crate) async fn open_at(target: &Target, path: &str) -> Result<Socket, Clien
 
 async fn upgrade(target: &Target, path: &str) -> Result<Socket, ClientError> {
     let failed = |cause: String| ClientError::Connect { address: target.address.clone(), cause };
-    let tcp = TcpStream::connect(&target.address).await.map_err(|e| failed(e.to_string()))?;
-    tcp.set_nodelay(true).map_err(|e| failed(e.to_string()))?;
+    let stream = match &target.tls {
+        Some(_) => Either::Right(Box::new(tls(target).await?)),
+        None => Either::Left(tcp(target).await?),
+    };
     let url = format!("ws://{}{path}", target.address);
     let mut request = url.into_client_request().map_err(|e| failed(e.to_string()))?;
-    let mut bearer = HeaderValue::from_str(&format!("Bearer {}", target.token))
-        .map_err(|_| failed("the token has characters that a header cannot carry".into()))?;
-    bearer.set_sensitive(true);
-    request.headers_mut().insert(header::AUTHORIZATION, bearer);
+    if target.tls.is_none() {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", target.token))
+            .map_err(|_| failed("the token has characters that a header cannot carry".into()))?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(header::AUTHORIZATION, bearer);
+    }
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .max_message_size(Some(MAX_MESSAGE))
         .max_frame_size(Some(MAX_MESSAGE));
-    match client_async_with_config(request, tcp, Some(config)).await {
+    match client_async_with_config(request, stream, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
-            Err(ClientError::Unauthorized { address: target.address.clone() })
+            let stranger = said(&response, "/data/reason").is_some_and(|r| r == Reason::NotPaired.as_str());
+            Err(match stranger {
+                true => ClientError::NotPaired { host: target.address.clone() },
+                false => ClientError::Unauthorized { address: target.address.clone() },
+            })
         }
         Err(tungstenite::Error::Http(response)) => Err(failed(refusal(&response))),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
+async fn tcp(target: &Target) -> Result<TcpStream, ClientError> {
+    let failed = |e: std::io::Error| unreachable(target, &e);
+    let tcp = TcpStream::connect(&target.address).await.map_err(failed)?;
+    tcp.set_nodelay(true).map_err(failed)?;
+    Ok(tcp)
+}
+
+fn unreachable(target: &Target, cause: &dyn std::fmt::Display) -> ClientError {
+    ClientError::Connect { address: target.address.clone(), cause: cause.to_string() }
+}
+
+/// Connects by TLS to the key that is expected, or to any where none is.
+pub(crate) async fn tls(target: &Target) -> Result<TlsStream<TcpStream>, ClientError> {
+    let Some(tls) = &target.tls else { return Err(unreachable(target, &"no key is known for it")) };
+    let config = client_config(&tls.identity, tls.key).map_err(|e| ClientError::Remote(e.to_string()))?;
+    // Names prove nothing here and are not sent.
+    let name = ServerName::try_from("cairn").map_err(|e| unreachable(target, &e))?;
+    let shaken = TlsConnector::from(config).connect(name, tcp(target).await?);
+    let shaken = tokio::time::timeout(CONNECT_TIMEOUT, shaken).await;
+    let late = |_| unreachable(target, &format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()));
+    shaken.map_err(late)?.map_err(|error| match key_changed(&error) {
+        Some(changed) => ClientError::KeyChanged {
+            address: target.address.clone(),
+            expected: changed.expected.to_string(),
+            seen: changed.seen.to_string(),
+        },
+        None => unreachable(target, &error),
+    })
+}
+
+/// A text in a refused upgrade.
+fn said(response: &http::Response<Option<Vec<u8>>>, at: &str) -> Option<String> {
+    let body = response.body().as_deref().unwrap_or_default();
+    let said: serde_json::Value = serde_json::from_slice(body).ok()?;
+    said.pointer(at).and_then(|text| text.as_str()).map(str::to_owned)
+}
+
 /// The daemon's words in a refused upgrade.
 fn refusal(response: &http::Response<Option<Vec<u8>>>) -> String {
-    let body = response.body().as_deref().unwrap_or_default();
-    let said = serde_json::from_slice::<serde_json::Value>(body).ok();
-    let said = said.and_then(|v| v.get("error").and_then(|e| e.as_str()).map(str::to_owned));
-    said.unwrap_or_else(|| format!("the answer was HTTP {}", response.status().as_u16()))
+    said(response, "/error").unwrap_or_else(|| format!("the answer was HTTP {}", response.status().as_u16()))
 }

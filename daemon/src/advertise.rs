@@ -14,6 +14,13 @@ pub struct Advert {
     fullname: String,
 }
 
+/// What a daemon is called: the user's label, or a part of its id.
+pub fn name(id: &InstanceId, label: Option<&str>) -> String {
+    // The end of a UUIDv7 is random; its beginning is the time.
+    let short = || format!("cairn-{}", &id.as_str()[id.as_str().len() - 8..]);
+    label.map_or_else(short, str::to_owned)
+}
+
 /// The record that is announced. The host's own name never appears in it: a label of the user's, or the id.
 ///
 /// # Errors
@@ -24,14 +31,14 @@ pub fn record(
     version: &str,
     at: IpAddr,
     port: u16,
+    key: Option<&str>,
 ) -> mdns_sd::Result<ServiceInfo> {
-    // The end of a UUIDv7 is random; its beginning is the time.
-    let short = &id.as_str()[id.as_str().len() - 8..];
-    let host = format!("cairn-{short}");
-    let name = label.map_or_else(|| host.clone(), str::to_owned);
-    let texts: HashMap<String, String> = [("version", version), ("id", id.as_str()), ("name", &name)]
+    let (host, name) = (self::name(id, None), self::name(id, label));
+    let mut texts: HashMap<String, String> = [("version", version), ("id", id.as_str()), ("name", &name)]
         .map(|(k, v)| (k.into(), v.into()))
         .into();
+    // A hint at the key, for devices that are paired to find it by; it proves nothing.
+    texts.extend(key.map(|key| ("key".to_owned(), key.to_owned())));
     let host = format!("{host}.local.");
     if at.is_unspecified() {
         return Ok(ServiceInfo::new(SERVICE, &name, &host, (), port, texts)?.enable_addr_auto());
@@ -67,11 +74,13 @@ mod tests {
     #[test]
     fn the_record_holds_version_id_and_name_alone() {
         let id = InstanceId::new();
-        for label in [None, Some("desk")] {
-            let info = record(&id, label, "0.1.0", [10, 0, 0, 1].into(), 7433).unwrap();
+        for (label, hint) in [(None, None), (Some("desk"), None), (None, Some("00c0ffee"))] {
+            let info = record(&id, label, "0.1.0", [10, 0, 0, 1].into(), 7433, hint).unwrap();
             let mut keys: Vec<_> = info.get_properties().iter().map(|p| p.key().to_owned()).collect();
             keys.sort();
+            keys.retain(|key| key != "key" || hint.is_none());
             assert_eq!(keys, ["id", "name", "version"]);
+            assert_eq!(info.get_property_val_str("key"), hint);
             assert!(info.get_hostname().starts_with("cairn-"), "{}", info.get_hostname());
         }
     }

@@ -41,6 +41,8 @@ pub async fn engine(
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
     // The token and the log are nobody's to read through a tool.
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
+    // Nor are the keys of remote control.
+    blocked.push(root.remote_dir());
     // Nor are the rules that bind the tools, and the keys.
     blocked.extend(config_dir.clone());
     let sandbox = Arc::new(sandbox(config, blocked.clone()));

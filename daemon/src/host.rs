@@ -95,6 +95,7 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
     let options = serve::Options {
         mode,
         flags,
+        lan: args.lan,
         insecure_lan: args.insecure_lan,
         label: args.name,
         idle_exit: args.idle_exit,

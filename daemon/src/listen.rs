@@ -45,7 +45,11 @@ fn activated() -> Vec<TcpListener> {
     (0..passed.len()).filter_map(|at| passed.take_tcp_listener(at).ok().flatten()).collect()
 }
 
-fn first_free(address: IpAddr, port: u16) -> io::Result<TcpListener> {
+/// A listener on the port, or the next free one after it.
+///
+/// # Errors
+/// When no port is free, or the address is not this machine's.
+pub fn first_free(address: IpAddr, port: u16) -> io::Result<TcpListener> {
     let last = if port == 0 { 0 } else { port.saturating_add(TRIES) };
     let mut failed = io::Error::from(io::ErrorKind::AddrInUse);
     for port in port..=last {

@@ -17,6 +17,7 @@ mod memory;
 mod models;
 mod plugins;
 mod reload;
+mod remote;
 mod serve;
 mod service;
 mod settings;

@@ -1,15 +1,20 @@
 //! `cairn serve`: claim, listen, open, serve, drain.
 
-use std::{net::IpAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use cairn_api::{Api, HostInfo};
 use cairn_config::{Config, Discovery};
+use cairn_pairing::Pin;
 use cairn_protocol::{
     daemon::Limits,
     error::Failure,
     location::{DataRoot, Env},
 };
-use cairn_transport::Guard;
+use cairn_transport::{Guard, Listeners};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -19,7 +24,7 @@ use crate::{
     lifecycle, listen,
     logging::Levels,
     reload::Reload,
-    settings,
+    remote, settings,
 };
 
 /// Version of this build.
@@ -43,6 +48,8 @@ pub struct Options {
     pub mode: Mode,
     /// Config file and values of flags.
     pub flags: settings::Flags,
+    /// Where paired devices connect, whatever the config says; the port of the config if none is named.
+    pub lan: Option<(IpAddr, Option<u16>)>,
     /// An address for the local network, without TLS: for tests.
     pub insecure_lan: Option<IpAddr>,
     /// The name in the Bonjour record.
@@ -92,10 +99,13 @@ pub async fn serve(
     let instance = Instance::claim(&root)?;
     let signals =
         lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
-    let (sockets, addresses) = sockets(config, &options)?;
+    let (sockets, mut addresses) = sockets(config, &options)?;
+    let control = remote::open(&root, config, &options, &instance.id)?;
+    addresses.extend(control.address.map(|at| at.to_string()));
     let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir()).await?;
     let extras = Extras::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
-    let idle_exit = idle_exit(config, &options);
+    // Whom devices may want to reach stays.
+    let idle_exit = idle_exit(config, &options).filter(|_| control.address.is_none());
     let host = HostInfo {
         version: VERSION.into(),
         instance_id: instance.id.clone(),
@@ -108,12 +118,16 @@ pub async fn serve(
     };
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
+    api.set_remote(control.remote.clone());
     let shutdown = CancellationToken::new();
+    let key = control.remote.key();
+    let lan = control.listener.map(|listener| (listener, control.remote)).into_iter().collect();
+    let listeners = Listeners { local: sockets, lan };
     let guard = guard(config, &options, &instance.token);
     let following = tokio::spawn(extras.clone().follow(engine.clone(), shutdown.clone()));
-    let serving = tokio::spawn(cairn_transport::serve(sockets, api.clone(), guard, shutdown.clone()));
+    let serving = tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
     instance.publish(&addresses, VERSION)?;
-    let advert = announce(config, &options, &instance, &addresses);
+    let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);
     let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine, &extras)).await;
@@ -147,7 +161,7 @@ fn sockets(
         .parse()
         .map_err(|_| bad(format!("'{}' is not an address", config.listen.address)))?;
     if !address.is_loopback() && options.insecure_lan.is_none() {
-        let text = "remote control needs TLS, which this version does not have; for tests in a closed network use --insecure-lan";
+        let text = "it has no TLS; for paired devices set listen.lan or use --lan, for tests in a closed network --insecure-lan";
         return Err(bad(format!("{address} can be reached from the network: {text}")));
     }
     let wanted = listen::Wanted { address, port: config.listen.port, lan: options.insecure_lan };
@@ -184,12 +198,18 @@ fn announce(
     config: &Config,
     options: &Options,
     instance: &Instance,
+    lan: Option<SocketAddr>,
+    key: Option<Pin>,
     addresses: &[String],
 ) -> Option<advertise::Advert> {
-    let lan = options.insecure_lan.filter(|_| config.discovery == Discovery::Auto)?;
-    let reached =
-        addresses.iter().filter_map(|a| a.parse::<std::net::SocketAddr>().ok()).find(|a| a.ip() == lan)?;
-    let made = advertise::record(&instance.id, options.label.as_deref(), VERSION, lan, reached.port());
+    if config.discovery != Discovery::Auto {
+        return None;
+    }
+    let insecure = |ip| addresses.iter().filter_map(|a| a.parse::<SocketAddr>().ok()).find(|a| a.ip() == ip);
+    let at = lan.or_else(|| options.insecure_lan.and_then(insecure))?;
+    let hint = key.filter(|_| lan.is_some()).map(|key| key.hint());
+    let label = options.label.as_deref();
+    let made = advertise::record(&instance.id, label, VERSION, at.ip(), at.port(), hint.as_deref());
     match made.and_then(advertise::advertise) {
         Ok(advert) => Some(advert),
         Err(error) => {

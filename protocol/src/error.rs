@@ -112,6 +112,10 @@ reasons! {
     OriginDenied = 8002, "origin_denied", false, "browsers may connect from allowed origins only (listen.allowedOrigins)";
     HostDenied = 8003, "host_denied", false, "connect by the loopback address or an allowed host name (listen.allowedHosts)";
     RightMissing = 8004, "right_missing", false, "the connection may not call this method; rpc.discover names the right it needs (x-right)";
+    RemoteOff = 8005, "remote_off", false, "set listen.lan to true in the user's config and restart the daemon, or start it with 'cairn serve --lan ADDRESS'";
+    NotPaired = 8006, "not_paired", false, "pair the two machines: 'cairn pair' on the daemon's, 'cairn pair HOST' on this one";
+    PairingRefused = 8007, "pairing_refused", true, "make a new code with 'cairn pair' on the daemon's machine";
+    DeviceNotFound = 8008, "device_not_found", false, "client.list names the paired devices";
 }
 
 /// `error.data` of every failed call.

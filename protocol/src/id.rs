@@ -80,6 +80,9 @@ prefixed!(
     /// A question of the gate.
     ApprovalId, "apr_");
 prefixed!(
+    /// A paired device.
+    DeviceId, "dev_");
+prefixed!(
     /// An instance of the daemon: a new one at each start.
     InstanceId, "ins_");
 

@@ -21,6 +21,7 @@ pub mod memory;
 pub mod model;
 pub mod plugin;
 pub mod prompt;
+pub mod remote;
 pub mod rpc;
 pub mod sandbox;
 pub mod search;

@@ -102,6 +102,26 @@ impl DataRoot {
     pub fn log_file(&self) -> PathBuf {
         self.0.join("logs").join("daemon.log")
     }
+    /// Keys, paired devices and known hosts of remote control.
+    pub fn remote_dir(&self) -> PathBuf {
+        self.0.join("remote")
+    }
+    /// The daemon's key.
+    pub fn daemon_key(&self) -> PathBuf {
+        self.remote_dir().join("daemon-key.pem")
+    }
+    /// The key that clients of this data root show other daemons.
+    pub fn client_key(&self) -> PathBuf {
+        self.remote_dir().join("client-key.pem")
+    }
+    /// Devices that may connect to the daemon.
+    pub fn devices_json(&self) -> PathBuf {
+        self.remote_dir().join("devices.json")
+    }
+    /// Other daemons that clients of this data root may connect to.
+    pub fn hosts_json(&self) -> PathBuf {
+        self.remote_dir().join("hosts.json")
+    }
     /// The path itself.
     pub fn path(&self) -> &Path {
         &self.0

@@ -17,6 +17,7 @@ mod mcp;
 mod network;
 mod paths;
 mod policy;
+mod remote;
 mod sdks;
 mod sealed;
 mod shell;

@@ -60,6 +60,111 @@ impl Drop for Cable {
     }
 }
 
+/// A command that must succeed, and what it printed.
+fn ok(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_machine_is_found_paired_and_worked_with_across_the_network() {
+    let Some(cable) = Cable::lay() else { return missing("root with network namespaces") };
+    let dir = tempfile::tempdir().unwrap();
+    let (den, laptop) = (dir.path().join("den"), dir.path().join("laptop"));
+    let tree = dir.path().join("project");
+    crate::sealed::tree(&tree, &[("src/main.rs", "fn main() {}\n"), ("README.md", "# Project\n")]);
+    let tree = tree.canonicalize().unwrap();
+    let mut serve = cable.at(0, binary(), &den);
+    serve.args(["serve", "--port", "0", "--lan", ADDRESSES[0], "--name", "den"]);
+    let daemon = serve.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut daemon = Killed(daemon);
+    let file = wait_for("daemon.json", || std::fs::read(den.join("daemon.json")).ok());
+    let file: Value = serde_json::from_slice(&file).unwrap();
+    let lan = file["addresses"][1].as_str().unwrap().to_owned();
+    assert_eq!(lan, format!("{}:7434", ADDRESSES[0]));
+    let at = |end: usize, args: &[&str]| {
+        let mut command = cable.at(end, binary(), if end == 0 { &den } else { &laptop });
+        command.current_dir("/").args(args);
+        command
+    };
+    ok(&mut at(0, &["index", "add", tree.to_str().unwrap()]));
+
+    // Found, not yet paired; nothing private is told.
+    let found: Value = serde_json::from_str(&ok(&mut at(1, &["discover", "--json"]))).unwrap();
+    let found = &found["data"][0];
+    assert_eq!((&found["name"], &found["port"]), (&Value::from("den"), &Value::from(7434)), "{found}");
+    assert!(found.get("paired").is_none() && found["key"].as_str().unwrap().len() == 8, "{found}");
+    let strange = at(1, &["--host", ADDRESSES[0], "status"]).output().unwrap();
+    assert_eq!(strange.status.code(), Some(4));
+
+    let mut offer = at(0, &["pair", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufReader::new(offer.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    ok(&mut at(1, &["pair", ADDRESSES[0], "--code", told["code"].as_str().unwrap()]));
+    assert!(offer.wait().unwrap().success());
+    let found: Value = serde_json::from_str(&ok(&mut at(1, &["discover", "--json"]))).unwrap();
+    assert_eq!(found["data"][0]["paired"], "den", "{found}");
+
+    let explored = ok(&mut at(1, &["--host", "den", "explore", "--json"]));
+    assert!(explored.contains("\"Rust\""), "{explored}");
+    // A call that must be asked about, from the daemon's own machine; the answer comes from the other one.
+    let mut call = at(0, &["tools", "call", "write_file", "--root", tree.to_str().unwrap()]);
+    call.arg(r#"{"path": "made.txt", "content": "by leave"}"#);
+    approved_from_afar(&at, call);
+    assert_eq!(std::fs::read_to_string(tree.join("made.txt")).unwrap(), "by leave");
+    daemon.0.kill().unwrap();
+    let gone = at(1, &["--host", "den", "status"]).output().unwrap();
+    assert_eq!(gone.status.code(), Some(4), "{}", String::from_utf8_lossy(&gone.stderr));
+}
+
+/// Ends with the test.
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+/// Starts a call on the daemon's machine and answers its question from the other one, by JSON-RPC lines.
+fn approved_from_afar(at: &impl Fn(usize, &[&str]) -> Command, mut call: Command) {
+    use std::io::{BufRead as _, Write as _};
+
+    let mut bridge = at(1, &["--host", "den", "stdio"]);
+    let mut bridge = bridge.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = bridge.stdin.take().unwrap();
+    let mut output = std::io::BufReader::new(bridge.stdout.take().unwrap()).lines();
+    let mut id = 0;
+    let mut ask = |method: &str, params: Value| -> Value {
+        id += 1;
+        let request = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(input, "{request}").unwrap();
+        loop {
+            let line: Value = serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+            if line["id"] == id {
+                assert!(line["error"].is_null(), "{line}");
+                return line["result"].clone();
+            }
+        }
+    };
+    let hello = serde_json::json!({"protocolVersions": ["1"], "client": {"name": "afar", "version": "0"},
+        "capabilities": {"approvals": true}});
+    ask("initialize", hello);
+    let mut call = Killed(call.stdout(Stdio::null()).spawn().unwrap());
+    let approval = wait_for("the question", || {
+        let open = ask("approval.list", serde_json::json!({}));
+        open["data"][0]["approvalId"].as_str().map(str::to_owned)
+    });
+    ask("approval.resolve", serde_json::json!({"approvalId": approval, "decision": "once"}));
+    assert!(call.0.wait().unwrap().success());
+    drop(input);
+    bridge.wait().unwrap();
+}
+
 #[test]
 fn a_daemon_in_the_network_is_found_and_guarded() {
     let Some(cable) = Cable::lay() else { return missing("root with network namespaces") };

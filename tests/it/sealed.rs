@@ -43,8 +43,9 @@ pub fn built(target: &[&str], file: &str) -> PathBuf {
 /// When a source of the binary was last changed.
 fn newest_source() -> std::time::SystemTime {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut waiting =
-        ["Cargo.toml", "Cargo.lock", "protocol", "client-sdk", "daemon"].map(|p| root.join(p)).to_vec();
+    let mut waiting = ["Cargo.toml", "Cargo.lock", "protocol", "pairing", "client-sdk", "daemon"]
+        .map(|p| root.join(p))
+        .to_vec();
     let mut newest = std::time::UNIX_EPOCH;
     while let Some(path) = waiting.pop() {
         if path.is_dir() {

@@ -10,6 +10,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 /// Which crates each crate may import, besides `cairn-protocol`, which is pure types and anybody's.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-protocol", &[]),
+    ("cairn-pairing", &[]),
     ("cairn-config", &[]),
     ("cairn-store", &[]),
     ("cairn-workspace", &[]),
@@ -25,8 +26,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("cairn-agent", &["cairn-engine"]),
     ("cairn-api", &["cairn-engine"]),
-    ("cairn-transport", &["cairn-api"]),
-    ("cairn-client-sdk", &[]),
+    ("cairn-transport", &["cairn-api", "cairn-pairing"]),
+    ("cairn-client-sdk", &["cairn-pairing"]),
     ("cairn-cli", &["cairn-client-sdk", "cairn-config"]),
 ];
 
@@ -59,6 +60,9 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("crossterm", &["cairn-cli"]),
     // The server lies in the transport, the client where servers are started: they outlive every permit.
     ("rmcp", &["cairn-transport", "cairn-daemon"]),
+    ("spake2", &["cairn-pairing"]),
+    ("rcgen", &["cairn-pairing"]),
+    ("tokio-rustls", &["cairn-transport", "cairn-client-sdk", "cairn-pairing"]),
     ("jsonc-parser", &["cairn-cli"]),
     ("toml_edit", &["cairn-cli"]),
 ];

@@ -1,13 +1,16 @@
 //! What every command needs: the flags, the environment, the way to the daemon.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use cairn_client_sdk::{Client, ClientError, Connector, Starter, ensure_daemon};
-use cairn_protocol::location::{DataRoot, Env};
+use cairn_protocol::{
+    index::IndexStatusParams,
+    location::{DataRoot, Env},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::{Globals, Host, exit::Failure, output};
+use crate::{Globals, Host, exit::Failure, output, scope};
 
 /// One run of a command.
 pub struct App<'a> {
@@ -25,7 +28,70 @@ impl<'a> App<'a> {
 
     /// How this program connects.
     pub fn connector(&self) -> Connector {
-        Connector::local(self.env.clone()).named("cairn-cli", env!("CARGO_PKG_VERSION"))
+        let connector = match &self.globals.host {
+            Some(host) => Connector::remote(self.env.clone(), host),
+            None => match (&self.globals.address, &self.globals.token_file) {
+                (Some(address), Some(token)) => Connector::at(address, token),
+                _ => Connector::local(self.env.clone()),
+            },
+        };
+        connector.named("cairn-cli", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Whether the daemon is another machine's, and paths are that machine's.
+    pub fn is_remote(&self) -> bool {
+        self.globals.host.is_some() || self.globals.address.is_some()
+    }
+
+    /// Where the user is: the current folder; on another machine, its only root, or its top folder.
+    pub async fn here(&self, client: &Client) -> Result<PathBuf, Failure> {
+        if !self.is_remote() {
+            return current_dir();
+        }
+        let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
+        match roots.as_slice() {
+            [only] => Ok(PathBuf::from(&only.path)),
+            _ => Ok(PathBuf::from("/")),
+        }
+    }
+
+    /// The daemon, started if need be, and where the user is. A folder that is gone is told of first.
+    pub async fn start_here(&self) -> Result<(Client, PathBuf), Failure> {
+        if !self.is_remote() {
+            current_dir()?;
+        }
+        let client = self.client().await?;
+        let here = self.here(&client).await?;
+        Ok((client, here))
+    }
+
+    /// A path as the daemon knows it. On another machine nothing can be looked up: it must be written out.
+    pub fn canonical(&self, path: &Path) -> Result<PathBuf, Failure> {
+        if !self.is_remote() {
+            return scope::canonical(path);
+        }
+        let mut plain = PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    let text = format!("{}: '..' cannot be looked up on another machine", path.display());
+                    return Err(Failure::usage(text));
+                }
+                part => plain.push(part),
+            }
+        }
+        Ok(plain)
+    }
+
+    /// For commands that are about this machine alone.
+    pub fn only_here(&self, command: &str) -> Result<(), Failure> {
+        match self.is_remote() {
+            false => Ok(()),
+            true => Err(Failure::usage(format!(
+                "'{command}' is about this machine: leave --host and --address out"
+            ))),
+        }
     }
 
     /// The daemon, started if need be.
@@ -35,6 +101,9 @@ impl<'a> App<'a> {
 
     /// The daemon, started if need be, connected to by `connector`.
     pub async fn client_of(&self, connector: Connector) -> Result<Client, ClientError> {
+        if connector.is_remote() {
+            return connector.connect().await;
+        }
         let exe = std::env::current_exe().map_err(|e| ClientError::Start {
             cause: format!("this program's own path is not known: {e}"),
             log: PathBuf::new(),

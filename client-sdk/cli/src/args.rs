@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    audit, chat, complete, config, discover, eval, explore, grep, host, index, map, mcp, memory, models,
-    search, skills, stdio, symbols, tools, trace, viewer,
+    audit, chat, clients, complete, config, discover, eval, explore, grep, host, index, map, mcp, memory,
+    models, pair, search, skills, stdio, symbols, tools, trace, viewer,
 };
 
 /// Exit codes, as the help tells them.
@@ -43,6 +43,15 @@ pub struct Globals {
     /// A further config file, over all others
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Ask another machine's daemon, by its name or address; 'cairn pair' makes it one's own
+    #[arg(long, global = true, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Ask the daemon at an address, such as the near end of a tunnel; needs --token-file
+    #[arg(long, global = true, value_name = "HOST:PORT", conflicts_with = "host", requires = "token_file")]
+    pub address: Option<String>,
+    /// The file with that daemon's token
+    #[arg(long, global = true, value_name = "FILE", requires = "address")]
+    pub token_file: Option<PathBuf>,
     /// No progress and no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
@@ -89,6 +98,10 @@ pub enum Command {
     Discover(discover::DiscoverArgs),
     /// Show sessions, approvals, searches and traces in a browser
     Viewer(viewer::ViewerArgs),
+    /// Pair two machines: let a device use this daemon, or this machine use another's
+    Pair(pair::PairArgs),
+    /// List the devices that may use this daemon, or revoke one
+    Clients(clients::ClientsArgs),
     /// Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output
     Acp,
     /// Serve an agent that speaks MCP over standard input and output
@@ -103,6 +116,20 @@ pub enum Command {
     Stop,
     /// Print completions for a shell
     Completions(complete::CompletionsArgs),
+}
+
+impl Command {
+    /// Its name, where no other machine can be asked.
+    pub fn of_this_machine(&self) -> Option<&'static str> {
+        match self {
+            Self::Serve(_) => Some("serve"),
+            Self::Service(_) => Some("service"),
+            Self::Doctor(_) => Some("doctor"),
+            Self::Config(_) => Some("config"),
+            Self::Discover(_) => Some("discover"),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -165,6 +192,14 @@ mod tests {
             "cairn models ollama",
             "cairn memory",
             "cairn skills",
+            "cairn pair",
+            "cairn pair --rights observe,approve --name phone",
+            "cairn pair den --code 1234-5678 --as attic",
+            "cairn pair --forget den",
+            "cairn clients",
+            "cairn clients revoke laptop",
+            "cairn --host den explore",
+            "cairn serve --lan 10.0.0.1:7434",
             "cairn skills shell --json",
             "cairn memory search slow disks",
             "cairn memory append rust build --text x",
@@ -183,6 +218,9 @@ mod tests {
             "cairn eval q.jsonl -k 101",
             "cairn explore a --resume x",
             "cairn nope",
+            "cairn pair den --rights observe",
+            "cairn pair --rights all",
+            "cairn pair --code 12345678",
             "cairn chat --compress",
             "cairn chat --shell -p x",
             "cairn chat --tools-mode all",

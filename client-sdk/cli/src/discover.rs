@@ -2,7 +2,9 @@
 
 use std::{fmt::Write as _, time::Duration};
 
+use cairn_client_sdk::{Found, Hosts, KnownHost};
 use clap::Args;
+use serde::Serialize;
 
 use crate::{
     app::App,
@@ -23,10 +25,28 @@ fn seconds(text: &str) -> Result<f64, String> {
     if (0.1..=600.0).contains(&seconds) { Ok(seconds) } else { Err("must be between 0.1 and 600".into()) }
 }
 
+/// A daemon, and what it is called here if this machine is paired with it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    daemon: &'a Found,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paired: Option<&'a str>,
+}
+
+/// A hint at a key is enough to name a machine, since its key is proved when it is connected to.
+fn paired<'k>(daemon: &Found, known: &'k [KnownHost]) -> Option<&'k str> {
+    let hint = daemon.key.as_deref()?;
+    known.iter().find(|k| k.key.hint() == hint).map(|k| &*k.name)
+}
+
 pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
+    let known = Hosts::of(&app.data_root()?).list()?;
     let found = cairn_client_sdk::discover(Duration::from_secs_f64(args.timeout)).await?;
     if app.globals.json {
-        output::json(&serde_json::json!({"data": found}))?;
+        let told: Vec<_> =
+            found.iter().map(|daemon| Told { daemon, paired: paired(daemon, &known) }).collect();
+        output::json(&serde_json::json!({"data": told}))?;
         return Ok(OK);
     }
     if found.is_empty() {
@@ -38,7 +58,14 @@ pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
             daemon.addresses.iter().map(|a| std::net::SocketAddr::new(*a, daemon.port).to_string()).collect();
         let at = if addresses.is_empty() { format!("port {}", daemon.port) } else { addresses.join(", ") };
         let _infallible =
-            writeln!(out, "{}  {}  {}  {at}", plain(&daemon.name), plain(&daemon.version), plain(&daemon.id));
+            write!(out, "{}  {}  {}  {at}", plain(&daemon.name), plain(&daemon.version), plain(&daemon.id));
+        if let Some(key) = &daemon.key {
+            let _infallible = write!(out, "  key {}", plain(key));
+        }
+        let _infallible = match paired(daemon, &known) {
+            Some(name) => writeln!(out, "  paired: --host {}", plain(name)),
+            None => writeln!(out),
+        };
     }
     output::print(&out)?;
     Ok(OK)

@@ -18,7 +18,7 @@ use cairn_protocol::{
 use clap::Args;
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     exit::{Failure, OK},
     output,
     progress::Progress,
@@ -149,12 +149,12 @@ async fn roots(
     queries: &Queries,
     args: &EvalArgs,
 ) -> Result<BTreeMap<String, RootStatus>, Failure> {
-    let here = current_dir()?;
+    let here = app.here(client).await?;
     let names: BTreeSet<&str> = queries.all.iter().map(|a| &*a.repo).collect();
     let mut roots = BTreeMap::new();
     if let Some(folder) = &args.repos {
         for name in names {
-            let path = scope::utf8(&scope::canonical(&here.join(folder).join(name))?)?;
+            let path = scope::utf8(&app.canonical(&here.join(folder).join(name))?)?;
             let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
             roots.insert(name.to_owned(), complete(app, client, &receipt.path).await?);
         }

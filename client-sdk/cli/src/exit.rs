@@ -124,7 +124,13 @@ fn code_of(reason: &str) -> u8 {
         | "provider_unknown"
         | "model_not_found"
         | "external_llm_denied"
-        | "right_missing" => REFUSED,
+        | "right_missing"
+        | "no_roots"
+        | "root_ambiguous"
+        | "remote_off"
+        | "not_paired"
+        | "pairing_refused"
+        | "device_not_found" => REFUSED,
         "shutting_down" => UNREACHABLE,
         _ => FAILED,
     }
@@ -134,6 +140,9 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let (code, reason) = match &error {
             ClientError::Rpc { data, .. } => (code_of(&data.reason), data.reason.clone()),
+            ClientError::NotPaired { .. } => (UNREACHABLE, "not_paired".into()),
+            ClientError::KeyChanged { .. } => (UNREACHABLE, "key_changed".into()),
+            ClientError::Pairing(_) => (REFUSED, "pairing_refused".into()),
             ClientError::Gone(_) => (REFUSED, "gone".into()),
             error if error.is_unreachable() => (UNREACHABLE, "unreachable".into()),
             _ => (FAILED, "failed".into()),

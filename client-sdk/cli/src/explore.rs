@@ -70,11 +70,17 @@ struct Run {
 }
 
 pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
-    let params = match &args.resume {
-        Some(_) => None,
-        None => Some(start_params(&args)?),
+    // What is wrong here is told before a daemon is started.
+    let early = if args.resume.is_none() && !app.is_remote() {
+        Some(start_params(app, &args, &current_dir()?)?)
+    } else {
+        None
     };
     let client = app.client().await?;
+    let params = match early {
+        None if args.resume.is_none() => Some(start_params(app, &args, &app.here(&client).await?)?),
+        early => early,
+    };
     let run = match (&args.resume, params) {
         (Some(session), _) => resume(&client, session).await?,
         (None, params) => start(&client, &params.unwrap_or_default()).await?,
@@ -93,12 +99,12 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
     .await
 }
 
-fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
+fn start_params(app: &App<'_>, args: &ExploreArgs, here: &Path) -> Result<ExploreStartParams, Failure> {
     let goals = args.goal.clone();
     // Whom the daemon may ask is its user's configuration.
     let planner = args.model.then_some(PlannerKind::Model);
     let policy = ExplorePolicy { allow_external_llms: args.model, ..ExplorePolicy::default() };
-    if !Path::new(&args.target).exists() && is_url(&args.target) {
+    if (app.is_remote() || !Path::new(&args.target).exists()) && is_url(&args.target) {
         let policy = Some(ExplorePolicy { network: true, ..policy });
         let remote_url = Some(args.target.clone());
         return Ok(ExploreStartParams {
@@ -113,7 +119,7 @@ fn start_params(args: &ExploreArgs) -> Result<ExploreStartParams, Failure> {
     if args.branch.is_some() {
         return Err(Failure::usage("--branch is for a URL; a folder is explored as it is"));
     }
-    let path = scope::canonical(&current_dir()?.join(&args.target))?;
+    let path = app.canonical(&here.join(&args.target))?;
     let root = Some(scope::utf8(&path)?);
     let policy = args.model.then_some(policy);
     Ok(ExploreStartParams { root, policy, planner, goals, ..Default::default() })

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     exit::{FAILED, Failure, OK},
     output::{self, plain},
     scope::{self, Where},
@@ -70,9 +70,8 @@ struct PageEnd {
 }
 
 pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
-    let here = current_dir()?;
-    let place = scope::canonical(&args.path.as_ref().map_or_else(|| here.clone(), |p| here.join(p)))?;
-    let client = app.client().await?;
+    let (client, here) = app.start_here().await?;
+    let place = app.canonical(&args.path.as_ref().map_or_else(|| here.clone(), |p| here.join(p)))?;
     let root = scope::root(app, &client, Where::Around(&place)).await?;
     let mut params = params(&args, &root.root.to_string());
     params.path_prefix = scope::prefix(&root.path, &place)?;

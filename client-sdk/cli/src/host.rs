@@ -1,6 +1,10 @@
 //! What the binary does itself: serving, services, checks.
 
-use std::{net::IpAddr, path::PathBuf, process::ExitCode};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::{Args, Subcommand};
 
@@ -33,6 +37,9 @@ pub struct ServeArgs {
     /// Address to listen on, of this machine alone
     #[arg(long, value_name = "IP")]
     pub listen: Option<IpAddr>,
+    /// An address for paired devices in the network, by TLS (listen.lan in the config does it for good)
+    #[arg(long, value_name = "IP[:PORT]", value_parser = lan)]
+    pub lan: Option<(IpAddr, Option<u16>)>,
     /// A further address for the local network, without TLS: for tests in a closed network
     #[arg(long, value_name = "IP")]
     pub insecure_lan: Option<IpAddr>,
@@ -45,6 +52,16 @@ pub struct ServeArgs {
     /// Leave after so many seconds without client and work; 0 for never
     #[arg(long, value_name = "SECONDS")]
     pub idle_exit: Option<u64>,
+}
+
+/// An address, with a port or without.
+fn lan(text: &str) -> Result<(IpAddr, Option<u16>), String> {
+    if let Ok(at) = text.parse::<SocketAddr>() {
+        return Ok((at.ip(), Some(at.port())));
+    }
+    text.parse()
+        .map(|ip| (ip, None))
+        .map_err(|_| "not an address, as in 10.0.0.1 or 10.0.0.1:7434".to_owned())
 }
 
 /// Arguments of `cairn service`.

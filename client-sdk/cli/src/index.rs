@@ -12,7 +12,7 @@ use cairn_protocol::index::{
 use clap::{Args, Subcommand};
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     exit::{FAILED, Failure, OK},
     output, scope,
     scope::Until,
@@ -79,14 +79,14 @@ pub async fn run(app: &App<'_>, args: IndexArgs) -> Result<u8, Failure> {
         (None, Some(Action::Status { root })) => show(app, &client, root.as_deref()).await,
         (None, Some(Action::Add { path, waiting })) => add(app, &client, &path, waiting).await,
         (None, Some(Action::Remove { root })) => {
-            let params = RootRef { root: named(&root)?, request_id: None };
+            let params = RootRef { root: named(app, &client, &root).await?, request_id: None };
             if let Some(receipt) = app.answer::<IndexReceipt>(&client, "index.removeRoot", &params).await? {
                 output::line(&format!("{} is forgotten", output::plain(&receipt.path)))?;
             }
             Ok(OK)
         }
         (None, Some(Action::Rebuild { root, waiting })) => {
-            let params = RootRef { root: named(&root)?, request_id: None };
+            let params = RootRef { root: named(app, &client, &root).await?, request_id: None };
             let receipt = client.index_rebuild(&params).await?;
             begun(app, &client, &receipt, waiting).await
         }
@@ -95,16 +95,16 @@ pub async fn run(app: &App<'_>, args: IndexArgs) -> Result<u8, Failure> {
 }
 
 /// A root as the daemon knows it: an id, or the canonical path of a folder that may be gone by now.
-fn named(root: &str) -> Result<String, Failure> {
+async fn named(app: &App<'_>, client: &Client, root: &str) -> Result<String, Failure> {
     if root.starts_with("root_") {
         return Ok(root.to_owned());
     }
-    let path = current_dir()?.join(root);
-    scope::utf8(&path.canonicalize().unwrap_or(path))
+    let path = app.here(client).await?.join(root);
+    scope::utf8(&app.canonical(&path).unwrap_or(path))
 }
 
 async fn add(app: &App<'_>, client: &Client, path: &Path, waiting: Waiting) -> Result<u8, Failure> {
-    let path = scope::utf8(&scope::canonical(&current_dir()?.join(path))?)?;
+    let path = scope::utf8(&app.canonical(&app.here(client).await?.join(path))?)?;
     let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
     begun(app, client, &receipt, waiting).await
 }
@@ -138,7 +138,10 @@ async fn begun(
 }
 
 async fn show(app: &App<'_>, client: &Client, root: Option<&str>) -> Result<u8, Failure> {
-    let root = root.map(named).transpose()?;
+    let root = match root {
+        Some(root) => Some(named(app, client, root).await?),
+        None => None,
+    };
     let params = IndexStatusParams { root };
     let answer = app.answer::<cairn_protocol::index::IndexStatus>(client, "index.status", &params).await?;
     let Some(answer) = answer else { return Ok(OK) };

@@ -5,6 +5,7 @@ mod args;
 mod audit;
 mod bridge;
 mod chat;
+mod clients;
 mod complete;
 mod config;
 mod discover;
@@ -21,6 +22,7 @@ mod memory;
 mod models;
 mod output;
 mod paint;
+mod pair;
 mod progress;
 mod scope;
 mod search;
@@ -72,6 +74,9 @@ pub fn main(host: &dyn Host) -> ExitCode {
 
 fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
     let done = |code: u8| Ok(ExitCode::from(code));
+    if let Some(name) = command.of_this_machine() {
+        app.only_here(name)?;
+    }
     match command {
         Command::Serve(args) => Ok(app.host.serve(args, &app.globals)),
         Command::Service(args) => Ok(app.host.service(args, &app.globals)),
@@ -95,6 +100,8 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Trace(args) => wait(trace::run(app, args)).and_then(done),
         Command::Discover(args) => wait(discover::run(app, &args)).and_then(done),
         Command::Viewer(args) => wait(viewer::run(app, &args)).and_then(done),
+        Command::Pair(args) => wait(pair::run(app, args)).and_then(done),
+        Command::Clients(args) => wait(clients::run(app, args)).and_then(done),
         Command::Mcp(args) => wait(mcp::run(app, args)).and_then(done),
         Command::Acp => wait(stdio::acp(app)).and_then(done),
         Command::Stdio(args) => wait(stdio::run(app, args)).and_then(done),

@@ -7,7 +7,7 @@ use clap::Args;
 use console::style;
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     exit::{Failure, OK},
     output::{self, number, plain},
     scope::{self, Where},
@@ -43,14 +43,13 @@ pub struct MapArgs {
 }
 
 pub async fn run(app: &App<'_>, args: MapArgs) -> Result<u8, Failure> {
-    let here = current_dir()?;
+    let (client, here) = app.start_here().await?;
     let mut files = args.file;
     if args.root.is_none() {
         for file in &mut files {
-            *file = scope::utf8(&scope::canonical(&here.join(&*file))?)?;
+            *file = scope::utf8(&app.canonical(&here.join(&*file))?)?;
         }
     }
-    let client = app.client().await?;
     let at = match (&args.root, files.first()) {
         (Some(root), _) => Where::Root(root),
         (None, Some(file)) => Where::Around(Path::new(file)),

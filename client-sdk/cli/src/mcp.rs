@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     bridge::{self, Bridge},
     exit::Failure,
     scope,
@@ -72,8 +72,8 @@ async fn root(app: &App<'_>, client: &Client, named: Option<PathBuf>) -> Result<
         return Ok(Some(id.to_owned()));
     }
     let place = match named {
-        Some(folder) => scope::canonical(&folder)?,
-        None => current_dir()?,
+        Some(folder) => app.canonical(&folder)?,
+        None => app.here(client).await?,
     };
     let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
     if let Some(found) = scope::around(&roots, &place) {

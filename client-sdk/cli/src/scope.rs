@@ -42,14 +42,16 @@ pub async fn root(app: &App<'_>, client: &Client, at: Where<'_>) -> Result<RootS
             let missing = || Failure::told("root_not_found", format!("there is no root {id}"));
             return ready(app, client, found.ok_or_else(missing)?).await;
         }
-        Where::Root(path) => canonical(Path::new(path))?,
-        Where::Around(path) => canonical(path)?,
+        Where::Root(path) => app.canonical(Path::new(path))?,
+        Where::Around(path) => app.canonical(path)?,
     };
     let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
     if let Some(found) = around(&roots, &place) {
         return ready(app, client, found.clone()).await;
     }
     let folder = match at {
+        Where::Root(_) if app.is_remote() => place,
+        Where::Around(_) if app.is_remote() => return Err(unclear(&roots)),
         Where::Root(_) if place.is_dir() => place,
         _ => project_of(&place, app.env.home.as_deref())?,
     };
@@ -57,6 +59,17 @@ pub async fn root(app: &App<'_>, client: &Client, at: Where<'_>) -> Result<RootS
     let path = utf8(&folder)?;
     let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
     wait(app, client, &receipt.path, Until::Lexical, LEXICAL_WAIT).await
+}
+
+/// It is not clear which root of another machine is meant.
+pub fn unclear(roots: &[RootStatus]) -> Failure {
+    let all: Vec<String> = roots.iter().map(|r| crate::output::plain(&r.path)).collect();
+    match all.as_slice() {
+        [] => Failure::told("no_roots", "that machine has no root".into())
+            .hint("declare one there with 'cairn index add DIR'"),
+        all => Failure::told("root_ambiguous", format!("that machine has the roots {}", all.join(", ")))
+            .hint("name one"),
+    }
 }
 
 /// Waits for the first indexing of a declared root.

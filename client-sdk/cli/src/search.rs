@@ -9,7 +9,7 @@ use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchParams};
 use clap::{Args, ValueEnum};
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     exit::{Failure, OK},
     output,
     paint::Painter,
@@ -102,8 +102,7 @@ pub struct SearchArgs {
 }
 
 pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
-    let here = current_dir()?;
-    let client = app.client().await?;
+    let (client, here) = app.start_here().await?;
     let at = args.root.as_deref().map_or(Where::Around(&here), Where::Root);
     let root = scope::root(app, &client, at).await?;
     let terminal = console::user_attended();

@@ -16,7 +16,7 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
     let client = match app.connector().connect().await {
         Ok(client) => client,
         Err(error @ cairn_client_sdk::ClientError::Incompatible { .. }) => return Err(error.into()),
-        Err(error) if error.is_unreachable() => return absent(app, &error.to_string()),
+        Err(error) if error.is_unreachable() && !app.is_remote() => return absent(app, &error.to_string()),
         Err(error) => return Err(error.into()),
     };
     if let Some(status) = app.answer::<DaemonStatus>(&client, "daemon.status", &Empty {}).await? {

@@ -24,6 +24,14 @@ const WAIT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
+    if app.is_remote() {
+        match app.connector().connect().await?.daemon_stop(&Empty {}).await {
+            Ok(_) | Err(ClientError::Closed(_)) => {
+                return told(app, true, "the daemon has been asked to stop");
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
     let root = app.data_root()?;
     let held = is_held(&root);
     let mut stopped = None;

@@ -7,7 +7,7 @@ use clap::Args;
 use console::style;
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     exit::{FAILED, Failure, OK},
     output::{self, plain},
     scope::{self, Where},
@@ -49,10 +49,9 @@ pub struct SymbolsArgs {
 }
 
 pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
-    let here = current_dir()?;
-    let client = app.client().await?;
+    let (client, here) = app.start_here().await?;
     let file = match &args.file {
-        Some(file) if args.root.is_none() => Some(scope::utf8(&scope::canonical(&here.join(file))?)?),
+        Some(file) if args.root.is_none() => Some(scope::utf8(&app.canonical(&here.join(file))?)?),
         other => other.clone(),
     };
     let at = match (&args.root, &file) {

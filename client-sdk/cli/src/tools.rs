@@ -13,11 +13,10 @@ use clap::{Args, Subcommand};
 use console::style;
 
 use crate::{
-    app::{App, current_dir},
+    app::App,
     chat::{asked_by_keys, declared},
     exit::{Failure, INTERRUPTED, OK},
     output::{self, plain},
-    scope,
 };
 
 /// How long a call may take, the waiting for an answer among it.
@@ -102,7 +101,7 @@ pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
             let place = match root.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_")) {
                 Some(id) => id.to_owned(),
                 None => {
-                    let place = scope::canonical(root.as_deref().unwrap_or(&current_dir()?))?;
+                    let place = app.canonical(root.as_deref().unwrap_or(&app.here(&client).await?))?;
                     declared(app, &client, &place, root.is_some()).await?
                 }
             };

@@ -58,6 +58,7 @@ async fn strangers_are_told_apart() {
         token: token.into(),
         instance,
         version: None,
+        tls: None,
     };
     let error = Client::connect(&target("wrong", None)).await.err();
     assert!(matches!(error, Some(ClientError::Unauthorized { .. })), "{error:?}");

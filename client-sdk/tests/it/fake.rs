@@ -55,7 +55,7 @@ impl Fake {
     /// A connector to it by `address`, its own or a wire's.
     pub fn connector(&self, address: &str) -> Connector {
         let (address, instance) = (address.to_owned(), Some(self.instance.clone()));
-        Connector::fixed(Target { address, token: TOKEN.into(), instance, version: None })
+        Connector::fixed(Target { address, token: TOKEN.into(), instance, version: None, tls: None })
     }
 
     /// Waits, for a few seconds at most, until a message for `method` has come.

@@ -33,7 +33,16 @@ use crate::{
 const TITLE: usize = 60;
 
 /// The folder that is talked about.
-fn place(args: &ChatArgs) -> Result<PathBuf, Failure> {
+async fn place(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<PathBuf, Failure> {
+    if !app.is_remote() {
+        return local_place(args);
+    }
+    let here = app.here(client).await?;
+    app.canonical(&args.sandbox.as_ref().map_or_else(|| here.clone(), |dir| here.join(dir)))
+}
+
+/// A folder of this machine.
+fn local_place(args: &ChatArgs) -> Result<PathBuf, Failure> {
     let place = scope::canonical(args.sandbox.as_deref().unwrap_or(&current_dir()?))?;
     if !place.is_dir() {
         return Err(Failure::usage(format!("{} is no folder", place.display())));
@@ -43,7 +52,8 @@ fn place(args: &ChatArgs) -> Result<PathBuf, Failure> {
 
 /// The settings of the terminal's own part.
 pub fn settings(app: &App<'_>, args: &ChatArgs) -> Result<Config, Failure> {
-    let place = place(args)?;
+    // The terminal is here, wherever the daemon is.
+    let place = if app.is_remote() { current_dir()? } else { local_place(args)? };
     let project = scope::project_of(&place, app.env.home.as_deref()).unwrap_or(place);
     let inputs = app.host.config_inputs(&app.globals, Some(project));
     let loaded = cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(e.to_string()))?;
@@ -62,7 +72,10 @@ pub async fn chat<'a>(
     config: &Config,
     interactive: bool,
 ) -> Result<Chat<'a>, Failure> {
-    let place = place(args)?;
+    let place = place(app, &client, args).await?;
+    if args.go_on && app.is_remote() {
+        return Err(Failure::usage("--continue reads this machine's folder: leave --host and --address out"));
+    }
     let session = if args.go_on {
         continued(&client, &place).await?
     } else {
@@ -88,7 +101,7 @@ pub async fn chat<'a>(
         wanted,
         screen: Screen::new(Abilities::of_process(quiet)),
         interactive,
-        local: (!args.no_local_session && !args.show_system_prompt).then_some(place),
+        local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote()).then_some(place),
         log,
         last_turn: None,
         unsaid: String::new(),
@@ -181,6 +194,9 @@ pub async fn declared(
     };
     if let Some(found) = known {
         return Ok(found.path.clone());
+    }
+    if app.is_remote() && !exactly {
+        return Err(scope::unclear(&roots));
     }
     let folder = if exactly { place.to_owned() } else { scope::project_of(place, app.env.home.as_deref())? };
     app.remark(&format!("{} is not indexed yet: declaring it as a root", folder.display()));

@@ -15,6 +15,7 @@ pub mod methods;
 mod metrics;
 mod notices;
 pub mod reference;
+mod remote;
 pub mod sdk;
 mod subscription;
 mod turns;
@@ -32,6 +33,7 @@ pub use connection::{Connection, Outgoing};
 pub use discover::openrpc;
 pub use host::HostInfo;
 pub use method::{Disconnect, Method, Right, Rights, Scope};
+pub use remote::Remote;
 pub use viewer::Links;
 
 /// Messages that wait for a slow client's socket; then its calls and subscriptions wait.
@@ -51,6 +53,7 @@ pub struct Api {
     pub(crate) lanes: Arc<lane::Lanes>,
     pub(crate) counters: Counters,
     links: Links,
+    pub(crate) remote: std::sync::OnceLock<Arc<dyn Remote>>,
 }
 
 /// What is counted for `daemon.stats` and `/metrics`.
@@ -66,15 +69,13 @@ impl Api {
     /// A table over `engine`.
     pub fn new(engine: Engine, host: HostInfo, limits: Limits) -> Arc<Self> {
         let (lanes, counters) = (Arc::default(), Counters::default());
-        Arc::new(Self {
-            engine,
-            host,
-            limits,
-            table: methods::table(),
-            lanes,
-            counters,
-            links: Links::default(),
-        })
+        let (table, remote) = (methods::table(), std::sync::OnceLock::new());
+        Arc::new(Self { engine, host, limits, table, lanes, counters, links: Links::default(), remote })
+    }
+
+    /// Gives it remote control; the first one stays.
+    pub fn set_remote(&self, remote: Arc<dyn Remote>) {
+        let _first_stays = self.remote.set(remote);
     }
 
     /// The limits of every connection.

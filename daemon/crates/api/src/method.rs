@@ -40,19 +40,7 @@ pub enum Disconnect {
     Detach,
 }
 
-/// What a client must be allowed to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Right {
-    /// Look.
-    Observe,
-    /// Start work.
-    Prompt,
-    /// Answer approvals.
-    Approve,
-    /// Change the daemon.
-    Admin,
-}
+pub use cairn_protocol::remote::Right;
 
 /// The rights of one connection, none of which brings another with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +58,11 @@ impl Rights {
             at += 1;
         }
         Self(bits)
+    }
+
+    /// Those that both have.
+    pub const fn both(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Whether `right` is among them.

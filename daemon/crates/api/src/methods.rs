@@ -46,6 +46,7 @@ pub fn table() -> Vec<Method> {
     all.extend(crate::knowledge::methods());
     all.extend(trace());
     all.extend(crate::viewer::methods());
+    all.extend(crate::remote::methods());
     all
 }
 

@@ -177,8 +177,12 @@ section! {
         address: String = "127.0.0.1".into(),
         /// Port; the next free one when it is taken.
         port: u16 = 7433,
-        /// Whether addresses that the network can reach are allowed.
+        /// Whether paired devices may connect from the local network, by TLS.
         lan: bool = false,
+        /// The address that they connect to; the whole network's unless one is named.
+        lan_address: String = "0.0.0.0".into(),
+        /// Its port; the next free one when it is taken.
+        lan_port: u16 = 7434,
         /// Origins of web pages that may connect.
         allowed_origins: Vec<String> = vec![],
         /// Host names that clients may use besides loopback's.

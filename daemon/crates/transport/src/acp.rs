@@ -95,12 +95,12 @@ struct Message<'a> {
 }
 
 impl Agent {
-    /// An agent over the API, and what it says to its editor.
+    /// An agent over the API that may do what `rights` say, and what it says to its editor.
     ///
     /// # Errors
     /// `overloaded` when the daemon has as many connections as it may.
-    pub fn new(api: &Arc<Api>) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
-        let (queue, notifications) = Queue::open(api, Rights::ALL)?;
+    pub fn new(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
+        let (queue, notifications) = Queue::open(api, rights)?;
         let (out, outgoing) = mpsc::channel(OUTGOING);
         let inner = Arc::new(Inner {
             queue,

@@ -30,6 +30,14 @@ impl Guard {
     /// `host_denied`, `origin_denied`.
     pub fn check_source(&self, headers: &HeaderMap) -> Result<(), Failure> {
         self.check_host(headers)?;
+        self.check_origin(headers)
+    }
+
+    /// `Origin` alone.
+    ///
+    /// # Errors
+    /// `origin_denied`.
+    pub fn check_origin(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
         if self.allowed_origins.iter().any(|o| o.eq_ignore_ascii_case(origin)) {
@@ -86,13 +94,7 @@ impl Guard {
     /// # Errors
     /// `unauthorized`.
     pub fn check_token(&self, headers: &HeaderMap) -> Result<Option<String>, Failure> {
-        let offered: Vec<&str> = headers
-            .get_all(header::SEC_WEBSOCKET_PROTOCOL)
-            .iter()
-            .filter_map(|h| h.to_str().ok())
-            .flat_map(|h| h.split(','))
-            .map(str::trim)
-            .collect();
+        let offered: Vec<&str> = offered(headers).collect();
         let bearer = bearer(headers);
         let in_protocol = offered.iter().find_map(|p| p.strip_prefix(BEARER_SUBPROTOCOL));
         let given = bearer.or(in_protocol).unwrap_or_default();
@@ -108,6 +110,16 @@ impl Guard {
     }
 }
 
+fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let all = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|h| h.to_str().ok());
+    all.flat_map(|h| h.split(',')).map(str::trim)
+}
+
+/// The subprotocol to choose for a client that needs no token.
+pub fn subprotocol(headers: &HeaderMap) -> Option<String> {
+    offered(headers).find(|p| *p == SUBPROTOCOL).map(str::to_owned)
+}
+
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
@@ -121,8 +133,8 @@ pub fn token(headers: &HeaderMap) -> &str {
 /// The HTTP status of a refusal.
 pub fn status_of(failure: &Failure) -> StatusCode {
     match failure.reason {
-        Reason::Unauthorized => StatusCode::UNAUTHORIZED,
-        Reason::OriginDenied | Reason::HostDenied => StatusCode::FORBIDDEN,
+        Reason::Unauthorized | Reason::NotPaired => StatusCode::UNAUTHORIZED,
+        Reason::OriginDenied | Reason::HostDenied | Reason::RightMissing => StatusCode::FORBIDDEN,
         Reason::Overloaded | Reason::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -28,8 +28,8 @@ pub struct Notes {
 
 struct Entry<C> {
     connection: C,
-    /// The token it was begun with.
-    token: String,
+    /// Whoever began it: a token or a device.
+    owner: String,
     notes: Arc<Seat<Notes>>,
     /// Counts the readers of `notes`: a reader leaves when another one comes.
     reader: watch::Sender<u64>,
@@ -60,7 +60,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<C> Held<C> {
-    /// Keeps a connection for whoever has `token`; the answer is its id.
+    /// Keeps a connection for `owner`; the answer is its id.
     ///
     /// # Errors
     /// `overloaded` when as many are held as may be.
@@ -68,13 +68,13 @@ impl<C> Held<C> {
         &self,
         connection: C,
         receiver: mpsc::Receiver<Outgoing>,
-        token: &str,
+        owner: &str,
     ) -> Result<String, Failure> {
         let id = random_id()?;
         let notes = Notes { receiver, subscriptions: HashMap::new() };
         let entry = Entry {
             connection,
-            token: token.to_owned(),
+            owner: owner.to_owned(),
             notes: Arc::new(Seat::new(notes)),
             reader: watch::Sender::new(0),
             used: Mutex::new(Used { requests: 0, last: Instant::now() }),
@@ -89,10 +89,10 @@ impl<C> Held<C> {
         Ok(id)
     }
 
-    /// The connection of that id, if it was begun with the same token.
-    pub fn find(&self, id: &str, token: &str) -> Option<Lease<C>> {
+    /// The connection of that id, if it was begun by the same client.
+    pub fn find(&self, id: &str, owner: &str) -> Option<Lease<C>> {
         let entry = locked(&self.entries).get(id).map(Arc::clone)?;
-        if !bool::from(entry.token.as_bytes().ct_eq(token.as_bytes())) {
+        if !bool::from(entry.owner.as_bytes().ct_eq(owner.as_bytes())) {
             return None;
         }
         let mut used = locked(&entry.used);
@@ -102,8 +102,8 @@ impl<C> Held<C> {
     }
 
     /// Ends a connection; false when there is none such.
-    pub fn remove(&self, id: &str, token: &str) -> bool {
-        let Some(lease) = self.find(id, token) else { return false };
+    pub fn remove(&self, id: &str, owner: &str) -> bool {
+        let Some(lease) = self.find(id, owner) else { return false };
         locked(&self.entries).remove(id);
         // Whoever reads its notifications leaves, and with the last request it is closed.
         lease.0.reader.send_modify(|reader| *reader += 1);

@@ -4,23 +4,30 @@ use std::{net::TcpListener, sync::Arc, time::Instant};
 
 use axum::{
     Router,
-    extract::{Request, State, WebSocketUpgrade},
-    http::{HeaderMap, StatusCode, header},
+    extract::{ConnectInfo, Request, State, WebSocketUpgrade},
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
     routing::{any, get},
 };
-use cairn_api::{Api, Connection, Outgoing, Rights};
-use cairn_protocol::{error::Failure, rpc};
+use cairn_api::{Api, Connection, Outgoing, Right};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    remote::PAIR_PATH,
+    rpc,
+};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     acp,
+    admission::{Admission, Door},
     auth::{Guard, status_of},
     held::Held,
     linger::Lingering,
     mcp::{self, Mcp},
-    post, viewer, ws,
+    post,
+    remote::{self, Peer, Remote, TlsListener},
+    viewer, ws,
 };
 
 /// How long serving waits, after the shutdown, for clients to be told.
@@ -28,6 +35,9 @@ const DRAIN: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// How often connections that nobody uses are looked for.
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// Bytes of a message of pairing.
+const PAIR_MESSAGE: usize = 4096;
 
 /// Why serving failed.
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +52,10 @@ pub enum ServeError {
 pub struct Shared {
     /// The method table.
     pub api: Arc<Api>,
-    /// Who may connect.
+    /// What is checked of requests of this machine.
     pub guard: Arc<Guard>,
+    /// How clients are known.
+    pub door: Door,
     /// Connections over several requests.
     pub held: Arc<Held>,
     /// The daemon stops.
@@ -70,11 +82,28 @@ impl Shared {
         let (sockets, shutdown) = (self.sockets.clone(), self.shutdown.clone());
         upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, peer, out, shutdown)))
     }
+}
 
-    /// Whether a request may be answered at all; the answer is the subprotocol to choose.
-    pub fn admit(&self, headers: &HeaderMap) -> Result<Option<String>, Failure> {
-        self.guard.check_source(headers).and_then(|()| self.guard.check_token(headers))
-    }
+/// What a client may ask for, whichever way it came.
+fn routes() -> Router<Shared> {
+    Router::new()
+        .route(rpc::PATH, get(upgrade).post(post::post).delete(post::end))
+        .route(acp::PATH, get(editor))
+        .route("/events", get(post::events))
+        .route("/sessions/{id}/events", get(post::session))
+        .route(mcp::SOCKET_PATH, get(model_context_socket))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+}
+
+/// Where clients come from.
+#[derive(Default)]
+pub struct Listeners {
+    /// Of this machine, with the token.
+    pub local: Vec<TcpListener>,
+    /// Of the network: paired devices, by TLS.
+    pub lan: Vec<(TcpListener, Arc<Remote>)>,
 }
 
 /// Serves the API on `listeners` until `shutdown`; then every client gets a close frame.
@@ -82,7 +111,7 @@ impl Shared {
 /// # Errors
 /// When a listener cannot be used.
 pub async fn serve(
-    listeners: Vec<TcpListener>,
+    listeners: Listeners,
     api: Arc<Api>,
     guard: Guard,
     shutdown: CancellationToken,
@@ -90,28 +119,32 @@ pub async fn serve(
     let sockets = TaskTracker::new();
     let mcp = Mcp::new(&api, &shutdown);
     let held = Arc::new(Held::default());
+    let guard = Arc::new(guard);
     let shared = Shared {
         api,
-        guard: Arc::new(guard),
+        guard: Arc::clone(&guard),
+        door: Door::Token(Arc::clone(&guard)),
         held: Arc::clone(&held),
         shutdown: shutdown.clone(),
         sockets: sockets.clone(),
         mcp,
     };
-    let router = Router::new()
-        .route(rpc::PATH, get(upgrade).post(post::post).delete(post::end))
-        .route(acp::PATH, get(editor))
-        .route("/events", get(post::events))
-        .route("/sessions/{id}/events", get(post::session))
-        .route(mcp::PATH, any(model_context))
-        .route(mcp::SOCKET_PATH, get(model_context_socket))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .merge(viewer::routes())
-        .with_state(shared);
     let mut servers = tokio::task::JoinSet::new();
-    for listener in listeners {
+    for (listener, remote) in listeners.lan {
+        let listener = TlsListener::new(listener, Arc::clone(&remote))?;
+        let router = routes()
+            .with_state(Shared { door: Door::Device(Arc::clone(&guard)), ..shared.clone() })
+            .merge(Router::new().route(PAIR_PATH, get(pairing)).with_state(remote));
+        let (service, shutdown) = (router.into_make_service_with_connect_info::<Peer>(), shutdown.clone());
+        servers.spawn(async move {
+            tokio::select! {
+                ended = axum::serve(listener, service) => ended,
+                () = shutdown.cancelled() => Ok(()),
+            }
+        });
+    }
+    let router = routes().route(mcp::PATH, any(model_context)).merge(viewer::routes()).with_state(shared);
+    for listener in listeners.local {
         listener.set_nonblocking(true)?;
         let listener = Lingering(tokio::net::TcpListener::from_std(listener)?);
         let (router, shutdown) = (router.clone(), shutdown.clone());
@@ -155,55 +188,63 @@ pub fn refusal(failure: &Failure) -> Response {
     response
 }
 
-async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
-    let chosen = match shared.admit(&headers) {
-        Ok(chosen) => chosen,
-        Err(failure) => return refusal(&failure),
-    };
-    match Connection::open(&shared.api, Rights::ALL) {
-        Ok((connection, out)) => shared.socket(upgrade, chosen, ws::CloseOnDrop(connection), out),
+async fn upgrade(State(shared): State<Shared>, admitted: Admission, upgrade: WebSocketUpgrade) -> Response {
+    match Connection::open(&shared.api, admitted.rights) {
+        Ok((connection, out)) => shared.socket(upgrade, admitted.chosen, ws::CloseOnDrop(connection), out),
         Err(failure) => refusal(&failure),
     }
 }
 
 /// The Agent Client Protocol.
-async fn editor(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
-    let chosen = match shared.admit(&headers) {
-        Ok(chosen) => chosen,
-        Err(failure) => return refusal(&failure),
-    };
-    match acp::Agent::new(&shared.api) {
-        Ok((agent, out)) => shared.socket(upgrade, chosen, agent, out),
+async fn editor(State(shared): State<Shared>, admitted: Admission, upgrade: WebSocketUpgrade) -> Response {
+    match acp::Agent::new(&shared.api, admitted.rights) {
+        Ok((agent, out)) => shared.socket(upgrade, admitted.chosen, agent, out),
         Err(failure) => refusal(&failure),
     }
 }
 
-async fn model_context(State(shared): State<Shared>, request: Request) -> Response {
-    let headers = request.headers();
-    match shared.admit(headers) {
-        Ok(_) => shared.mcp.handle(request).await,
-        Err(failure) => refusal(&failure),
-    }
+async fn model_context(State(shared): State<Shared>, _: Admission, request: Request) -> Response {
+    shared.mcp.handle(request).await
 }
 
 async fn model_context_socket(
     State(shared): State<Shared>,
     uri: http::Uri,
-    headers: HeaderMap,
+    admitted: Admission,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let chosen = match shared.admit(&headers) {
-        Ok(chosen) => chosen,
-        Err(failure) => return refusal(&failure),
-    };
+    // What speaks MCP works and asks as its program sees fit; there is no part of it for less.
+    if let Err(failure) = needs(&admitted, &[Right::Observe, Right::Prompt, Right::Approve]) {
+        return refusal(&failure);
+    }
     let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
     let mut upgrade = ws::configure(upgrade, limit);
-    if let Some(chosen) = chosen {
+    if let Some(chosen) = admitted.chosen {
         upgrade = upgrade.protocols([chosen]);
     }
     let (sockets, shutdown, host) = (shared.sockets.clone(), shared.shutdown.clone(), shared.mcp.host());
     let root = mcp::root_of(uri.query());
     upgrade.on_upgrade(move |socket| sockets.track_future(mcp::run_socket(socket, host, root, shutdown)))
+}
+
+/// Whether the client has these rights, for what is no method of the table.
+fn needs(admitted: &Admission, rights: &[Right]) -> Result<(), Failure> {
+    match rights.iter().find(|right| !admitted.rights.hold(**right)) {
+        None => Ok(()),
+        Some(right) => {
+            let text = format!("this needs the right '{}', which the device has not", right.as_str());
+            Err(Failure::new(Reason::RightMissing, text))
+        }
+    }
+}
+
+/// Where a device that is not yet paired may come, and nowhere else.
+async fn pairing(
+    State(remote): State<Arc<Remote>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    ws::configure(upgrade, PAIR_MESSAGE).on_upgrade(move |socket| remote::pair(socket, remote, peer.channel))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {
@@ -213,8 +254,8 @@ async fn ready(State(shared): State<Shared>) -> Response {
     "ok\n".into_response()
 }
 
-async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Err(failure) = shared.admit(&headers) {
+async fn metrics(State(shared): State<Shared>, admitted: Admission) -> Response {
+    if let Err(failure) = needs(&admitted, &[Right::Observe]) {
         return refusal(&failure);
     }
     match shared.api.metrics().await {

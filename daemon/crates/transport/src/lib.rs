@@ -1,6 +1,8 @@
-//! Moves messages between clients and the API: WebSocket, HTTP with server-sent events, and in the same process a queue.
+//! Moves messages between clients and the API: WebSocket, HTTP with server-sent events, the same by TLS for paired
+//! devices, and in the same process a queue.
 
 mod acp;
+mod admission;
 mod auth;
 mod follow;
 mod held;
@@ -9,9 +11,10 @@ mod linger;
 mod mcp;
 mod post;
 pub mod queue;
+pub mod remote;
 mod sse;
 mod viewer;
 pub mod ws;
 
 pub use auth::Guard;
-pub use http::{ServeError, serve};
+pub use http::{Listeners, ServeError, serve};

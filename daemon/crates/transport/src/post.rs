@@ -8,16 +8,16 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
-use cairn_api::{Connection, Outgoing, Rights};
+use cairn_api::{Connection, Outgoing};
 use cairn_protocol::error::{Failure, Reason};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::{
-    auth,
+    admission::Admission,
     follow::{self, Source},
     held::Lease,
-    http::{Shared, refusal},
+    http::Shared,
     sse::{self, Form},
     ws::CloseOnDrop,
 };
@@ -76,14 +76,16 @@ fn no_connection() -> Response {
 }
 
 /// `POST /rpc`: one message or batch.
-pub async fn post(State(shared): State<Shared>, headers: HeaderMap, body: Body) -> Response {
-    if let Err(failure) = shared.admit(&headers) {
-        return refusal(&failure);
-    }
-    let token = auth::token(&headers).to_owned();
+pub async fn post(
+    State(shared): State<Shared>,
+    admitted: Admission,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let owner = admitted.owner;
     // Found first: what names no connection is not worth reading.
     let held = match headers.get(&CONNECTION) {
-        Some(id) => match shared.held.find(id.to_str().unwrap_or_default(), &token) {
+        Some(id) => match shared.held.find(id.to_str().unwrap_or_default(), &owner) {
             Some(lease) => Some(lease),
             None => return no_connection(),
         },
@@ -96,12 +98,12 @@ pub async fn post(State(shared): State<Shared>, headers: HeaderMap, body: Body) 
     if let Some(lease) = held {
         return answer(&shared, &headers, &text, Keep::Held(lease), None).await;
     }
-    let (connection, notes) = match Connection::open(&shared.api, Rights::ALL) {
+    let (connection, notes) = match Connection::open(&shared.api, admitted.rights) {
         Ok((connection, notes)) => (CloseOnDrop(connection), notes),
         Err(failure) => return refused(status_of(&failure), &failure),
     };
     if follow::is_handshake(&text) {
-        return begin(&shared, &text, connection, notes, &token).await;
+        return begin(&shared, &text, connection, notes, &owner).await;
     }
     if let Some(version) = text_of(&headers, &PROTOCOL)
         && let Err(refusal) = handshake(&connection.0, version, &headers).await
@@ -112,24 +114,18 @@ pub async fn post(State(shared): State<Shared>, headers: HeaderMap, body: Body) 
 }
 
 /// `DELETE /rpc`: the end of a connection.
-pub async fn end(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Err(failure) = shared.admit(&headers) {
-        return refusal(&failure);
-    }
+pub async fn end(State(shared): State<Shared>, admitted: Admission, headers: HeaderMap) -> Response {
     let id = text_of(&headers, &CONNECTION).unwrap_or_default();
-    match shared.held.remove(id, auth::token(&headers)) {
+    match shared.held.remove(id, &admitted.owner) {
         true => StatusCode::NO_CONTENT.into_response(),
         false => no_connection(),
     }
 }
 
 /// `GET /events`: what a connection is told besides its answers.
-pub async fn events(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Err(failure) = shared.admit(&headers) {
-        return refusal(&failure);
-    }
+pub async fn events(State(shared): State<Shared>, admitted: Admission, headers: HeaderMap) -> Response {
     let id = text_of(&headers, &CONNECTION).unwrap_or_default();
-    let Some(lease) = shared.held.find(id, auth::token(&headers)) else { return no_connection() };
+    let Some(lease) = shared.held.find(id, &admitted.owner) else { return no_connection() };
     let (mut notes, wanted) = lease.take_notes().await;
     let left = match text_of(&headers, &LAST_EVENT_ID).and_then(|id| id.rsplit_once(':')) {
         Some((session, seq)) => match follow::resume(lease.connection(), &mut notes, session, seq).await {
@@ -147,19 +143,17 @@ pub async fn events(State(shared): State<Shared>, headers: HeaderMap) -> Respons
 /// `GET /sessions/{id}/events?after=N`: the records of one session.
 pub async fn session(
     State(shared): State<Shared>,
+    admitted: Admission,
     Path(session): Path<String>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    if let Err(failure) = shared.admit(&headers) {
-        return refusal(&failure);
-    }
     let query = uri.query().unwrap_or_default();
     let asked = query.split('&').find_map(|pair| pair.strip_prefix("after="));
     // A stream that is taken up again goes on where it was cut, whatever its address says.
     let after = text_of(&headers, &LAST_EVENT_ID).or(asked).unwrap_or("0");
     let after = after.parse::<u64>().map_or_else(|_| json!(after), |seq| json!(seq));
-    let (connection, notes) = match Connection::open(&shared.api, Rights::ALL) {
+    let (connection, notes) = match Connection::open(&shared.api, admitted.rights) {
         Ok((connection, notes)) => (CloseOnDrop(connection), notes),
         Err(failure) => return refused(status_of(&failure), &failure),
     };
@@ -201,7 +195,7 @@ async fn begin(
     text: &str,
     connection: CloseOnDrop,
     notes: mpsc::Receiver<Outgoing>,
-    token: &str,
+    owner: &str,
 ) -> Response {
     let (to, mut answers) = mpsc::channel(1);
     connection.0.message_to(text, &to).await;
@@ -211,7 +205,7 @@ async fn begin(
     if follow::is_error(&answer) {
         return json_response(StatusCode::OK, answer);
     }
-    match shared.held.insert(connection, notes, token) {
+    match shared.held.insert(connection, notes, owner) {
         Ok(id) => {
             let mut response = json_response(StatusCode::OK, answer);
             if let Ok(id) = HeaderValue::from_str(&id) {

@@ -1,0 +1,168 @@
+//! Other machines' daemons that this one is paired with.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
+
+use cairn_pairing::{Pin, read_json, write_private};
+use cairn_protocol::{
+    id::DeviceId,
+    location::DataRoot,
+    remote::{PORT, Right},
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::ClientError;
+
+/// A daemon that this machine is paired with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownHost {
+    /// What it is called here.
+    pub name: String,
+    /// `host:port`.
+    pub address: String,
+    /// Its key; nothing else is connected to.
+    pub key: Pin,
+    /// This machine's id there.
+    pub device: DeviceId,
+    /// What this machine may do there.
+    pub rights: Vec<Right>,
+    /// When they were paired.
+    pub paired_at: Timestamp,
+}
+
+/// The file of them.
+#[derive(Debug, Clone)]
+pub struct Hosts(PathBuf);
+
+impl Hosts {
+    /// Those of a data root.
+    pub fn of(root: &DataRoot) -> Self {
+        Self(root.hosts_json())
+    }
+
+    /// All, in the order they came.
+    ///
+    /// # Errors
+    /// [`ClientError::Remote`] when the file cannot be read.
+    pub fn list(&self) -> Result<Vec<KnownHost>, ClientError> {
+        read_json(&self.0).map_err(failed)
+    }
+
+    /// The one of that name, address, or beginning of its key of 8 digits and more.
+    ///
+    /// # Errors
+    /// [`ClientError::NotPaired`].
+    pub fn find(&self, host: &str) -> Result<KnownHost, ClientError> {
+        let address = with_port(host);
+        let same = |known: &KnownHost| {
+            known.name == host
+                || known.address == address
+                || (host.len() >= 8 && known.key.to_string().starts_with(host))
+        };
+        // The latest pairing counts where several fit.
+        let found = self.list()?.into_iter().rev().find(same);
+        found.ok_or_else(|| ClientError::NotPaired { host: host.to_owned() })
+    }
+
+    /// Keeps one; another of its name, address or key is replaced.
+    ///
+    /// # Errors
+    /// [`ClientError::Remote`].
+    pub fn keep(&self, host: KnownHost) -> Result<(), ClientError> {
+        let mut all = self.list()?;
+        all.retain(|k| k.name != host.name && k.address != host.address && k.key != host.key);
+        all.push(host);
+        self.write(&all)
+    }
+
+    /// Forgets one.
+    ///
+    /// # Errors
+    /// [`ClientError::NotPaired`], [`ClientError::Remote`].
+    pub fn forget(&self, host: &str) -> Result<KnownHost, ClientError> {
+        let gone = self.find(host)?;
+        let mut all = self.list()?;
+        all.retain(|k| *k != gone);
+        self.write(&all)?;
+        Ok(gone)
+    }
+
+    fn write(&self, all: &[KnownHost]) -> Result<(), ClientError> {
+        let text = serde_json::to_vec_pretty(all).map_err(|e| failed(e.into()))?;
+        write_private(&self.0, &text).map_err(failed)
+    }
+}
+
+fn failed(error: io::Error) -> ClientError {
+    ClientError::Remote(format!("the known hosts: {error}"))
+}
+
+/// `host:port` of what a person typed: the port of remote control unless there is one.
+pub fn with_port(host: &str) -> String {
+    if host.parse::<SocketAddr>().is_ok() {
+        return host.to_owned();
+    }
+    if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        return SocketAddr::new(ip, PORT).to_string();
+    }
+    match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') && port.parse::<u16>().is_ok() => host.to_owned(),
+        _ => format!("{host}:{PORT}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, address: &str, key: &[u8]) -> KnownHost {
+        KnownHost {
+            name: name.into(),
+            address: address.into(),
+            key: Pin::of_key(key),
+            device: DeviceId::new(),
+            rights: vec![Right::Observe],
+            paired_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn addresses_as_people_type_them() {
+        for (typed, want) in [
+            ("den", "den:7434"),
+            ("den.local:9", "den.local:9"),
+            ("10.0.0.7", "10.0.0.7:7434"),
+            ("10.0.0.7:8000", "10.0.0.7:8000"),
+            ("::1", "[::1]:7434"),
+            ("[::1]", "[::1]:7434"),
+            ("[fe80::1]:9", "[fe80::1]:9"),
+            ("den:99999", "den:99999:7434"),
+        ] {
+            assert_eq!(with_port(typed), want, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_found_by_name_address_and_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let hosts = Hosts::of(&DataRoot(dir.path().to_owned()));
+        assert!(matches!(hosts.find("den"), Err(ClientError::NotPaired { .. })));
+        let den = host("den", "10.0.0.7:7434", b"den");
+        hosts.keep(den.clone()).unwrap();
+        hosts.keep(host("attic", "10.0.0.8:7434", b"attic")).unwrap();
+        for named in ["den", "10.0.0.7", "10.0.0.7:7434", &den.key.hint(), &den.key.to_string()] {
+            assert_eq!(hosts.find(named).unwrap(), den, "{named}");
+        }
+        assert!(hosts.find(&den.key.to_string()[..7]).is_err());
+        // Its address went to another machine: what stood there before is no longer known.
+        hosts.keep(host("new", "10.0.0.7:7434", b"new")).unwrap();
+        assert!(hosts.find("den").is_err());
+        assert_eq!(hosts.forget("new").unwrap().name, "new");
+        assert_eq!(hosts.list().unwrap().len(), 1);
+    }
+}

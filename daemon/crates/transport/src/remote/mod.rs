@@ -1,0 +1,211 @@
+//! Remote control: who may connect from the network, and how a device becomes one of them.
+
+mod codes;
+mod cut;
+mod devices;
+mod listener;
+mod pair;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use cairn_pairing::{Identity, IdentityError, Pin, TlsError, exchange, server_config};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    location::DataRoot,
+    remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairStatus},
+    time::Timestamp,
+};
+use rustls::ServerConfig;
+
+pub use devices::Entry;
+pub use listener::{Peer, TlsListener};
+pub use pair::pair;
+
+use self::{
+    codes::{Codes, Refusal, Terms},
+    devices::Devices,
+};
+
+/// Why there is no remote control.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The daemon's key cannot be had.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The key is of no use.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The list of devices cannot be read.
+    #[error(transparent)]
+    Devices(#[from] Failure),
+}
+
+/// What listens for devices.
+struct Listening {
+    identity: Arc<Identity>,
+    tls: Arc<ServerConfig>,
+    addresses: Vec<String>,
+    name: String,
+}
+
+/// The remote control of a daemon: its key, the paired devices, the code that waits.
+pub struct Remote {
+    devices: Devices,
+    listening: Option<Listening>,
+    pairing: Mutex<Pairing>,
+}
+
+#[derive(Default)]
+struct Pairing {
+    codes: Codes,
+    /// The device that used the latest code.
+    device: Option<Device>,
+}
+
+/// Where devices connect.
+#[derive(Debug, Clone)]
+pub struct Lan {
+    /// `host:port` of each listener.
+    pub addresses: Vec<String>,
+    /// What the daemon is called.
+    pub name: String,
+}
+
+impl Remote {
+    /// With the keys and devices of a data root; without `lan` nothing listens, and devices can be listed and revoked.
+    ///
+    /// # Errors
+    /// When a file cannot be used.
+    pub fn open(root: &DataRoot, lan: Option<Lan>) -> Result<Arc<Self>, RemoteError> {
+        let path: PathBuf = root.devices_json();
+        let listening = match lan {
+            Some(Lan { addresses, name }) => {
+                let identity = Identity::load_or_make(&root.daemon_key())?;
+                let tls = server_config(&identity)?;
+                Some(Listening { identity, tls, addresses, name })
+            }
+            None => None,
+        };
+        Ok(Arc::new(Self { devices: Devices::open(path)?, listening, pairing: Mutex::default() }))
+    }
+
+    /// The hash of the daemon's key, where something listens for devices.
+    pub fn key(&self) -> Option<Pin> {
+        self.listening.as_ref().map(|l| l.identity.pin())
+    }
+
+    /// The daemon's key and its TLS, where something listens.
+    fn tls(&self) -> Option<(Pin, Arc<ServerConfig>)> {
+        self.listening.as_ref().map(|l| (l.identity.pin(), Arc::clone(&l.tls)))
+    }
+
+    /// The device of a key.
+    fn device(&self, key: &Pin) -> Option<Arc<Entry>> {
+        self.devices.find(key)
+    }
+
+    fn pairing(&self) -> MutexGuard<'_, Pairing> {
+        self.pairing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pairing {
+    fn status(&mut self, now: Instant) -> PairStatus {
+        let (state, tries_left) = self.codes.state(now);
+        PairStatus { state, tries_left, device: self.device.clone() }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Failure::new(Reason::PairingRefused, refusal.to_string())
+    }
+}
+
+impl cairn_api::Remote for Remote {
+    fn begin(&self, params: PairBeginParams) -> Result<PairOffer, Failure> {
+        let off = || Failure::new(Reason::RemoteOff, "nothing listens for devices");
+        let listening = self.listening.as_ref().ok_or_else(off)?;
+        let name = params.name.map(|name| named(&name)).transpose()?;
+        let code = random_code()?;
+        let mut pairing = self.pairing();
+        pairing.codes.begin(Instant::now(), code.clone(), Terms { rights: params.rights, name })?;
+        pairing.device = None;
+        let life = i64::try_from(codes::LIFE.as_millis()).unwrap_or(i64::MAX);
+        Ok(PairOffer {
+            code: exchange::shown(&code),
+            expires_at: Timestamp(Timestamp::now().0.saturating_add(life)),
+            tries: codes::TRIES,
+            addresses: listening.addresses.clone(),
+            key: listening.identity.pin().to_string(),
+        })
+    }
+
+    fn status(&self) -> PairStatus {
+        self.pairing().status(Instant::now())
+    }
+
+    fn cancel(&self) -> PairStatus {
+        let (mut pairing, now) = (self.pairing(), Instant::now());
+        pairing.codes.cancel(now);
+        pairing.status(now)
+    }
+
+    fn devices(&self) -> Vec<Device> {
+        self.devices.list()
+    }
+
+    fn revoke(&self, device: &DeviceRef) -> Result<(), Failure> {
+        self.devices.revoke(&device.id)?;
+        tracing::info!(device = %device.id, "revoked");
+        Ok(())
+    }
+}
+
+/// A device's name as it is kept: nothing in it that a terminal obeys.
+fn named(name: &str) -> Result<String, Failure> {
+    let clean: String = name.trim().chars().filter(|c| !c.is_control()).collect();
+    match clean.chars().count() {
+        1..=exchange::NAME => Ok(clean),
+        _ => {
+            let text = format!("a device's name must have 1 to {} characters", exchange::NAME);
+            Err(Failure::new(Reason::InvalidParams, text))
+        }
+    }
+}
+
+/// A code, each as likely as every other.
+fn random_code() -> Result<String, Failure> {
+    // What lies above a multiple of the number of codes would make the first ones likelier.
+    let above = u32::MAX - u32::MAX % exchange::CODES;
+    loop {
+        let number = getrandom::u32()
+            .map_err(|e| Failure::new(Reason::Internal, format!("the system gives no random bytes: {e}")))?;
+        if number < above {
+            return Ok(format!("{:0width$}", number % exchange::CODES, width = exchange::DIGITS));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes() {
+        for (name, want) in
+            [("a laptop", Some("a laptop")), (" \u{1b}[2Jx ", Some("[2Jx")), ("", None), ("\n", None)]
+        {
+            assert_eq!(named(name).ok().as_deref(), want, "{name:?}");
+        }
+        assert!(named(&"ä".repeat(64)).is_ok() && named(&"ä".repeat(65)).is_err());
+        for _ in 0..1000 {
+            let code = random_code().unwrap();
+            assert_eq!(exchange::digits(&code).as_deref(), Some(&*code));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The pairing of a device over its own connection: four messages of a WebSocket.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::extract::ws::{Message, WebSocket};
+use cairn_pairing::exchange::{self, Channel, Hello, Proof, Reply, Welcome};
+use cairn_protocol::{
+    error::{Failure, Reason},
+    remote::{Device, Granted},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+
+use super::{
+    Remote,
+    codes::{Codes, Try},
+    named,
+};
+
+/// How long each message may take.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// A try that ends when it is dropped, however that comes.
+struct Trying<'a> {
+    remote: &'a Remote,
+    which: Try,
+}
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        self.remote.pairing().codes.end(self.which);
+    }
+}
+
+/// Pairs the device at the other end, or tells it why not.
+pub async fn pair(mut socket: WebSocket, remote: Arc<Remote>, channel: Channel) {
+    let outcome = exchange(&mut socket, &remote, channel).await;
+    match outcome {
+        Ok(device) => {
+            tracing::info!(device = %device.id, name = device.name, rights = ?device.rights, "paired")
+        }
+        Err(failure) => {
+            tracing::warn!(key = %channel.client, "not paired: {failure}");
+            let told = json!({"error": failure.message, "data": failure.data()});
+            // It may have gone.
+            let _gone = send(&mut socket, &told).await;
+        }
+    }
+    let _gone = tokio::time::timeout(WAIT, socket.send(Message::Close(None))).await;
+}
+
+async fn exchange(socket: &mut WebSocket, remote: &Arc<Remote>, channel: Channel) -> Result<Device, Failure> {
+    let refused = |e: exchange::Mismatch| Failure::new(Reason::PairingRefused, e.to_string());
+    let hello: Hello = receive(socket).await?;
+    let called = named(&hello.name)?;
+    // Counted before anything is told that a guess could be compared with.
+    let (which, code) = remote.pairing().codes.attempt(Instant::now())?;
+    let trying = Trying { remote, which };
+    let (half, share) = exchange::server(&code, &channel);
+    let whole = half.finish(&hello.share, &hello.name).map_err(refused)?;
+    send(socket, &Reply { share }).await?;
+    let proof: Proof = receive(socket).await?;
+    whole.check_client(&proof.confirm).map_err(refused)?;
+    let terms = accept(&mut remote.pairing().codes, which)?;
+    drop(trying);
+    let (keeper, name) = (Arc::clone(remote), terms.name.unwrap_or(called));
+    let kept = tokio::task::spawn_blocking(move || keeper.devices.add(name, channel.client, terms.rights));
+    let failed = |e| Failure::new(Reason::Internal, format!("the device was not kept: {e}"));
+    let device = kept.await.map_err(failed)??;
+    remote.pairing().device = Some(device.clone());
+    let server = remote.listening.as_ref().map(|l| l.name.clone()).unwrap_or_default();
+    let granted = Granted { id: device.id.clone(), rights: device.rights.clone(), server };
+    let granted = serde_json::to_string(&granted).unwrap_or_default();
+    send(socket, &Welcome { confirm: whole.server_proof(&granted), granted }).await?;
+    Ok(device)
+}
+
+fn accept(codes: &mut Codes, which: Try) -> Result<super::Terms, Failure> {
+    Ok(codes.accept(Instant::now(), which)?)
+}
+
+async fn receive<T: DeserializeOwned>(socket: &mut WebSocket) -> Result<T, Failure> {
+    let gone = |what: &str| Failure::new(Reason::PairingRefused, format!("the device {what}"));
+    let next = tokio::time::timeout(WAIT, socket.recv()).await.map_err(|_| gone("did not answer in time"))?;
+    match next {
+        Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str())
+            .map_err(|e| Failure::new(Reason::InvalidRequest, format!("not a message of pairing: {e}"))),
+        Some(Ok(_)) => Err(gone("sent what is no text")),
+        Some(Err(_)) | None => Err(gone("has gone")),
+    }
+}
+
+async fn send(socket: &mut WebSocket, message: &impl Serialize) -> Result<(), Failure> {
+    let gone = |_| Failure::new(Reason::PairingRefused, "the device has gone");
+    let text = serde_json::to_string(message)
+        .map_err(|e| Failure::new(Reason::Internal, format!("a message cannot be written: {e}")))?;
+    let sent = tokio::time::timeout(WAIT, socket.send(Message::Text(text.into()))).await;
+    sent.unwrap_or_else(|_| Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::TimedOut))))
+        .map_err(gone)
+}

@@ -1,0 +1,16 @@
+//! Two machines that trust each other: their keys, the TLS that pins them, and the code that brings them together.
+//!
+//! A side is known by its [`Pin`], the SHA-256 of its public key. TLS 1.3 proves on each connection that the other side
+//! holds the key; no authority signs anything, and certificates are but a form that keys travel in. How two sides learn
+//! each other's pins without trusting the network is [`exchange`].
+
+pub mod exchange;
+mod files;
+mod identity;
+mod pin;
+mod tls;
+
+pub use files::{read_json, write_private};
+pub use identity::{Identity, IdentityError};
+pub use pin::{BadPin, Pin};
+pub use tls::{KeyChanged, TlsError, client_config, exporter, key_changed, peer_pin, server_config};

@@ -1,0 +1,96 @@
+//! What a machine is known by.
+
+use std::{fmt, str::FromStr};
+
+use ring::digest;
+use rustls::{pki_types::CertificateDer, server::ParsedCertificate};
+use serde::{Deserialize, Serialize};
+
+/// SHA-256 of a public key, as X.509 writes it (SubjectPublicKeyInfo); 64 hexadecimal digits in text.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Pin([u8; 32]);
+
+/// Text that is no pin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a key's hash has 64 hexadecimal digits")]
+pub struct BadPin;
+
+impl Pin {
+    /// The pin of the key in a certificate.
+    ///
+    /// # Errors
+    /// When it is no certificate.
+    pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, rustls::Error> {
+        let parsed = ParsedCertificate::try_from(certificate)?;
+        Ok(Self::of_key(&parsed.subject_public_key_info()))
+    }
+
+    /// The pin of a key in the form of X.509.
+    pub fn of_key(key: &[u8]) -> Self {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest::digest(&digest::SHA256, key).as_ref());
+        Self(bytes)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The first 8 digits: enough to find a machine by, too few to trust it by.
+    pub fn hint(&self) -> String {
+        hex::encode(&self.0[..4])
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pin({self})")
+    }
+}
+
+impl From<Pin> for String {
+    fn from(pin: Pin) -> Self {
+        pin.to_string()
+    }
+}
+
+impl FromStr for Pin {
+    type Err = BadPin;
+
+    fn from_str(text: &str) -> Result<Self, BadPin> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| BadPin)?;
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Pin {
+    type Error = BadPin;
+
+    fn try_from(text: String) -> Result<Self, BadPin> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_there_and_back() {
+        let pin = Pin::of_key(b"key");
+        assert_eq!(pin.to_string().parse(), Ok(pin));
+        assert!(pin.to_string().starts_with(&pin.hint()) && pin.hint().len() == 8);
+        for bad in ["", "00", &"g".repeat(64), &"0".repeat(65)] {
+            assert_eq!(bad.parse::<Pin>(), Err(BadPin), "{bad}");
+        }
+    }
+}

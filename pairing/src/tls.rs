@@ -1,0 +1,191 @@
+//! TLS 1.3 between machines that know each other's keys.
+
+use std::{io, sync::Arc};
+
+use rustls::{
+    ClientConfig, CommonState, DigitallySignedStruct, DistinguishedName, Error, OtherError, ServerConfig,
+    SignatureScheme,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls13_signature},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::{
+        NoServerSessionStorage,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+    version::TLS13,
+};
+
+use crate::{Identity, Pin};
+
+/// What both sides say they speak inside.
+const ALPN: &[u8] = b"http/1.1";
+/// Label of the value that is of one TLS connection and no other (RFC 9266).
+const EXPORTER: &[u8] = b"EXPORTER-Channel-Binding";
+
+/// Why TLS cannot be set up.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("tls cannot be set up: {0}")]
+pub struct TlsError(#[from] Error);
+
+/// Another key answers than the one that is trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the key there is {seen}, not {expected}")]
+pub struct KeyChanged {
+    /// The key that is trusted.
+    pub expected: Pin,
+    /// The key that answers.
+    pub seen: Pin,
+}
+
+/// Of a listener: any client that proves to hold its key gets in; what it may do there is decided by its pin.
+///
+/// # Errors
+/// When the key is of no use.
+pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = Arc::new(AnyKey(Arc::clone(&provider)));
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(identity.chain(), identity.key())?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    // Every connection proves its key anew.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
+}
+
+/// Of a client: only the key `expected` is connected to; without one any key is, which is for pairing alone.
+///
+/// # Errors
+/// When the key is of no use.
+pub fn client_config(identity: &Identity, expected: Option<Pin>) -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = Arc::new(OneKey { expected, provider: Arc::clone(&provider) });
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_client_auth_cert(identity.chain(), identity.key())?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = Resumption::disabled();
+    // No name is asked for: a machine is its key.
+    config.enable_sni = false;
+    Ok(Arc::new(config))
+}
+
+/// The key that the other side of an open connection proved.
+pub fn peer_pin(connection: &CommonState) -> Option<Pin> {
+    Pin::of(connection.peer_certificates()?.first()?).ok()
+}
+
+/// A value that both sides of one TLS connection know and nobody else does.
+///
+/// # Errors
+/// Before the handshake is over.
+pub fn exporter<D>(connection: &rustls::ConnectionCommon<D>) -> Result<[u8; 32], TlsError> {
+    Ok(connection.export_keying_material([0; 32], EXPORTER, None)?)
+}
+
+/// Finds in a failed handshake that another key answered.
+pub fn key_changed(error: &io::Error) -> Option<KeyChanged> {
+    match error.get_ref()?.downcast_ref::<Error>()? {
+        Error::Other(OtherError(cause)) => cause.downcast_ref::<KeyChanged>().copied(),
+        _ => None,
+    }
+}
+
+#[derive(Debug)]
+struct AnyKey(Arc<CryptoProvider>);
+
+impl ClientCertVerifier for AnyKey {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Pin::of(certificate).map(|_| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(only_tls13())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[derive(Debug)]
+struct OneKey {
+    expected: Option<Pin>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for OneKey {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let seen = Pin::of(certificate)?;
+        match self.expected {
+            Some(expected) if expected != seen => {
+                Err(Error::Other(OtherError(Arc::new(KeyChanged { expected, seen }))))
+            }
+            _ => Ok(ServerCertVerified::assertion()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(only_tls13())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+fn only_tls13() -> Error {
+    Error::General("only tls 1.3 is spoken".into())
+}

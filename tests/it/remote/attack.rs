@@ -1,0 +1,235 @@
+//! Those who are no paired device: they guess, stand in between, replay, pretend.
+
+use std::sync::Arc;
+
+use cairn_client_sdk::ClientError;
+use cairn_pairing::{
+    Identity, client_config,
+    exchange::{self, Channel, Hello, Proof, Reply},
+    exporter, peer_pin, server_config,
+};
+use cairn_protocol::{
+    remote::{DeviceRef, PairState, Right},
+    session::Empty,
+};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream, rustls::pki_types::ServerName};
+use tokio_tungstenite::{
+    WebSocketStream, client_async,
+    tungstenite::{self, Message, client::IntoClientRequest},
+};
+
+use super::machine::{Den, Laptop};
+
+/// A code that is not this one.
+fn other(code: &str, by: u32) -> String {
+    let number: u32 = exchange::digits(code).unwrap().parse().unwrap();
+    format!("{:08}", (number + by) % exchange::CODES)
+}
+
+fn refused(outcome: Result<cairn_client_sdk::KnownHost, ClientError>) -> String {
+    match outcome.unwrap_err() {
+        ClientError::Pairing(why) => why,
+        error => panic!("{error:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_fourth_guess_is_refused_though_it_is_right() {
+    let (den, laptop) = (Den::start().await, Laptop::new());
+    let offer = den.begin(&[Right::Observe]).await.unwrap();
+    for by in 1..=3 {
+        let why = refused(laptop.try_code(&den.lan, None, &other(&offer.code, by), "den").await);
+        assert!(why.contains("the codes differ"), "{why}");
+    }
+    let why = refused(laptop.try_code(&den.lan, None, &offer.code, "den").await);
+    assert!(why.contains("void"), "{why}");
+    let admin = den.client().await;
+    assert_eq!(admin.pair_status(&Empty {}).await.unwrap().state, PairState::Void);
+    assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
+    assert!(!laptop.root().hosts_json().exists());
+    // Control: after two wrong ones the right one is taken, once.
+    let offer = den.begin(&[Right::Observe]).await.unwrap();
+    for by in 1..=2 {
+        refused(laptop.try_code(&den.lan, None, &other(&offer.code, by), "den").await);
+    }
+    laptop.try_code(&den.lan, None, &offer.code, "den").await.unwrap();
+    let why = refused(Laptop::new().try_code(&den.lan, None, &offer.code, "den").await);
+    assert!(why.contains("no code waits"), "{why}");
+}
+
+#[tokio::test]
+async fn of_a_thousand_wrong_codes_none_is_accepted() {
+    let (den, laptop) = (Den::start().await, Laptop::new());
+    // Control: a right one is.
+    let known = laptop.pair(&den, &[Right::Observe], "den").await;
+    den.client().await.client_revoke(&DeviceRef { id: known.device }).await.unwrap();
+    let admin = den.client().await;
+    let params = cairn_protocol::remote::PairBeginParams { rights: vec![Right::Observe], name: None };
+    let (mut code, mut codes, mut compared) = ("00000000".to_owned(), 1, 0);
+    for guess in 0..1000_u32 {
+        if guess % 3 == 0
+            && let Ok(offer) = admin.pair_begin(&params).await
+        {
+            (code, codes) = (offer.code, codes + 1);
+        }
+        let why = refused(laptop.try_code(&den.lan, None, &other(&code, guess % 3 + 1), "den").await);
+        compared += u32::from(why.contains("the codes differ"));
+    }
+    // However often a person asks for another code, there is an end to it.
+    assert_eq!((codes, compared), (20, 19 * 3));
+    assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
+}
+
+/// Ends the TLS of whoever connects with a key of its own, and speaks to the daemon as a client of its own.
+async fn man_in_the_middle(to: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = listener.local_addr().unwrap().to_string();
+    let own = Identity::fresh().unwrap();
+    let acceptor = TlsAcceptor::from(server_config(&own).unwrap());
+    tokio::spawn(async move {
+        while let Ok((tcp, _)) = listener.accept().await {
+            let (acceptor, own, to) = (acceptor.clone(), Arc::clone(&own), to.clone());
+            tokio::spawn(async move {
+                let mut victim = acceptor.accept(tcp).await.unwrap();
+                let mut daemon = dial(&to, &own).await;
+                // Either side may go first.
+                let _ended = tokio::io::copy_bidirectional(&mut victim, &mut daemon).await;
+            });
+        }
+    });
+    near
+}
+
+async fn dial(to: &str, own: &Identity) -> TlsStream<TcpStream> {
+    let connector = TlsConnector::from(client_config(own, None).unwrap());
+    let name = ServerName::try_from("cairn").unwrap();
+    connector.connect(name, TcpStream::connect(to).await.unwrap()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_man_in_the_middle_of_a_pairing_gets_nothing() {
+    let (den, laptop) = (Den::start().await, Laptop::new());
+    let middle = man_in_the_middle(den.lan.clone()).await;
+    let offer = den.begin(&[Right::Observe]).await.unwrap();
+    // He carries every message as it is, and the code is the right one.
+    let why = refused(laptop.try_code(&middle, None, &offer.code, "den").await);
+    assert!(why.contains("somebody is in between"), "{why}");
+    let admin = den.client().await;
+    assert_eq!(admin.pair_status(&Empty {}).await.unwrap().tries_left, 2);
+    assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
+    assert!(!laptop.root().hosts_json().exists());
+    // Control: straight, the same code is taken.
+    let known = laptop.try_code(&den.lan, None, &offer.code, "den").await.unwrap();
+    // And once paired, he is told from the daemon by his key.
+    let error = laptop.try_code(&middle, Some(known.key), &offer.code, "den").await.unwrap_err();
+    assert!(matches!(error, ClientError::KeyChanged { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_impostor_with_another_key_is_named() {
+    let (mut den, laptop) = (Den::start().await, Laptop::new());
+    let known = laptop.pair(&den, &[Right::Observe], "den").await;
+    laptop.ok(&["--host", "den", "status"]);
+    den.daemon.stop();
+    // Another daemon under the same name at the same address.
+    let impostor = Den::start_at(&den.lan).await;
+    assert_eq!(impostor.lan, den.lan);
+    let error = laptop.connect("den").await.err().unwrap();
+    let ClientError::KeyChanged { expected, seen, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(*expected, known.key.to_string());
+    assert_ne!(expected, seen);
+    let (code, said) = laptop.run(&["--host", "den", "status"]);
+    assert!(code == 4 && said.contains(expected) && said.contains(seen), "{code} {said}");
+    assert!(said.contains("someone may be in between"), "{said}");
+}
+
+type Ws = WebSocketStream<TlsStream<TcpStream>>;
+
+async fn pairing(den: &Den, own: &Identity) -> (Ws, Channel) {
+    let tls = dial(&den.lan, own).await;
+    let connection = tls.get_ref().1;
+    let server = peer_pin(connection).unwrap();
+    let channel = Channel { client: own.pin(), server, binding: exporter(connection).unwrap() };
+    let (ws, _) = client_async(format!("ws://{}/pair", den.lan), tls).await.unwrap();
+    (ws, channel)
+}
+
+async fn say(ws: &mut Ws, message: &impl serde::Serialize) {
+    ws.send(Message::text(serde_json::to_string(message).unwrap())).await.unwrap();
+}
+
+async fn hear(ws: &mut Ws) -> Value {
+    loop {
+        match ws.next().await.unwrap().unwrap() {
+            Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+            Message::Close(_) => return Value::Null,
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_said_once_is_of_no_use_again() {
+    let den = Den::start().await;
+    let offer = den.begin(&[Right::Observe]).await.unwrap();
+    let code = exchange::digits(&offer.code).unwrap();
+    let own = Identity::fresh().unwrap();
+    // A try that is cut off just before its proof arrives: the proof is right and unused.
+    let (mut ws, channel) = pairing(&den, &own).await;
+    let (half, share) = exchange::client(&code, &channel);
+    let hello = Hello { name: "laptop".into(), share };
+    say(&mut ws, &hello).await;
+    let reply: Reply = serde_json::from_value(hear(&mut ws).await).unwrap();
+    let proof = Proof { confirm: half.finish(&reply.share, "laptop").unwrap().client_proof() };
+    drop(ws);
+    // The same messages with the same code, by the same key even, over another connection.
+    let (mut ws, _) = pairing(&den, &own).await;
+    say(&mut ws, &hello).await;
+    assert!(hear(&mut ws).await["share"].is_string());
+    say(&mut ws, &proof).await;
+    let told = hear(&mut ws).await;
+    assert!(told["error"].as_str().unwrap().contains("the codes differ"), "{told}");
+    assert_eq!(den.client().await.client_list(&Empty {}).await.unwrap().data, []);
+    // Control: over its own connection such a proof is taken.
+    let (mut ws, channel) = pairing(&den, &own).await;
+    let (half, share) = exchange::client(&code, &channel);
+    say(&mut ws, &Hello { share, ..hello }).await;
+    let reply: Reply = serde_json::from_value(hear(&mut ws).await).unwrap();
+    say(&mut ws, &Proof { confirm: half.finish(&reply.share, "laptop").unwrap().client_proof() }).await;
+    assert!(hear(&mut ws).await["granted"].is_string());
+}
+
+#[tokio::test]
+async fn a_token_is_of_no_use_in_the_network_and_a_stranger_may_pair_alone() {
+    let den = Den::start().await;
+    let own = Identity::fresh().unwrap();
+    let token = format!("Bearer {}", den.daemon.token());
+    for (path, origin, want) in [
+        ("/rpc", None, 401),
+        ("/acp", None, 401),
+        ("/mcp/ws", None, 401),
+        ("/mcp", None, 404),
+        ("/metrics", None, 401),
+        ("/events", None, 401),
+        ("/rpc", Some("https://evil.example"), 403),
+    ] {
+        let mut request = format!("ws://{}{path}", den.lan).into_client_request().unwrap();
+        request.headers_mut().insert("authorization", token.parse().unwrap());
+        if let Some(origin) = origin {
+            request.headers_mut().insert("origin", origin.parse().unwrap());
+        }
+        match client_async(request, dial(&den.lan, &own).await).await {
+            Err(tungstenite::Error::Http(answer)) => assert_eq!(answer.status().as_u16(), want, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+    // Control: as a device it gets in, and keeps no more than that.
+    let laptop = Laptop::new();
+    laptop.pair(&den, &[Right::Observe], "den").await;
+    laptop.connect("den").await.unwrap();
+    // Without TLS there is nothing.
+    assert!(tokio_tungstenite::connect_async(format!("ws://{}/rpc", den.lan)).await.is_err());
+}
