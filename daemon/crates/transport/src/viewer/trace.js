@@ -82,7 +82,7 @@ export class Trace {
       this.pages.delete(oldest);
       this.asked.delete(oldest);
     }
-    if (this.seen !== this.rows.at && Math.floor(this.rows.at / PAGE) === page) this.show(this.rows.at);
+    if (this.seen === undefined && Math.floor(this.rows.at / PAGE) === page) this.show(this.rows.at);
     this.rows.later();
   }
 
@@ -118,6 +118,7 @@ export class Trace {
   }
 
   show(at) {
+    this.seen = undefined;
     const record = this.record(at);
     if (!record) return;
     this.seen = at;
@@ -132,6 +133,8 @@ export class Trace {
   }
 
   async replay() {
+    // The report stays until a record is chosen.
+    this.seen = this.rows.at;
     this.detail.replaceChildren(el("p", "faint", "replaying"));
     try {
       const report = await call("trace.replay", { traceId: this.id });
@@ -144,7 +147,7 @@ export class Trace {
              el("pre", "diff", el("span", "cut", `- ${first.recorded}`), el("span", "add", `+ ${first.now}`))]
           : []),
       );
-      if (first?.seq) this.rows.choose(first.seq - 1);
+      if (first?.seq) this.rows.choose(first.seq - 1, true);
     } catch (error) {
       this.detail.replaceChildren(el("p", "bad", error.message));
     }
