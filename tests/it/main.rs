@@ -9,6 +9,7 @@ mod editor;
 mod follow;
 mod foreign;
 mod fresh;
+mod golden;
 mod home;
 mod http;
 mod kinds;

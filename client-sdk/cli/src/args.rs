@@ -186,6 +186,7 @@ mod tests {
             "cairn chat --sandbox . --allow-bash --no-plan --no-python --tools-mode split --no-prompt-progress",
             "cairn chat --list-models --json",
             "cairn chat --shell --no-sandbox",
+            "cairn viewer --print",
             "cairn tools",
             "cairn tools call read_file {} --root . --yes --json",
             "cairn tools rules --revoke git",
@@ -208,6 +209,10 @@ mod tests {
             let parsed = Cli::try_parse_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
         }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
         for line in [
             "cairn",
             "cairn search",

@@ -55,6 +55,7 @@ async function look() {
   const count = await views.approvals.begin();
   waiting.hidden = count === 0;
   waiting.textContent = String(count);
+  if (shown === views.sessions && shown.first()) await shown.begin();
 }
 
 on.state = told;

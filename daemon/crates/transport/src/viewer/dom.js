@@ -75,7 +75,8 @@ export class Rows {
     this.host.replaceChildren(this.space, ...rows);
   }
 
-  choose(at) {
+  /** Goes to a row; `quiet` when nobody is to be told. */
+  choose(at, quiet) {
     if (this.count === 0) return;
     this.at = Math.max(0, Math.min(this.count - 1, at));
     const top = this.at * ROW;
@@ -83,7 +84,7 @@ export class Rows {
     const below = top + ROW - this.host.clientHeight;
     if (below > this.host.scrollTop) this.host.scrollTop = below;
     this.later();
-    this.onchoose?.(this.at);
+    if (!quiet) this.onchoose?.(this.at);
   }
 
   /** Whether the key was one of a list. */

@@ -19,6 +19,11 @@ export class Sessions {
     this.rows.size(this.data.length);
   }
 
+  /** Whether no more than the newest are listed. */
+  first() {
+    return this.data.length <= 200;
+  }
+
   async more() {
     const cursor = this.cursor;
     this.cursor = undefined;
@@ -53,6 +58,9 @@ export class Sessions {
   }
 }
 
+/** A key that comes sooner after a question changed was meant for the one before. */
+const READ_MS = 400;
+
 export class Approvals {
   constructor() {
     this.data = [];
@@ -65,6 +73,9 @@ export class Approvals {
     const { data } = await call("approval.list", {});
     const seen = JSON.stringify(this.data.map((a) => a.approvalId));
     this.data = data.filter((approval) => !approval.resolution);
+    // The list may change at any moment, but not what is looked at.
+    const same = this.data.findIndex((approval) => approval.approvalId === this.shown);
+    if (same >= 0) this.at = same;
     if (seen !== JSON.stringify(this.data.map((a) => a.approvalId)) || !this.node.firstChild) this.paint();
     return this.data.length;
   }
@@ -72,6 +83,8 @@ export class Approvals {
   paint() {
     this.at = Math.max(0, Math.min(this.at, this.data.length - 1));
     const approval = this.data[this.at];
+    if (this.shown !== approval?.approvalId) this.since = performance.now();
+    this.shown = approval?.approvalId;
     this.bar.replaceChildren(el("span", "faint", `${this.data.length} waiting`));
     if (!approval) return this.node.replaceChildren(el("p", "faint", "nothing waits for leave"));
     const { preview } = approval;
@@ -90,7 +103,7 @@ export class Approvals {
 
   async answer(decision) {
     const approval = this.data[this.at];
-    if (!approval || (decision === "session" && !approval.grants)) return;
+    if (!approval || performance.now() - this.since < READ_MS || (decision === "session" && !approval.grants)) return;
     try {
       await call("approval.resolve", { approvalId: approval.approvalId, decision });
     } catch (error) {

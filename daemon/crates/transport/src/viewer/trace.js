@@ -11,6 +11,11 @@ export class Trace {
     this.session = session;
     this.id = session.sessionId;
     this.pages = new Map();
+    // How many records there were when a page was asked for: asking again is of use once there are more.
+    this.asked = new Map();
+    this.busy = new Set();
+    // When each command was given, for how long its answer took.
+    this.given = new Map();
     this.rows = new Rows("trace", (at) => this.cells(at), (at) => this.show(at));
     this.detail = el("div", "detail");
     this.told = el("span", "faint");
@@ -27,8 +32,6 @@ export class Trace {
   async begin() {
     const { subscriptionId, headSeq } = await call("orchestrate.subscribe", { sessionId: this.id, after: "live" });
     this.subscription = subscriptionId;
-    // Pages with records that were not there yet are asked for again.
-    for (const [page, records] of this.pages) if (records && records.length < PAGE) this.pages.delete(page);
     this.grow(headSeq);
   }
 
@@ -40,7 +43,10 @@ export class Trace {
   hear(method, params) {
     if (method !== "orchestrate.event" || params.subscriptionId !== this.subscription || !params.seq) return;
     const page = this.pages.get(Math.floor((params.seq - 1) / PAGE));
-    if (page && page.length === (params.seq - 1) % PAGE) page.push(params);
+    if (page && page.length === (params.seq - 1) % PAGE) {
+      page.push(params);
+      this.note(params);
+    }
     this.grow(params.seq);
   }
 
@@ -52,37 +58,59 @@ export class Trace {
 
   record(at) {
     const page = Math.floor(at / PAGE);
-    const records = this.pages.get(page);
-    if (records === undefined) this.fetch(page);
-    return records?.[at % PAGE];
+    const record = this.pages.get(page)?.[at % PAGE];
+    if (!record && !this.busy.has(page) && this.asked.get(page) !== this.rows.count) this.fetch(page);
+    return record;
   }
 
   async fetch(page) {
-    this.pages.set(page, null);
-    if (this.pages.size > MAX_PAGES) this.pages.delete(this.pages.keys().next().value);
+    this.asked.set(page, this.rows.count);
+    this.busy.add(page);
     try {
       const { data } = await call("trace.get", { traceId: this.id, after: page * PAGE, limit: PAGE });
       this.pages.set(page, data);
+      for (const record of data) this.note(record);
     } catch (error) {
-      this.pages.delete(page);
+      this.asked.delete(page);
       this.told.textContent = error.message;
       return;
+    } finally {
+      this.busy.delete(page);
     }
-    if (this.rows.at === page * PAGE || !this.detail.firstChild) this.show(this.rows.at);
+    if (this.pages.size > MAX_PAGES) {
+      const oldest = this.pages.keys().next().value;
+      this.pages.delete(oldest);
+      this.asked.delete(oldest);
+    }
+    if (this.seen === undefined && Math.floor(this.rows.at / PAGE) === page) this.show(this.rows.at);
     this.rows.later();
+  }
+
+  note(record) {
+    if (record.kind !== "Cmd") return;
+    if (this.given.size > PAGE * MAX_PAGES) this.given.clear();
+    this.given.set(record.id, Date.parse(record.ts));
+  }
+
+  /** How long what a record tells of took; for others, how long after the record before. */
+  took(record, at) {
+    const evt = record.evt ?? {};
+    if (evt.millis !== undefined) return `${evt.millis} ms`;
+    const given = evt.type === "started" ? undefined : this.given.get(record.parentId);
+    if (given !== undefined) return `${Date.parse(record.ts) - given} ms`;
+    const before = at > 0 ? this.pages.get(Math.floor((at - 1) / PAGE))?.[(at - 1) % PAGE] : undefined;
+    return before ? `+${Date.parse(record.ts) - Date.parse(before.ts)} ms` : "";
   }
 
   cells(at) {
     const record = this.record(at);
     if (!record) return undefined;
     const evt = record.evt ?? record.cmd ?? {};
-    const before = at > 0 ? this.pages.get(Math.floor((at - 1) / PAGE))?.[(at - 1) % PAGE] : undefined;
-    const took = evt.millis ?? (before ? Date.parse(record.ts) - Date.parse(before.ts) : undefined);
     const tone = evt.type === "error" ? "bad" : /completed|result/.test(evt.type) ? "good" : "mark";
     return [
       el("span", "right faint", String(record.seq)),
       el("span", "faint", record.ts.slice(11, 23)),
-      el("span", took > 1000 ? "right bad" : "right faint", took === undefined ? "" : `${evt.millis === undefined ? "+" : ""}${took} ms`),
+      el("span", "right faint", this.took(record, at)),
       el("span", "", record.origin?.tool ?? record.origin?.client ?? ""),
       el("span", tone, [record.kind === "Cmd" ? "asked" : "", evt.type, evt.op ?? evt.name ?? ""].filter(Boolean).join(" ")),
       el("span", "", words(evt)),
@@ -90,8 +118,10 @@ export class Trace {
   }
 
   show(at) {
+    this.seen = undefined;
     const record = this.record(at);
     if (!record) return;
+    this.seen = at;
     const evt = record.evt ?? {};
     const change = evt.diff ?? evt.approval?.preview?.diff;
     const text = JSON.stringify(record, null, 2);
@@ -103,6 +133,8 @@ export class Trace {
   }
 
   async replay() {
+    // The report stays until a record is chosen.
+    this.seen = this.rows.at;
     this.detail.replaceChildren(el("p", "faint", "replaying"));
     try {
       const report = await call("trace.replay", { traceId: this.id });
@@ -115,7 +147,7 @@ export class Trace {
              el("pre", "diff", el("span", "cut", `- ${first.recorded}`), el("span", "add", `+ ${first.now}`))]
           : []),
       );
-      if (first?.seq) this.rows.choose(first.seq - 1);
+      if (first?.seq) this.rows.choose(first.seq - 1, true);
     } catch (error) {
       this.detail.replaceChildren(el("p", "bad", error.message));
     }
