@@ -17,7 +17,6 @@ use crate::{
     chat::{asked_by_keys, declared},
     exit::{Failure, INTERRUPTED, OK},
     output::{self, plain},
-    scope,
 };
 
 /// How long a call may take, the waiting for an answer among it.

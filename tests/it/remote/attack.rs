@@ -93,7 +93,8 @@ async fn man_in_the_middle(to: String) -> String {
         while let Ok((tcp, _)) = listener.accept().await {
             let (acceptor, own, to) = (acceptor.clone(), Arc::clone(&own), to.clone());
             tokio::spawn(async move {
-                let mut victim = acceptor.accept(tcp).await.unwrap();
+                // Whoever knows the key goes no further.
+                let Ok(mut victim) = acceptor.accept(tcp).await else { return };
                 let mut daemon = dial(&to, &own).await;
                 // Either side may go first.
                 let _ended = tokio::io::copy_bidirectional(&mut victim, &mut daemon).await;
