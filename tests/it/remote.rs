@@ -17,7 +17,7 @@ use serde_json::Value;
 use self::machine::{Den, Laptop};
 use crate::sealed::tree;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
     let den = Den::start().await;
     let dir = tempfile::tempdir().unwrap();
@@ -70,7 +70,7 @@ async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
     assert!(code == 4 && said.contains("not paired"), "{code} {said}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_device_has_the_rights_it_was_given_and_no_others() {
     let den = Den::start().await;
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +120,7 @@ async fn a_device_has_the_rights_it_was_given_and_no_others() {
     keeping.call::<_, Value>("pair.begin", &begin("admin")).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn pairing_at_two_terminals() {
     let den = Den::start().await;
     let laptop = Laptop::new();
@@ -141,7 +141,7 @@ async fn pairing_at_two_terminals() {
     assert!(code == 4 && said.contains("not paired with cellar"), "{said}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_listener_there_is_nothing_to_pair_with() {
     let dir = tempfile::tempdir().unwrap();
     let mut daemon = crate::sealed::Daemon::start_in(&dir.path().join("home"), &[]);
@@ -154,7 +154,7 @@ async fn without_a_listener_there_is_nothing_to_pair_with() {
     daemon.stop();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_tunnel_needs_no_pairing() {
     let den = Den::start().await;
     let laptop = Laptop::new();
@@ -171,7 +171,7 @@ async fn a_tunnel_needs_no_pairing() {
     assert!(code == 4 && said.contains("does not take the token"), "{code} {said}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_and_lists_are_private_and_outlive_the_daemon() {
     let den = Den::start().await;
     let laptop = Laptop::new();
