@@ -53,7 +53,9 @@ async fn rules_bind_it_as_any_tool() {
         place(Rules { deny: vec!["memory_save".parse().unwrap()], ..Rules::default() }).await;
     let entry = |action: Option<&str>| {
         let mut value = json!({"keywords": "a", "content": "b"});
-        action.map(|a| value["action"] = Value::from(a));
+        if let Some(action) = action {
+            value["action"] = Value::from(action);
+        }
         value
     };
     for (tool, arguments) in [("memory_save", entry(None)), ("memory", entry(Some("save")))] {
