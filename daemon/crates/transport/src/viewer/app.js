@@ -18,6 +18,7 @@ function show(view, name) {
   main.replaceChildren(view.bar, view.node);
   for (const tab of document.querySelectorAll("[data-view]")) tab.toggleAttribute("aria-current", tab.dataset.view === name);
   main.focus();
+  view.entered?.();
   Promise.resolve(view.begin()).catch((error) => told(error.message));
 }
 

@@ -69,6 +69,11 @@ export class Approvals {
     this.bar = el("div", "bar");
   }
 
+  /** It is looked at from now on. */
+  entered() {
+    this.since = performance.now();
+  }
+
   async begin() {
     const { data } = await call("approval.list", {});
     const seen = JSON.stringify(this.data.map((a) => a.approvalId));
