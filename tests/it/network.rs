@@ -3,6 +3,7 @@
 use std::{
     path::Path,
     process::{Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use serde_json::Value;
@@ -22,10 +23,12 @@ fn ip(args: &[&str]) -> bool {
 
 impl Cable {
     fn lay() -> Option<Self> {
-        let pid = std::process::id();
-        let cable = Self { ends: [format!("cairn-a-{pid}"), format!("cairn-b-{pid}")] };
+        // Tests of one process lay cables at the same time.
+        static LAID: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{}-{}", std::process::id(), LAID.fetch_add(1, Ordering::Relaxed));
+        let cable = Self { ends: [format!("cairn-a-{name}"), format!("cairn-b-{name}")] };
         let [a, b] = &cable.ends;
-        let (va, vb) = (format!("ca{pid}"), format!("cb{pid}"));
+        let (va, vb) = (format!("ca{name}"), format!("cb{name}"));
         let mut laid = ip(&["netns", "add", a]) && ip(&["netns", "add", b]);
         laid = laid && ip(&["link", "add", &va, "netns", a, "type", "veth", "peer", "name", &vb, "netns", b]);
         for ((space, link), address) in [(a, &va), (b, &vb)].into_iter().zip(ADDRESSES) {
