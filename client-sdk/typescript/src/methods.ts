@@ -16,6 +16,7 @@ import type {
   Compressed,
   DaemonStats,
   DaemonStatus,
+  DeviceRef,
   DirListing,
   Empty,
   ExploreStartParams,
@@ -42,6 +43,7 @@ import type {
   ModelListParams,
   PageOfApproval,
   PageOfAuditEntry,
+  PageOfDevice,
   PageOfGrantedRule,
   PageOfMemoryEntry,
   PageOfMemoryKeyword,
@@ -52,6 +54,9 @@ import type {
   PageOfSkillInfo,
   PageOfToolInfo,
   PageParams,
+  PairBeginParams,
+  PairOffer,
+  PairStatus,
   PromptAppendParams,
   PromptSetParams,
   PromptShown,
@@ -430,5 +435,30 @@ export abstract class Methods {
   /** `viewer.link`: A link that opens the viewer in a browser: once, within a minute. */
   viewerLink(params: Empty = {}): Promise<ViewerLink> {
     return this.call("viewer.link", params);
+  }
+
+  /** `pair.begin`: Makes a code that lets one device in, once. */
+  pairBegin(params: PairBeginParams): Promise<PairOffer> {
+    return this.call("pair.begin", params);
+  }
+
+  /** `pair.status`: How the latest code stands. */
+  pairStatus(params: Empty = {}): Promise<PairStatus> {
+    return this.call("pair.status", params);
+  }
+
+  /** `pair.cancel`: Makes the latest code void. */
+  pairCancel(params: Empty = {}): Promise<PairStatus> {
+    return this.call("pair.cancel", params);
+  }
+
+  /** `client.list`: The paired devices. */
+  clientList(params: Empty = {}): Promise<PageOfDevice> {
+    return this.call("client.list", params);
+  }
+
+  /** `client.revoke`: Forgets a paired device; its connections are cut. */
+  clientRevoke(params: DeviceRef): Promise<Empty> {
+    return this.call("client.revoke", params);
   }
 }

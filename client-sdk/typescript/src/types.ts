@@ -78,7 +78,11 @@ export type Reason =
   | "unauthorized"
   | "origin_denied"
   | "host_denied"
-  | "right_missing";
+  | "right_missing"
+  | "remote_off"
+  | "not_paired"
+  | "pairing_refused"
+  | "device_not_found";
 
 /** Parameters of `index.addRoot`. */
 export interface AddRootParams {
@@ -836,7 +840,7 @@ export interface CommandReceipt {
 
 /** Answer of `session.compress`. */
 export interface Compressed {
-  /** Tokens after. */
+  /** Tokens after; the same as before when there was nothing to condense. */
   tokensAfter: number;
   /** Tokens of the conversation before, as counted here. */
   tokensBefore: number;
@@ -909,6 +913,30 @@ export interface DaemonStatus {
   idleExitSeconds?: number | null;
   /** Where it logs; absent when it logs to its terminal or the service manager. */
   logFile?: string | null;
+}
+
+/** A paired device. */
+export interface Device {
+  /** Its id here. */
+  id: DeviceId;
+  /** Its key, by its hash. */
+  key: string;
+  /** What it is called. */
+  name: string;
+  /** When it was paired. */
+  pairedAt: Timestamp;
+  /** What it may do. */
+  rights: Array<Right>;
+  /** Its open connections. */
+  connections?: number;
+}
+
+export type DeviceId = string;
+
+/** Parameters of `client.revoke`. */
+export interface DeviceRef {
+  /** Its id. */
+  id: DeviceId;
 }
 
 /** One entry of a listing. */
@@ -1294,6 +1322,8 @@ export interface GitStatus {
   head?: string | null;
   /** URL of `origin`, without credentials. */
   remote?: string | null;
+  /** Where the repository lies below the root; empty when it is the root. Changes are relative to it. */
+  top?: string;
 }
 
 /** Parameters of `git.status`. */
@@ -1822,6 +1852,14 @@ export interface PageOfAuditEntry {
 }
 
 /** A page of a list. */
+export interface PageOfDevice {
+  /** The entries. */
+  data: Array<Device>;
+  /** Cursor of the next page; absent on the last. */
+  nextCursor?: string | null;
+}
+
+/** A page of a list. */
 export interface PageOfGrantedRule {
   /** The entries. */
   data: Array<GrantedRule>;
@@ -1903,6 +1941,53 @@ export interface PageParams {
   limit?: number | null;
 }
 
+/** Parameters of `pair.begin`. */
+export interface PairBeginParams {
+  /** What the device may do; none that the caller has not. */
+  rights: Array<Right>;
+  /** What the device is to be called; absent to take its own word. */
+  name?: string | null;
+}
+
+/** Answer of `pair.begin`: what a person carries to the other machine. */
+export interface PairOffer {
+  /** `host:port` of each listener for devices. */
+  addresses: Array<string>;
+  /** Eight digits, good for one pairing. */
+  code: string;
+  /** When it is void. */
+  expiresAt: Timestamp;
+  /** The daemon's key, by its hash. */
+  key: string;
+  /** Wrong tries after which it is void. */
+  tries: number;
+}
+
+/** How a pairing stands. */
+export type PairState =
+  /** No code was asked for. */
+  | "none"
+  /** A code waits for its device. */
+  | "waiting"
+  /** A device is paired; the code is used up. */
+  | "paired"
+  /** Too many wrong tries. */
+  | "void"
+  /** Nobody came in time. */
+  | "expired"
+  /** It was called off. */
+  | "cancelled";
+
+/** Answer of `pair.status` and `pair.cancel`. */
+export interface PairStatus {
+  /** How the latest code stands. */
+  state: PairState;
+  /** Tries that are left of it. */
+  triesLeft: number;
+  /** The device that used it. */
+  device?: Device | null;
+}
+
 /** A part of a user's message. */
 export type Part =
   /** Text. */
@@ -1922,10 +2007,10 @@ export type Part =
 
 /** One thing to do. */
 export interface PlanItem {
-  /** `pending`, `in_progress` or `done`. */
-  status: PlanStatus;
   /** What. */
   text: string;
+  /** `pending`, `in_progress` or `done`. */
+  status?: PlanStatus;
 }
 
 /** How far a thing to do is. */
@@ -2108,6 +2193,17 @@ export interface RevokeParams {
   /** The rule, as `permission.list` tells it. */
   rule: string;
 }
+
+/** What a client must be allowed to. */
+export type Right =
+  /** Look. */
+  | "observe"
+  /** Start work. */
+  | "prompt"
+  /** Answer approvals. */
+  | "approve"
+  /** Change the daemon. */
+  | "admin";
 
 /** The id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path, so that
  * the same folder keeps its index. */

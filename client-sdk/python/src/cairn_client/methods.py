@@ -354,3 +354,28 @@ class Methods:
         """`viewer.link`: A link that opens the viewer in a browser: once, within a minute."""
         answer: t.ViewerLink = await self.call("viewer.link", params)
         return answer
+
+    async def pair_begin(self, **params: Unpack[t.PairBeginParams]) -> t.PairOffer:
+        """`pair.begin`: Makes a code that lets one device in, once."""
+        answer: t.PairOffer = await self.call("pair.begin", params)
+        return answer
+
+    async def pair_status(self, **params: Unpack[t.Empty]) -> t.PairStatus:
+        """`pair.status`: How the latest code stands."""
+        answer: t.PairStatus = await self.call("pair.status", params)
+        return answer
+
+    async def pair_cancel(self, **params: Unpack[t.Empty]) -> t.PairStatus:
+        """`pair.cancel`: Makes the latest code void."""
+        answer: t.PairStatus = await self.call("pair.cancel", params)
+        return answer
+
+    async def client_list(self, **params: Unpack[t.Empty]) -> t.PageOfDevice:
+        """`client.list`: The paired devices."""
+        answer: t.PageOfDevice = await self.call("client.list", params)
+        return answer
+
+    async def client_revoke(self, **params: Unpack[t.DeviceRef]) -> t.Empty:
+        """`client.revoke`: Forgets a paired device; its connections are cut."""
+        answer: t.Empty = await self.call("client.revoke", params)
+        return answer

@@ -83,6 +83,10 @@ Reason: TypeAlias = Literal[
     "origin_denied",
     "host_denied",
     "right_missing",
+    "remote_off",
+    "not_paired",
+    "pairing_refused",
+    "device_not_found",
 ]
 """Why a call failed: `error.data.reason`."""
 
@@ -1002,7 +1006,7 @@ class Compressed(TypedDict):
     """Answer of `session.compress`."""
 
     tokensAfter: int
-    """Tokens after."""
+    """Tokens after; the same as before when there was nothing to condense."""
     tokensBefore: int
     """Tokens of the conversation before, as counted here."""
 
@@ -1074,6 +1078,32 @@ class DaemonStatus(TypedDict):
     """Seconds without a client after which it leaves by itself; absent when it stays."""
     logFile: NotRequired[str | None]
     """Where it logs; absent when it logs to its terminal or the service manager."""
+
+
+class Device(TypedDict):
+    """A paired device."""
+
+    id: DeviceId
+    """Its id here."""
+    key: str
+    """Its key, by its hash."""
+    name: str
+    """What it is called."""
+    pairedAt: Timestamp
+    """When it was paired."""
+    rights: list[Right]
+    """What it may do."""
+    connections: NotRequired[int]
+    """Its open connections."""
+
+DeviceId: TypeAlias = "str"
+
+
+class DeviceRef(TypedDict):
+    """Parameters of `client.revoke`."""
+
+    id: DeviceId
+    """Its id."""
 
 
 class DirEntry(TypedDict):
@@ -1486,6 +1516,8 @@ class GitStatus(TypedDict):
     """Commit checked out, when there is one."""
     remote: NotRequired[str | None]
     """URL of `origin`, without credentials."""
+    top: NotRequired[str]
+    """Where the repository lies below the root; empty when it is the root. Changes are relative to it."""
 
 
 class GitStatusParams(TypedDict):
@@ -2045,6 +2077,15 @@ class PageOfAuditEntry(TypedDict):
     """Cursor of the next page; absent on the last."""
 
 
+class PageOfDevice(TypedDict):
+    """A page of a list."""
+
+    data: list[Device]
+    """The entries."""
+    nextCursor: NotRequired[str | None]
+    """Cursor of the next page; absent on the last."""
+
+
 class PageOfGrantedRule(TypedDict):
     """A page of a list."""
 
@@ -2137,6 +2178,51 @@ class PageParams(TypedDict):
     """Entries wanted, at most 500."""
 
 
+class PairBeginParams(TypedDict):
+    """Parameters of `pair.begin`."""
+
+    rights: list[Right]
+    """What the device may do; none that the caller has not."""
+    name: NotRequired[str | None]
+    """What the device is to be called; absent to take its own word."""
+
+
+class PairOffer(TypedDict):
+    """Answer of `pair.begin`: what a person carries to the other machine."""
+
+    addresses: list[str]
+    """`host:port` of each listener for devices."""
+    code: str
+    """Eight digits, good for one pairing."""
+    expiresAt: Timestamp
+    """When it is void."""
+    key: str
+    """The daemon's key, by its hash."""
+    tries: int
+    """Wrong tries after which it is void."""
+
+PairState: TypeAlias = Literal[
+    "none",  # No code was asked for.
+    "waiting",  # A code waits for its device.
+    "paired",  # A device is paired; the code is used up.
+    "void",  # Too many wrong tries.
+    "expired",  # Nobody came in time.
+    "cancelled",  # It was called off.
+]
+"""How a pairing stands."""
+
+
+class PairStatus(TypedDict):
+    """Answer of `pair.status` and `pair.cancel`."""
+
+    state: PairState
+    """How the latest code stands."""
+    triesLeft: int
+    """Tries that are left of it."""
+    device: NotRequired[Device | None]
+    """The device that used it."""
+
+
 class PartText(TypedDict):
     """Text."""
 
@@ -2164,10 +2250,10 @@ Part: TypeAlias = (
 class PlanItem(TypedDict):
     """One thing to do."""
 
-    status: PlanStatus
-    """`pending`, `in_progress` or `done`."""
     text: str
     """What."""
+    status: NotRequired[PlanStatus]
+    """`pending`, `in_progress` or `done`."""
 
 PlanStatus: TypeAlias = Literal[
     "pending",  # Not begun.
@@ -2361,6 +2447,14 @@ class RevokeParams(TypedDict):
 
     rule: str
     """The rule, as `permission.list` tells it."""
+
+Right: TypeAlias = Literal[
+    "observe",  # Look.
+    "prompt",  # Start work.
+    "approve",  # Answer approvals.
+    "admin",  # Change the daemon.
+]
+"""What a client must be allowed to."""
 
 RootId: TypeAlias = "str"
 """The id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path, so that
