@@ -38,6 +38,8 @@ pub struct Approvals {
     grants: Grants,
     waiting: Mutex<HashMap<ApprovalId, oneshot::Sender<Resolution>>>,
     memory: Mutex<HashMap<SessionId, SessionRules>>,
+    /// Answers that changed what was decided for a session.
+    answers: AtomicU64,
     approvers: Arc<AtomicUsize>,
     timeout_ms: AtomicU64,
     stopping: CancellationToken,
@@ -67,6 +69,7 @@ impl Approvals {
             grants,
             waiting: Mutex::default(),
             memory: Mutex::default(),
+            answers: AtomicU64::new(0),
             approvers: Arc::default(),
             timeout_ms: AtomicU64::new(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             stopping,
@@ -114,7 +117,11 @@ impl Approvals {
         let (session, grants) = (approval.session_id.clone(), approval.grants.clone());
         approval.resolution = Some(resolution);
         match params.decision {
-            ApprovalDecision::Session => locked(&self.memory).remove(&session).map_or((), drop),
+            ApprovalDecision::Session => {
+                // What is being read from the log meanwhile may lack this answer: it is not kept.
+                self.answers.fetch_add(1, Ordering::SeqCst);
+                locked(&self.memory).remove(&session);
+            }
             ApprovalDecision::Always => {
                 for rule in grants.lines() {
                     self.grants.add(rule, by).await?;
@@ -153,6 +160,7 @@ impl Approvals {
         if let Some(rules) = locked(&self.memory).get(session) {
             return Ok(Arc::clone(rules));
         }
+        let before = self.answers.load(Ordering::SeqCst);
         let texts = self.trace.session_grants(session).await?;
         let lines = texts.iter().flat_map(|text| text.lines());
         let rules = lines.filter_map(|text| Some((text.parse().ok()?, Verdict::Allow))).collect();
@@ -161,7 +169,9 @@ impl Approvals {
         if memory.len() >= MAX_SESSIONS {
             memory.clear();
         }
-        memory.insert(session.clone(), Arc::clone(&rules));
+        if self.answers.load(Ordering::SeqCst) == before {
+            memory.insert(session.clone(), Arc::clone(&rules));
+        }
         Ok(rules)
     }
 
@@ -192,8 +202,15 @@ impl Approvals {
         let (sender, receiver) = oneshot::channel();
         let approval = match known {
             Some(known) => {
-                locked(&self.waiting).insert(known.approval_id.clone(), sender);
-                known
+                let id = known.approval_id.clone();
+                locked(&self.waiting).insert(id.clone(), sender);
+                // An answer may have come after the question was looked up and before anybody waited for it.
+                let now = self.trace.approval(&id).await?;
+                if let Some(resolution) = now.resolution {
+                    locked(&self.waiting).remove(&id);
+                    return Ok(resolution);
+                }
+                now
             }
             None => self.pose(call, intent, rule, sender).await?,
         };
