@@ -212,7 +212,7 @@ fn a_conversation_is_summed_up_and_logged() {
     ]));
     let log = cairn.folder.join("chat.log");
     let flags = ["-p", "I am Ada", "--verbose", "--log-file", log.to_str().unwrap()];
-    let (code, out, err) = cairn.chat(&flags, Some(&"much to read ".repeat(1200)));
+    let (code, out, err) = cairn.chat(&flags, Some(&"much to read ".repeat(1500)));
     assert_eq!((code, &*out), (0, "Hello Ada\n"), "{err}");
     assert!(err.contains("hm\n"), "{err}");
     let logged = std::fs::read_to_string(&log).unwrap();
