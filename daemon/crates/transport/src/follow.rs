@@ -270,10 +270,7 @@ async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
 
 async fn tell(stream: &Stream, source: &mut Source, open: &mut Open, told: Outgoing) -> Result<(), Gone> {
     for text in sse::texts(told) {
-        if source.left.as_ref().is_some_and(|left| {
-            let place = Note::read(&text).and_then(|note| note.place());
-            place.is_some_and(|place| place.subscription_id == left)
-        }) {
+        if source.left.as_ref().is_some_and(|left| is_of(&text, left)) {
             continue;
         }
         if let Some(notes) = &mut source.notes {
@@ -285,9 +282,36 @@ async fn tell(stream: &Stream, source: &mut Source, open: &mut Open, told: Outgo
     Ok(())
 }
 
+/// Whether a notification belongs to that subscription: an event, or a word about its place in the log.
+fn is_of(text: &str, subscription: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Of<'a> {
+        #[serde(borrow)]
+        subscription_id: std::borrow::Cow<'a, str>,
+    }
+    Note::read(text)
+        .and_then(|note| note.params::<Of<'_>>())
+        .is_some_and(|of| of.subscription_id == subscription)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_that_a_left_subscription_says_is_known_as_its_own() {
+        for (method, params, is) in [
+            (rpc::EVENT, r#"{"subscriptionId":"sub_1","sessionId":"ses_1","seq":7,"evt":{}}"#, true),
+            (rpc::SYNCED, r#"{"subscriptionId":"sub_1","seq":7}"#, true),
+            (rpc::LAGGED, r#"{"subscriptionId":"sub_1","fromSeq":7}"#, true),
+            (rpc::SYNCED, r#"{"subscriptionId":"sub_2","seq":7}"#, false),
+            (rpc::INDEX_PROGRESS, r#"{"path":"/a","done":true}"#, false),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+            assert_eq!(is_of(&text, "sub_1"), is, "{text}");
+        }
+    }
 
     #[test]
     fn what_is_open_after_an_answer() {
