@@ -46,7 +46,7 @@ pub struct KeyChanged {
 /// When the key is of no use.
 pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let verifier = Arc::new(AnyKey(Arc::clone(&provider)));
+    let verifier = Arc::new(AnyKey { provider: Arc::clone(&provider) });
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)
@@ -98,8 +98,38 @@ pub fn key_changed(error: &io::Error) -> Option<KeyChanged> {
     }
 }
 
+/// What both sides ask of a handshake's signature; rustls has two traits with the same methods for it.
+macro_rules! proven_by_tls13 {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(Error::General("only tls 1.3 is spoken".into()))
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            verify_tls13_signature(message, certificate, signature, algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.provider.signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+
 #[derive(Debug)]
-struct AnyKey(Arc<CryptoProvider>);
+struct AnyKey {
+    provider: Arc<CryptoProvider>,
+}
 
 impl ClientCertVerifier for AnyKey {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
@@ -115,27 +145,7 @@ impl ClientCertVerifier for AnyKey {
         Pin::of(certificate).map(|_| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(only_tls13())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    proven_by_tls13!();
 }
 
 #[derive(Debug)]
@@ -162,30 +172,5 @@ impl ServerCertVerifier for OneKey {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(only_tls13())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-fn only_tls13() -> Error {
-    Error::General("only tls 1.3 is spoken".into())
+    proven_by_tls13!();
 }

@@ -34,7 +34,8 @@ fn lines_run_in_the_users_shell_and_what_is_marked_goes_to_the_model() {
     terminal.line("exit 7");
     terminal.see("exit 7");
     terminal.line("> what is here");
-    terminal.see("Two functions.");
+    // What is typed before the prompt stands there again is kept, but not sent.
+    terminal.see_after("Two functions.", &at("repo/src"));
     terminal.line("/tools");
     terminal.see("run_shell");
     // Ctrl+C ends the command and nothing else.
@@ -45,7 +46,7 @@ fn lines_run_in_the_users_shell_and_what_is_marked_goes_to_the_model() {
     let seen = terminal.see("\nafter");
     assert!(!seen.contains("never-2"), "{seen}");
     terminal.line("> and now");
-    terminal.see("Still here.");
+    terminal.see_after("Still here.", &at("repo/src"));
     terminal.line("/exit");
     terminal.ended(0);
 }
