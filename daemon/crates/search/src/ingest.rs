@@ -31,8 +31,7 @@ pub fn scan(live: &Live, conn: &mut Connection) -> Result<Scan, Failure> {
     let known = known_files(conn)?;
     let found: Mutex<Vec<Walked>> = Mutex::new(Vec::with_capacity(known.len()));
     let report = walk(&live.root, &live.opts.walk_options(), &|w| lock(&found).push(w));
-    let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    found.sort_unstable_by(|a, b| a.rel.cmp(&b.rel));
+    let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     if live.root.path.metadata().is_err() {
         let text = format!("root {} is gone", live.root.path.display());
         return Err(Failure::new(Reason::PathNotFound, text));
@@ -46,7 +45,11 @@ pub fn scan(live: &Live, conn: &mut Connection) -> Result<Scan, Failure> {
             Some(_) => {}
         }
     }
-    let removed: Vec<i64> = known.into_values().map(|row| row.id).collect();
+    let mut removed: Vec<i64> = known.into_values().map(|row| row.id).collect();
+    // The walk comes in any order. Only what is to be done is put in one: most passes find nothing.
+    added.sort_unstable_by(|a, b| a.rel.cmp(&b.rel));
+    changed.sort_unstable();
+    removed.sort_unstable();
     live.grams.kill(changed.iter().chain(&removed).map(|id| *id as u32));
     let result = Scan { added: added.len(), changed: changed.len(), removed: removed.len() };
     for part in added.chunks(BATCH_ROWS) {
