@@ -1,9 +1,10 @@
 //! Measures Cairn beside its limits and peers, in one run:
-//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|remote|mcp|log|start|turns]...`
+//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|remote|mcp|log|start|turns|gate]...`
 //!
 //! Needs `target/release/cairn` for what is measured through the daemon, and `rg` for grep. Each line ends with the floor it is held to.
 
 mod daemon;
+mod gate;
 mod grep;
 mod index;
 mod log;
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 fn main() {
     let mut args = std::env::args().skip(1);
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
-        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|remote|mcp|log|start|turns]...");
+        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|remote|mcp|log|start|turns|gate]...");
         std::process::exit(2);
     };
     let wanted: Vec<String> = args.collect();
@@ -59,6 +60,9 @@ fn main() {
         }
         if wants("turns") {
             turns::run().await;
+        }
+        if wants("gate") {
+            gate::run(&scratch.path().join("gate")).await;
         }
         if wants("log") {
             log::run(&scratch.path().join("trace.db")).await;

@@ -1,4 +1,4 @@
-//! Turns: the gate's own cost, text on its way to clients, many sessions at once.
+//! Turns: text on its way to clients, many sessions at once.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn::{Failure, FnTool, Rules, Session, Verdict, protocol::tool::ToolCallParams};
+use cairn::{Rules, Session, Verdict};
 use cairn_engine::model::{Chunk, ChunkStream, LlmError, ModelRequest, Provider};
 use cairn_protocol::{
     daemon::Limits,
@@ -23,8 +23,6 @@ use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest};
 
 use crate::meter::{memory, quantile, say};
 
-/// Calls through the gate.
-const CALLS: usize = 2000;
 /// Pieces of the streamed answer, at 200 a second.
 const PIECES: u64 = 400;
 /// Who watches it.
@@ -39,9 +37,16 @@ fn now() -> u64 {
 }
 
 /// A model whose every piece says when it was made.
-struct Clock {
+pub struct Clock {
     pieces: AtomicU64,
     every: Duration,
+}
+
+impl Clock {
+    /// One that says so many pieces, one in so much time.
+    pub fn new(pieces: u64, every: Duration) -> Self {
+        Self { pieces: AtomicU64::new(pieces), every }
+    }
 }
 
 #[async_trait::async_trait]
@@ -79,48 +84,16 @@ impl Provider for Clock {
     }
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
-/// Measures all three.
+/// Measures both.
 pub async fn run() {
-    let model = Arc::new(Clock { pieces: AtomicU64::new(PIECES), every: Duration::from_millis(5) });
+    let model = Arc::new(Clock::new(PIECES, Duration::from_millis(5)));
     let provider: Arc<dyn Provider> = Arc::<Clock>::clone(&model);
-    let nothing = FnTool::new("nothing", "Does nothing", |_: Nothing| async { Ok::<_, Failure>(json!({})) });
     let rules = Rules { default: Verdict::Allow, ..Rules::default() };
-    let session = Session::provider(provider)
-        .rules(rules)
-        .with_default_tools(false)
-        .add_tool(nothing)
-        .init()
-        .await
-        .expect("a session");
-    gate(&session).await;
+    let session =
+        Session::provider(provider).rules(rules).with_default_tools(false).init().await.expect("a session");
     deltas(&session).await;
     many(&session, &model).await;
     session.close().await;
-}
-
-/// A call that does nothing, with its records: command, start, two audit rows, result; beside one bare durable write.
-async fn gate(session: &Session) {
-    let call =
-        || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
-    let made = session.engine().create_session(SessionCreateParams::default()).await;
-    let other = made.expect("a session").session_id;
-    let (mut whole, mut bare) = (Vec::new(), Vec::new());
-    for _ in 0..CALLS {
-        let start = Instant::now();
-        let result = session.engine().call_tool(call(), None).await.expect("a result");
-        assert!(result.ok);
-        whole.push(start.elapsed().as_secs_f64() * 1e6);
-        let start = Instant::now();
-        session.engine().trace().set_root(&other, "/").await.expect("a commit");
-        bare.push(start.elapsed().as_secs_f64() * 1e6);
-    }
-    let (call, commit) = (quantile(&mut whole, 0.5), quantile(&mut bare, 0.5));
-    say(format!(
-        "turns: a call through the gate       p50 {call:.0} us, its records made durable; one durable write {commit:.0} us  floor <= 100 us"
-    ));
 }
 
 /// Text on its way: from the model's piece to ten clients over WebSocket.
@@ -192,7 +165,8 @@ async fn watch(address: String, session: String) -> Vec<f64> {
     times
 }
 
-fn turn(id: &cairn_protocol::id::SessionId, name: &str) -> RunStartParams {
+/// What starts a turn.
+pub fn turn(id: &cairn_protocol::id::SessionId, name: &str) -> RunStartParams {
     RunStartParams {
         session_id: id.clone(),
         turn_id: name.into(),

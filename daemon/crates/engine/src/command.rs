@@ -49,7 +49,7 @@ impl Engine {
         self.inner.tasks.spawn(async move {
             let _slot = slot;
             // Its failure is an event already.
-            let _outcome = cx.perform(id, call).await;
+            let _outcome = cx.perform(id, call, None).await;
         });
         Ok(CommandReceipt { seq, ..receipt })
     }
@@ -70,16 +70,16 @@ impl Engine {
         let call = ToolCall { name: params.name, arguments: params.arguments };
         let id = Uuid::now_v7();
         let opening = cx.opening(id, None, AgentCmd::from_call(call.clone()));
-        self.inner.trace.append(Append::new(cx.session(), opening)).await?;
+        let opening = Append::new(cx.session(), opening);
         let started = std::time::Instant::now();
         // When nobody waits any more, the tool is told to stop and what it did is still recorded.
         let _stop = cx.inner.cancel.clone().drop_guard();
         let work = self.inner.tasks.spawn(async move {
             let _slot = slot;
-            cx.perform(id, call).await
+            cx.perform(id, call, Some(opening)).await
         });
         let lost = |e| Failure::new(Reason::Internal, format!("the call ended without an outcome: {e}"));
-        let outcome = work.await.unwrap_or_else(|e| Err(lost(e)));
+        let outcome = work.await.unwrap_or_else(|e| Err(lost(e)))?;
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(match outcome {
             Ok(output) => {

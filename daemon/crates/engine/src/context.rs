@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use cairn_harness::{Call, Grants, Output};
+use cairn_harness::{Call, End, Grants, Output};
 use cairn_llm::{ChunkStream, ModelRequest};
 use cairn_protocol::{
     command::{AgentCmd, ToolCall},
@@ -122,9 +122,9 @@ impl RunContext {
             return Ok(known);
         }
         let id = Uuid::now_v7();
-        let records = self.opening(id, None, AgentCmd::from_call(call.clone()));
-        self.inner.engine.inner.trace.append(Append::new(&self.inner.session, records)).await?;
-        self.perform(id, call).await.map(|output| output.value)
+        let opening = self.opening(id, None, AgentCmd::from_call(call.clone()));
+        let opening = Append::new(&self.inner.session, opening);
+        self.perform(id, call, Some(opening)).await?.map(|output| output.value)
     }
 
     /// The records of a command and its start.
@@ -134,38 +134,43 @@ impl RunContext {
         vec![cmd, self.record(Some(id), Some(&op), AgentEvt::Started { op: op.clone(), details: None })]
     }
 
-    /// Runs a call whose command is in the log, and records its end.
-    pub(crate) async fn perform(&self, id: Uuid, call: ToolCall) -> Result<Output, Failure> {
+    /// Runs a call and records its end; its command is in the log already, or comes there with `opening`.
+    ///
+    /// # Errors
+    /// Those of the log; the inner failure is the call's own.
+    pub(crate) async fn perform(
+        &self,
+        id: Uuid,
+        call: ToolCall,
+        opening: Option<Append>,
+    ) -> Result<Result<Output, Failure>, Failure> {
         let inside = &self.inner;
         let op = call.name.clone();
-        let outcome = inside
-            .engine
-            .inner
-            .harness
-            .call(Call {
-                root: inside.root.clone(),
-                grants: inside.grants.clone(),
-                cancel: inside.cancel.clone(),
-                origin: self.origin(Some(&call.name)),
-                command: Some(id),
-                ..Call::new(inside.session.clone(), &call.name, call.arguments)
-            })
-            .await;
-        if outcome.is_err() && inside.engine.inner.shutdown.is_cancelled() {
-            // Cut off by the end of the daemon: left open, so that a resumed run does it again.
-            return outcome;
-        }
-        inside.done.fetch_add(1, Ordering::Relaxed);
-        let append = match &outcome {
-            Ok(output) => self.result_of(id, &op, output),
-            Err(failure) => {
-                inside.failed.fetch_add(1, Ordering::Relaxed);
-                let record = self.record(Some(id), Some(&op), error_event(&op, failure));
-                Append::new(&inside.session, vec![record])
-            }
+        let call = Call {
+            root: inside.root.clone(),
+            grants: inside.grants.clone(),
+            cancel: inside.cancel.clone(),
+            origin: self.origin(Some(&call.name)),
+            command: Some(id),
+            ..Call::new(inside.session.clone(), &call.name, call.arguments)
         };
-        inside.engine.inner.trace.append(append).await?;
-        outcome
+        let closing = |outcome: Result<Output, Failure>| {
+            if outcome.is_err() && inside.engine.inner.shutdown.is_cancelled() {
+                // Cut off by the end of the daemon: left open, so that a resumed run does it again.
+                return (End::CutOff, outcome);
+            }
+            inside.done.fetch_add(1, Ordering::Relaxed);
+            let append = match &outcome {
+                Ok(output) => self.result_of(id, &op, output),
+                Err(failure) => {
+                    inside.failed.fetch_add(1, Ordering::Relaxed);
+                    let record = self.record(Some(id), Some(&op), error_event(&op, failure));
+                    Append::new(&inside.session, vec![record])
+                }
+            };
+            (End::Told(append), outcome)
+        };
+        inside.engine.inner.harness.call_logged(call, opening, closing).await
     }
 
     fn result_of(&self, id: Uuid, op: &str, output: &Output) -> Append {

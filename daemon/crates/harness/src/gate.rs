@@ -11,7 +11,7 @@ use cairn_protocol::{
     plugin::HookEvent,
     tool::GrantedRule,
 };
-use cairn_trace::{AuditIntent, AuditOutcome, Trace};
+use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,18 @@ struct Added {
 struct Admitted {
     audit: u64,
     approved: Option<Preview>,
+}
+
+/// What the log is told of the end of a call.
+#[derive(Debug)]
+pub enum End {
+    /// These records, in the transaction of the audit's row.
+    Told(Append),
+    /// Nothing: the caller has no log.
+    Untold,
+    /// Nothing, and the audit's row stays open: the daemon ends while the call is at work, and a run that is taken up again
+    /// asks before it acts a second time.
+    CutOff,
 }
 
 impl Harness {
@@ -152,11 +164,68 @@ impl Harness {
     /// # Errors
     /// `unknown_tool`, `invalid_params`, `tool_denied`, `no_approver`, `denied_by_user`, `audit_failed` (nothing was done),
     /// `tool_timed_out`, `cancelled`, or the tool's own.
-    pub async fn call(&self, mut call: Call) -> Result<Output, Failure> {
+    pub async fn call(&self, call: Call) -> Result<Output, Failure> {
+        self.call_logged(call, None, |outcome| (End::Untold, outcome)).await?
+    }
+
+    /// The same with the call's records: `opening` is written with the audit's row before the action (or before the
+    /// question), what `closing` makes of the outcome with the row after it. So a call is on the disk twice, and neither the
+    /// log nor the audit knows of an end that the other does not.
+    ///
+    /// # Errors
+    /// Those of the log. A failure of the call is what `closing` gets.
+    pub async fn call_logged<T>(
+        &self,
+        call: Call,
+        mut opening: Option<Append>,
+        closing: impl FnOnce(Result<Output, Failure>) -> (End, T),
+    ) -> Result<T, Failure> {
+        let (session_id, tool) = (call.session.clone(), call.name.clone());
+        let (passed, outcome) = match self.pass(call, &mut opening).await {
+            Ok((audit, millis, outcome)) => (Some((audit, millis)), outcome),
+            Err(failure) => (None, Err(failure)),
+        };
+        if let Some(opening) = opening {
+            self.trace.append(opening).await?;
+        }
+        let Some((audit, millis)) = passed else {
+            let (end, value) = closing(outcome);
+            if let End::Told(records) = end {
+                self.trace.append(records).await?;
+            }
+            return Ok(value);
+        };
+        let done = AuditOutcome {
+            millis,
+            outcome: outcome.as_ref().map_or_else(|e| e.reason.as_str(), |_| "ok").to_owned(),
+            exit_code: outcome.as_ref().ok().and_then(|o| o.exit_code),
+            truncated: outcome.as_ref().is_ok_and(|o| o.truncated),
+        };
+        let outcome_told = done.outcome.clone();
+        let (end, value) = closing(outcome);
+        let records = match end {
+            End::Told(records) => Some(records),
+            End::Untold => None,
+            End::CutOff => return Ok(value),
+        };
+        self.trace.audit_outcome(audit, done, records).await.map_err(|e| unrecorded(&tool, e))?;
+        if let Some(hooks) = self.listening() {
+            hooks.tell(HookEvent::AfterTool { session_id, tool, outcome: outcome_told, millis }).await;
+        }
+        Ok(value)
+    }
+
+    /// Lets a call through and makes it: the audit's row, the time it took in milliseconds, and how it ended. The failure
+    /// is that of a call that was not let through.
+    async fn pass(
+        &self,
+        mut call: Call,
+        opening: &mut Option<Append>,
+    ) -> Result<(u64, u64, Result<Output, Failure>), Failure> {
         let entry = self.registry.find(&call.name)?;
         call.arguments = self.repaired(&call.name, call.arguments);
         entry.check(&call.arguments)?;
-        let admitted = self.admit(&entry, &call).await?;
+        let admitted = self.admit(&entry, &call, opening).await?;
         let started = Instant::now();
         let outcome = if call.dry_run {
             Ok(Output::dry_run(&call.name))
@@ -168,27 +237,16 @@ impl Harness {
             run(&entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let done = AuditOutcome {
-            millis,
-            outcome: outcome.as_ref().map_or_else(|e| e.reason.as_str(), |_| "ok").to_owned(),
-            exit_code: outcome.as_ref().ok().and_then(|o| o.exit_code),
-            truncated: outcome.as_ref().is_ok_and(|o| o.truncated),
-        };
-        let told = HookEvent::AfterTool {
-            session_id: call.session,
-            tool: call.name.clone(),
-            outcome: done.outcome.clone(),
-            millis,
-        };
-        self.trace.audit_outcome(admitted.audit, done).await.map_err(|e| unrecorded(&call.name, &e))?;
-        if let Some(hooks) = self.listening() {
-            hooks.tell(told).await;
-        }
-        outcome
+        Ok((admitted.audit, millis, outcome))
     }
 
     /// Decides, asks where the rules say so, and records the decision.
-    async fn admit(&self, entry: &Entry, call: &Call) -> Result<Admitted, Failure> {
+    async fn admit(
+        &self,
+        entry: &Entry,
+        call: &Call,
+        opening: &mut Option<Append>,
+    ) -> Result<Admitted, Failure> {
         let memory = self.approvals.memory(&call.session).await?;
         let mut decision = self.decide(entry, call, &memory);
         let mut vetoed = None;
@@ -229,6 +287,10 @@ impl Harness {
         let mut refusal = vetoed;
         let mut approved = None;
         if verdict == Verdict::Ask && !call.dry_run {
+            // Whoever is asked sees what the question is about.
+            if let Some(opening) = opening.take() {
+                self.trace.append(opening).await?;
+            }
             let intent = intent.clone().unwrap_or_default();
             (verdict, refusal) =
                 match call.clock.while_waiting(self.approvals.ask(call, &intent, &rule, unknown)).await {
@@ -249,7 +311,7 @@ impl Harness {
         if call.grants.unconfined {
             rule = format!("{rule} (the run has no sandbox)");
         }
-        let audit = self.record(call, verdict, &rule, command).await?;
+        let audit = self.record(call, verdict, &rule, command, opening.take()).await?;
         if verdict == Verdict::Deny {
             return Err(refusal.unwrap_or_else(|| denied(&call.name, &rule)));
         }
@@ -315,6 +377,7 @@ impl Harness {
         verdict: Verdict,
         rule: &str,
         command: Option<String>,
+        opening: Option<Append>,
     ) -> Result<u64, Failure> {
         let decision = match verdict {
             Verdict::Deny => "deny",
@@ -330,7 +393,7 @@ impl Harness {
             call: call.call_id.clone(),
             command,
         };
-        self.trace.audit_intent(intent).await.map_err(|e| unrecorded(&call.name, &e))
+        self.trace.audit_intent(intent, opening).await.map_err(|e| unrecorded(&call.name, e))
     }
 }
 
@@ -426,8 +489,13 @@ fn command_line(entry: &Entry, call: &Call, paths: &[String]) -> Option<CommandL
     Some(CommandLine::parse(text).within(paths.first().map_or("", String::as_str)))
 }
 
-fn unrecorded(tool: &str, cause: &Failure) -> Failure {
+fn unrecorded(tool: &str, cause: Failure) -> Failure {
+    let reason = match cause.reason {
+        // The audit could be written, the call's own records cannot be.
+        Reason::SessionNotFound | Reason::SessionBusy => return cause,
+        Reason::DiskFull => Reason::DiskFull,
+        _ => Reason::AuditFailed,
+    };
     tracing::error!(tool, %cause, "audit cannot be written");
-    let reason = if cause.reason == Reason::DiskFull { Reason::DiskFull } else { Reason::AuditFailed };
     Failure::new(reason, format!("tool {tool}: the call could not be recorded: {cause}"))
 }

@@ -22,7 +22,7 @@ mod tool;
 pub use approval::{Approvals, Approver};
 pub use call::Call;
 pub use fetch::{FetchRequest, Fetched};
-pub use gate::{Harness, is_final};
+pub use gate::{End, Harness, is_final};
 pub use grants::Grants as GrantedRules;
 pub use hooks::Hooks;
 pub use permit::{Change, Changes, Grants, Permit, WaitClock};

@@ -224,15 +224,43 @@ impl Trace {
     /// # Errors
     /// `session_not_found`, `session_busy` (see [`Append::only_if`]), `overloaded`, `disk_full`, `storage_failed`.
     pub async fn append(&self, append: Append) -> Result<Appended, Failure> {
+        self.append_with(append, false, |_| Ok(())).await.0
+    }
+
+    /// The same with other rows in the same transaction. Where the log refuses the records, the rows are written only if
+    /// they are to be there `anyway`.
+    pub(crate) async fn append_with<T: Send + 'static>(
+        &self,
+        append: Append,
+        anyway: bool,
+        rows: impl FnOnce(&Savepoint<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> (Result<Appended, Failure>, Option<T>) {
         let inner = Arc::downgrade(&self.inner);
-        let publish = move |written: &Written| {
+        let publish = move |(written, _): &(Written, Option<T>)| {
             if let Some(inner) = inner.upgrade() {
                 inner.appended.fetch_add(written.lines.len() as u64, Ordering::Relaxed);
                 inner.live.publish(&written.session, written.first, &written.lines);
             }
         };
-        let wait = self.inner.writer.submit(move |tx| append.write(tx), publish)?;
-        let written = wait.await.unwrap_or(Err(StoreError::Closed))?;
+        let job = move |tx: &Savepoint<'_>| {
+            let written = append.write(tx)?;
+            let rows = (anyway || written.refused.is_none()).then(|| rows(tx)).transpose()?;
+            Ok((written, rows))
+        };
+        let wait = match self.inner.writer.submit(job, publish) {
+            Ok(wait) => wait,
+            Err(error) => return (Err(error.into()), None),
+        };
+        match wait.await.unwrap_or(Err(StoreError::Closed)) {
+            Ok((written, rows)) => (written.outcome(), rows),
+            Err(error) => (Err(error.into()), None),
+        }
+    }
+}
+
+impl Written {
+    fn outcome(self) -> Result<Appended, Failure> {
+        let written = self;
         match written.refused {
             Some(Reason::SessionBusy) => {
                 let text =

@@ -4,8 +4,9 @@ use cairn_protocol::{
     error::Failure, id::SessionId, time::Timestamp, trace::AuditEntry, trace::AuditQueryParams,
 };
 use cairn_store::rusqlite::params;
+use cairn_store::{StoreError, rusqlite::Savepoint};
 
-use crate::{PAGE, Trace, sql};
+use crate::{Append, PAGE, Trace, sql};
 
 /// What is about to happen, or was refused.
 #[derive(Debug, Clone)]
@@ -39,51 +40,64 @@ pub struct AuditOutcome {
     pub truncated: bool,
 }
 
+impl AuditIntent {
+    fn write(&self, tx: &Savepoint<'_>) -> Result<u64, StoreError> {
+        tx.prepare_cached(
+            "INSERT INTO audit (ts, session_id, tool, args_digest, decision, rule, call_id, command)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            Timestamp::now().0,
+            self.session.as_str(),
+            self.tool,
+            self.args_digest,
+            self.decision,
+            self.rule,
+            self.call,
+            self.command
+        ])?;
+        Ok(u64::try_from(tx.last_insert_rowid()).unwrap_or_default())
+    }
+}
+
+impl AuditOutcome {
+    fn write(&self, tx: &Savepoint<'_>, id: u64) -> Result<(), StoreError> {
+        tx.prepare_cached(
+            "UPDATE audit SET millis = ?2, outcome = ?3, exit_code = ?4, truncated = ?5 WHERE id = ?1",
+        )?
+        .execute(params![id, self.millis, self.outcome, self.exit_code, self.truncated])?;
+        Ok(())
+    }
+}
+
 impl Trace {
-    /// Stores the intent and answers once it is durable.
+    /// Stores the intent and answers once it is durable. `opening` are records of the same call: both are there or neither.
     ///
     /// # Errors
     /// When it cannot be stored: then nothing may be done.
-    pub async fn audit_intent(&self, intent: AuditIntent) -> Result<u64, Failure> {
-        let now = Timestamp::now();
-        let id = self
-            .inner
-            .writer
-            .write(move |tx| {
-                tx.prepare_cached(
-                    "INSERT INTO audit (ts, session_id, tool, args_digest, decision, rule, call_id, command)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                )?
-                .execute(params![
-                    now.0,
-                    intent.session.as_str(),
-                    intent.tool,
-                    intent.args_digest,
-                    intent.decision,
-                    intent.rule,
-                    intent.call,
-                    intent.command
-                ])?;
-                Ok(tx.last_insert_rowid())
-            })
-            .await?;
-        Ok(u64::try_from(id).unwrap_or_default())
+    pub async fn audit_intent(&self, intent: AuditIntent, opening: Option<Append>) -> Result<u64, Failure> {
+        let rows = move |tx: &Savepoint<'_>| intent.write(tx);
+        let Some(opening) = opening else { return Ok(self.inner.writer.write(rows).await?) };
+        let (appended, id) = self.append_with(opening, false, rows).await;
+        appended.map(|_| id.unwrap_or_default())
     }
 
-    /// Completes an intent.
+    /// Completes an intent. `closing` are records of the same call: a result is never in the log of a call whose end the
+    /// audit does not know. The end is kept even where the log refuses the records, as that of a session which is gone.
     ///
     /// # Errors
     /// When it cannot be stored.
-    pub async fn audit_outcome(&self, id: u64, outcome: AuditOutcome) -> Result<(), Failure> {
-        self.inner
-            .writer
-            .write(move |tx| {
-                tx.prepare_cached("UPDATE audit SET millis = ?2, outcome = ?3, exit_code = ?4, truncated = ?5 WHERE id = ?1")?
-                    .execute(params![id, outcome.millis, outcome.outcome, outcome.exit_code, outcome.truncated])?;
-                Ok(())
-            })
-            .await?;
-        Ok(())
+    pub async fn audit_outcome(
+        &self,
+        id: u64,
+        outcome: AuditOutcome,
+        closing: Option<Append>,
+    ) -> Result<(), Failure> {
+        let rows = move |tx: &Savepoint<'_>| outcome.write(tx, id);
+        match closing {
+            None => Ok(self.inner.writer.write(rows).await?),
+            Some(closing) => self.append_with(closing, true, rows).await.0.map(drop),
+        }
     }
 
     /// Whether a call of a session was let through and never came to an end: it may or may not have acted.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use base64::Engine as _;
-use cairn_harness::{Call, Changes, is_final};
+use cairn_harness::{Call, Changes, End, Output, is_final};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, FileChange, PlanItem, ToolOutcome},
@@ -57,38 +57,38 @@ impl TurnContext {
             AgentEvt::ToolCall { call_id: id.clone(), name: name.clone(), arguments: arguments.clone() };
         let mut record = self.record(None, Some(&name), evt);
         record.id = command;
-        self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
+        let opening = Append::new(self.session(), vec![record]);
         let began = Instant::now();
         if let Some(feed) = self.feed() {
+            self.engine().inner.trace.append(opening).await?;
             return self.call_again(feed, command, id, name, arguments).await;
         }
         let changes = Changes::default();
-        let outcome = self
-            .engine()
-            .inner
-            .harness
-            .call(Call {
-                root: self.root().cloned(),
-                grants: self.grants().clone(),
-                cancel: self.cancel().clone(),
-                origin: self.origin(Some(&name)),
-                command: Some(command),
-                call_id: Some(id.clone()),
-                resumed: self.is_resumed(),
-                dry_run: self.policy().dry_run,
-                changes: changes.clone(),
-                clock: self.clock(),
-                ..Call::new(self.session().clone(), &name, arguments)
-            })
-            .await;
-        if self.engine().inner.shutdown.is_cancelled() && outcome.is_err() {
-            // Cut off by the end of the daemon: left open, so that a resumed turn goes on with it.
-            return Err(super::drive::cancelled());
-        }
-        let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
-        let (told, append) = self.result(command, id, name, outcome, millis, changes);
-        self.engine().inner.trace.append(append).await?;
+        let call = Call {
+            root: self.root().cloned(),
+            grants: self.grants().clone(),
+            cancel: self.cancel().clone(),
+            origin: self.origin(Some(&name)),
+            command: Some(command),
+            call_id: Some(id.clone()),
+            resumed: self.is_resumed(),
+            dry_run: self.policy().dry_run,
+            changes: changes.clone(),
+            clock: self.clock(),
+            ..Call::new(self.session().clone(), &name, arguments)
+        };
+        let closing = |outcome: Result<Output, Failure>| {
+            if self.engine().inner.shutdown.is_cancelled() && outcome.is_err() {
+                // Cut off by the end of the daemon: left open, so that a resumed turn goes on with it.
+                return (End::CutOff, Err(super::drive::cancelled()));
+            }
+            let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
+            let (told, append) = self.result(command, id, name, outcome, millis, changes);
+            (End::Told(append), Ok((told, ends)))
+        };
+        let (told, ends) = self.engine().inner.harness.call_logged(call, Some(opening), closing).await??;
+        let millis = told.millis;
         self.tell_plan(&told).await?;
         let result = self.message(&told);
         let error = told.error.as_ref().map(|e| e.reason.clone());
@@ -165,7 +165,7 @@ impl TurnContext {
         command: Uuid,
         call_id: String,
         name: String,
-        outcome: Result<cairn_harness::Output, Failure>,
+        outcome: Result<Output, Failure>,
         millis: u64,
         changes: Changes,
     ) -> (Told, Append) {

@@ -1,0 +1,188 @@
+//! The gate: what it adds to a call, with and without the sandbox; how soon a turn stops; how soon a record is told.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use cairn::{Failure, FnTool, Rules, Session, Verdict, protocol::tool::ToolCallParams};
+use cairn_protocol::{
+    envelope::Body,
+    event::AgentEvt,
+    id::SessionId,
+    session::{After, LiveWord, SessionCreateParams},
+    turn::TurnRef,
+};
+use cairn_trace::{Append, Follower, NewRecord, Step};
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::binary,
+    meter::{quantile, say},
+    turns::{Clock, turn},
+};
+
+/// Calls of each kind without a sandbox.
+const CALLS: usize = 2000;
+/// Commands, with the sandbox and without.
+const COMMANDS: usize = 100;
+/// Turns that are stopped.
+const STOPS: u64 = 40;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+async fn session(root: &Path, model: &Arc<Clock>) -> Session {
+    let nothing = FnTool::new("nothing", "Does nothing", |_: Nothing| async { Ok::<_, Failure>(json!({})) });
+    let provider: Arc<dyn cairn_engine::model::Provider> = Arc::<Clock>::clone(model);
+    Session::provider(provider)
+        .rules(Rules { default: Verdict::Allow, ..Rules::default() })
+        .root(root)
+        .sandbox_helper(binary())
+        .add_tool(nothing)
+        .init()
+        .await
+        .expect("a session")
+}
+
+/// Measures all of it.
+pub async fn run(scratch: &Path) {
+    std::fs::create_dir_all(scratch).expect("a folder");
+    let model = Arc::new(Clock::new(u64::MAX, Duration::from_millis(2)));
+    let session = session(scratch, &model).await;
+    calls(&session, scratch).await;
+    told(&session, scratch).await;
+    commands(&session, scratch).await;
+    stops(&session).await;
+    session.close().await;
+}
+
+async fn another(session: &Session) -> SessionId {
+    let made = session.engine().create_session(SessionCreateParams::default()).await;
+    made.expect("a session").session_id
+}
+
+fn micros(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e6
+}
+
+fn record() -> NewRecord {
+    let evt = AgentEvt::Started { op: "nothing".into(), details: None };
+    NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
+}
+
+/// One page appended to a file and made durable, as the log's own file system does it.
+fn page(file: &mut std::fs::File) -> f64 {
+    let start = Instant::now();
+    file.write_all(&[7; 4096]).expect("written");
+    file.sync_data().expect("durable");
+    micros(start)
+}
+
+/// A call that does nothing, beside its three records in two appends without the gate, in turns.
+async fn calls(session: &Session, scratch: &Path) {
+    let call =
+        || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
+    let (trace, other) = (session.engine().trace(), another(session).await);
+    let mut file = std::fs::File::create(scratch.join("pages")).expect("a file");
+    let (mut whole, mut bare, mut sync) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..CALLS {
+        let start = Instant::now();
+        let result = session.engine().call_tool(call(), None).await.expect("a result");
+        assert!(result.ok);
+        whole.push(micros(start));
+        let start = Instant::now();
+        for records in [vec![record(), record()], vec![record()]] {
+            trace.append(Append::new(&other, records)).await.expect("appended");
+        }
+        bare.push(micros(start));
+        sync.push(page(&mut file));
+    }
+    let (call, records) = (quantile(&mut whole, 0.5), quantile(&mut bare, 0.5));
+    say(format!(
+        "gate: a call, its records and audit durable   p50 {call:.0} us, its records alone {records:.0} us, one fdatasync {:.0} us",
+        quantile(&mut sync, 0.5)
+    ));
+    say(format!("gate: what it adds to a call          p50 {:.0} us  floor <= 100 us", call - records));
+}
+
+async fn follow(session: &Session, id: &SessionId) -> Follower {
+    let after = After::Word(LiveWord::Live);
+    let (mut follower, _) = session.engine().trace().follow(id, &after).await.expect("followed");
+    let _synced = follower.step().await.expect("a step");
+    follower
+}
+
+/// A record, from being handed to the log to being told to one who follows.
+async fn told(session: &Session, scratch: &Path) {
+    let (trace, id) = (session.engine().trace(), another(session).await);
+    let mut follower = follow(session, &id).await;
+    let mut file = std::fs::File::create(scratch.join("pages")).expect("a file");
+    let (mut told, mut sync) = (Vec::new(), Vec::new());
+    for _ in 0..CALLS {
+        let start = Instant::now();
+        let (append, step) = tokio::join!(trace.append(Append::new(&id, vec![record()])), follower.step());
+        assert!(append.is_ok() && matches!(step, Ok(Step::Records(lines)) if lines.len() == 1));
+        told.push(micros(start));
+        sync.push(page(&mut file));
+    }
+    let (p50, floor) = (quantile(&mut told, 0.5) / 1000.0, 2.0 + 2.0 * quantile(&mut sync, 0.5) / 1000.0);
+    let (p95, worst) = (quantile(&mut told, 0.95) / 1000.0, 2.0 + 2.0 * quantile(&mut sync, 0.95) / 1000.0);
+    say(format!(
+        "gate: a record durable and told       p50 {p50:.2} ms  p95 {p95:.2} ms  floor <= {floor:.2} ms (p95 {worst:.2})"
+    ));
+}
+
+/// A command that does nothing, in the sandbox through the gate, beside the same shell started plainly.
+async fn commands(session: &Session, scratch: &Path) {
+    let arguments = json!({"command": "true"});
+    let (mut boxed, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..COMMANDS {
+        let (session_id, arguments) = (session.id().clone(), arguments.clone());
+        let call = ToolCallParams { session_id, name: "run_shell".into(), arguments };
+        let start = Instant::now();
+        let result = session.engine().call_tool(call, None).await.expect("a result");
+        boxed.push(micros(start) / 1000.0);
+        assert!(result.ok && result.output["exitCode"] == 0, "{result:?}");
+        let start = Instant::now();
+        let mut shell = tokio::process::Command::new("sh");
+        let output = shell.args(["-c", "true"]).current_dir(scratch).output().await.expect("a shell");
+        plain.push(micros(start) / 1000.0);
+        assert!(output.status.success());
+    }
+    let (with, without) = (quantile(&mut boxed, 0.5), quantile(&mut plain, 0.5));
+    say(format!(
+        "gate: a command in the sandbox        p50 {with:.2} ms, the same shell plainly {without:.2} ms, {:.2} ms more  floor <= 15 ms",
+        with - without
+    ));
+}
+
+/// A turn that streams, stopped at different times: from the word to its last record.
+async fn stops(session: &Session) {
+    let mut times = Vec::new();
+    for n in 0..STOPS {
+        let id = another(session).await;
+        let mut follower = follow(session, &id).await;
+        session.engine().start_run(turn(&id, "t"), None).await.expect("a turn");
+        tokio::time::sleep(Duration::from_millis(5 + n * 3)).await;
+        let start = Instant::now();
+        let turn = TurnRef { session_id: id, turn_id: None };
+        session.engine().cancel_run(turn).await.expect("stopped");
+        while !ended(&follower.step().await.expect("a step")) {}
+        times.push(micros(start) / 1000.0);
+    }
+    let (p50, most) = (quantile(&mut times, 0.5), quantile(&mut times, 1.0));
+    say(format!(
+        "gate: a turn stopped while it streams  p50 {p50:.1} ms  most {most:.1} ms of {STOPS}  floor <= 100 ms"
+    ));
+}
+
+fn ended(step: &Step) -> bool {
+    let Step::Records(lines) = step else { return matches!(step, Step::Gone) };
+    lines.iter().any(|line| {
+        let value: Value = serde_json::from_str(line).unwrap_or_default();
+        value["evt"]["type"] == "run_completed"
+    })
+}
