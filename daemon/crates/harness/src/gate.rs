@@ -14,6 +14,7 @@ use cairn_protocol::{
 use cairn_trace::{AuditIntent, AuditOutcome, Trace};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::{
     Approvals, Asker, Call, Decision, GrantedRules, Grants, Hooks, Output, Permit, Registry, Rule, Rules,
@@ -152,11 +153,18 @@ impl Harness {
     /// # Errors
     /// `unknown_tool`, `invalid_params`, `tool_denied`, `no_approver`, `denied_by_user`, `audit_failed` (nothing was done),
     /// `tool_timed_out`, `cancelled`, or the tool's own.
-    pub async fn call(&self, mut call: Call) -> Result<Output, Failure> {
+    pub async fn call(&self, call: Call) -> Result<Output, Failure> {
         let entry = self.registry.find(&call.name)?;
+        let span = crate::span::tool(&entry.spec, &call);
+        let outcome = self.pass(&entry, call).instrument(span.clone()).await;
+        crate::span::ended(&span, &outcome);
+        outcome
+    }
+
+    async fn pass(&self, entry: &Entry, mut call: Call) -> Result<Output, Failure> {
         call.arguments = self.repaired(&call.name, call.arguments);
         entry.check(&call.arguments)?;
-        let admitted = self.admit(&entry, &call).await?;
+        let admitted = self.admit(entry, &call).await?;
         let started = Instant::now();
         let outcome = if call.dry_run {
             Ok(Output::dry_run(&call.name))
@@ -165,7 +173,7 @@ impl Harness {
             let sandbox =
                 if call.grants.unconfined { Arc::new(self.sandbox.off()) } else { Arc::clone(&self.sandbox) };
             let permit = Permit::grant(&call, admitted.approved, sandbox);
-            run(&entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
+            run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let done = AuditOutcome {
