@@ -2,7 +2,7 @@
 //! sockets.
 
 use std::{
-    io::Write as _,
+    io::{Read as _, Write as _},
     path::Path,
     process::{Command, Stdio},
 };
@@ -177,12 +177,12 @@ pub fn peer(port: u16, bytes: usize) {
                 }
             });
         }
-        let mut input = tokio::io::stdin();
-        let mut one = [0; 1];
-        while let Ok(1) = input.read(&mut one).await {
-            rounds.send_modify(|round| *round += 1);
-        }
-        drop(rounds);
+        let read = move || {
+            for _byte in std::io::stdin().bytes().map_while(Result::ok) {
+                rounds.send_modify(|round| *round += 1);
+            }
+        };
+        tokio::task::spawn_blocking(read).await.expect("its input");
         while writers.join_next().await.is_some() {}
     });
 }

@@ -96,3 +96,21 @@ pub fn open(path: &Path) -> io::Result<std::fs::File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_made_only_while_somebody_wants_them() {
+        let levels = start("trace", None).unwrap();
+        let made = || !tracing::info_span!(target: SPANS, "x").is_disabled();
+        assert!(!made());
+        levels.send_spans(Some(Box::new(tracing_subscriber::layer::Identity::new()))).unwrap();
+        assert!(made());
+        levels.set("error");
+        assert!(made());
+        levels.send_spans(None).unwrap();
+        assert!(!made());
+    }
+}

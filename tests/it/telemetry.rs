@@ -36,11 +36,14 @@ enum Manner {
     NeverAnswers,
 }
 
+/// Path, head and body of what was posted.
+type Got = Arc<Mutex<Vec<(String, String, Vec<u8>)>>>;
+
 /// A collector: what was posted to it, by path, and the headers.
 #[derive(Clone)]
 struct Collector {
     address: String,
-    got: Arc<Mutex<Vec<(String, String, Vec<u8>)>>>,
+    got: Got,
 }
 
 impl Collector {
@@ -93,7 +96,7 @@ impl Collector {
 }
 
 /// Reads requests and answers them, each in turn.
-async fn answer(stream: TcpStream, manner: Manner, got: Arc<Mutex<Vec<(String, String, Vec<u8>)>>>) {
+async fn answer(stream: TcpStream, manner: Manner, got: Got) {
     let mut stream = BufReader::new(stream);
     loop {
         let (mut head, mut line) = (String::new(), String::new());
