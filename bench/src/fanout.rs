@@ -178,7 +178,7 @@ pub fn peer(port: u16, bytes: usize) {
             });
         }
         let read = move || {
-            for _byte in std::io::stdin().bytes().map_while(Result::ok) {
+            for _byte in std::io::stdin().lock().bytes().map_while(Result::ok) {
                 rounds.send_modify(|round| *round += 1);
             }
         };
