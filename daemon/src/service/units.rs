@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_agent_is_read_by_another_reader_of_property_lists() {
         let script = "import json, plistlib, sys\n\
-            agent = plistlib.load(sys.stdin.buffer)\n\
+            agent = plistlib.loads(sys.stdin.buffer.read())\n\
             json.dump([agent['ProgramArguments'], agent['EnvironmentVariables'], agent['StandardErrorPath'], \
             agent['KeepAlive'], agent['Umask'], agent['RunAtLoad']], sys.stdout)";
         let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
