@@ -134,6 +134,18 @@ impl Client {
         }
     }
 
+    /// Reads events up to the one with that number, which is the newest there is; the bytes of one of them.
+    pub async fn events(&mut self, last: u64) -> usize {
+        let wanted = format!("\"seq\":{last},");
+        loop {
+            let frame = self.socket.next().await.expect("open").expect("a frame");
+            let text = frame.to_text().expect("text");
+            if text.contains(&wanted) && text.contains("orchestrate.event") {
+                return text.len();
+            }
+        }
+    }
+
     /// The result of a call.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;

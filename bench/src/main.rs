@@ -1,9 +1,10 @@
 //! Measures Cairn beside its limits and peers, in one run:
-//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|remote|mcp|log|start|turns|gate]...`
+//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|fanout|remote|mcp|log|start|turns|gate]...`
 //!
 //! Needs `target/release/cairn` for what is measured through the daemon, and `rg` for grep. Each line ends with the floor it is held to.
 
 mod daemon;
+mod fanout;
 mod gate;
 mod grep;
 mod index;
@@ -22,8 +23,13 @@ use std::path::PathBuf;
 
 fn main() {
     let mut args = std::env::args().skip(1);
+    if let Some([port, bytes]) = raw_peer() {
+        return fanout::peer(u16::try_from(port).expect("a port"), bytes);
+    }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
-        meter::say("usage: cairn-bench FOLDER [index|search|grep|wire|remote|mcp|log|start|turns|gate]...");
+        meter::say(
+            "usage: cairn-bench FOLDER [index|search|grep|wire|fanout|remote|mcp|log|start|turns|gate]...",
+        );
         std::process::exit(2);
     };
     let wanted: Vec<String> = args.collect();
@@ -52,6 +58,9 @@ fn main() {
         if wants("wire") {
             wire::run(&scratch.path().join("wire")).await;
         }
+        if wants("fanout") {
+            fanout::run(&scratch.path().join("fanout")).await;
+        }
         if wants("remote") {
             remote::run(&scratch.path().join("remote")).await;
         }
@@ -68,4 +77,13 @@ fn main() {
             log::run(&scratch.path().join("trace.db")).await;
         }
     });
+}
+
+/// What the raw peer of the fan-out is told, if this is it.
+fn raw_peer() -> Option<[usize; 2]> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match &args[..] {
+        [word, port, bytes] if word == fanout::PEER => Some([port.parse().ok()?, bytes.parse().ok()?]),
+        _ => None,
+    }
 }

@@ -22,6 +22,7 @@ mod serve;
 mod service;
 mod settings;
 mod skills;
+mod telemetry;
 
 use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
 

@@ -5,6 +5,8 @@
 mod link;
 mod process;
 
+pub use process::{expanded, is_local};
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},

@@ -1,6 +1,9 @@
 //! SIGHUP: what of the configuration is taken without a restart, and what is named as waiting for one.
 
-use std::{collections::BTreeMap, sync::Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use cairn_config::{Config, Loaded};
 use cairn_engine::Engine;
@@ -30,14 +33,14 @@ const LIVE: &[&str] = &[
 /// The configuration as it is in effect.
 pub struct Reload {
     options: Options,
-    levels: Levels,
+    levels: Arc<Levels>,
     /// Every value by key. Those that wait for a restart stay as they were, so that they are named again.
     now: Mutex<BTreeMap<String, Value>>,
 }
 
 impl Reload {
     /// What the daemon began with.
-    pub fn new(loaded: &Loaded, options: Options, levels: Levels) -> Self {
+    pub fn new(loaded: &Loaded, options: Options, levels: Arc<Levels>) -> Self {
         let this = Self { options, levels, now: Mutex::new(values(loaded)) };
         this.log_level(&loaded.config);
         this
@@ -73,7 +76,7 @@ impl Reload {
     fn take(&self, loaded: &Loaded, engine: &Engine, extras: &Extras) -> Result<(), Failure> {
         let config = &loaded.config;
         engine.reconfigure(compose::live(config)?);
-        engine.set_models(std::sync::Arc::new(crate::models::Configured::new(config)));
+        engine.set_models(Arc::new(crate::models::Configured::new(config)));
         compose::limit_memory(config)?;
         extras.configure(engine, config);
         self.log_level(config);

@@ -3,6 +3,7 @@
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -25,6 +26,7 @@ use crate::{
     logging::Levels,
     reload::Reload,
     remote, settings,
+    telemetry::Telemetry,
 };
 
 /// Version of this build.
@@ -95,7 +97,8 @@ pub async fn serve(
     let loaded = settings::load(env, &options.flags, None)?;
     loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
     let config = &loaded.config;
-    let reload = Reload::new(&loaded, options.clone(), levels);
+    let levels = Arc::new(levels);
+    let reload = Reload::new(&loaded, options.clone(), Arc::clone(&levels));
     let instance = Instance::claim(&root)?;
     let signals =
         lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
@@ -119,6 +122,7 @@ pub async fn serve(
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
+    let telemetry = Telemetry::start(&config.telemetry, &api, instance.id.as_str(), levels);
     let shutdown = CancellationToken::new();
     let key = control.remote.key();
     let lan = control.listener.map(|listener| (listener, control.remote)).into_iter().collect();
@@ -145,6 +149,9 @@ pub async fn serve(
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "serving failed"),
         Err(error) => tracing::error!(%error, "serving failed"),
+    }
+    if let Some(telemetry) = telemetry {
+        telemetry.end().await;
     }
     tracing::info!("stopped");
     Ok(end)

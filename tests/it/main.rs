@@ -1,6 +1,7 @@
 //! One binary of integration tests: the house rules, and the daemon as a stranger meets it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod browser;
 mod chat;
 mod commands;
 mod contents;
@@ -21,9 +22,11 @@ mod policy;
 mod remote;
 mod sdks;
 mod sealed;
+mod service;
 mod shell;
 mod shellmode;
 mod stdio;
+mod telemetry;
 mod terminal;
 mod tidy;
 mod traces;

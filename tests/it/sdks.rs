@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{calls, said, scripted},
-    contents::sources,
-    sealed::{Daemon, binary, missing, python},
+    contents::{complete, sources},
+    sealed::{Daemon, binary, missing, python, tree},
 };
 
 fn project() -> PathBuf {
@@ -203,4 +203,25 @@ fn the_method_table_is_an_openrpc_document() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(said["methods"].as_u64() > Some(60) && said["refusesAnother"] == true, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_tool_of_openrpc_calls_a_daemon_by_the_document() {
+    let Some((node, modules)) = node() else { return };
+    if !modules.join("@open-rpc/test-coverage").exists() {
+        return missing("npm's @open-rpc/test-coverage");
+    }
+    let (daemon, dir) = (Daemon::start(), tempfile::tempdir().unwrap());
+    tree(dir.path(), &[("a.rs", "fn a() {}\n")]);
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
+    complete(&mut raw).await;
+    let mut check = Command::new(node);
+    check.arg(project().join("tests/conformance/coverage.mjs"));
+    check.arg(project().join("protocol/schema/openrpc.json")).args([daemon.address(), daemon.token()]);
+    let output = check.current_dir(modules.parent().unwrap()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said["wrong"], &said["refusesAnother"]), (&json!([]), &json!(true)), "{said}");
+    assert!(said["methods"].as_u64() > Some(15), "{said}");
 }

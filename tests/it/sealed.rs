@@ -113,8 +113,18 @@ impl Daemon {
 
     /// A daemon in a home that may have been used.
     pub fn start_in(home: &Path, flags: &[&str]) -> Self {
-        let child =
-            command(home).args(["serve", "--port", "0"]).args(flags).stderr(log(home)).spawn().unwrap();
+        Self::begin(home, flags, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub fn start_with(home: &Path, variables: &[(&str, &str)]) -> Self {
+        Self::begin(home, &[], variables)
+    }
+
+    fn begin(home: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = command(home);
+        command.args(["serve", "--port", "0"]).args(flags).envs(variables.iter().copied());
+        let child = command.stderr(log(home)).spawn().unwrap();
         let daemon = Self { home: home.to_owned(), child, _dir: None };
         let pid = daemon.child.id();
         wait_for("daemon.json", || daemon.file().filter(|f| f.pid == pid));

@@ -52,7 +52,9 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("syntect", &["cairn-cli"]),
     ("two-face", &["cairn-cli"]),
     ("jsonschema", &["cairn-harness"]),
-    ("reqwest", &["cairn-llm", "cairn-harness"]),
+    // In the daemon for what leaves it without any tool: telemetry.
+    ("reqwest", &["cairn-llm", "cairn-harness", "cairn-daemon"]),
+    ("opentelemetry", &["cairn-daemon"]),
     ("landlock", &["cairn-harness"]),
     ("seccompiler", &["cairn-harness"]),
     ("reedline", &["cairn-cli"]),

@@ -37,6 +37,13 @@ async fn the_page_is_plain_and_lets_nothing_in() {
 }
 
 #[tokio::test]
+async fn the_bare_address_leads_to_the_page() {
+    let daemon = Daemon::start();
+    let answer = send(&daemon, "GET /", &[NOBODY], b"").await;
+    assert_eq!((answer.status, answer.headers["location"].as_str()), (303, "/viewer"));
+}
+
+#[tokio::test]
 async fn a_link_opens_the_viewer_once_and_nothing_else() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;

@@ -212,6 +212,36 @@ mod tests {
     }
 
     #[test]
+    fn the_agent_is_read_by_another_reader_of_property_lists() {
+        let script = "import json, plistlib, sys\n\
+            agent = plistlib.loads(sys.stdin.buffer.read())\n\
+            json.dump([agent['ProgramArguments'], agent['EnvironmentVariables'], agent['StandardErrorPath'], \
+            agent['KeepAlive'], agent['Umask'], agent['RunAtLoad']], sys.stdout)";
+        let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+        let mut reader = std::process::Command::new(python);
+        reader.args(["-c", script]).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let Ok(mut reader) = reader.spawn() else {
+            let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
+            assert!(!required, "python is required and missing");
+            return;
+        };
+        let agent = &files(Manager::Launchd, &places()).unwrap()[0].1;
+        std::io::Write::write_all(&mut reader.stdin.take().unwrap(), agent.as_bytes()).unwrap();
+        let output = reader.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let read: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let want = serde_json::json!([
+            ["/opt/my tools/100%/c&a\"irn", "serve", "--service"],
+            {"CAIRN_HOME": "/data/a b\\c"},
+            "/home/u/logs/<x>.log",
+            {"SuccessfulExit": false},
+            0o077,
+            true,
+        ]);
+        assert_eq!(read, want);
+    }
+
+    #[test]
     fn what_would_break_out_of_a_line_is_refused() {
         let bad = Places { bin: "/a\nExecStartPre=/bin/evil".into(), ..places() };
         assert!(files(Manager::Systemd, &bad).is_err());

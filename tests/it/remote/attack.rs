@@ -234,3 +234,28 @@ async fn a_token_is_of_no_use_in_the_network_and_a_stranger_may_pair_alone() {
     // Without TLS there is nothing.
     assert!(tokio_tungstenite::connect_async(format!("ws://{}/rpc", den.lan)).await.is_err());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_that_says_nothing_keeps_nobody_out() {
+    let (den, laptop) = (Den::start().await, Laptop::new());
+    laptop.pair(&den, &[Right::Observe], "den").await;
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(TcpStream::connect(&den.lan).await.unwrap());
+    }
+    let strangers = Identity::fresh().unwrap();
+    let mut known_by_nobody = Vec::new();
+    for _ in 0..40 {
+        known_by_nobody.push(dial(&den.lan, &strangers).await);
+    }
+    // A device connects, and another pairs.
+    laptop.connect("den").await.unwrap();
+    Laptop::new().pair(&den, &[Right::Observe], "den").await;
+    // Those who came first were let go for those who came last.
+    let mut byte = [0; 1];
+    let first = tokio::time::timeout(
+        crate::sealed::PATIENCE,
+        tokio::io::AsyncReadExt::read(&mut silent[0], &mut byte),
+    );
+    assert!(matches!(first.await.unwrap(), Ok(0) | Err(_)));
+}

@@ -17,6 +17,7 @@ use cairn_protocol::{
 use jsonrpsee_types::Id;
 use serde_json::value::RawValue;
 use tokio::{sync::mpsc, task::AbortHandle};
+use tracing::Instrument as _;
 
 use crate::{
     Api, Disconnect, Method, Rights,
@@ -232,9 +233,10 @@ impl Connection {
         let turn = self.inner.api.lanes.enter(method.scope, request.params);
         let then = Arc::new(Mutex::new(Vec::new()));
         let caller = Caller { connection: self.clone(), then: Arc::clone(&then) };
-        let answer = (method.handler)(caller, request.params);
+        let span = crate::span::request(method);
+        let answer = span.in_scope(|| (method.handler)(caller, request.params));
         let outlives = method.disconnect == Disconnect::Detach;
-        Ok(Call { answer, turn, then, outlives, stoppable: method.stoppable, _in_flight: in_flight })
+        Ok(Call { answer, span, turn, then, outlives, stoppable: method.stoppable, _in_flight: in_flight })
     }
 
     /// Whether its client has `right`.
@@ -297,7 +299,10 @@ impl Connection {
         if let Some(turn) = &mut call.turn {
             turn.come().await;
         }
-        let outcome = call.answer.await;
+        let outcome = call.answer.instrument(call.span.clone()).await;
+        if let Err(failure) = &outcome {
+            cairn_engine::span::failed(&call.span, failure);
+        }
         drop(call.turn);
         self.count(outcome.is_ok());
         let answer = match outcome {
@@ -375,6 +380,8 @@ async fn answer(to: &Answers, text: String) {
 /// A call at work.
 struct Call {
     answer: crate::method::Answer,
+    /// Begins when the call is taken: waiting for its turn is part of it.
+    span: tracing::Span,
     /// Its place among calls that run one after the other.
     turn: Option<Turn>,
     then: Arc<Mutex<Vec<Then>>>,

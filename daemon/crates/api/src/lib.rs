@@ -17,6 +17,7 @@ mod notices;
 pub mod reference;
 mod remote;
 pub mod sdk;
+mod span;
 mod subscription;
 mod turns;
 mod viewer;
@@ -33,6 +34,7 @@ pub use connection::{Connection, Outgoing};
 pub use discover::openrpc;
 pub use host::HostInfo;
 pub use method::{Disconnect, Method, Right, Rights, Scope};
+pub use metrics::{FIGURES, Figure};
 pub use remote::Remote;
 pub use viewer::Links;
 

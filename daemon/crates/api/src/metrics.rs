@@ -1,10 +1,56 @@
-//! `daemon.stats` in the Prometheus text format (version 0.0.4).
+//! The figures of the daemon: `daemon.stats` in the Prometheus text format (version 0.0.4), and as a list.
 
 use std::fmt::Write;
 
-use cairn_protocol::error::Failure;
+use cairn_protocol::{daemon::DaemonStats, error::Failure};
 
 use crate::Api;
+
+/// One figure of the daemon.
+#[derive(Debug, Clone, Copy)]
+pub struct Figure {
+    /// Its name, which begins with `cairn_`.
+    pub name: &'static str,
+    /// Whether it only grows while the daemon lives.
+    pub counter: bool,
+    /// What it is.
+    pub help: &'static str,
+    read: fn(&DaemonStats) -> u64,
+}
+
+impl Figure {
+    /// Its value.
+    pub fn of(&self, stats: &DaemonStats) -> u64 {
+        (self.read)(stats)
+    }
+}
+
+const fn gauge(name: &'static str, help: &'static str, read: fn(&DaemonStats) -> u64) -> Figure {
+    Figure { name, counter: false, help, read }
+}
+
+const fn counter(name: &'static str, help: &'static str, read: fn(&DaemonStats) -> u64) -> Figure {
+    Figure { name, counter: true, help, read }
+}
+
+/// Every figure that is told.
+pub const FIGURES: &[Figure] = &[
+    gauge("cairn_uptime_seconds", "Seconds since start.", |s| s.uptime_seconds),
+    gauge("cairn_resident_bytes", "Resident memory.", |s| s.resident_bytes),
+    gauge("cairn_anonymous_bytes", "Resident memory that is not file pages.", |s| s.anonymous_bytes),
+    gauge("cairn_connections", "Connections.", |s| s.connections),
+    gauge("cairn_subscriptions", "Subscriptions.", |s| s.subscriptions),
+    counter("cairn_calls_total", "Calls.", |s| s.calls),
+    counter("cairn_call_errors_total", "Calls that ended with an error.", |s| s.call_errors),
+    gauge("cairn_sessions", "Sessions in the log.", |s| s.sessions),
+    gauge("cairn_running", "Runs at work.", |s| s.running),
+    counter("cairn_records_appended_total", "Records appended.", |s| s.records_appended),
+    gauge("cairn_log_queue", "Jobs that wait for the log's writer.", |s| s.log_queue),
+    gauge("cairn_log_bytes", "Bytes of the log's database.", |s| s.log_bytes),
+    gauge("cairn_index_files", "Files in all indexes.", |s| s.index_files),
+    gauge("cairn_index_chunks", "Chunks in all indexes.", |s| s.index_chunks),
+    gauge("cairn_index_pending", "Files waiting to be indexed.", |s| s.index_pending),
+];
 
 impl Api {
     /// The text of `/metrics`.
@@ -12,31 +58,13 @@ impl Api {
     /// # Errors
     /// When the log cannot be read.
     pub async fn metrics(&self) -> Result<String, Failure> {
-        let s = self.stats().await?;
-        let rows: [(&str, &str, &str, u64); 15] = [
-            ("uptime_seconds", "gauge", "Seconds since start.", s.uptime_seconds),
-            ("resident_bytes", "gauge", "Resident memory.", s.resident_bytes),
-            ("anonymous_bytes", "gauge", "Resident memory that is not file pages.", s.anonymous_bytes),
-            ("connections", "gauge", "Connections.", s.connections),
-            ("subscriptions", "gauge", "Subscriptions.", s.subscriptions),
-            ("calls_total", "counter", "Calls.", s.calls),
-            ("call_errors_total", "counter", "Calls that ended with an error.", s.call_errors),
-            ("sessions", "gauge", "Sessions in the log.", s.sessions),
-            ("running", "gauge", "Runs at work.", s.running),
-            ("records_appended_total", "counter", "Records appended.", s.records_appended),
-            ("log_queue", "gauge", "Jobs that wait for the log's writer.", s.log_queue),
-            ("log_bytes", "gauge", "Bytes of the log's database.", s.log_bytes),
-            ("index_files", "gauge", "Files in all indexes.", s.index_files),
-            ("index_chunks", "gauge", "Chunks in all indexes.", s.index_chunks),
-            ("index_pending", "gauge", "Files waiting to be indexed.", s.index_pending),
-        ];
+        let stats = self.stats().await?;
         let mut text = String::new();
-        for (name, kind, help, value) in rows {
+        for figure in FIGURES {
+            let Figure { name, help, .. } = figure;
+            let (kind, value) = (if figure.counter { "counter" } else { "gauge" }, figure.of(&stats));
             // Writing to a string does not fail.
-            let _ok = writeln!(
-                text,
-                "# HELP cairn_{name} {help}\n# TYPE cairn_{name} {kind}\ncairn_{name} {value}"
-            );
+            let _ok = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
         }
         Ok(text)
     }

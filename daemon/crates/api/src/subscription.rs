@@ -86,8 +86,7 @@ async fn run(
     loop {
         let message = match follower.step().await {
             Ok(Step::Records(lines) | Step::Passing(lines)) => {
-                let frame = |line: &std::sync::Arc<str>| format!("{head}{}}}", line.get(1..).unwrap_or("}"));
-                Outgoing::Many(lines.iter().map(frame).collect())
+                Outgoing::Many(lines.iter().map(|line| frame(&head, line)).collect())
             }
             Ok(Step::Synced(seq)) => {
                 let note = SyncedNotification { subscription_id: id.clone(), seq };
@@ -108,6 +107,16 @@ async fn run(
         }
     }
     end(&connection, &id);
+}
+
+/// A record behind `head`. Made once for each subscriber: the room it takes is asked for once, and exactly.
+fn frame(head: &str, line: &str) -> String {
+    let rest = line.get(1..).unwrap_or("}");
+    let mut text = String::with_capacity(head.len() + rest.len() + 1);
+    text.push_str(head);
+    text.push_str(rest);
+    text.push('}');
+    text
 }
 
 /// The subscription ends for a reason that is not the client's.

@@ -18,7 +18,8 @@ pub use model::{
     AgentConfig, Ann, BuiltinTool, CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction,
     Discovery, ExternalTool, GitConfig, ListenConfig, LlmConfig, McpConfig, McpServer, ModelsConfig,
     PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig, RuleEntry, SafetyConfig, SandboxConfig,
-    ShellCwd, ShellMode, ToolsConfig, ToolsMode, TrustConfig, UiConfig, WebBackend, WebConfig, WhenMissing,
+    ShellCwd, ShellMode, TelemetryConfig, ToolsConfig, ToolsMode, TrustConfig, UiConfig, WebBackend,
+    WebConfig, WhenMissing,
 };
 pub use project::{Rule, rule_of};
 pub use table::{Row, redacted, rows};

@@ -24,6 +24,13 @@ macro_rules! section {
     };
 }
 
+mod checks;
+mod extras;
+mod telemetry;
+
+pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
+pub use telemetry::TelemetryConfig;
+
 fn list<T: From<&'static str>>(items: &[&'static str]) -> Vec<T> {
     items.iter().map(|i| T::from(i)).collect()
 }
@@ -71,6 +78,8 @@ section! {
         plugins: Vec<PluginProgram> = vec![],
         /// Servers whose tools are offered beside Cairn's own.
         mcp: McpConfig = McpConfig::default(),
+        /// Traces and metrics for an OpenTelemetry collector.
+        telemetry: TelemetryConfig = TelemetryConfig::default(),
         /// Commits by the agent.
         git: GitConfig = GitConfig::default(),
         /// The terminal.
@@ -437,78 +446,6 @@ section! {
     }
 }
 
-/// Where in the life of a session a plugin is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PluginHook {
-    /// A session begins or goes on.
-    SessionStart,
-    /// A session is put away or deleted.
-    SessionStop,
-    /// A tool is about to be called; the plugin may refuse it.
-    BeforeTool,
-    /// A tool call ended.
-    AfterTool,
-    /// A model is about to be asked; the plugin may refuse it.
-    BeforeModel,
-    /// A model's answer came.
-    AfterModel,
-}
-
-section! {
-    /// A program that is told: one JSON object on its standard input, one on its standard output. It is yours and runs as you, with
-    /// a clean environment and outside the sandbox.
-    PluginProgram "snake_case" {
-        /// Its name.
-        name: String = String::new(),
-        /// The program and its arguments.
-        command: Vec<String> = vec![],
-        /// The hooks it wants; all when empty.
-        hooks: Vec<PluginHook> = vec![],
-        /// Milliseconds for one hook, at most 60,000.
-        timeout_ms: u64 = 2000,
-        /// Whether what it should judge is refused when it fails.
-        required: bool = false,
-        /// Whether it is told.
-        enabled: bool = true,
-    }
-}
-
-section! {
-    /// Servers of the Model Context Protocol.
-    McpConfig "snake_case" {
-        /// By the name that their tools get: `mcp_<name>_<tool>`.
-        servers: BTreeMap<String, McpServer> = BTreeMap::new(),
-    }
-}
-
-section! {
-    /// One server: a program that speaks on standard input and output, or the URL of one that speaks streamable HTTP.
-    McpServer "snake_case" {
-        /// The program.
-        command: Option<String> = None,
-        /// Its arguments.
-        args: Vec<String> = vec![],
-        /// What is added to its environment, which has `PATH`, `HOME` and the like and nothing else; `${NAME}` stands for a
-        /// variable of the daemon's.
-        env: BTreeMap<String, String> = BTreeMap::new(),
-        /// The folder it works in; the home folder when absent.
-        cwd: Option<PathBuf> = None,
-        /// The address, instead of a program.
-        url: Option<String> = None,
-        /// Headers of every request to the address; `${NAME}` stands for a variable of the daemon's.
-        headers: BTreeMap<String, String> = BTreeMap::new(),
-        /// Whether it is used.
-        enabled: bool = true,
-        /// Whether it is believed when it says that a tool only reads: such a tool is not asked about.
-        trust_annotations: bool = false,
-        /// Seconds for one call, at most 3,600.
-        timeout_seconds: u64 = 60,
-        /// Seconds until it must have answered after its start, at most 600.
-        start_timeout_seconds: u64 = 30,
-    }
-}
-
 section! {
     /// Commits by the agent.
     GitConfig "snake_case" {
@@ -532,32 +469,5 @@ section! {
         stream_responses: bool = true,
         /// Whether `cairn chat` is the user's shell, as with `--shell`.
         shell: bool = false,
-    }
-}
-
-impl Config {
-    /// The values that make no sense: their key and why.
-    pub(crate) fn nonsense(&self) -> Vec<(&'static str, String)> {
-        let mut wrong = Vec::new();
-        let mut check = |fine: bool, key, why: &str| {
-            if !fine {
-                wrong.push((key, why.to_owned()));
-            }
-        };
-        let part = self.context.compaction_threshold;
-        check((0.0..=1.0).contains(&part), "context.compaction_threshold", "must be 0 to 1");
-        check((0.0..=2.0).contains(&self.llm.temperature), "llm.temperature", "must be 0 to 2");
-        check(self.resources.max_connections > 0, "resources.maxConnections", "must be at least 1");
-        check(self.resources.threads <= 1024, "resources.threads", "must be at most 1024");
-        check(self.resources.max_file_bytes > 0, "resources.maxFileBytes", "must be at least 1");
-        check(self.resources.memory_mb >= 16, "resources.memoryMb", "must be at least 16");
-        check(self.resources.max_runs > 0, "resources.maxRuns", "must be at least 1");
-        check(self.agent.retry_attempts <= 100, "agent.retry_attempts", "must be at most 100");
-        check(
-            self.listen.address.parse::<std::net::IpAddr>().is_ok(),
-            "listen.address",
-            "must be an IP address",
-        );
-        wrong
     }
 }

@@ -70,6 +70,8 @@ const TABLE: &[(&str, Rule, bool)] = &[
     ("listen.**", Rule::Never, false),
     ("daemon.**", Rule::Never, false),
     ("trust.**", Rule::Never, false),
+    // Where figures of all projects go is no project's to say.
+    ("telemetry.**", Rule::Never, false),
     ("roots", Rule::Never, false),
     // Everything else, and what is added later, is the user's until a row says otherwise.
     ("**", Rule::Never, true),

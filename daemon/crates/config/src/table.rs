@@ -32,11 +32,16 @@ pub fn redacted(config: &Config) -> Value {
             keys::set(map, &key, "(set)".into());
         }
         // A URL may carry a user's password.
-        if let Some(endpoint) = config.llm.endpoint.as_deref().filter(|e| e.contains('@')) {
+        let addresses = [
+            ("llm.endpoint", config.llm.endpoint.as_deref()),
+            ("telemetry.endpoint", config.telemetry.endpoint.as_deref()),
+        ];
+        for (key, endpoint) in addresses {
+            let Some(endpoint) = endpoint.filter(|e| e.contains('@')) else { continue };
             let shown = endpoint.split_once("://").and_then(|(scheme, rest)| {
                 rest.split_once('@').map(|(_, host)| format!("{scheme}://(set)@{host}"))
             });
-            keys::set(map, "llm.endpoint", shown.unwrap_or_else(|| "(set)".into()).into());
+            keys::set(map, key, shown.unwrap_or_else(|| "(set)".into()).into());
         }
     }
     value
@@ -56,6 +61,9 @@ pub fn rows(loaded: &Loaded) -> Vec<Row> {
 
 fn is_secret(key: &str) -> bool {
     // Keys of other services are what these are for.
+    if key.starts_with("telemetry.headers.") {
+        return true;
+    }
     if key.starts_with("mcp.servers.") && [".env.", ".headers."].iter().any(|part| key.contains(part)) {
         return true;
     }

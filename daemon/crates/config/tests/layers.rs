@@ -348,7 +348,8 @@ fn every_key_has_a_deliberate_rule() {
 fn homes_are_expanded_and_secrets_are_not_shown() {
     let got = loaded(&[(
         USER,
-        json!({"roots": ["~/code", "~"], "llm": {"api_key": "hunter2", "endpoint": "https://u:hunter2@h/x"}}),
+        json!({"roots": ["~/code", "~"], "llm": {"api_key": "hunter2", "endpoint": "https://u:hunter2@h/x"},
+            "telemetry": {"endpoint": "https://u:hunter2@c/y", "headers": {"x-key": "hunter2"}}}),
     )]);
     assert_eq!(got.config.roots, [PathBuf::from("/h/code"), PathBuf::from("/h")]);
     assert!(got.config.safety.sandbox_blocked_paths.contains(&"/h/.ssh".into()));
@@ -356,6 +357,8 @@ fn homes_are_expanded_and_secrets_are_not_shown() {
     let shown = redacted(&got.config);
     assert!(!shown.to_string().contains("hunter2"), "{shown}");
     assert_eq!(shown["llm"]["endpoint"], "https://(set)@h/x");
+    assert_eq!(shown["telemetry"]["endpoint"], "https://(set)@c/y");
+    assert_eq!(shown["telemetry"]["headers"]["x-key"], "(set)");
     assert!(!rows(&got).iter().any(|r| r.value.to_string().contains("hunter2")));
 }
 

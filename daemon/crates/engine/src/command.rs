@@ -114,6 +114,7 @@ impl Engine {
             failed: AtomicU64::new(0),
             pending: Arc::new(AtomicU64::new(0)),
             model: None,
+            span: tracing::Span::current(),
         };
         inner.pending.store(1, Ordering::Relaxed);
         Ok(RunContext { inner: Arc::new(inner) })

@@ -18,9 +18,10 @@ use cairn_trace::{Append, NewRecord};
 use cairn_workspace::Root;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::{Engine, recorded::Recorded};
+use crate::{Engine, recorded::Recorded, span};
 
 /// Results larger than this are stored as blobs.
 const INLINE: usize = 64 * 1024;
@@ -45,6 +46,8 @@ pub(crate) struct Inside {
     pub(crate) pending: Arc<AtomicU64>,
     /// Whether a model plans, and whether it may be one outside this machine.
     pub(crate) model: Option<bool>,
+    /// What its operations lie in.
+    pub(crate) span: tracing::Span,
 }
 
 impl RunContext {
@@ -93,7 +96,10 @@ impl RunContext {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        Ok(provider.chat(request).await?)
+        let span = span::question(&self.inner.span, &*provider);
+        let stream = provider.chat(request).instrument(span.clone()).await.map_err(Failure::from);
+        span::ended(&span, &stream);
+        Ok(span::watched(span, stream?))
     }
 
     /// Tells how many operations wait, for `orchestrate.explore.status`.
@@ -139,6 +145,23 @@ impl RunContext {
     /// # Errors
     /// Those of the log; the inner failure is the call's own.
     pub(crate) async fn perform(
+        &self,
+        id: Uuid,
+        call: ToolCall,
+        opening: Option<Append>,
+    ) -> Result<Result<Output, Failure>, Failure> {
+        let registry = self.inner.engine.inner.harness.registry();
+        // A name that nobody registered is a client's or a model's text.
+        let known = registry.is_read_only(&call.name).is_some();
+        let span = span::operation(&self.inner.span, known.then_some(call.name.as_str()));
+        let outcome = self.performed(id, call, opening).instrument(span.clone()).await;
+        if let Ok(outcome) = &outcome {
+            span::ended(&span, outcome);
+        }
+        outcome
+    }
+
+    async fn performed(
         &self,
         id: Uuid,
         call: ToolCall,

@@ -17,6 +17,7 @@ use cairn_protocol::{
 };
 use cairn_trace::{Append, NewSession};
 use cairn_workspace::Root;
+use tracing::Instrument as _;
 
 use crate::{
     Engine, RunContext,
@@ -64,7 +65,7 @@ impl Engine {
         };
         let run = RunId::new();
         let receipt = serde_json::json!({"sessionId": session, "runId": run});
-        let cx = self.run_context(&session, &run, root, &params, client, Recorded::default());
+        let cx = self.run_context(&session, &run, root, &params, client, None);
         let details = params.remote_url.clone().or_else(|| params.root.clone());
         let started = cx.record(None, None, AgentEvt::Started { op: OP.into(), details });
         let ended =
@@ -93,7 +94,7 @@ impl Engine {
         self.need_room()?;
         let root = self.preflight(&params).await?;
         let recorded = Recorded::read(&self.inner.trace, session, 0).await?;
-        let cx = self.run_context(session, &run, root, &params, None, recorded);
+        let cx = self.run_context(session, &run, root, &params, None, Some(recorded));
         let resumed = cx.record(None, None, AgentEvt::Resumed { op: OP.into() });
         let append =
             Append::new(session, vec![resumed]).state(RunState::Running).only_if(&[RunState::Interrupted]);
@@ -134,8 +135,9 @@ impl Engine {
         root: Option<Root>,
         params: &ExploreStartParams,
         client: Option<String>,
-        recorded: Recorded,
+        recorded: Option<Recorded>,
     ) -> RunContext {
+        let resumed = recorded.is_some();
         let policy = params.policy.clone().unwrap_or_default();
         let model = (params.planner == Some(PlannerKind::Model)).then_some(policy.allow_external_llms);
         let grants =
@@ -148,11 +150,12 @@ impl Engine {
             grants,
             cancel: self.inner.shutdown.child_token(),
             client,
-            recorded: Arc::new(recorded),
+            recorded: Arc::new(recorded.unwrap_or_default()),
             done: Arc::new(AtomicU64::new(0)),
             failed: AtomicU64::new(0),
             pending: Arc::new(AtomicU64::new(0)),
             model,
+            span: crate::span::run(OP, session, run, resumed),
         };
         RunContext { inner: Arc::new(inner) }
     }
@@ -171,7 +174,7 @@ impl Engine {
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
             // A panic in an agent ends its run, not the daemon.
-            let work = tokio::spawn(drive(cx.clone(), params));
+            let work = tokio::spawn(drive(cx.clone(), params).instrument(cx.inner.span.clone()));
             let outcome = match work.await {
                 Ok(outcome) => outcome,
                 Err(error) => Err(Failure::new(Reason::Internal, format!("the explorer failed: {error}"))),
@@ -184,6 +187,7 @@ impl Engine {
     async fn end_explore(&self, cx: &RunContext, outcome: Result<ExploreSummary, Failure>, aborted: bool) {
         let stopping = self.inner.shutdown.is_cancelled() && !aborted;
         let mut artifact = None;
+        crate::span::ended(&cx.inner.span, &outcome);
         let (evt, state) = match outcome {
             Ok(summary) => {
                 artifact = serde_json::to_string(&summary).ok();
@@ -196,6 +200,7 @@ impl Engine {
             }
             Err(failure) => (error_event(OP, &failure), RunState::Failed),
         };
+        cx.inner.span.record("cairn.run.outcome", state.as_str());
         let mut append = Append::new(cx.session(), vec![cx.record(None, None, evt)]).state(state);
         if let Some(content) = artifact {
             append = append.artifact(SUMMARY, content);
@@ -288,6 +293,7 @@ impl RunContext {
             failed: AtomicU64::new(old.failed.load(Ordering::Relaxed)),
             pending: Arc::clone(&old.pending),
             model: old.model,
+            span: old.span.clone(),
         };
         RunContext { inner: Arc::new(inner) }
     }

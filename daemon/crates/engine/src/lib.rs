@@ -26,6 +26,7 @@ mod retry;
 mod roots;
 mod runs;
 mod sessions;
+pub mod span;
 mod state_file;
 mod turns;
 mod undo;

@@ -7,6 +7,9 @@ use cairn_protocol::{
 };
 use futures_util::StreamExt as _;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use crate::span;
 
 /// Most bytes of an answer.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
@@ -25,6 +28,20 @@ pub struct Collected {
 /// # Errors
 /// `cancelled`, `too_large`, those of the model.
 pub async fn collect(
+    provider: &dyn Provider,
+    request: ModelRequest,
+    cancel: &CancellationToken,
+) -> Result<Collected, Failure> {
+    let span = span::question(&tracing::Span::none(), provider);
+    let outcome = collected(provider, request, cancel).instrument(span.clone()).await;
+    span::ended(&span, &outcome);
+    if let Ok(answer) = &outcome {
+        span::used(&span, answer.usage);
+    }
+    outcome
+}
+
+async fn collected(
     provider: &dyn Provider,
     request: ModelRequest,
     cancel: &CancellationToken,

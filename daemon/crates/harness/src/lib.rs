@@ -17,6 +17,7 @@ mod redact;
 mod registry;
 mod repair;
 pub mod sandbox;
+pub mod span;
 mod tool;
 
 pub use approval::{Approvals, Approver};

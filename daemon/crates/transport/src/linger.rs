@@ -39,7 +39,7 @@ impl Listener for Lingering {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "no delay could not be set");
         }
-        (Socket { stream: Some(stream), ended: false }, address)
+        (Socket { stream: Some(stream), ended: false, lingers: true }, address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -52,9 +52,15 @@ pub struct Socket {
     /// Taken when dropped, never before.
     stream: Option<TcpStream>,
     ended: bool,
+    lingers: bool,
 }
 
 impl Socket {
+    /// Whether it lingers at all.
+    pub fn lingers(&mut self, whether: bool) {
+        self.lingers = whether;
+    }
+
     fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
         self.stream.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
@@ -101,7 +107,7 @@ impl AsyncWrite for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let Some(stream) = self.stream.take().filter(|_| !self.ended) else { return };
+        let Some(stream) = self.stream.take().filter(|_| self.lingers && !self.ended) else { return };
         // Without a runtime the process is about to end, and the kernel does what it does.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if let Some(place) = Place::take() {
@@ -156,9 +162,7 @@ mod tests {
             let (mut socket, _) = Listener::accept(&mut listener).await;
             socket.read_u8().await.unwrap();
             socket.write_all(b"no").await.unwrap();
-            if !lingers {
-                socket.ended = true;
-            }
+            socket.lingers(lingers);
             drop(socket);
             tokio::time::sleep(Duration::from_secs(10)).await;
         });

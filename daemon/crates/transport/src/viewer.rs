@@ -9,7 +9,7 @@ use axum::{
     Router,
     extract::{DefaultBodyLimit, State, WebSocketUpgrade},
     http::{HeaderMap, HeaderName, header},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
 use cairn_api::{Connection, Right, Rights};
@@ -50,6 +50,8 @@ const FILES: [(&str, &str, &str); 7] = [
 
 pub fn routes() -> Router<Shared> {
     let mut router = Router::new()
+        // Who looks at the address finds what there is to look at; the page says how it is opened.
+        .route("/", get(|| async { Redirect::to("/viewer") }))
         .route("/viewer/session", post(exchange).layer(DefaultBodyLimit::max(MAX_CODE)))
         .route("/viewer/rpc", get(upgrade));
     for (path, kind, content) in FILES {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// Read buffer of a connection. The default of 128 KiB is what an idle client would cost.
 const READ_BUFFER: usize = 4 * 1024;
 /// Bytes gathered before they are written without being asked to.
-const WRITE_BUFFER: usize = 16 * 1024;
+const WRITE_BUFFER: usize = 64 * 1024;
 /// Most bytes that wait in a connection's writer: more than the largest answer.
 const MAX_WRITE_BUFFER: usize = 64 * 1024 * 1024;
 /// A client that is silent is asked whether it lives.

@@ -16,8 +16,10 @@ use cairn_trace::Append;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use tracing::Instrument as _;
 
 use super::{TurnContext, streamed::Streamed};
+use crate::span;
 
 /// Most bytes of visible text, of thinking, and of one call's arguments.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
@@ -91,7 +93,9 @@ impl TurnContext {
             self.need_budget()?;
             self.rate().await?;
             self.leave_of_plugins(&*provider, &ask).await?;
-            let outcome = self.once(&*provider, &ask).await;
+            let span = span::question(&tracing::Span::none(), &*provider);
+            let outcome = self.once(&*provider, &ask).instrument(span.clone()).await;
+            note(&span, &outcome);
             self.tell_plugins(&outcome).await;
             let (failure, shown) = match outcome {
                 Ok(answer) => return Ok(answer),
@@ -361,6 +365,18 @@ impl Coming {
 
 fn unless_ok(outcome: Result<(), Failure>) -> Failure {
     outcome.err().unwrap_or_else(|| Failure::new(Reason::Internal, "a whole answer was empty"))
+}
+
+/// What the span of a question says of its answer.
+fn note(span: &tracing::Span, outcome: &Result<Answer, (Failure, bool)>) {
+    match outcome {
+        Ok(answer) => {
+            span::used(span, answer.usage);
+            span.record("gen_ai.response.finish_reasons", tracing::field::debug(answer.finish));
+            span.record("cairn.model.tool_calls", answer.calls.len() as u64);
+        }
+        Err((failure, _)) => span::failed(span, failure),
+    }
 }
 
 fn millis(time: Duration) -> u64 {

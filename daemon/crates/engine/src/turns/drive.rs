@@ -16,8 +16,10 @@ use cairn_protocol::{
 };
 use cairn_trace::Append;
 
+use tracing::Instrument as _;
+
 use super::{OP, Taken, TurnAgent, TurnContext};
-use crate::Engine;
+use crate::{Engine, span};
 
 /// Time that a cancelled turn has to write down what came.
 const GRACE: Duration = Duration::from_millis(60);
@@ -38,11 +40,15 @@ impl Engine {
     /// Drives a turn in the background, and the ones that wait behind it.
     pub(super) fn spawn_turn(&self, cx: TurnContext, taken: Taken) {
         let engine = self.clone();
+        // Here, where the request that starts it is still at work. Those behind it are of requests long gone.
+        let span = span_of(&cx, &taken);
         self.inner.tasks.spawn(async move {
             let session = cx.session().clone();
             let mut next = Some((cx, taken));
+            let mut first = Some(span);
             while let Some((cx, taken)) = next.take() {
-                engine.drive_turn(&cx, &taken).await;
+                let span = first.take().unwrap_or_else(|| span_of(&cx, &taken));
+                engine.drive_turn(&cx, &taken).instrument(span).await;
                 next = engine.next_turn(&session).await;
             }
         });
@@ -55,7 +61,8 @@ impl Engine {
             Some(agent) => {
                 // A panic in an agent ends its turn, not the daemon.
                 let work = cx.clone();
-                let task = tokio::spawn(async move { work_on(&*agent, &work).await });
+                let work = async move { work_on(&*agent, &work).await };
+                let task = tokio::spawn(work.in_current_span());
                 let ended = task.await;
                 ended
                     .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("the agent failed: {e}"))))
@@ -100,6 +107,7 @@ impl Engine {
             error,
             metadata: taken.params.metadata.clone(),
         };
+        span::turn_ended(&tracing::Span::current(), &result);
         let state = match status {
             Outcome::Completed => RunState::Completed,
             Outcome::Cancelled => RunState::Stopped,
@@ -192,6 +200,10 @@ impl Engine {
             }
         }
     }
+}
+
+fn span_of(cx: &TurnContext, taken: &Taken) -> tracing::Span {
+    span::run(OP, cx.session(), &taken.run, taken.resumed)
 }
 
 /// Lets the agent work until it is done, cancelled or out of time.

@@ -7,17 +7,20 @@ use axum::{
     serve::{IncomingStream, Listener},
 };
 use cairn_pairing::{Pin, exchange::Channel, exporter, peer_pin};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Remote, cut::Cut, devices};
+use super::{
+    Remote,
+    cut::Cut,
+    devices,
+    places::{Place, Places},
+};
 use crate::linger::{Lingering, Socket};
 
-/// Connections that shake hands, or are of nobody known, at once; further ones are closed at once.
-const STRANGERS: usize = 32;
 /// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE: Duration = Duration::from_secs(3);
 /// How long a connection of nobody known may last: enough to pair.
 const STRANGER: Duration = Duration::from_secs(30);
 /// Connections that wait to be served.
@@ -35,7 +38,7 @@ pub struct Peer {
 /// What a connection holds while it is open.
 pub enum Held {
     Device(devices::Open),
-    Stranger(OwnedSemaphorePermit),
+    Stranger(Place),
 }
 
 /// A connection.
@@ -72,17 +75,22 @@ async fn accept(
     remote: Arc<Remote>,
     to: mpsc::Sender<(Io, Peer)>,
 ) {
-    let places = Arc::new(Semaphore::new(STRANGERS));
+    let places = Places::default();
     loop {
-        let (socket, from) = Listener::accept(&mut listener).await;
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::debug!(%from, "a connection is refused: too many are of nobody known");
-            continue;
-        };
+        let (mut socket, from) = Listener::accept(&mut listener).await;
+        // Whoever has said nothing yet needs no last word.
+        socket.lingers(false);
+        let place = places.enter(from.ip());
         let (acceptor, remote, to) = (acceptor.clone(), Arc::clone(&remote), to.clone());
         tokio::spawn(async move {
-            match tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)).await {
-                Ok(Ok(stream)) => {
+            let cut = place.cut.clone();
+            let shaken = tokio::select! {
+                shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)) => shaken,
+                () = cut.cancelled() => return,
+            };
+            match shaken {
+                Ok(Ok(mut stream)) => {
+                    stream.get_mut().0.lingers(true);
                     let Some(made) = known(stream, pin, &remote, place) else { return };
                     // The daemon stops.
                     let _stopped = to.send(made).await;
@@ -95,12 +103,7 @@ async fn accept(
 }
 
 /// Finds out whose connection it is. The end of a device's pairing is its end; a stranger's is soon.
-fn known(
-    stream: TlsStream<Socket>,
-    server: Pin,
-    remote: &Remote,
-    place: OwnedSemaphorePermit,
-) -> Option<(Io, Peer)> {
+fn known(stream: TlsStream<Socket>, server: Pin, remote: &Remote, place: Place) -> Option<(Io, Peer)> {
     let connection = stream.get_ref().1;
     let client: Pin = peer_pin(connection)?;
     let binding = exporter(connection).ok()?;
@@ -111,7 +114,16 @@ fn known(
             let cut = device.cut.clone();
             Cut::new(stream, move || cut.clone().cancelled_owned(), Held::Device(device.open()))
         }
-        None => Cut::new(stream, || tokio::time::sleep(STRANGER), Held::Stranger(place)),
+        None => {
+            let cut = place.cut.clone();
+            let over = move || {
+                let cut = cut.clone();
+                async move {
+                    let _either = tokio::time::timeout(STRANGER, cut.cancelled()).await;
+                }
+            };
+            Cut::new(stream, over, Held::Stranger(place))
+        }
     };
     Some((io, Peer { channel, device }))
 }

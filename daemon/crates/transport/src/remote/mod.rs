@@ -5,6 +5,7 @@ mod cut;
 mod devices;
 mod listener;
 mod pair;
+mod places;
 
 use std::{
     path::PathBuf,

@@ -1,0 +1,41 @@
+//! Values that are of the right type and make no sense.
+
+use super::{Config, telemetry};
+
+impl Config {
+    /// The values that make no sense: their key and why.
+    pub(crate) fn nonsense(&self) -> Vec<(&'static str, String)> {
+        let mut wrong = Vec::new();
+        let mut check = |fine: bool, key, why: &str| {
+            if !fine {
+                wrong.push((key, why.to_owned()));
+            }
+        };
+        let part = self.context.compaction_threshold;
+        check((0.0..=1.0).contains(&part), "context.compaction_threshold", "must be 0 to 1");
+        check((0.0..=2.0).contains(&self.llm.temperature), "llm.temperature", "must be 0 to 2");
+        check(self.resources.max_connections > 0, "resources.maxConnections", "must be at least 1");
+        check(self.resources.threads <= 1024, "resources.threads", "must be at most 1024");
+        check(self.resources.max_file_bytes > 0, "resources.maxFileBytes", "must be at least 1");
+        check(self.resources.memory_mb >= 16, "resources.memoryMb", "must be at least 16");
+        check(self.resources.max_runs > 0, "resources.maxRuns", "must be at least 1");
+        check(self.agent.retry_attempts <= 100, "agent.retry_attempts", "must be at most 100");
+        check(
+            self.listen.address.parse::<std::net::IpAddr>().is_ok(),
+            "listen.address",
+            "must be an IP address",
+        );
+        let telemetry = &self.telemetry;
+        check(
+            telemetry.endpoint.as_deref().is_none_or(telemetry::is_address),
+            "telemetry.endpoint",
+            "must be an http or https address",
+        );
+        check(
+            (1..=3600).contains(&telemetry.interval_seconds),
+            "telemetry.intervalSeconds",
+            "must be 1 to 3600",
+        );
+        wrong
+    }
+}

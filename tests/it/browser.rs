@@ -1,0 +1,93 @@
+//! The viewer in a real browser.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    chat::{calls, said},
+    sealed::{Daemon, command, missing, python, say, tree},
+};
+
+/// Records of the large session.
+const RECORDS: u64 = 100_000;
+
+/// The browser of this machine.
+fn chromium() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders)
+        .flat_map(|dir| names.map(|name| dir.join(name)))
+        .find(|p| p.is_file());
+    if found.is_none() {
+        missing("chromium");
+    }
+    found
+}
+
+/// Brings in a session of very many records, made of those of a small one.
+async fn large(daemon: &Daemon, root: &Path, dir: &Path) {
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": root})).await;
+    let session =
+        raw.ok("session.create", json!({"title": "large", "root": root})).await["sessionId"].clone();
+    let call = json!({"sessionId": session, "name": "fs_list_dir", "arguments": {"path": "."}});
+    assert_eq!(raw.ok("tool.call", call).await["ok"], true);
+    let (id, file) = (session.as_str().unwrap(), dir.join("large.jsonl"));
+    let run = |args: &[&str]| {
+        let output = command(&daemon.home).args(args).stderr(Stdio::piped()).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    run(&["trace", "export", id, "-o", file.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut header = lines.next().unwrap();
+    let record = lines.find(|line| line["evt"]["type"] == "result").unwrap();
+    let blank = record["id"].as_str().unwrap()[..24].to_owned();
+    header["session"]["headSeq"] = RECORDS.into();
+    let mut out = format!("{header}\n");
+    for seq in 1..=RECORDS {
+        let mut next = record.clone();
+        (next["seq"], next["id"]) = (seq.into(), format!("{blank}{seq:012x}").into());
+        next.as_object_mut().unwrap().remove("parentId");
+        writeln!(out, "{next}").unwrap();
+    }
+    std::fs::write(&file, out).unwrap();
+    raw.ok("session.delete", json!({"sessionId": session})).await;
+    run(&["trace", "import", file.to_str().unwrap()]);
+}
+
+#[tokio::test]
+async fn the_viewer_is_used_by_keyboard_in_a_browser() {
+    let (Some(python), Some(chromium)) = (python("websockets"), chromium()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
+    let write = json!({"path": "made.txt", "content": "by leave\n"});
+    let script = json!({"model": "script", "contextTokens": 16384, "answers": [calls("write_file", &write), said("done")]});
+    tree(
+        dir.path(),
+        &[("script.json", &script.to_string()), ("repo/a.rs", "fn a() {}\n"), ("repo/.git/HEAD", "x")],
+    );
+    let config = json!({"llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")}});
+    tree(&home, &[("config/config.json", &config.to_string())]);
+    let daemon = Daemon::start_in(&home, &[]);
+    large(&daemon, &root, dir.path()).await;
+    let mut driver = Command::new(python);
+    driver.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/browser.py"));
+    driver.arg(chromium).args([daemon.address(), daemon.token()]).arg(&root).arg("large");
+    let output = driver.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The code of the link is gone from the address.
+    assert_eq!(seen["address"], "/viewer", "{seen}");
+    assert!(seen["after"].as_u64() > seen["before"].as_u64(), "{seen}");
+    assert!(seen["asked"].as_str().unwrap().contains("made.txt"), "{seen}");
+    assert_eq!(seen["outcome"], "completed", "{seen}");
+    assert_eq!(std::fs::read_to_string(root.join("made.txt")).unwrap(), "by leave\n");
+    assert_eq!((&seen["large"], &seen["last"]), (&json!(RECORDS), &json!(RECORDS.to_string())), "{seen}");
+    say(&format!("a trace of {RECORDS} records is shown in {} ms", seen["firstPaintMs"]));
+}

@@ -1,0 +1,163 @@
+//! The daemon as a service: a test that plays systemd, and the files that its manager reads.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::{fd::OwnedFd, unix::net::UnixDatagram},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::sealed::{PATIENCE, binary, command, missing, wait_for};
+
+/// Hands standard input on as the first activated socket. A shell knows its number before it becomes the daemon.
+const ACTIVATE: &str = "exec 3<&0 </dev/null; \
+    LISTEN_FDS=1 LISTEN_PID=$$ WATCHDOG_PID=$$ WATCHDOG_USEC=200000 exec \"$0\" serve --service";
+
+/// A service manager with one service.
+struct Manager {
+    child: Child,
+    told: UnixDatagram,
+}
+
+impl Manager {
+    fn start(home: &Path, listener: TcpListener) -> Self {
+        std::fs::create_dir_all(home).unwrap();
+        let place = home.join("notify");
+        let told = UnixDatagram::bind(&place).unwrap();
+        told.set_read_timeout(Some(PATIENCE)).unwrap();
+        let child = Command::new("/bin/sh")
+            .args(["-c", ACTIVATE])
+            .arg(binary())
+            .env_clear()
+            .envs([("CAIRN_HOME", home), ("HOME", home), ("NOTIFY_SOCKET", &place)])
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .stdin(Stdio::from(OwnedFd::from(listener)))
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(home.join("test.log")).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, told }
+    }
+
+    /// What the service tells next, a line an entry; `None` when it tells nothing in time.
+    fn heard(&self) -> Option<Vec<String>> {
+        let mut buffer = [0; 1024];
+        let size = self.told.recv(&mut buffer).ok()?;
+        Some(String::from_utf8_lossy(&buffer[..size]).lines().map(str::to_owned).collect())
+    }
+
+    /// The next that is no sign of life.
+    fn news(&self) -> Vec<String> {
+        loop {
+            let heard = self.heard().expect("the service tells something");
+            if heard != ["WATCHDOG=1"] {
+                return heard;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+#[test]
+fn a_service_manager_is_told_and_its_socket_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Who comes before the service is up waits in its socket.
+    let mut early = TcpStream::connect(address).unwrap();
+    early.set_read_timeout(Some(PATIENCE)).unwrap();
+    early.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut manager = Manager::start(&home, listener);
+    assert_eq!(manager.news(), ["READY=1"]);
+    let mut answer = String::new();
+    early.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+    let file: Value = serde_json::from_slice(&std::fs::read(home.join("daemon.json")).unwrap()).unwrap();
+    assert_eq!(file["addresses"], serde_json::json!([address.to_string()]));
+
+    // It gives signs of life, and one that hangs gives none.
+    for _ in 0..3 {
+        assert_eq!(manager.heard().unwrap(), ["WATCHDOG=1"]);
+    }
+    manager.signal(Signal::STOP);
+    wait_for("the service to stand still", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", manager.child.id())).ok()?;
+        stat.rsplit_once(") ")?.1.starts_with('T').then_some(())
+    });
+    manager.told.set_nonblocking(true).unwrap();
+    while manager.heard().is_some() {}
+    manager.told.set_nonblocking(false).unwrap();
+    manager.told.set_read_timeout(Some(Duration::from_millis(600))).unwrap();
+    assert_eq!(manager.heard(), None);
+    manager.told.set_read_timeout(Some(PATIENCE)).unwrap();
+    manager.signal(Signal::CONT);
+    assert_eq!(manager.heard().unwrap(), ["WATCHDOG=1"]);
+
+    manager.signal(Signal::HUP);
+    let reloading = manager.news();
+    assert!(reloading[0] == "RELOADING=1" && reloading[1].starts_with("MONOTONIC_USEC="), "{reloading:?}");
+    assert_eq!(manager.news(), ["READY=1"]);
+    manager.signal(Signal::TERM);
+    assert_eq!(manager.news(), ["STOPPING=1"]);
+    let status = wait_for("the end", || manager.child.try_wait().unwrap());
+    assert!(status.success() && !home.join("daemon.json").exists(), "{status}");
+}
+
+#[test]
+fn systemd_takes_the_units_that_are_printed() {
+    if !Command::new("systemd-analyze")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+    {
+        return missing("systemd-analyze");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    // A place that has to be quoted.
+    let home = dir.path().join("a 100% home");
+    let output = command(&home)
+        .args(["--json", "service", "install", "--dry-run"])
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut units = Vec::new();
+    for file in told["files"].as_array().unwrap() {
+        let name = Path::new(file["path"].as_str().unwrap()).file_name().unwrap();
+        let path = dir.path().join(name);
+        std::fs::write(&path, file["text"].as_str().unwrap()).unwrap();
+        units.push(path);
+    }
+    assert_eq!(units.len(), 2, "{told}");
+    let says = || {
+        let mut verify = Command::new("systemd-analyze");
+        verify.args(["--user", "--man=no", "verify"]).args(&units).env("HOME", dir.path());
+        let output = verify.env("XDG_RUNTIME_DIR", dir.path()).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (fine, said) = says();
+    // It may speak of other units of this machine.
+    assert!(fine && !said.contains("cairn."), "{said}");
+    // Control: it does say what is wrong.
+    let wrong = std::fs::read_to_string(&units[0]).unwrap().replace("WatchdogSec=", "WatchdogSecs=");
+    std::fs::write(&units[0], wrong).unwrap();
+    assert!(says().1.contains("WatchdogSecs"), "{}", says().1);
+}
