@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, sync::Mutex};
 
 use cairn_config::{Config, Loaded};
 use cairn_engine::Engine;
-use cairn_protocol::{error::Failure, index::AddRootParams, location::Env};
+use cairn_protocol::{
+    error::Failure,
+    index::AddRootParams,
+    location::{DataRoot, Env},
+};
 use serde_json::Value;
 
 use crate::{compose, extras::Extras, lifecycle, logging::Levels, serve::Options, settings};
@@ -30,6 +34,7 @@ const LIVE: &[&str] = &[
 /// The configuration as it is in effect.
 pub struct Reload {
     options: Options,
+    root: DataRoot,
     levels: Levels,
     /// Every value by key. Those that wait for a restart stay as they were, so that they are named again.
     now: Mutex<BTreeMap<String, Value>>,
@@ -37,8 +42,8 @@ pub struct Reload {
 
 impl Reload {
     /// What the daemon began with.
-    pub fn new(loaded: &Loaded, options: Options, levels: Levels) -> Self {
-        let this = Self { options, levels, now: Mutex::new(values(loaded)) };
+    pub fn new(loaded: &Loaded, options: Options, root: DataRoot, levels: Levels) -> Self {
+        let this = Self { options, root, levels, now: Mutex::new(values(loaded)) };
         this.log_level(&loaded.config);
         this
     }
@@ -73,7 +78,7 @@ impl Reload {
     fn take(&self, loaded: &Loaded, engine: &Engine, extras: &Extras) -> Result<(), Failure> {
         let config = &loaded.config;
         engine.reconfigure(compose::live(config)?);
-        engine.set_models(std::sync::Arc::new(crate::models::Configured::new(config)));
+        compose::set_models(engine, config, &self.root);
         compose::limit_memory(config)?;
         extras.configure(engine, config);
         self.log_level(config);

@@ -95,7 +95,7 @@ pub async fn serve(
     let loaded = settings::load(env, &options.flags, None)?;
     loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
     let config = &loaded.config;
-    let reload = Reload::new(&loaded, options.clone(), levels);
+    let reload = Reload::new(&loaded, options.clone(), root.clone(), levels);
     let instance = Instance::claim(&root)?;
     let signals =
         lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;

@@ -1,6 +1,7 @@
 //! One binary of integration tests: the house rules, and the daemon as a stranger meets it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agents;
 mod chat;
 mod commands;
 mod contents;

@@ -113,8 +113,16 @@ impl Daemon {
 
     /// A daemon in a home that may have been used.
     pub fn start_in(home: &Path, flags: &[&str]) -> Self {
-        let child =
-            command(home).args(["serve", "--port", "0"]).args(flags).stderr(log(home)).spawn().unwrap();
+        Self::spawn(home, command(home).args(["serve", "--port", "0"]).args(flags))
+    }
+
+    /// The same with further variables.
+    pub fn start_with(home: &Path, variables: &[(&str, &str)]) -> Self {
+        Self::spawn(home, command(home).args(["serve", "--port", "0"]).envs(variables.iter().copied()))
+    }
+
+    fn spawn(home: &Path, command: &mut Command) -> Self {
+        let child = command.stderr(log(home)).spawn().unwrap();
         let daemon = Self { home: home.to_owned(), child, _dir: None };
         let pid = daemon.child.id();
         wait_for("daemon.json", || daemon.file().filter(|f| f.pid == pid));

@@ -52,6 +52,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("syntect", &["cairn-cli"]),
     ("two-face", &["cairn-cli"]),
     ("jsonschema", &["cairn-harness"]),
+    ("llama-cpp-2", &["cairn-llm"]),
     ("reqwest", &["cairn-llm", "cairn-harness"]),
     ("landlock", &["cairn-harness"]),
     ("seccompiler", &["cairn-harness"]),

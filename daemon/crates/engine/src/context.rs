@@ -82,7 +82,7 @@ impl RunContext {
     ///
     /// # Errors
     /// `external_llm_denied`, `budget_exceeded`; those of the model.
-    pub async fn open_model(&self, request: ModelRequest) -> Result<ChunkStream, Failure> {
+    pub async fn open_model(&self, mut request: ModelRequest) -> Result<ChunkStream, Failure> {
         let engine = &self.inner.engine;
         let choice = engine.model_choice(self.session()).await?;
         let provider = engine.model_source()?.provider(&choice)?;
@@ -93,6 +93,7 @@ impl RunContext {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+        request.session = Some(self.session().clone());
         Ok(provider.chat(request).await?)
     }
 

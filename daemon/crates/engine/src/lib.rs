@@ -27,6 +27,7 @@ mod roots;
 mod runs;
 mod sessions;
 mod state_file;
+mod structured;
 mod turns;
 mod undo;
 
