@@ -139,14 +139,10 @@ async fn an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_wrong_with_an_agent_is_a_typed_outcome() {
-    let Some(stage) = stage(|config, at| {
+    let writable = |config: &mut Value, _: &Path| {
         config["llm"]["agents"]["claudeCode"]["credentials_writable"] = json!(true);
-        let _ = at;
-    })
-    .await
-    else {
-        return;
     };
+    let Some(stage) = stage(writable).await else { return };
     let external = json!({"allowExternalLLMs": true});
     for (provider, prompt, reason, words) in [
         ("claudeCode", "login", "model_unauthorized", "llm.agents.claudeCode.env"),
@@ -171,15 +167,14 @@ async fn what_goes_wrong_with_an_agent_is_a_typed_outcome() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_nobody_waits_for_ends_its_agent_and_all_it_started() {
+async fn a_cancelled_question_ends_its_agent_and_all_it_started() {
     let Some(stage) = stage(|_, _| {}).await else { return };
     let (mut raw, session) = stage.session().await;
     let ask = question(&session, "claudeCode", "hang 31847", &json!({"allowExternalLLMs": true}));
     raw.send_json(&json!({"jsonrpc": "2.0", "id": 99, "method": "tool.call", "params": ask})).await;
     wait_for("both of its processes", || (running("31847").len() >= 2).then_some(()));
-    drop(raw);
+    raw.send_json(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 99}})).await;
     wait_for("the end of both", || running("31847").is_empty().then_some(()));
-    let mut raw = stage.daemon.client().await;
     let row = loop {
         let audit = raw.ok("audit.query", json!({"sessionId": session, "tool": "claudeCode"})).await;
         let row = audit["data"][0].clone();

@@ -17,6 +17,7 @@ mod kinds;
 mod limits;
 mod mcp;
 mod network;
+mod outside;
 mod paths;
 mod policy;
 mod remote;

@@ -14,7 +14,7 @@ use cairn_protocol::{
 use futures_util::stream;
 use tokio::{
     sync::mpsc,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -23,6 +23,9 @@ use crate::{
 
 /// Pieces of output that wait to be read; then the program waits.
 pub const WAITING_PIECES: usize = 64;
+
+/// How long a program that has answered may take to end before it is ended.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// What a host starts programs with. It decides what they see, ends them, and records them.
 #[async_trait::async_trait]
@@ -278,16 +281,30 @@ impl Answering {
             if let Some(chunk) = self.decoder.next() {
                 return Some(Ok(chunk));
             }
-            if self.decoder.finished() {
-                return None;
-            }
             if let Some(error) = self.failed.take() {
                 return Some(Err(error));
+            }
+            if self.decoder.finished() {
+                return None;
             }
             if let Err(error) = self.read().await {
                 self.failed = Some(error);
             }
         }
+    }
+
+    /// Once the answer is whole: lets the program end by itself, for a while. Whoever takes the last chunk drops the rest.
+    async fn linger(&mut self) -> Result<(), LlmError> {
+        let end = async {
+            loop {
+                match self.running.pieces.recv().await {
+                    Some(Piece::End(exit)) => return exit.map(drop),
+                    Some(Piece::Out(_)) => {}
+                    None => return Ok(()),
+                }
+            }
+        };
+        timeout(LINGER, end).await.unwrap_or(Ok(()))
     }
 
     async fn read(&mut self) -> Result<(), LlmError> {
@@ -298,7 +315,8 @@ impl Answering {
                 if let Some(recording) = &self.recording {
                     recording.push(&bytes);
                 }
-                return self.decoder.feed(&bytes).map_err(|error| self.explained(error));
+                self.decoder.feed(&bytes).map_err(|error| self.explained(error))?;
+                return if self.decoder.finished() { self.linger().await } else { Ok(()) };
             }
             Some(Piece::End(exit)) => exit?,
             None => return Err(LlmError::Cut(format!("{name} was lost before its answer was whole"))),
