@@ -41,13 +41,17 @@ pub(super) enum Piece {
 /// Takes calls out of an answer's text as it comes.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Whether tools were offered: else all is text.
-    pub offered: bool,
+    offered: bool,
     held: String,
     inside: bool,
 }
 
 impl Reader {
+    /// One for an answer; where no tools were `offered`, all is text.
+    pub(super) fn new(offered: bool) -> Self {
+        Self { offered, ..Self::default() }
+    }
+
     /// More text; what is certain of it.
     pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
         if !self.offered {
@@ -105,7 +109,7 @@ mod tests {
         let text = "I look.<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"p\": \"a<b\"}}\n</tool_call> a < b <tool";
         let call = Piece::Call { name: "ls".into(), arguments: json!({"p": "a<b"}) };
         for size in 1..text.len() {
-            let mut reader = Reader { offered: true, ..Reader::default() };
+            let mut reader = Reader::new(true);
             let letters: Vec<char> = text.chars().collect();
             let mut all = Vec::new();
             for part in letters.chunks(size) {
@@ -118,7 +122,7 @@ mod tests {
             let at = all.iter().position(|p| *p == call).unwrap_or_else(|| panic!("{size}: {all:?}"));
             assert_eq!((joined(&all[..at]), joined(&all[at..])), ("I look.".into(), " a < b <tool".into()));
         }
-        let mut reader = Reader { offered: true, ..Reader::default() };
+        let mut reader = Reader::new(true);
         assert_eq!(reader.push("<tool_call>no"), []);
         assert_eq!(reader.end(), Some(Piece::Text("<tool_call>no</tool_call>".into())));
         assert_eq!(Reader::default().push(BEGIN), [Piece::Text(BEGIN.into())]);

@@ -124,7 +124,7 @@ pub(super) fn answer(
     let mut context = model.new_context(backend()?, params).map_err(failed)?;
     read_prompt(&mut context, &read, request, writing)?;
     let mut usage = TokenUsage { input_tokens: read.len() as u64, ..TokenUsage::default() };
-    let mut reader = Reader { offered: !request.tools.is_empty(), ..Reader::default() };
+    let mut reader = Reader::new(!request.tools.is_empty());
     let (mut bytes, mut calls, mut batch) = (Vec::new(), 0, LlamaBatch::new(1, 1));
     let mut reason = FinishReason::Length;
     for at in read.len()..read.len() + most {
