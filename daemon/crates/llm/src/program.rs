@@ -344,6 +344,12 @@ impl Answering {
     fn explained(&self, error: LlmError) -> LlmError {
         match error {
             LlmError::Unauthorized(text) => LlmError::Unauthorized(format!("{text}; {}", self.kind.login())),
+            LlmError::Unavailable(text) if text.to_lowercase().contains("read-only file system") => {
+                let key = format!("llm.agents.{}.credentials_writable", self.kind.name());
+                LlmError::Unavailable(format!(
+                    "{text}; set {key} if it must write to the folder of its login"
+                ))
+            }
             LlmError::ModelNotFound { provider, known, .. } => {
                 LlmError::ModelNotFound { provider, model: self.model.clone(), known }
             }

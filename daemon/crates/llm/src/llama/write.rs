@@ -142,7 +142,7 @@ pub(super) fn answer(
         }
         feed(&mut context, &mut batch, &[token], at, true)?;
     }
-    for piece in reader.end() {
+    if let Some(piece) = reader.end() {
         writing.piece(piece, &mut calls)?;
     }
     if calls > 0 {

@@ -153,6 +153,7 @@ async fn ends_without_an_answer_are_told_apart() {
     for (pieces, exit, reason, words) in [
         (&[][..], exit(0, false, ""), "model_cut", "codex"),
         (&[][..], exit(3, false, "boom\nmore"), "model_unavailable", "ended with 3: boom more"),
+        (&[][..], exit(1, false, "Read-only file system"), "model_unavailable", "codex.credentials_writable"),
         (&[&begun[..]][..], exit(0, true, ""), "model_timed_out", "within"),
         (&[&begun[..]][..], exit(1, false, "Not logged in"), "model_unauthorized", "codex login"),
         (&[&b"<html>\n"[..]][..], exit(0, false, ""), "model_malformed", "<html>"),
