@@ -16,7 +16,7 @@ use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
 use cairn_trace::Trace;
 use cairn_workspace::Roots;
 
-use crate::{context, models};
+use crate::{context, launch::Agents, models};
 
 /// Progress messages that wait; more are lost, they are live only.
 const PROGRESS: usize = 1024;
@@ -82,8 +82,16 @@ pub async fn engine(
         memory.clone(),
     ))));
     engine.set_knowledge(Arc::new(move |op| memory.apply(op)));
-    engine.set_models(Arc::new(models::Configured::new(config)));
+    // Folders of runs that the end of an earlier daemon left.
+    let _none_left = std::fs::remove_dir_all(root.agents_dir());
+    set_models(&engine, config, root);
     Ok(engine)
+}
+
+/// Gives the engine the models of a configuration.
+pub fn set_models(engine: &Engine, config: &Config, root: &DataRoot) {
+    let agents = Agents::new(config, engine.trace().clone(), root.agents_dir());
+    engine.set_models(Arc::new(models::Configured::new(config, Arc::new(agents))));
 }
 
 /// What of the configuration takes effect at once.

@@ -9,6 +9,7 @@ mod extras;
 mod host;
 mod instance;
 mod keychain;
+mod launch;
 mod lifecycle;
 mod listen;
 mod logging;

@@ -8,7 +8,7 @@ use std::{
 
 use cairn_config::{Config, LlmConfig};
 use cairn_engine::model::{Models, Provider};
-use cairn_llm::{Key, Settings};
+use cairn_llm::{Key, Launcher, Settings};
 use cairn_protocol::{
     error::{Failure, Reason},
     turn::{ModelChoice, ProviderInfo},
@@ -29,6 +29,8 @@ pub struct Configured {
     keychain: Option<Keychain>,
     /// Tokens of the context, where the user set them.
     context: Option<u64>,
+    /// What starts command-line agents.
+    launcher: Arc<dyn Launcher>,
     /// Connected ones, which keep their connections (and a script its place).
     connected: Mutex<HashMap<String, Arc<dyn Provider>>>,
 }
@@ -37,8 +39,8 @@ pub struct Configured {
 const MAX_CONNECTED: usize = 64;
 
 impl Configured {
-    /// Those of `config`.
-    pub fn new(config: &Config) -> Self {
+    /// Those of `config`; `launcher` starts its command-line agents.
+    pub fn new(config: &Config, launcher: Arc<dyn Launcher>) -> Self {
         let llm = config.llm.clone();
         // The default endpoint is Ollama's; it says nothing about other providers.
         let set = llm
@@ -50,7 +52,7 @@ impl Configured {
         let context = (llm.provider == "ollama").then_some(u64::from(config.context.max_tokens));
         let command = llm.api_key_command.clone();
         let keychain = (!command.is_empty()).then(|| Keychain::ask(command));
-        Self { endpoint: set, llm, allow_external, keychain, context, connected: Mutex::default() }
+        Self { endpoint: set, llm, allow_external, keychain, context, launcher, connected: Mutex::default() }
     }
 
     fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
@@ -81,14 +83,18 @@ impl Configured {
         // The default model is Ollama's, like the default endpoint.
         let foreign = self.llm.provider != "ollama" && configured == LlmConfig::default().model;
         let configured = if foreign { String::new() } else { configured };
+        // An agent says little on its way: the time for its whole answer is the only one.
+        let agent =
+            self.llm.agents.get(&choice.provider).map(|a| Duration::from_secs(a.timeout_seconds.max(1)));
         Ok(Settings {
             provider: choice.provider.clone(),
             model: if choice.model.is_empty() { configured } else { choice.model.clone() },
             endpoint: self.endpoint(choice),
             key: self.key(choice)?,
-            idle_timeout: Duration::from_secs(self.llm.timeout_seconds.max(1)),
-            total_timeout: WHOLE_ANSWER,
+            idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
+            total_timeout: agent.unwrap_or(WHOLE_ANSWER),
             context_tokens: self.context.filter(|_| own),
+            launcher: Some(Arc::clone(&self.launcher)),
             ..Settings::default()
         })
     }
@@ -149,7 +155,21 @@ impl Models for Configured {
 
 #[cfg(test)]
 mod tests {
+    use cairn_llm::{Launch, LlmError, Running};
+
     use super::*;
+
+    struct NoPrograms;
+
+    #[async_trait::async_trait]
+    impl Launcher for NoPrograms {
+        fn check(&self, provider: &str) -> Result<(), LlmError> {
+            Err(LlmError::NotSupported(format!("{provider} is not set up")))
+        }
+        async fn launch(&self, launch: Launch) -> Result<Running, LlmError> {
+            self.check(launch.provider).map(|()| unreachable!())
+        }
+    }
 
     fn configured(provider: &str, endpoint: Option<&str>, key: Option<&str>) -> Configured {
         let mut config = Config::default();
@@ -158,7 +178,7 @@ mod tests {
             config.llm.endpoint = Some(endpoint.into());
         }
         config.llm.api_key = key.map(str::to_owned);
-        Configured::new(&config)
+        Configured::new(&config, Arc::new(NoPrograms))
     }
 
     fn choice(provider: &str, model: &str, endpoint: Option<&str>) -> ModelChoice {
@@ -190,7 +210,7 @@ mod tests {
         let mut config = Config::default();
         config.llm.provider = "openai-compatible".into();
         config.llm.api_key_command = vec!["/bin/echo".into(), "sk-from-the-keychain".into()];
-        let models = Configured::new(&config);
+        let models = Configured::new(&config, Arc::new(NoPrograms));
         assert!(models.key(&choice("openai-compatible", "", None)).unwrap().is_some());
         assert!(models.key(&choice("ollama", "", None)).unwrap().is_none());
         let elsewhere = choice("openai-compatible", "", Some("https://elsewhere.example"));

@@ -7,7 +7,11 @@ use std::{
 
 use cairn_config::{Config, Loaded};
 use cairn_engine::Engine;
-use cairn_protocol::{error::Failure, index::AddRootParams, location::Env};
+use cairn_protocol::{
+    error::Failure,
+    index::AddRootParams,
+    location::{DataRoot, Env},
+};
 use serde_json::Value;
 
 use crate::{compose, extras::Extras, lifecycle, logging::Levels, serve::Options, settings};
@@ -33,6 +37,7 @@ const LIVE: &[&str] = &[
 /// The configuration as it is in effect.
 pub struct Reload {
     options: Options,
+    root: DataRoot,
     levels: Arc<Levels>,
     /// Every value by key. Those that wait for a restart stay as they were, so that they are named again.
     now: Mutex<BTreeMap<String, Value>>,
@@ -40,8 +45,8 @@ pub struct Reload {
 
 impl Reload {
     /// What the daemon began with.
-    pub fn new(loaded: &Loaded, options: Options, levels: Arc<Levels>) -> Self {
-        let this = Self { options, levels, now: Mutex::new(values(loaded)) };
+    pub fn new(loaded: &Loaded, options: Options, root: DataRoot, levels: Arc<Levels>) -> Self {
+        let this = Self { options, root, levels, now: Mutex::new(values(loaded)) };
         this.log_level(&loaded.config);
         this
     }
@@ -76,7 +81,7 @@ impl Reload {
     fn take(&self, loaded: &Loaded, engine: &Engine, extras: &Extras) -> Result<(), Failure> {
         let config = &loaded.config;
         engine.reconfigure(compose::live(config)?);
-        engine.set_models(Arc::new(crate::models::Configured::new(config)));
+        compose::set_models(engine, config, &self.root);
         compose::limit_memory(config)?;
         extras.configure(engine, config);
         self.log_level(config);

@@ -98,7 +98,7 @@ pub async fn serve(
     loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
     let config = &loaded.config;
     let levels = Arc::new(levels);
-    let reload = Reload::new(&loaded, options.clone(), Arc::clone(&levels));
+    let reload = Reload::new(&loaded, options.clone(), root.clone(), Arc::clone(&levels));
     let instance = Instance::claim(&root)?;
     let signals =
         lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;

@@ -79,7 +79,7 @@ pub struct LlmCall {
     /// The registered type that the answer must be: `ExplorePlan` or `ExploreSummary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects_type: Option<String>,
-    /// Whether parts of a typed answer are wanted while it is written; refused so far.
+    /// Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream_structured: bool,
     /// How the model is asked.
@@ -100,6 +100,9 @@ pub struct LlmPolicy {
     /// The model; the provider's default when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether a model outside this machine may be asked. The daemon's `models.allowExternal` must say so too.
+    #[serde(default, rename = "allowExternalLLMs", skip_serializing_if = "std::ops::Not::not")]
+    pub allow_external_llms: bool,
 }
 
 /// A call of a tool by name.

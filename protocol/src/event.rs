@@ -59,6 +59,19 @@ pub enum AgentEvt {
         /// The plan.
         plan: ExplorePlan,
     },
+    /// A typed answer of `llm_call` as far as it is written: each holds what the one before it held, and the last is the
+    /// answer itself. Live only: it has no number, is not in the log and is never replayed; the result follows.
+    #[serde(rename_all = "camelCase")]
+    StructuredSnapshot {
+        /// Always `llm_call`.
+        op: String,
+        /// The type that the answer will be.
+        expects_type: String,
+        /// 1, 2, 3, …
+        revision: u32,
+        /// What is written so far; fields that it does not hold yet are missing.
+        value: serde_json::Value,
+    },
     /// Something the user should know that did not stop the work.
     Warning {
         /// What it concerns.

@@ -94,6 +94,11 @@ impl DataRoot {
     pub fn state_json(&self) -> PathBuf {
         self.0.join("state.json")
     }
+    /// Folders of command-line agents at work.
+    pub fn agents_dir(&self) -> PathBuf {
+        self.0.join("agents")
+    }
+
     /// Entries of the knowledge store.
     pub fn memory_dir(&self) -> PathBuf {
         self.0.join("memory")

@@ -39,11 +39,11 @@ pub fn scripted(answers: &Value) -> Scripted {
 
 impl Scripted {
     /// Exit code, standard output and standard error of `cairn chat`.
-    fn chat(&self, args: &[&str], piped: Option<&str>) -> (i32, String, String) {
+    pub fn chat(&self, args: &[&str], piped: Option<&str>) -> (i32, String, String) {
         cairn(&self.daemon.home, &self.folder, &[&["chat"], args].concat(), piped)
     }
 
-    fn cairn(&self, args: &[&str]) -> (i32, String, String) {
+    pub fn cairn(&self, args: &[&str]) -> (i32, String, String) {
         cairn(&self.daemon.home, &self.folder, args, None)
     }
 }

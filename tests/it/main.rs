@@ -1,6 +1,7 @@
 //! One binary of integration tests: the house rules, and the daemon as a stranger meets it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod agents;
 mod browser;
 mod chat;
 mod commands;
@@ -17,6 +18,7 @@ mod kinds;
 mod limits;
 mod mcp;
 mod network;
+mod outside;
 mod paths;
 mod policy;
 mod remote;

@@ -55,6 +55,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // In the daemon for what leaves it without any tool: telemetry.
     ("reqwest", &["cairn-llm", "cairn-harness", "cairn-daemon"]),
     ("opentelemetry", &["cairn-daemon"]),
+    ("llama-cpp-2", &["cairn-llm"]),
     ("landlock", &["cairn-harness"]),
     ("seccompiler", &["cairn-harness"]),
     ("reedline", &["cairn-cli"]),

@@ -245,7 +245,7 @@ export type AgentCmd =
     policy?: LlmPolicy;
     /** The provider; the session's own when omitted. */
     provider?: string | null;
-    /** Whether parts of a typed answer are wanted while it is written; refused so far. */
+    /** Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`. */
     streamStructured?: boolean;
   }
   /** Any other registered tool, by name. */
@@ -301,6 +301,19 @@ export type AgentEvt =
     plan: ExplorePlan;
     /** 1, 2, 3, … */
     revision: number;
+  }
+  /** A typed answer of `llm_call` as far as it is written: each holds what the one before it held, and the last is the
+   * answer itself. Live only: it has no number, is not in the log and is never replayed; the result follows. */
+  | {
+    type: "structured_snapshot";
+    /** The type that the answer will be. */
+    expectsType: string;
+    /** Always `llm_call`. */
+    op: string;
+    /** 1, 2, 3, … */
+    revision: number;
+    /** What is written so far; fields that it does not hold yet are missing. */
+    value: unknown;
   }
   /** Something the user should know that did not stop the work. */
   | {
@@ -1603,12 +1616,14 @@ export interface LlmCall {
   policy?: LlmPolicy;
   /** The provider; the session's own when omitted. */
   provider?: string | null;
-  /** Whether parts of a typed answer are wanted while it is written; refused so far. */
+  /** Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`. */
   streamStructured?: boolean;
 }
 
 /** How a model is asked. */
 export interface LlmPolicy {
+  /** Whether a model outside this machine may be asked. The daemon's `models.allowExternal` must say so too. */
+  allowExternalLLMs?: boolean;
   /** Tokens of the answer, at most 8,192; 1,024 when omitted. */
   maxTokens?: number | null;
   /** The model; the provider's default when omitted. */

@@ -270,7 +270,7 @@ class AgentCmdLlmCall(TypedDict):
     provider: NotRequired[str | None]
     """The provider; the session's own when omitted."""
     streamStructured: NotRequired[bool]
-    """Whether parts of a typed answer are wanted while it is written; refused so far."""
+    """Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`."""
 
 
 class AgentCmdToolCall(TypedDict):
@@ -346,6 +346,21 @@ class AgentEvtPlanSnapshot(TypedDict):
     """The plan."""
     revision: int
     """1, 2, 3, …"""
+
+
+class AgentEvtStructuredSnapshot(TypedDict):
+    """A typed answer of `llm_call` as far as it is written: each holds what the one before it held, and the last is the
+    answer itself. Live only: it has no number, is not in the log and is never replayed; the result follows."""
+
+    type: Literal["structured_snapshot"]
+    expectsType: str
+    """The type that the answer will be."""
+    op: str
+    """Always `llm_call`."""
+    revision: int
+    """1, 2, 3, …"""
+    value: Any
+    """What is written so far; fields that it does not hold yet are missing."""
 
 
 class AgentEvtWarning(TypedDict):
@@ -645,6 +660,7 @@ AgentEvt: TypeAlias = (
     "AgentEvtProgress | "
     "AgentEvtResult | "
     "AgentEvtPlanSnapshot | "
+    "AgentEvtStructuredSnapshot | "
     "AgentEvtWarning | "
     "AgentEvtInterrupted | "
     "AgentEvtResumed | "
@@ -1815,12 +1831,14 @@ class LlmCall(TypedDict):
     provider: NotRequired[str | None]
     """The provider; the session's own when omitted."""
     streamStructured: NotRequired[bool]
-    """Whether parts of a typed answer are wanted while it is written; refused so far."""
+    """Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`."""
 
 
 class LlmPolicy(TypedDict):
     """How a model is asked."""
 
+    allowExternalLLMs: NotRequired[bool]
+    """Whether a model outside this machine may be asked. The daemon's `models.allowExternal` must say so too."""
     maxTokens: NotRequired[int | None]
     """Tokens of the answer, at most 8,192; 1,024 when omitted."""
     model: NotRequired[str | None]

@@ -15,11 +15,11 @@ pub use environment::{Variable, variables};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use load::{ConfigError, ConfigErrors, Inputs, Loaded, Source, Warning, load};
 pub use model::{
-    AgentConfig, Ann, BuiltinTool, CheckedRule, Config, ContextConfig, DaemonConfig, DefaultAction,
-    Discovery, ExternalTool, GitConfig, ListenConfig, LlmConfig, McpConfig, McpServer, ModelsConfig,
-    PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig, RuleEntry, SafetyConfig, SandboxConfig,
-    ShellCwd, ShellMode, TelemetryConfig, ToolsConfig, ToolsMode, TrustConfig, UiConfig, WebBackend,
-    WebConfig, WhenMissing,
+    AgentConfig, AgentProgram, Ann, BuiltinTool, CheckedRule, Config, ContextConfig, DaemonConfig,
+    DefaultAction, Discovery, ExternalTool, GitConfig, ListenConfig, LlmConfig, McpConfig, McpServer,
+    ModelsConfig, PermissionsConfig, PluginHook, PluginProgram, ResourcesConfig, RuleEntry, SafetyConfig,
+    SandboxConfig, ShellCwd, ShellMode, TelemetryConfig, ToolsConfig, ToolsMode, TrustConfig, UiConfig,
+    WebBackend, WebConfig, WhenMissing,
 };
 pub use project::{Rule, rule_of};
 pub use table::{Row, redacted, rows};

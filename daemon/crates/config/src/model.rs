@@ -267,6 +267,29 @@ section! {
         max_tokens: u32 = 4096,
         /// Seconds for one answer.
         timeout_seconds: u64 = 120,
+        /// Command-line agents of yours that may be asked as models, by provider: `claudeCode`, `codex`. One that is not
+        /// named here is never started.
+        agents: BTreeMap<String, AgentProgram> = BTreeMap::new(),
+    }
+}
+
+section! {
+    /// A command-line agent of the user's. It is run headless in the sandbox, in an empty folder, with the network.
+    AgentProgram "snake_case" {
+        /// The program; when absent, `claude` or `codex` on the search path.
+        path: Option<PathBuf> = None,
+        /// The folder with its login; `~/.claude` or `~/.codex` when absent.
+        credentials: Option<PathBuf> = None,
+        /// Whether it may write to that folder, to renew its login and to keep what it remembers.
+        credentials_writable: bool = false,
+        /// Names of environment variables that it is given, such as one that holds a key.
+        env: Vec<String> = vec![],
+        /// Further files and folders that it may read, such as the one that its runtime is in.
+        readable: Vec<PathBuf> = vec![],
+        /// Further arguments, before those that Cairn gives it.
+        arguments: Vec<String> = vec![],
+        /// Seconds for one answer.
+        timeout_seconds: u64 = 600,
     }
 }
 

@@ -43,6 +43,7 @@ const TABLE: &[(&str, Rule, bool)] = &[
     ("llm.api_key", Rule::Never, false),
     // A project cannot name a program, whether its folder is trusted or not.
     ("llm.api_key_command", Rule::Never, false),
+    ("llm.agents.**", Rule::Never, false),
     ("plugins", Rule::Never, false),
     ("models.allowExternal", Rule::Only("false"), true),
     ("models.maxRequestsPerMinute", Rule::Lower, true),

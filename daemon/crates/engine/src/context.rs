@@ -85,7 +85,7 @@ impl RunContext {
     ///
     /// # Errors
     /// `external_llm_denied`, `budget_exceeded`; those of the model.
-    pub async fn open_model(&self, request: ModelRequest) -> Result<ChunkStream, Failure> {
+    pub async fn open_model(&self, mut request: ModelRequest) -> Result<ChunkStream, Failure> {
         let engine = &self.inner.engine;
         let choice = engine.model_choice(self.session()).await?;
         let provider = engine.model_source()?.provider(&choice)?;
@@ -96,6 +96,7 @@ impl RunContext {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+        request.session = Some(self.session().clone());
         let span = span::question(&self.inner.span, &*provider);
         let stream = provider.chat(request).instrument(span.clone()).await.map_err(Failure::from);
         span::ended(&span, &stream);

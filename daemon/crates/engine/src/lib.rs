@@ -28,6 +28,7 @@ mod runs;
 mod sessions;
 pub mod span;
 mod state_file;
+mod structured;
 mod turns;
 mod undo;
 

@@ -32,8 +32,21 @@ pub async fn collect(
     request: ModelRequest,
     cancel: &CancellationToken,
 ) -> Result<Collected, Failure> {
+    collect_telling(provider, request, cancel, |_text| {}).await
+}
+
+/// The same; `told` sees the text so far whenever more of it has come.
+///
+/// # Errors
+/// As [`collect`].
+pub async fn collect_telling(
+    provider: &dyn Provider,
+    request: ModelRequest,
+    cancel: &CancellationToken,
+    told: impl FnMut(&str) + Send,
+) -> Result<Collected, Failure> {
     let span = span::question(&tracing::Span::none(), provider);
-    let outcome = collected(provider, request, cancel).instrument(span.clone()).await;
+    let outcome = collected(provider, request, cancel, told).instrument(span.clone()).await;
     span::ended(&span, &outcome);
     if let Ok(answer) = &outcome {
         span::used(&span, answer.usage);
@@ -45,13 +58,17 @@ async fn collected(
     provider: &dyn Provider,
     request: ModelRequest,
     cancel: &CancellationToken,
+    mut told: impl FnMut(&str) + Send,
 ) -> Result<Collected, Failure> {
     let mut collected = Collected::default();
     let read = async {
         let mut stream = provider.chat(request).await?;
         while let Some(chunk) = stream.next().await {
             match chunk? {
-                Chunk::Text(text) => collected.text.push_str(&text),
+                Chunk::Text(text) => {
+                    collected.text.push_str(&text);
+                    told(&collected.text);
+                }
                 Chunk::Usage(usage) => collected.usage = usage,
                 Chunk::Finish(_) => return Ok(()),
                 _ => {}

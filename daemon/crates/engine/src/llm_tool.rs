@@ -10,13 +10,14 @@ use cairn_llm::ModelRequest;
 use cairn_protocol::{
     command::LlmCall,
     error::{Failure, Reason},
+    event::AgentEvt,
     explore::{ExplorePlan, ExploreSummary},
     model::Message,
     turn::ModelChoice,
 };
 use serde_json::{Value, json};
 
-use crate::{engine::Inner, llm_call};
+use crate::{engine::Inner, llm_call, structured::Snapshots};
 
 /// Most tokens of an answer.
 const MAX_TOKENS: u32 = 8192;
@@ -48,11 +49,12 @@ fn schema(name: &str) -> Result<Value, Failure> {
     }
 }
 
-/// The answer as the type that was asked for.
+/// The answer as the type that was asked for. A model that is not held to a schema may put a fence around it.
 fn typed(name: &str, text: &str) -> Result<Value, Failure> {
     let wrong = |e: serde_json::Error| {
         Failure::new(Reason::SchemaMismatch, format!("the model's answer is no {name}: {e}"))
     };
+    let text = cairn_harness::unfenced(text.trim());
     match name {
         "ExplorePlan" => {
             serde_json::from_str::<ExplorePlan>(text).and_then(serde_json::to_value).map_err(wrong)
@@ -66,7 +68,7 @@ impl Tool for Ask {
     fn spec(&self) -> ToolSpec {
         let spec = ToolSpec::reading::<LlmCall>(
             "llm_call",
-            "Asks a model one question. A model outside this machine needs policy.network and models.allowExternal.",
+            "Asks a model one question. A model outside this machine needs policy.allowExternalLLMs and models.allowExternal.",
         );
         ToolSpec { hidden: true, paths: &[], timeout: std::time::Duration::from_secs(15 * 60), ..spec }
     }
@@ -80,9 +82,9 @@ impl Tool for Ask {
                 format!("the prompt has {size} bytes, {MAX_PROMPT} are allowed"),
             ));
         }
-        if call.stream_structured {
-            let text = "llm_call answers whole; leave streamStructured out";
-            return Err(Failure::new(Reason::NotSupported, text));
+        if call.stream_structured && call.expects_type.is_none() {
+            let text = "streamStructured needs expectsType: only a typed answer has a structure";
+            return Err(Failure::new(Reason::InvalidParams, text));
         }
         let engine =
             self.engine.upgrade().ok_or_else(|| Failure::new(Reason::ShuttingDown, "the engine is gone"))?;
@@ -95,12 +97,14 @@ impl Tool for Ask {
         let choice = match &call.provider {
             Some(name) => {
                 let model = call.policy.model.clone().unwrap_or_default();
-                ModelChoice { provider: known(name)?, model, endpoint: None }
+                ModelChoice { provider: known(name), model, endpoint: None }
             }
             None => engine.model_choice(permit.session()).await?,
         };
         let provider = engine.model_source()?.provider(&choice)?;
-        engine.inner.models.admit(&*provider, permit.need_network().is_ok())?;
+        // A run says it by its policy; a call of its own by the one it brings.
+        let allowed = call.policy.allow_external_llms || permit.need_network().is_ok();
+        engine.inner.models.admit(&*provider, allowed)?;
         if let Some(wait) = engine.inner.models.wait(Instant::now())? {
             let text =
                 format!("models.maxRequestsPerMinute is reached; try again in {} s", wait.as_secs().max(1));
@@ -112,11 +116,23 @@ impl Tool for Ask {
             temperature: call.policy.temperature,
             max_tokens: call.policy.max_tokens.unwrap_or(1024).clamp(1, MAX_TOKENS),
             schema,
+            session: Some(permit.session().clone()),
             ..ModelRequest::default()
         };
-        let answer = llm_call::collect(&*provider, request, permit.cancel()).await?;
+        let mut snapshots =
+            call.expects_type.as_deref().filter(|_| call.stream_structured).map(Snapshots::new);
+        let pass = |evt: Option<AgentEvt>| {
+            if let Some(evt) = evt {
+                engine.inner.trace.pass(permit.session(), None, permit.command(), &evt);
+            }
+        };
+        let told = |text: &str| pass(snapshots.as_mut().and_then(|s| s.look(text)));
+        let answer = llm_call::collect_telling(&*provider, request, permit.cancel(), told).await?;
         engine.inner.models.spend(answer.usage.input_tokens + answer.usage.output_tokens);
         let typed = call.expects_type.as_deref().map(|name| typed(name, &answer.text)).transpose()?;
+        if let (Some(snapshots), Some(value)) = (snapshots, &typed) {
+            pass(snapshots.end(value));
+        }
         let told = json!({
             "text": answer.text, "value": typed, "usage": answer.usage,
             "model": {"provider": provider.name(), "model": provider.model()},
@@ -126,13 +142,6 @@ impl Tool for Ask {
 }
 
 /// The provider's name here.
-fn known(name: &str) -> Result<String, Failure> {
-    match name {
-        "appleOnDevice" => Ok("apple".into()),
-        "claudeCode" | "codex" => {
-            let text = format!("{name}: command-line agents of yours cannot be called yet");
-            Err(Failure::new(Reason::NotSupported, text))
-        }
-        name => Ok(name.to_owned()),
-    }
+fn known(name: &str) -> String {
+    cairn_llm::find_provider(name).map_or(name, |known| known.name).to_owned()
 }

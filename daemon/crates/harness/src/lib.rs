@@ -30,5 +30,6 @@ pub use permit::{Change, Changes, Grants, Permit, WaitClock};
 pub use policy::{CheckedRule, Decision, Rule, Rules, Subject, Verdict};
 pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
+pub use repair::{begun as begun_json, unfenced};
 pub use sandbox::{Sandbox, WhenMissing};
 pub use tool::{Asker, Intent, Output, Tool, ToolSpec, arguments};

@@ -16,6 +16,7 @@ use cairn_protocol::{
 };
 use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{
     Call, FetchRequest, Fetched,
@@ -130,6 +131,7 @@ impl Drop for EndOnDrop {
 /// ```
 pub struct Permit {
     session: SessionId,
+    command: Option<Uuid>,
     root: Option<Root>,
     network: bool,
     paths: Option<Vec<String>>,
@@ -146,6 +148,7 @@ impl Permit {
     pub(crate) fn grant(call: &Call, approved: Option<Preview>, sandbox: Arc<Sandbox>) -> Self {
         Self {
             session: call.session.clone(),
+            command: call.command,
             root: call.root.clone(),
             network: call.grants.network,
             paths: call.grants.paths.clone(),
@@ -213,6 +216,11 @@ impl Permit {
     /// The session that acts.
     pub fn session(&self) -> &SessionId {
         &self.session
+    }
+
+    /// The record that caused the call, when there is one.
+    pub fn command(&self) -> Option<Uuid> {
+        self.command
     }
 
     /// The root the session works in, if it has one.

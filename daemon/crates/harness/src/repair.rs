@@ -32,12 +32,29 @@ fn from_text(text: &str) -> Option<Value> {
     }
 }
 
+/// The object that the beginning of a JSON text holds for certain: strings as far as they go, without a number or word that
+/// may go on. What a longer beginning holds is the same and more. `None` where that cannot be told yet.
+pub fn begun(text: &str) -> Option<Value> {
+    if text.len() > MAX_TEXT {
+        return None;
+    }
+    let text = text.trim_start();
+    let text = match text.strip_prefix("```") {
+        Some(rest) => rest.split_once('\n')?.1.trim_end().trim_end_matches('`'),
+        None => text,
+    };
+    let inside = outside(text, |_, _| {}).is_some();
+    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    let sure = if inside { text } else { text.trim_end_matches(goes_on) };
+    serde_json::from_str::<Value>(&closed(sure)).ok().filter(Value::is_object)
+}
+
 fn loose(text: &str) -> Option<Value> {
     json5::from_str::<Value>(&python_words(text)).ok()
 }
 
 /// The text inside a Markdown code fence.
-fn unfenced(text: &str) -> &str {
+pub fn unfenced(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("```") else { return text };
     let rest = rest.split_once('\n').map_or(rest, |(_, body)| body);
     rest.trim_end().strip_suffix("```").unwrap_or(rest).trim()
@@ -212,7 +229,71 @@ mod tests {
         assert_eq!(kept, json!({"n": "five", "b": "maybe", "s": 5}));
     }
 
+    #[test]
+    fn a_beginning_holds_what_is_certain() {
+        for (text, want) in [
+            ("{", Some(json!({}))),
+            (r#"{"a"#, None),
+            (r#"{"a": "x y"#, Some(json!({"a": "x y"}))),
+            (r#"{"a": 12"#, None),
+            (r#"{"a": 12, "b": [1, 2"#, Some(json!({"a": 12, "b": [1]}))),
+            (r#"{"a": tru"#, None),
+            ("```json\n{\"a\": [\"x\", \"", Some(json!({"a": ["x", ""]}))),
+            ("```json\n{\"a\": \"x\"}\n```", Some(json!({"a": "x"}))),
+            ("Here it is: {", None),
+            ("[1, 2]", None),
+        ] {
+            assert_eq!(begun(text), want, "{text}");
+        }
+    }
+
+    /// Whether `more` holds all that `less` holds.
+    fn holds(more: &Value, less: &Value) -> bool {
+        match (more, less) {
+            (Value::Object(more), Value::Object(less)) => {
+                less.iter().all(|(name, value)| more.get(name).is_some_and(|more| holds(more, value)))
+            }
+            (Value::Array(more), Value::Array(less)) => {
+                less.len() <= more.len() && less.iter().zip(more).all(|(less, more)| holds(more, less))
+            }
+            (Value::String(more), Value::String(less)) => more.starts_with(less.as_str()),
+            _ => more == less,
+        }
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            (-1e9_f64..1e9).prop_map(Value::from),
+            "\\PC{0,12}".prop_map(Value::from),
+            "[\\\\\"\n:,}\\]é\u{1F30D} ]{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z:\"]{1,4}", inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
     proptest! {
+        #[test]
+        fn longer_beginnings_hold_more(value in json_value(), pretty in any::<bool>()) {
+            let whole = json!({"value": value});
+            let text = if pretty { format!("{whole:#}") } else { whole.to_string() };
+            let mut last = json!({});
+            for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
+                if let Some(now) = begun(&text[..end]) {
+                    prop_assert!(holds(&now, &last), "{last} then {now} at {}", &text[..end]);
+                    last = now;
+                }
+            }
+            prop_assert_eq!(last, whole);
+        }
+
         #[test]
         fn whatever_comes_is_taken(text in ".{0,200}") {
             let _read = object(Value::String(text));

@@ -8,13 +8,15 @@ use std::{
 };
 
 use crate::{
-    Key, Limits, LlmError, Provider, Scripted,
+    Key, Launcher, Limits, LlmError, Provider, Scripted,
     anthropic::Anthropic,
     apple,
     catalog::{self, KnownProvider},
     endpoint::Endpoint,
+    llama,
     ollama::Ollama,
     openai::OpenAi,
+    program::{Kind, Program},
     refusal::way_out,
     remote::{Dialect, Remote},
     retry::Schedule,
@@ -49,6 +51,8 @@ pub struct Settings {
     pub limits: Limits,
     /// A proxy's URL for endpoints outside the private network. None is taken from the environment.
     pub proxy: Option<String>,
+    /// What starts the programs of `claudeCode` and `codex`; without one there are none.
+    pub launcher: Option<Arc<dyn Launcher>>,
 }
 
 impl fmt::Debug for Settings {
@@ -91,6 +95,7 @@ impl Default for Settings {
             backoff: Duration::from_millis(500),
             limits: Limits::default(),
             proxy: None,
+            launcher: None,
         }
     }
 }
@@ -103,7 +108,8 @@ const MAX_ATTEMPTS: u32 = 10;
 /// # Errors
 /// [`LlmError::UnknownProvider`]; [`LlmError::Unauthorized`] without a key where one is needed;
 /// [`LlmError::Rejected`] for an endpoint that cannot be used, or a script that cannot be read;
-/// [`LlmError::NotSupported`] for `apple`.
+/// [`LlmError::NotSupported`] for `apple`, for `llamaCpp` in a build without it,
+/// and for a command-line agent that is not set up.
 pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     let known = catalog::find_provider(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
         name: settings.provider.clone(),
@@ -112,6 +118,9 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     match known.name {
         "apple" => Err(apple::not_supported()),
         "scripted" => script(settings).map(|script| Arc::new(script) as Arc<dyn Provider>),
+        "llamaCpp" => llama::connect(settings),
+        "claudeCode" => program(settings, known, Kind::ClaudeCode),
+        "codex" => program(settings, known, Kind::Codex),
         "ollama" => remote(settings, known, Box::new(Ollama)),
         "anthropic" => remote(settings, known, Box::new(Anthropic)),
         name => remote(settings, known, Box::new(OpenAi { compatible: name == "openai-compatible" })),
@@ -122,8 +131,11 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
 /// cannot be told.
 pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
     let Some(known) = catalog::find_provider(provider) else { return true };
-    if matches!(known.name, "apple" | "scripted") {
-        return false;
+    match known.name {
+        "apple" | "llamaCpp" | "scripted" => return false,
+        // Wherever the program runs, its question goes to its maker.
+        "claudeCode" | "codex" => return true,
+        _ => {}
     }
     let endpoint = endpoint.or(known.endpoint).and_then(|text| Endpoint::parse(text, true).ok());
     endpoint.is_none_or(|endpoint| endpoint.external())
@@ -134,6 +146,26 @@ fn script(settings: &Settings) -> Result<Scripted, LlmError> {
     let path = settings.endpoint.as_deref().ok_or_else(missing)?;
     let script = Scripted::read(Path::new(path.strip_prefix("file://").unwrap_or(path)))?;
     Ok(if settings.model.is_empty() { script } else { script.with_model(&settings.model) })
+}
+
+fn program(settings: &Settings, known: &KnownProvider, kind: Kind) -> Result<Arc<dyn Provider>, LlmError> {
+    let none = || LlmError::NotSupported(format!("{}: this host starts no programs", known.name));
+    let launcher = settings.launcher.clone().ok_or_else(none)?;
+    if settings.endpoint.is_some() {
+        let text =
+            format!("{} is a program of yours and has no endpoint: leave llm.endpoint out", known.name);
+        return Err(LlmError::Rejected(text));
+    }
+    launcher.check(known.name)?;
+    Ok(Arc::new(Program {
+        kind,
+        model: settings.model.clone(),
+        launcher,
+        context: settings.context_tokens,
+        limits: settings.limits,
+        idle: settings.idle_timeout,
+        total: settings.total_timeout,
+    }))
 }
 
 fn remote(

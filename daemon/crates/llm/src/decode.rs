@@ -9,7 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::{
     Chunk, LlmError, ModelRequest, anthropic,
     framing::{Excess, Framer, Limits, Style},
-    ollama, openai, scripted,
+    ollama, openai,
+    program::read::{ClaudeCode, Codex},
+    scripted,
 };
 
 /// Most calls of one answer.
@@ -27,6 +29,10 @@ pub enum Format {
     OpenAi,
     /// Anthropic's messages as server-sent events.
     Anthropic,
+    /// The lines of Claude Code, run headless.
+    ClaudeCode,
+    /// The lines of Codex, run headless.
+    Codex,
     /// The steps of a script, one a line.
     Scripted,
 }
@@ -38,7 +44,10 @@ impl Format {
             "ollama" => Some(Self::Ollama),
             "openai" | "openai-compatible" => Some(Self::OpenAi),
             "anthropic" => Some(Self::Anthropic),
-            "scripted" => Some(Self::Scripted),
+            "claudeCode" => Some(Self::ClaudeCode),
+            "codex" => Some(Self::Codex),
+            // A model in this process writes its answers down as steps.
+            "scripted" | "llamaCpp" => Some(Self::Scripted),
             _ => None,
         }
     }
@@ -68,6 +77,8 @@ impl Decoder {
             Format::Ollama => (Style::Lines, Box::new(ollama::Reader)),
             Format::OpenAi => (Style::Sse, Box::new(openai::Reader::default())),
             Format::Anthropic => (Style::Sse, Box::new(anthropic::Reader::new(request))),
+            Format::ClaudeCode => (Style::Lines, Box::new(ClaudeCode::default())),
+            Format::Codex => (Style::Lines, Box::new(Codex::default())),
             Format::Scripted => (Style::Lines, Box::new(scripted::Reader)),
         };
         let answer =

@@ -49,6 +49,14 @@ pub enum LlmError {
     /// The provider refused the request as it stands.
     #[error("{0}")]
     Rejected(String),
+    /// What a host that starts programs refused, or could not do.
+    #[error("{text}")]
+    Host {
+        /// Why.
+        reason: Reason,
+        /// For people.
+        text: String,
+    },
     /// This platform or build does not have it.
     #[error("{0}")]
     NotSupported(String),
@@ -73,6 +81,7 @@ impl LlmError {
             Self::Unavailable(text)
             | Self::Unauthorized(text)
             | Self::RateLimited { text, .. }
+            | Self::Host { text, .. }
             | Self::ContextOverflow(text)
             | Self::Malformed(text)
             | Self::Cut(text)
@@ -109,6 +118,7 @@ impl From<LlmError> for Failure {
             LlmError::TimedOut(_) => Reason::ModelTimedOut,
             LlmError::TooLarge(_) => Reason::TooLarge,
             LlmError::Rejected(_) => Reason::ModelRejected,
+            LlmError::Host { reason, .. } => *reason,
             LlmError::NotSupported(_) => Reason::NotSupported,
             LlmError::UnknownProvider { .. } => Reason::ProviderUnknown,
         };

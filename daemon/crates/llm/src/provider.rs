@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use cairn_protocol::model::{FinishReason, Message, ModelInfo, TokenUsage, ToolOffer};
+use cairn_protocol::{
+    id::SessionId,
+    model::{FinishReason, Message, ModelInfo, TokenUsage, ToolOffer},
+};
 use futures_util::Stream;
 
 use crate::{LlmError, tokens};
@@ -27,6 +30,8 @@ pub struct ModelRequest {
     pub schema: Option<serde_json::Value>,
     /// Whether the provider should tell how far it is in reading the prompt, where it can.
     pub prompt_progress: bool,
+    /// Whose question it is; a program that stands for a model is started for a session only.
+    pub session: Option<SessionId>,
     /// Receives the bytes of the answer as they came, for replay.
     pub recording: Option<Recording>,
 }
@@ -73,7 +78,8 @@ pub type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, LlmError>> + Send
 /// A model at a provider. Cheap to share; holds no conversation.
 #[async_trait::async_trait]
 pub trait Provider: Send + Sync {
-    /// Its name here: `ollama`, `openai`, `anthropic`, `openai-compatible`, `apple`, `scripted`.
+    /// Its name here: `ollama`, `openai`, `anthropic`, `openai-compatible`, `apple`,
+    /// `claudeCode`, `codex`, `scripted`.
     fn name(&self) -> &str;
 
     /// The model it calls.

@@ -285,13 +285,16 @@ impl Written {
 impl Trace {
     /// Tells whoever follows `session` just now something that is not in the log and has no number. It costs nothing when
     /// nobody does.
-    pub fn pass(&self, session: &SessionId, origin: Option<Origin>, evt: &AgentEvt) {
+    pub fn pass(&self, session: &SessionId, origin: Option<Origin>, parent_id: Option<Uuid>, evt: &AgentEvt) {
         let line = || {
             let mut value = serde_json::json!({
                 "sessionId": session, "id": Uuid::now_v7(), "ts": Timestamp::now(), "kind": "Evt", "evt": evt,
             });
             if let (Some(origin), Some(object)) = (origin, value.as_object_mut()) {
                 object.insert("origin".into(), serde_json::to_value(origin).ok()?);
+            }
+            if let (Some(parent), Some(object)) = (parent_id, value.as_object_mut()) {
+                object.insert("parentId".into(), parent.to_string().into());
             }
             Some(value.to_string().into())
         };

@@ -237,7 +237,7 @@ mod tests {
         assert!(matches!(quick.step().await.unwrap(), Step::Synced(0)));
         assert!(matches!(slow.step().await.unwrap(), Step::Synced(0)));
         let said = AgentEvt::Progress { op: "said".into(), percent: 1.0, message: None };
-        trace.pass(&id, None, &said);
+        trace.pass(&id, None, None, &said);
         trace.append(Append::new(&id, vec![record(1)])).await.unwrap();
         let Step::Passing(lines) = quick.step().await.unwrap() else { panic!("nothing passed") };
         let told: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
@@ -249,7 +249,7 @@ mod tests {
         // Behind what is in memory: records tell it, what passed is not told late.
         assert!(matches!(slow.step().await.unwrap(), Step::Passing(_)));
         assert!(matches!(slow.step().await.unwrap(), Step::Lagged(1)));
-        trace.pass(&id, None, &said);
+        trace.pass(&id, None, None, &said);
         for _ in 0..8 {
             assert!(matches!(slow.step().await.unwrap(), Step::Records(_)));
         }

@@ -3,6 +3,7 @@
 
 mod extend;
 mod plans;
+mod questions;
 mod stage;
 
 use std::{sync::atomic::Ordering, time::Duration};
@@ -461,32 +462,4 @@ async fn a_fork_has_the_past_up_to_a_turn_and_its_own_future() {
     let listed = |archived| PageParams { archived, ..PageParams::default() };
     assert_eq!(stage.engine.sessions(listed(false)).await.unwrap().data.len(), 2);
     assert_eq!(stage.engine.sessions(listed(true)).await.unwrap().data.len(), 3);
-}
-
-#[tokio::test]
-async fn one_question_is_a_command_with_a_typed_answer() {
-    use cairn_protocol::tool::ToolCallParams;
-    let plan = r#"{"goals": ["g"], "nextOps": [{"type": "list_dir", "path": ".", "depth": 1}]}"#;
-    let stage = Stage::new(vec![
-        says("forty-two").expecting(Expect::LastContains("how much".into())),
-        says(plan).expecting(Expect::Schema(true)),
-        says("no plan"),
-    ])
-    .await;
-    let ask =
-        |arguments| ToolCallParams { session_id: stage.session.clone(), name: "llm_call".into(), arguments };
-    let call = |arguments| stage.engine.call_tool(ask(arguments), None);
-    let plain = call(serde_json::json!({"prompt": "how much?"})).await.unwrap();
-    assert_eq!(plain.output["text"], "forty-two");
-    let typed = call(serde_json::json!({"prompt": "plan", "expectsType": "ExplorePlan"})).await.unwrap();
-    assert_eq!(typed.output["value"]["nextOps"][0]["type"], "list_dir");
-    for (arguments, reason) in [
-        (serde_json::json!({"prompt": "plan", "expectsType": "ExplorePlan"}), "schema_mismatch"),
-        (serde_json::json!({"prompt": "x", "expectsType": "Nope"}), "invalid_params"),
-        (serde_json::json!({"prompt": "x", "provider": "codex"}), "not_supported"),
-        (serde_json::json!({"prompt": "x", "streamStructured": true}), "not_supported"),
-        (serde_json::json!({}), "invalid_params"),
-    ] {
-        assert_eq!(call(arguments.clone()).await.unwrap().error.unwrap().reason, reason, "{arguments}");
-    }
 }

@@ -165,6 +165,7 @@ impl TurnContext {
             max_tokens: self.settings().max_answer_tokens,
             schema: ask.schema.clone(),
             prompt_progress: self.policy().prompt_progress.unwrap_or(self.settings().prompt_progress),
+            session: Some(self.session().clone()),
             recording: Some(recording.clone()),
         };
         let mut coming = Coming::new();

@@ -145,6 +145,7 @@ impl TurnContext {
             messages: vec![Message::user(transcript)],
             temperature: Some(0.0),
             max_tokens: self.settings().max_answer_tokens,
+            session: Some(self.session().clone()),
             ..cairn_llm::ModelRequest::default()
         };
         let text = crate::llm_call::collect(provider, request, self.cancel()).await?;

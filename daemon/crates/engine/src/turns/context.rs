@@ -370,7 +370,7 @@ impl TurnContext {
     }
 
     pub(super) fn pass(&self, evt: &AgentEvt) {
-        self.engine().inner.trace.pass(self.session(), self.origin(None), evt);
+        self.engine().inner.trace.pass(self.session(), self.origin(None), None, evt);
     }
 
     pub(super) async fn emit_all(&self, evts: Vec<AgentEvt>) -> Result<(), Failure> {

@@ -57,7 +57,7 @@ pub(super) fn run(
     let supervised =
         matches!(tier, Tier::Full | Tier::Weaker) && prepared.group.is_none() && !cfg!(target_os = "macos");
     let command = &mut prepared.command;
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(input(confined)?).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let failed =
         |e: std::io::Error| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
     let mut child = command.spawn().map_err(failed)?;
@@ -66,6 +66,14 @@ pub(super) fn run(
         group.kill();
     }
     set_up(ended?)
+}
+
+/// Its standard input, opened outside of the sandbox.
+fn input(confined: &Confined) -> Result<Stdio, Failure> {
+    let Some(path) = &confined.input else { return Ok(Stdio::null()) };
+    let failed =
+        |e| Failure::new(Reason::ToolFailed, format!("the input of the process cannot be read: {e}"));
+    std::fs::File::open(path).map(Stdio::from).map_err(failed)
 }
 
 /// Tells a sandbox that could not be set up from a command that failed.

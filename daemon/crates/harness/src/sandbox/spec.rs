@@ -66,6 +66,8 @@ pub struct Confined {
     pub network: bool,
     /// Variables besides the few that every command has.
     pub env: Vec<(String, String)>,
+    /// A file that is its standard input; nothing can be read there when `None`.
+    pub input: Option<PathBuf>,
     /// Bounds.
     pub limits: Limits,
     /// Whether the user has accepted less than the full sandbox for it.
@@ -84,6 +86,7 @@ impl Confined {
             readable: vec![],
             network: false,
             env: vec![],
+            input: None,
             limits: Limits::default(),
             accepted: false,
         }

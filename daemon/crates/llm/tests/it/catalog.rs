@@ -15,7 +15,20 @@ use crate::{
 #[test]
 fn names_defaults_and_unknown_ones() {
     let names: Vec<&str> = providers().iter().map(|known| known.name).collect();
-    assert_eq!(names, ["ollama", "openai", "anthropic", "openai-compatible", "apple", "scripted"]);
+    assert_eq!(
+        names,
+        [
+            "ollama",
+            "openai",
+            "anthropic",
+            "openai-compatible",
+            "apple",
+            "llamaCpp",
+            "claudeCode",
+            "codex",
+            "scripted"
+        ]
+    );
     assert_eq!(find_provider("appleOnDevice").map(|known| known.name), Some("apple"));
     for known in providers() {
         assert_eq!(is_external(known.name, None), known.external, "{}", known.name);
@@ -28,7 +41,8 @@ fn names_defaults_and_unknown_ones() {
     let Err(unknown) = of("gpt") else { panic!("a provider of any name") };
     assert_eq!(
         unknown.to_string(),
-        "there is no provider 'gpt'; there are ollama, openai, anthropic, openai-compatible, apple, scripted"
+        "there is no provider 'gpt'; there are ollama, openai, anthropic, openai-compatible, apple, llamaCpp, claudeCode, codex, \
+         scripted"
     );
     let Err(LlmError::NotSupported(text)) = of("apple") else { panic!("apple") };
     assert!(text.contains(std::env::consts::OS) || cfg!(target_os = "macos"), "{text}");

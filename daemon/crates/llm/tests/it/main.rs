@@ -4,6 +4,7 @@
 mod catalog;
 mod faults;
 mod peer;
+mod programs;
 mod real;
 mod refusals;
 mod replay;

@@ -56,6 +56,7 @@ fn conversation() -> ModelRequest {
         max_tokens: 77,
         schema: Some(json!({ "type": "object", "properties": { "x": { "type": "string" } } })),
         prompt_progress: true,
+        session: None,
         recording: None,
     }
 }

@@ -1,0 +1,130 @@
+//! Calls of tools as text, the way that many small models are taught them: JSON between two tags.
+
+use cairn_protocol::model::{ToolOffer, ToolUse};
+use serde_json::{Value, json};
+
+const BEGIN: &str = "<tool_call>";
+const END: &str = "</tool_call>";
+
+/// What the system text says of the tools.
+pub(super) fn offer(tools: &[ToolOffer]) -> String {
+    let mut text = format!(
+        "\n\nYou may call tools. To call one, write {BEGIN}{{\"name\": …, \"arguments\": {{…}}}}{END} and wait for its result. \
+         There are:\n"
+    );
+    for tool in tools {
+        let ToolOffer { name, description, input_schema } = tool;
+        text += &json!({"name": name, "description": description, "parameters": input_schema}).to_string();
+        text.push('\n');
+    }
+    text
+}
+
+/// A call that was made.
+pub(super) fn written(call: &ToolUse) -> String {
+    let call = json!({"name": call.name, "arguments": call.arguments});
+    format!("{BEGIN}{call}{END}")
+}
+
+/// What a tool answered.
+pub(super) fn answered(content: &str) -> String {
+    format!("<tool_response>\n{content}\n</tool_response>")
+}
+
+/// A piece of an answer.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece {
+    Text(String),
+    Call { name: String, arguments: Value },
+}
+
+/// Takes calls out of an answer's text as it comes.
+#[derive(Default)]
+pub(super) struct Reader {
+    offered: bool,
+    held: String,
+    inside: bool,
+}
+
+impl Reader {
+    /// One for an answer; where no tools were `offered`, all is text.
+    pub(super) fn new(offered: bool) -> Self {
+        Self { offered, ..Self::default() }
+    }
+
+    /// More text; what is certain of it.
+    pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
+        if !self.offered {
+            return vec![Piece::Text(text.to_owned())];
+        }
+        self.held.push_str(text);
+        let mut pieces = Vec::new();
+        loop {
+            let tag = if self.inside { END } else { BEGIN };
+            let Some(at) = self.held.find(tag) else { break };
+            let rest = self.held.split_off(at + tag.len());
+            let body = std::mem::replace(&mut self.held, rest);
+            let body = &body[..at];
+            pieces.extend(if self.inside { Some(call(body)) } else { said(body) });
+            self.inside = !self.inside;
+        }
+        if !self.inside {
+            // The end may be the beginning of a tag.
+            let kept = (1..BEGIN.len()).rev().find(|n| self.held.ends_with(&BEGIN[..*n])).unwrap_or(0);
+            let rest = self.held.split_off(self.held.len() - kept);
+            pieces.extend(said(&std::mem::replace(&mut self.held, rest)));
+        }
+        pieces
+    }
+
+    /// The end: what was held back.
+    pub(super) fn end(&mut self) -> Option<Piece> {
+        let held = std::mem::take(&mut self.held);
+        if self.inside { Some(call(&held)) } else { said(&held) }
+    }
+}
+
+fn said(text: &str) -> Option<Piece> {
+    (!text.is_empty()).then(|| Piece::Text(text.to_owned()))
+}
+
+/// The call that a text spells; the text itself when it spells none.
+fn call(body: &str) -> Piece {
+    let read = serde_json::from_str::<Value>(body.trim()).ok();
+    let name = read.as_ref().and_then(|call| Some(call.get("name")?.as_str()?.to_owned()));
+    match (name, read) {
+        (Some(name), Some(mut call)) => {
+            Piece::Call { name, arguments: call.get_mut("arguments").map_or_else(|| json!({}), Value::take) }
+        }
+        _ => Piece::Text(format!("{BEGIN}{body}{END}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_found_however_the_text_is_cut() {
+        let text = "I look.<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"p\": \"a<b\"}}\n</tool_call> a < b <tool";
+        let call = Piece::Call { name: "ls".into(), arguments: json!({"p": "a<b"}) };
+        for size in 1..text.len() {
+            let mut reader = Reader::new(true);
+            let letters: Vec<char> = text.chars().collect();
+            let mut all = Vec::new();
+            for part in letters.chunks(size) {
+                all.extend(reader.push(&part.iter().collect::<String>()));
+            }
+            all.extend(reader.end());
+            let joined = |pieces: &[Piece]| -> String {
+                pieces.iter().map(|p| if let Piece::Text(t) = p { t.as_str() } else { "" }).collect()
+            };
+            let at = all.iter().position(|p| *p == call).unwrap_or_else(|| panic!("{size}: {all:?}"));
+            assert_eq!((joined(&all[..at]), joined(&all[at..])), ("I look.".into(), " a < b <tool".into()));
+        }
+        let mut reader = Reader::new(true);
+        assert_eq!(reader.push("<tool_call>no"), []);
+        assert_eq!(reader.end(), Some(Piece::Text("<tool_call>no</tool_call>".into())));
+        assert_eq!(Reader::default().push(BEGIN), [Piece::Text(BEGIN.into())]);
+    }
+}

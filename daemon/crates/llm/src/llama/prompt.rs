@@ -1,0 +1,49 @@
+//! A conversation as the text that a model was taught: by the template in its file.
+
+use cairn_protocol::model::{Message, Part};
+use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
+
+use super::calls;
+use crate::{LlmError, ModelRequest, conversation};
+
+/// The whole text, up to where the model goes on.
+pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String, LlmError> {
+    let wrong =
+        |error: &dyn std::fmt::Display| LlmError::Rejected(format!("llamaCpp: the conversation: {error}"));
+    let mut system = request.system.clone();
+    if !request.tools.is_empty() {
+        system.push_str(&calls::offer(&request.tools));
+    }
+    let mut told: Vec<(&str, String)> = Vec::new();
+    if !system.trim().is_empty() {
+        told.push(("system", system));
+    }
+    for message in conversation::mended(&request.messages) {
+        told.push(match &*message {
+            Message::User { parts } => ("user", plain(parts)?),
+            Message::Assistant { text, calls } => {
+                ("assistant", calls.iter().fold(text.clone(), |said, call| said + &calls::written(call)))
+            }
+            Message::Tool { content, .. } => ("user", calls::answered(content)),
+        });
+    }
+    let told = told.into_iter().map(|(role, text)| {
+        // A C string ends at the first zero.
+        LlamaChatMessage::new(role.to_owned(), text.replace('\0', "\u{fffd}")).map_err(|error| wrong(&error))
+    });
+    let told: Vec<LlamaChatMessage> = told.collect::<Result<_, _>>()?;
+    let usual = || LlamaChatTemplate::new("chatml").map_err(|error| wrong(&error));
+    let own = model.chat_template(None).or_else(|_| usual())?;
+    model
+        .apply_chat_template(&own, &told, true)
+        // One that llama.cpp does not know.
+        .or_else(|_| model.apply_chat_template(&usual()?, &told, true).map_err(|error| wrong(&error)))
+}
+
+fn plain(parts: &[Part]) -> Result<String, LlmError> {
+    let texts = parts.iter().map(|part| match part {
+        Part::Text { text } => Ok(text.as_str()),
+        Part::Image { .. } => Err(LlmError::Rejected("llamaCpp takes text, no images".into())),
+    });
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
+}

@@ -1,0 +1,256 @@
+//! Token after token: the prompt is read in batches, and what the model goes on with is told as it comes.
+
+use std::{num::NonZeroU32, time::Instant};
+
+use cairn_protocol::model::{FinishReason, TokenUsage};
+use llama_cpp_2::{
+    context::{LlamaContext, params::LlamaContextParams},
+    json_schema_to_grammar,
+    llama_batch::LlamaBatch,
+    model::LlamaModel,
+    sampling::LlamaSampler,
+    token::LlamaToken,
+};
+use tokio::sync::mpsc;
+
+use super::{
+    backend,
+    calls::{Piece, Reader},
+    prompt,
+};
+use crate::{Chunk, LlmError, ModelRequest, Recording, ScriptedCall, Step};
+
+/// Tokens that are read at once. Between two batches somebody may cancel.
+const BATCH: usize = 256;
+/// How freely it chooses when nothing is said.
+const TEMPERATURE: f32 = 0.8;
+
+/// Why it stopped.
+pub(super) enum Stop {
+    /// Nobody reads any more.
+    Gone,
+    Failed(LlmError),
+}
+
+impl From<LlmError> for Stop {
+    fn from(error: LlmError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Where an answer goes, and until when.
+pub(super) struct Writing<'a> {
+    pub tell: &'a mpsc::Sender<Result<Chunk, LlmError>>,
+    pub until: Instant,
+    /// What is said when that is over.
+    pub late: LlmError,
+    pub recording: Option<Recording>,
+}
+
+impl Writing<'_> {
+    fn chunk(&self, chunk: Chunk) -> Result<(), Stop> {
+        self.tell.blocking_send(Ok(chunk)).map_err(|_| Stop::Gone)
+    }
+
+    /// Looks whether anybody wants more, and whether there is time.
+    fn go_on(&self) -> Result<(), Stop> {
+        if self.tell.is_closed() {
+            return Err(Stop::Gone);
+        }
+        if Instant::now() >= self.until { Err(self.late.clone().into()) } else { Ok(()) }
+    }
+
+    fn record(&self, step: &Step) {
+        if let (Some(recording), Ok(mut line)) = (&self.recording, serde_json::to_vec(step)) {
+            line.push(b'\n');
+            recording.push(&line);
+        }
+    }
+
+    fn piece(&self, piece: Piece, calls: &mut usize) -> Result<(), Stop> {
+        match piece {
+            Piece::Text(text) => {
+                self.record(&Step::Text(text.clone()));
+                self.chunk(Chunk::Text(text))
+            }
+            Piece::Call { name, arguments } => {
+                let mut letters = [0_u8; 8];
+                let failed = |e| LlmError::Unavailable(format!("llamaCpp: no random number: {e}"));
+                getrandom::fill(&mut letters).map_err(failed)?;
+                let (id, index) = (format!("call_{}", hex::encode(letters)), *calls);
+                *calls += 1;
+                let delta = arguments.to_string();
+                self.record(&Step::Call(ScriptedCall {
+                    id: Some(id.clone()),
+                    name: name.clone(),
+                    arguments,
+                }));
+                self.chunk(Chunk::CallStart { index, id, name })?;
+                self.chunk(Chunk::CallArguments { index, delta })
+            }
+        }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Stop {
+    LlmError::Unavailable(format!("llamaCpp failed: {error}")).into()
+}
+
+/// Answers.
+pub(super) fn answer(
+    model: &LlamaModel,
+    context_tokens: u64,
+    request: &ModelRequest,
+    writing: &mut Writing<'_>,
+) -> Result<(), Stop> {
+    let text = prompt::text(model, request)?;
+    let vocab = model.vocab();
+    // The template writes the sign of the beginning itself where it has one.
+    let begins = vocab.should_add_bos() && !text.starts_with('<');
+    let read = vocab.tokenize(text.as_bytes(), begins, true);
+    let room = usize::try_from(context_tokens).unwrap_or(usize::MAX);
+    if read.len() >= room {
+        let text = format!("llamaCpp: the prompt has {} tokens, the context {room}", read.len());
+        return Err(LlmError::ContextOverflow(text).into());
+    }
+    let most = (request.max_tokens.max(1) as usize).min(room - read.len());
+    let mut sampler = sampler(model, request)?;
+    let threads = std::thread::available_parallelism().map_or(1, |n| i32::try_from(n.get()).unwrap_or(1));
+    let params = LlamaContextParams::default()
+        .with_n_ctx(NonZeroU32::new(u32::try_from(read.len() + most).unwrap_or(u32::MAX)))
+        .with_n_batch(BATCH as u32)
+        .with_n_threads(threads)
+        .with_n_threads_batch(threads);
+    let mut context = model.new_context(backend()?, params).map_err(failed)?;
+    read_prompt(&mut context, &read, request, writing)?;
+    let mut usage = TokenUsage { input_tokens: read.len() as u64, ..TokenUsage::default() };
+    let mut reader = Reader::new(!request.tools.is_empty());
+    let (mut bytes, mut calls, mut batch) = (Vec::new(), 0, LlamaBatch::new(1, 1));
+    let mut reason = FinishReason::Length;
+    for at in read.len()..read.len() + most {
+        writing.go_on()?;
+        let token = sampler.sample(&context, -1);
+        usage.output_tokens += 1;
+        if vocab.is_eog(token) {
+            reason = FinishReason::Stop;
+            break;
+        }
+        bytes.extend(vocab.token_to_piece(token, false, None));
+        let whole = whole_characters(&mut bytes);
+        for piece in reader.push(&whole).into_iter().filter(|piece| *piece != Piece::Text(String::new())) {
+            writing.piece(piece, &mut calls)?;
+        }
+        feed(&mut context, &mut batch, &[token], at, true)?;
+    }
+    if let Some(piece) = reader.end() {
+        writing.piece(piece, &mut calls)?;
+    }
+    if calls > 0 {
+        reason = FinishReason::ToolCalls;
+    }
+    writing.record(&Step::Usage(usage));
+    writing.chunk(Chunk::Usage(usage))?;
+    writing.record(&Step::Finish(reason));
+    writing.chunk(Chunk::Finish(reason))
+}
+
+fn read_prompt(
+    context: &mut LlamaContext<'_>,
+    read: &[LlamaToken],
+    request: &ModelRequest,
+    writing: &Writing<'_>,
+) -> Result<(), Stop> {
+    let mut batch = LlamaBatch::new(BATCH, 1);
+    let mut done = 0;
+    for part in read.chunks(BATCH) {
+        writing.go_on()?;
+        feed(context, &mut batch, part, done, done + part.len() == read.len())?;
+        done += part.len();
+        if request.prompt_progress {
+            writing.chunk(Chunk::PromptProgress { processed: done as u64, total: read.len() as u64 })?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the model these tokens, the first of which is the `at`-th.
+fn feed(
+    context: &mut LlamaContext<'_>,
+    batch: &mut LlamaBatch<'_>,
+    tokens: &[LlamaToken],
+    at: usize,
+    goes_on: bool,
+) -> Result<(), Stop> {
+    batch.clear();
+    for (n, token) in tokens.iter().enumerate() {
+        let place = i32::try_from(at + n).map_err(failed)?;
+        batch.add(*token, place, &[0], goes_on && n + 1 == tokens.len()).map_err(failed)?;
+    }
+    context.decode(batch).map_err(failed)
+}
+
+/// How the next token is chosen: within the schema's grammar where there is one.
+fn sampler(model: &LlamaModel, request: &ModelRequest) -> Result<LlamaSampler, Stop> {
+    let mut chain = Vec::new();
+    if let Some(schema) = &request.schema {
+        let refused = |error: &dyn std::fmt::Display| {
+            LlmError::Rejected(format!("llamaCpp cannot force this schema: {error}"))
+        };
+        let grammar = json_schema_to_grammar(&schema.to_string()).map_err(|error| refused(&error))?;
+        chain.push(LlamaSampler::grammar(model, &grammar, "root").map_err(|error| refused(&error))?);
+    }
+    let temperature = request.temperature.map_or(TEMPERATURE, |wanted| wanted as f32);
+    if temperature <= 0.0 {
+        chain.push(LlamaSampler::greedy());
+    } else {
+        let mut seed = [0_u8; 4];
+        getrandom::fill(&mut seed).map_err(failed)?;
+        let seed = u32::from_ne_bytes(seed);
+        chain.extend([
+            LlamaSampler::top_k(40),
+            LlamaSampler::top_p(0.95, 1),
+            LlamaSampler::temp(temperature),
+        ]);
+        chain.push(LlamaSampler::dist(seed));
+    }
+    Ok(LlamaSampler::chain(chain, true))
+}
+
+/// The whole characters of `bytes`; what is left may become one.
+fn whole_characters(bytes: &mut Vec<u8>) -> String {
+    let mut text = String::new();
+    loop {
+        match std::str::from_utf8(bytes) {
+            Ok(all) => {
+                text.push_str(all);
+                bytes.clear();
+                return text;
+            }
+            Err(error) => {
+                let (good, rest) = bytes.split_at(error.valid_up_to());
+                text.push_str(&String::from_utf8_lossy(good));
+                let Some(bad) = error.error_len() else {
+                    *bytes = rest.to_vec();
+                    return text;
+                };
+                text.push('\u{fffd}');
+                *bytes = rest[bad..].to_vec();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_put_together_again() {
+        let (mut held, mut text) = (Vec::new(), String::new());
+        for byte in "aé🌍".bytes().chain([0xff, b'b']) {
+            held.push(byte);
+            text += &whole_characters(&mut held);
+        }
+        assert_eq!((text.as_str(), held.len()), ("aé🌍\u{fffd}b", 0));
+    }
+}

@@ -1,0 +1,188 @@
+//! What changes outside of the daemon between two calls: its configuration's programs, the folder that is worked in, the server
+//! of the model.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    chat::{calls, said, scripted},
+    sealed::{Daemon, Raw, logged, missing, tree, wait_for},
+};
+
+fn program(file: &Path, text: &str) {
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+async fn call(raw: &mut Raw, session: &Value, name: &str, arguments: Value) -> Value {
+    raw.ok("tool.call", json!({"sessionId": session, "name": name, "arguments": arguments})).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_of_the_configuration_come_change_and_go_with_a_hang_up() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    let (root, bin) = (dir.path().join("root"), dir.path().join("bin"));
+    tree(&root, &[("a.txt", "a\n")]);
+    program(&bin.join("good"), r#"echo '{"said": 1}'"#);
+    program(&bin.join("other"), r#"echo '{"said": 2}'"#);
+    program(&bin.join("garbage"), "echo no JSON");
+    program(&bin.join("broken"), "echo it broke >&2; exit 3");
+    let mut raw = daemon.client().await;
+    if raw.ok("sandbox.probe", json!({})).await["tier"] != "full" {
+        return missing("a full sandbox");
+    }
+    raw.ok("index.addRoot", json!({"path": root})).await;
+    let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
+    let tool = |name: &str, file: &str| json!({"name": name, "path": bin.join(file), "description": "Says something."});
+    let take = |tools: Value| {
+        let before = logged(&daemon.home).matches("configuration read again").count();
+        let config = json!({"tools": {"external": tools}, "permissions": {"allow": ["*"]}});
+        tree(&daemon.home, &[("config/config.json", &config.to_string())]);
+        daemon.hang_up();
+        wait_for("the new configuration", || {
+            (logged(&daemon.home).matches("configuration read again").count() > before).then_some(())
+        });
+    };
+    let none = raw.call("tool.call", json!({"sessionId": session, "name": "teller", "arguments": {}})).await;
+    assert!(none.to_string().contains("unknown_tool"), "{none}");
+    take(json!([tool("teller", "good"), tool("noise", "garbage"), tool("wreck", "broken")]));
+    assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 1);
+    let noise = call(&mut raw, &session, "noise", json!({})).await;
+    assert_eq!(noise["error"]["reason"], "tool_failed", "{noise}");
+    assert!(noise["error"]["message"].as_str().unwrap().contains("printed no JSON but 'no JSON'"), "{noise}");
+    let wreck = call(&mut raw, &session, "wreck", json!({})).await;
+    assert!(wreck["error"]["message"].as_str().unwrap().contains("ended with 3: it broke"), "{wreck}");
+    // One is another program now, one is gone.
+    take(json!([tool("teller", "other")]));
+    assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 2);
+    let gone = raw.call("tool.call", json!({"sessionId": session, "name": "noise", "arguments": {}})).await;
+    assert!(gone.to_string().contains("unknown_tool"), "{gone}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_asked_about_once_and_shown_whole() {
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    tree(dir.path(), &[("a.txt", "one\n"), ("b.txt", "two\n"), ("c.txt", "three\n")]);
+    let mut raw =
+        Raw::connect(&daemon.address(), &[("authorization", &format!("Bearer {}", daemon.token()))])
+            .await
+            .unwrap();
+    let hello = json!({
+        "protocolVersions": ["1"], "client": {"name": "it", "version": "0"},
+        "capabilities": {"approvals": true},
+    });
+    raw.ok("initialize", hello).await;
+    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
+    let session = raw.ok("session.create", json!({"root": dir.path()})).await["sessionId"].clone();
+    for decision in ["deny", "once"] {
+        let ops = json!([
+            {"action": "write", "path": "new.txt", "content": "fresh words\n"},
+            {"action": "write", "path": "a.txt", "content": "other words\n"},
+            {"action": "delete", "path": "b.txt"},
+            {"action": "read", "path": "c.txt"},
+        ]);
+        let params = json!({"sessionId": session, "name": "fs", "arguments": {"ops": ops}});
+        raw.send_json(&json!({"jsonrpc": "2.0", "id": decision, "method": "tool.call", "params": params}))
+            .await;
+        let asked = loop {
+            let list = raw.ok("approval.list", json!({"sessionId": session})).await;
+            if let Some(first) = list["data"].as_array().unwrap().first() {
+                assert_eq!(list["data"].as_array().unwrap().len(), 1, "{list}");
+                break first.clone();
+            }
+        };
+        let shown = asked["preview"].to_string();
+        for part in ["new.txt", "fresh words", "a.txt", "other words", "b.txt"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let answer = json!({"approvalId": asked["approvalId"], "decision": decision});
+        raw.ok("approval.resolve", answer).await;
+        let outcome = raw.answer(&json!(decision)).await;
+        let there = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+        let files = (there("new.txt"), there("a.txt"), there("b.txt"));
+        let changed = ("fresh words\n".to_owned(), "other words\n".to_owned(), String::new());
+        let before = (String::new(), "one\n".to_owned(), "two\n".to_owned());
+        assert_eq!(files, if decision == "once" { changed } else { before }, "{outcome}");
+    }
+}
+
+#[test]
+fn a_folder_that_vanished_between_two_turns_is_told_and_one_that_is_back_is_used() {
+    let list = || calls("read_file", &json!({"path": "src/a.rs"}));
+    let cairn = scripted(&json!([list(), said("first"), list(), said("second"), list(), said("third")]));
+    let ask = |text: &str| cairn.chat(&["-p", text], None);
+    let (code, out, err) = ask("one");
+    assert!(code == 0 && out.contains("first"), "{code} {out}{err}");
+    let away = cairn.folder.with_extension("away");
+    std::fs::rename(&cairn.folder, &away).unwrap();
+    std::fs::create_dir(&cairn.folder).unwrap();
+    // The turn goes on: the model is told that the file is not there.
+    let (code, out, err) = ask("two");
+    assert!(code == 0 && out.contains("second"), "{code} {out}{err}");
+    let (_, log, _) = cairn.cairn(&["audit", "--tool", "read_file"]);
+    assert!(
+        log.contains("path_not_found") || log.contains("root_gone") || log.contains("io_failed"),
+        "{log}"
+    );
+    std::fs::remove_dir_all(&cairn.folder).unwrap();
+    std::fs::rename(&away, &cairn.folder).unwrap();
+    let (code, out, err) = ask("three");
+    assert!(code == 0 && out.contains("third"), "{code} {out}{err}");
+}
+
+/// A server of models that refuses every question with `status`, and tells the models it has.
+fn refusing(status: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream: TcpStream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&head).to_lowercase();
+            let length = head.lines().find_map(|l| l.strip_prefix("content-length: ")?.parse::<u64>().ok());
+            let _read = std::io::copy(&mut (&mut stream).take(length.unwrap_or(0)), &mut std::io::sink());
+            let models = r#"{"object": "list", "data": [{"id": "m-small"}, {"id": "m-large"}]}"#;
+            let (status, body) = if head.starts_with("get") { ("200 OK", models) } else { (status, body) };
+            let _gone = write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    url
+}
+
+#[test]
+fn a_wrong_key_and_a_model_that_is_not_there_are_told_with_the_way_out() {
+    let cairn = scripted(&json!([said("x")]));
+    let ask = |endpoint: &str| {
+        cairn.chat(
+            &["-p", "x", "--provider", "openai-compatible", "-m", "m-huge", "--endpoint", endpoint],
+            None,
+        )
+    };
+    let missing = r#"{"error": {"message": "The model 'm-huge' does not exist", "code": "model_not_found"}}"#;
+    let (code, _, err) = ask(&refusing("404 Not Found", missing));
+    assert!(code == 1 && err.contains("m-huge") && err.contains("it has m-small, m-large"), "{code} {err}");
+    let key = r#"{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}"#;
+    let (code, _, err) = ask(&refusing("401 Unauthorized", key));
+    assert!(code == 1 && err.contains("OPENAI_COMPATIBLE_API_KEY"), "{code} {err}");
+    // Down from the start: nothing listens there any more.
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (code, _, err) = ask(&format!("http://{gone}"));
+    assert!(code == 1 && err.contains(&gone.to_string()) && err.contains("hint: start"), "{code} {err}");
+}
