@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::mpsc,
     task::JoinSet,
 };
 
@@ -32,6 +32,8 @@ const SUBSCRIBERS: usize = 100;
 const BURST: u64 = 100;
 /// Bursts; the next comes when everybody has the last.
 const BURSTS: u64 = 200;
+/// Events that wait for a subscriber of the raw peer.
+const QUEUE: usize = 256;
 /// Bytes of an event's text: with what surrounds it, an event of some 300 bytes.
 const TEXT: usize = 60;
 /// The word that makes this program the raw peer.
@@ -57,7 +59,7 @@ async fn bursts(daemon: &Daemon, subscribers: usize) -> (f64, usize) {
     let mut client = daemon.connect().await;
     let session = begin(&mut client).await;
     let mut readers = JoinSet::new();
-    let (told, mut heard) = tokio::sync::mpsc::channel(SUBSCRIBERS);
+    let (told, mut heard) = mpsc::channel(SUBSCRIBERS);
     for _ in 0..subscribers {
         let mut reader = daemon.connect().await;
         reader.call("orchestrate.subscribe", json!({"sessionId": session, "after": "live"})).await;
@@ -116,7 +118,7 @@ fn event(session: &SessionId, seq: u64) -> Value {
     json!(record)
 }
 
-/// Processor seconds of a program that writes bursts of the same size, each with one call, to as many sockets.
+/// Processor seconds of a program that sends as many events of the same size to as many sockets.
 async fn raw(size: usize) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port().to_string();
@@ -129,7 +131,7 @@ async fn raw(size: usize) -> f64 {
     for _ in 0..SUBSCRIBERS {
         sockets.push(listener.accept().await.expect("a socket").0);
     }
-    let (told, mut heard) = tokio::sync::mpsc::channel(SUBSCRIBERS);
+    let (told, mut heard) = mpsc::channel(SUBSCRIBERS);
     let burst = size * BURST as usize;
     for mut socket in sockets {
         let told = told.clone();
@@ -160,29 +162,47 @@ async fn raw(size: usize) -> f64 {
     spent
 }
 
-/// The raw peer: connects as often as there are subscribers, and writes a burst to each for every byte of its input.
+/// The raw peer: connects as often as there are subscribers. For every byte of its input it hands a burst of events, each
+/// shared, to a bounded queue for each of them; what waits in a queue is written with one call.
 pub fn peer(port: u16, bytes: usize) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let event: std::sync::Arc<[u8]> = vec![b'x'; bytes / BURST as usize].into();
     runtime.block_on(async {
-        let burst: std::sync::Arc<[u8]> = vec![b'x'; bytes].into();
-        let rounds = watch::channel(0_u64).0;
+        let mut queues = Vec::new();
         let mut writers = JoinSet::new();
         for _ in 0..SUBSCRIBERS {
             let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
             socket.set_nodelay(true).expect("nodelay");
-            let (burst, mut rounds) = (burst.clone(), rounds.subscribe());
+            let (queue, mut events) = mpsc::channel::<std::sync::Arc<[u8]>>(QUEUE);
+            queues.push(queue);
             writers.spawn(async move {
-                while rounds.changed().await.is_ok() {
-                    socket.write_all(&burst).await.expect("written");
+                let mut gathered = Vec::new();
+                while let Some(first) = events.recv().await {
+                    gathered.clear();
+                    gathered.extend_from_slice(&first);
+                    while let Ok(next) = events.try_recv() {
+                        gathered.extend_from_slice(&next);
+                    }
+                    socket.write_all(&gathered).await.expect("written");
                 }
             });
         }
+        let (go, mut gone) = mpsc::channel(1);
         let read = move || {
             for _byte in std::io::stdin().lock().bytes().map_while(Result::ok) {
-                rounds.send_modify(|round| *round += 1);
+                go.blocking_send(()).expect("somebody listens");
             }
         };
-        tokio::task::spawn_blocking(read).await.expect("its input");
+        let input = tokio::task::spawn_blocking(read);
+        while gone.recv().await.is_some() {
+            for _ in 0..BURST {
+                for queue in &queues {
+                    queue.send(std::sync::Arc::clone(&event)).await.expect("a subscriber");
+                }
+            }
+        }
+        input.await.expect("its input");
+        drop(queues);
         while writers.join_next().await.is_some() {}
     });
 }

@@ -86,6 +86,14 @@ prefixed!(
     /// An instance of the daemon: a new one at each start.
     InstanceId, "ins_");
 
+impl SubscriptionId {
+    /// That of the first subscription to a session on any connection.
+    pub fn of(session: &SessionId) -> Self {
+        let digits = session.as_str().strip_prefix(SessionId::PREFIX).unwrap_or_default();
+        Self(format!("{}{digits}", Self::PREFIX).into())
+    }
+}
+
 /// The id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path, so that
 /// the same folder keeps its index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

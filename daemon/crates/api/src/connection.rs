@@ -1,17 +1,19 @@
 //! One client: its handshake, calls, subscriptions and what is sent to it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
+use bytes::Bytes;
+use cairn_engine::record::Line;
 use cairn_protocol::{
     daemon::ClientInfo,
     error::{Failure, Reason},
-    id::SubscriptionId,
+    id::{SessionId, SubscriptionId},
     rpc,
 };
 use jsonrpsee_types::Id;
@@ -32,7 +34,45 @@ pub enum Outgoing {
     /// One message.
     One(String),
     /// Several, in order, to be flushed once.
-    Many(Vec<String>),
+    Many(Vec<SharedText>),
+}
+
+impl Outgoing {
+    /// Its messages by themselves, in order.
+    pub fn into_texts(self) -> Vec<String> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::Many(texts) => texts.iter().map(|text| text.as_str().to_owned()).collect(),
+        }
+    }
+}
+
+/// The text of a message that others may be sent too.
+#[derive(Debug, Clone)]
+pub struct SharedText(Bytes);
+
+impl SharedText {
+    /// A record as everybody gets it who asks with the same `make`: it is made once.
+    pub(crate) fn of(line: &Line, make: impl FnOnce(&str) -> String) -> Self {
+        Self(line.framed(make))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        // It is made from text alone.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// Its bytes, which are UTF-8.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl From<String> for SharedText {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
 }
 
 /// One client of the API. Clones share it.
@@ -52,7 +92,12 @@ pub(crate) struct Inner {
     in_flight: AtomicU32,
     calls: Mutex<HashMap<String, Cancellable>>,
     pub(crate) subscriptions: Mutex<HashMap<SubscriptionId, AbortHandle>>,
+    /// Sessions that were followed on this connection, up to [`FOLLOWED`] of them.
+    pub(crate) followed: Mutex<HashSet<SessionId>>,
 }
+
+/// Followed sessions that a connection remembers.
+pub(crate) const FOLLOWED: usize = 1024;
 
 /// Who calls: given to every handler.
 pub struct Caller {
@@ -114,6 +159,7 @@ impl Connection {
             in_flight: AtomicU32::new(0),
             calls: Mutex::default(),
             subscriptions: Mutex::default(),
+            followed: Mutex::default(),
         };
         Ok((Self { inner: Arc::new(inner) }, receiver))
     }

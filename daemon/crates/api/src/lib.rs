@@ -30,7 +30,7 @@ use std::sync::{
 use cairn_engine::Engine;
 use cairn_protocol::daemon::Limits;
 
-pub use connection::{Connection, Outgoing};
+pub use connection::{Connection, Outgoing, SharedText};
 pub use discover::openrpc;
 pub use host::HostInfo;
 pub use method::{Disconnect, Method, Right, Rights, Scope};

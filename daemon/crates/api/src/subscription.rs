@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use cairn_engine::record::{Follower, Step};
+use cairn_engine::record::{Follower, Line, Step};
 use cairn_protocol::{
     error::{Failure, Reason},
     id::{SessionId, SubscriptionId},
@@ -15,7 +15,7 @@ use cairn_protocol::{
 use tokio::sync::oneshot;
 
 use crate::{
-    connection::{Caller, Connection, Outgoing, locked},
+    connection::{Caller, Connection, FOLLOWED, Outgoing, SharedText, locked},
     message,
 };
 
@@ -30,7 +30,7 @@ pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<Subscr
     }
     let after = params.after.unwrap_or(After::Seq(0));
     let (follower, session) = caller.api().engine.trace().follow(&params.session_id, &after).await?;
-    let id = SubscriptionId::new();
+    let id = name(&connection, &params.session_id);
     let (start, started) = oneshot::channel::<()>();
     let task = tokio::spawn(run(connection.clone(), id.clone(), params.session_id, follower, started));
     {
@@ -50,6 +50,14 @@ pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<Subscr
         head_seq: session.head_seq,
         oldest_seq: session.head_seq.min(1),
     })
+}
+
+/// The first subscription to a session has the same id on every connection, so that its events are one text for all who
+/// follow it, made once; a later one on the same connection has an id of its own.
+fn name(connection: &Connection, session: &SessionId) -> SubscriptionId {
+    let mut followed = locked(&connection.inner.followed);
+    let first = followed.len() < FOLLOWED && followed.insert(session.clone());
+    if first { SubscriptionId::of(session) } else { SubscriptionId::new() }
 }
 
 /// Stops following.
@@ -83,10 +91,15 @@ async fn run(
     }
     // The record is spliced in as it is stored; only the subscription's id is added.
     let head = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{{"subscriptionId":"{id}","#, rpc::EVENT);
+    let shared = id == SubscriptionId::of(&session);
+    let text = |line: &Line| match shared {
+        true => SharedText::of(line, |line| frame(&head, line)),
+        false => frame(&head, line).into(),
+    };
     loop {
         let message = match follower.step().await {
             Ok(Step::Records(lines) | Step::Passing(lines)) => {
-                Outgoing::Many(lines.iter().map(|line| frame(&head, line)).collect())
+                Outgoing::Many(lines.iter().map(text).collect())
             }
             Ok(Step::Synced(seq)) => {
                 let note = SyncedNotification { subscription_id: id.clone(), seq };
@@ -109,7 +122,7 @@ async fn run(
     end(&connection, &id);
 }
 
-/// A record behind `head`. Made once for each subscriber: the room it takes is asked for once, and exactly.
+/// A record behind `head`. The room it takes is asked for once, and exactly.
 fn frame(head: &str, line: &str) -> String {
     let rest = line.get(1..).unwrap_or("}");
     let mut text = String::with_capacity(head.len() + rest.len() + 1);

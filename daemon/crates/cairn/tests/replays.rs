@@ -56,7 +56,7 @@ async fn ended(engine: &Engine, id: &cairn::protocol::id::SessionId) {
     let (mut follower, _) = engine.trace().follow(id, &After::Seq(0)).await.unwrap();
     loop {
         if let record::Step::Records(lines) = follower.step().await.unwrap() {
-            let ends = |line: &Arc<str>| line.contains(r#""type":"completed""#);
+            let ends = |line: &record::Line| line.contains(r#""type":"completed""#);
             if lines.iter().any(ends) {
                 return;
             }

@@ -34,7 +34,7 @@ mod undo;
 
 /// The log, as hosts and agents see it.
 pub mod record {
-    pub use cairn_trace::{Follower, PAGE, Step, Trace};
+    pub use cairn_trace::{Follower, Line, PAGE, Step, Trace};
 }
 
 /// Tools, as hosts and agents see them.

@@ -18,7 +18,7 @@ use cairn_store::{
 };
 use uuid::Uuid;
 
-use crate::{Trace, approval, blob, receipt};
+use crate::{Line, Trace, approval, blob, receipt};
 
 /// A record before it has its number.
 #[derive(Debug, Clone)]
@@ -165,7 +165,7 @@ impl Append {
                 Envelope { session_id: session.clone(), seq, id, parent_id, ts: now, origin, body };
             let json = serde_json::to_string(&envelope).map_err(|e| rusqlite_error(&e))?;
             insert.execute(params![session.as_str(), seq, now.0, kind, json])?;
-            lines.push(Arc::<str>::from(json));
+            lines.push(Line::from(json));
         }
         let last = head + lines.len() as u64;
         tx.prepare_cached(
@@ -208,7 +208,7 @@ fn rusqlite_error(error: &serde_json::Error) -> StoreError {
 struct Written {
     session: SessionId,
     first: u64,
-    lines: Vec<Arc<str>>,
+    lines: Vec<Line>,
     refused: Option<Reason>,
 }
 

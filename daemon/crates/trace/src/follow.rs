@@ -13,7 +13,7 @@ use tokio::sync::{
 };
 
 use crate::{
-    Trace,
+    Line, Trace,
     live::{Head, Live},
 };
 
@@ -26,7 +26,7 @@ pub struct Follower {
     session: SessionId,
     live: Arc<Live>,
     head: watch::Receiver<Head>,
-    passing: broadcast::Receiver<Arc<str>>,
+    passing: broadcast::Receiver<Line>,
     next: u64,
     synced: bool,
     catching_up: bool,
@@ -36,9 +36,9 @@ pub struct Follower {
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Records in order, each the JSON of one envelope.
-    Records(Vec<Arc<str>>),
+    Records(Vec<Line>),
     /// Live-only events, in order: they have no number, and a follower that is behind does not get them.
-    Passing(Vec<Arc<str>>),
+    Passing(Vec<Line>),
     /// The backlog is done; the last record was this one.
     Synced(u64),
     /// This reader fell behind what is in memory and reads on from the database from here.
@@ -84,7 +84,7 @@ impl Trace {
 
 impl Follower {
     /// The live-only lines that wait.
-    fn passed(&mut self) -> Vec<Arc<str>> {
+    fn passed(&mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         while lines.len() < STEP {
             match self.passing.try_recv() {
@@ -159,7 +159,7 @@ mod tests {
         NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
     }
 
-    async fn read_to(follower: &mut Follower, last: u64, into: &mut Vec<Arc<str>>) {
+    async fn read_to(follower: &mut Follower, last: u64, into: &mut Vec<Line>) {
         while (into.len() as u64) < last {
             match follower.step().await.unwrap() {
                 Step::Records(lines) => into.extend(lines),

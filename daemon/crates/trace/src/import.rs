@@ -18,7 +18,7 @@ use cairn_store::{
 
 use sha2::{Digest as _, Sha256};
 
-use crate::Trace;
+use crate::{Line, Trace};
 
 /// How a line begins that is a part of a blob.
 const BLOB: &str = "{\"blob\":";
@@ -34,11 +34,11 @@ struct Part {
     session: SessionId,
     /// The number of the first record; `None` when it holds none.
     first: Option<u64>,
-    lines: Vec<Line>,
+    lines: Vec<Entry>,
     blobs: Vec<TraceBlobLine>,
 }
 
-type Line = (Timestamp, &'static str, Arc<str>);
+type Entry = (Timestamp, &'static str, Line);
 
 /// What became of a part.
 enum Taken {
@@ -59,7 +59,7 @@ impl Trace {
         let id = part.session.clone();
         let live = Arc::downgrade(&self.inner);
         let (session, first) = (id.clone(), part.first);
-        let lines: Vec<Arc<str>> = part.lines.iter().map(|(_, _, line)| Arc::clone(line)).collect();
+        let lines: Vec<Line> = part.lines.iter().map(|(_, _, line)| line.clone()).collect();
         let publish = move |taken: &Taken| {
             if let (Taken::Here, Some(inner), Some(first)) = (taken, live.upgrade(), first) {
                 inner.live.publish(&session, first, &lines);
@@ -249,7 +249,7 @@ fn check(jsonl: &str) -> Result<Part, Failure> {
             return Err(bad(at + 1, format!("has number {}, {expected} was expected", record.seq)));
         }
         let kind = if record.body.evt().is_some() { "Evt" } else { "Cmd" };
-        part.lines.push((record.ts, kind, line.into()));
+        part.lines.push((record.ts, kind, Line::from(line.to_owned())));
     }
     Ok(part)
 }

@@ -13,6 +13,7 @@ mod export;
 mod follow;
 mod fork;
 mod import;
+mod line;
 mod live;
 mod read;
 mod receipt;
@@ -34,6 +35,7 @@ pub use append::{Append, Appended, NewRecord};
 pub use audit::{AuditIntent, AuditOutcome};
 pub use export::RUN_PARAMS;
 pub use follow::{Follower, Step};
+pub use line::Line;
 pub use receipt::digest;
 pub use session::{LatestRun, NewSession};
 

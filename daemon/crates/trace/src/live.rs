@@ -8,6 +8,8 @@ use std::{
 use cairn_protocol::id::SessionId;
 use tokio::sync::{broadcast, watch};
 
+use crate::Line;
+
 /// Records kept for each followed session.
 const KEPT: usize = 1024;
 /// Bytes kept for each followed session.
@@ -23,7 +25,7 @@ pub struct LiveSessions(Mutex<HashMap<SessionId, Weak<Live>>>);
 pub struct Live {
     head: watch::Sender<Head>,
     ring: Mutex<Ring>,
-    passing: broadcast::Sender<Arc<str>>,
+    passing: broadcast::Sender<Line>,
 }
 
 /// How far a session's log is.
@@ -39,7 +41,7 @@ pub enum Head {
 struct Ring {
     /// Number of the front record.
     first: u64,
-    lines: VecDeque<Arc<str>>,
+    lines: VecDeque<Line>,
     bytes: usize,
 }
 
@@ -63,7 +65,7 @@ impl LiveSessions {
     }
 
     /// Hands committed records to the followers.
-    pub fn publish(&self, session: &SessionId, first: u64, lines: &[Arc<str>]) {
+    pub fn publish(&self, session: &SessionId, first: u64, lines: &[Line]) {
         let live = locked(&self.0).get(session).and_then(Weak::upgrade);
         if let (Some(live), false) = (live, lines.is_empty()) {
             locked(&live.ring).push(first, lines);
@@ -72,7 +74,7 @@ impl LiveSessions {
     }
 
     /// Hands a live-only line to whoever follows just now.
-    pub fn pass(&self, session: &SessionId, line: impl FnOnce() -> Option<Arc<str>>) {
+    pub fn pass(&self, session: &SessionId, line: impl FnOnce() -> Option<Line>) {
         let live = locked(&self.0).get(session).and_then(Weak::upgrade);
         if let Some(live) = live
             && live.passing.receiver_count() > 0
@@ -109,12 +111,12 @@ impl Live {
     }
 
     /// Hears live-only lines from now on.
-    pub fn hear(&self) -> broadcast::Receiver<Arc<str>> {
+    pub fn hear(&self) -> broadcast::Receiver<Line> {
         self.passing.subscribe()
     }
 
     /// Records from `seq` on, at most `limit`; `None` when `seq` is no longer (or not yet) in memory.
-    pub fn from(&self, seq: u64, limit: usize) -> Option<Vec<Arc<str>>> {
+    pub fn from(&self, seq: u64, limit: usize) -> Option<Vec<Line>> {
         let ring = locked(&self.ring);
         let at = usize::try_from(seq.checked_sub(ring.first)?).ok()?;
         (at < ring.lines.len()).then(|| ring.lines.iter().skip(at).take(limit).cloned().collect())
@@ -122,13 +124,13 @@ impl Live {
 }
 
 impl Ring {
-    fn push(&mut self, first: u64, lines: &[Arc<str>]) {
+    fn push(&mut self, first: u64, lines: &[Line]) {
         if self.first + self.lines.len() as u64 != first {
             *self = Ring { first, ..Ring::default() };
         }
         for line in lines {
             self.bytes += line.len();
-            self.lines.push_back(Arc::clone(line));
+            self.lines.push_back(line.clone());
         }
         while self.lines.len() > KEPT || self.bytes > KEPT_BYTES {
             let Some(gone) = self.lines.pop_front() else { break };

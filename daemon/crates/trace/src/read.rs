@@ -1,7 +1,5 @@
 //! Reading records.
 
-use std::sync::Arc;
-
 use cairn_protocol::{
     envelope::Envelope,
     error::{Failure, Reason},
@@ -9,14 +7,14 @@ use cairn_protocol::{
 };
 use cairn_store::rusqlite::params;
 
-use crate::{PAGE, Trace, sql};
+use crate::{Line, PAGE, Trace, sql};
 
 impl Trace {
     /// Records after `after`, as they are stored.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn lines(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<Arc<str>>, Failure> {
+    pub async fn lines(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<Line>, Failure> {
         let session = session.clone();
         // SQLite counts in signed 64 bits; no record lies beyond.
         let after = after.min(i64::MAX as u64);
@@ -26,7 +24,7 @@ impl Trace {
             let mut statement = conn.prepare_cached(query).map_err(sql)?;
             let rows = statement
                 .query_map(params![session.as_str(), after, limit.min(PAGE)], |r| {
-                    r.get::<_, String>(0).map(Arc::from)
+                    r.get::<_, String>(0).map(Line::from)
                 })
                 .map_err(sql)?;
             rows.collect::<Result<_, _>>().map_err(sql)

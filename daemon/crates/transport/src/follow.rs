@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     held,
     post::Keep,
-    sse::{self, ALIVE_EVERY, Gone, Note, Stream},
+    sse::{ALIVE_EVERY, Gone, Note, Stream},
 };
 
 /// Notifications, of a connection of one request or of many.
@@ -159,7 +159,7 @@ pub async fn ask(connection: &Connection, method: &str, params: &Value) -> Resul
     let (to, mut answers) = mpsc::channel(1);
     connection.message_to(&request.to_string(), &to).await;
     drop(to);
-    let answer = answers.recv().await.map(|answer| sse::texts(answer).concat()).unwrap_or_default();
+    let answer = answers.recv().await.map(|answer| answer.into_texts().concat()).unwrap_or_default();
     if is_error(&answer) || answer.is_empty() { Err(answer) } else { Ok(answer) }
 }
 
@@ -253,7 +253,7 @@ async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
                 while let Some(told) = source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
                     tell(stream, &mut source, &mut open, told).await?;
                 }
-                for text in sse::texts(answer) {
+                for text in answer.into_texts() {
                     if let (Some(pending), true) = (&pending, source.notes.is_some()) {
                         open.answered(&pending.calls, &text);
                     }
@@ -269,7 +269,7 @@ async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
 }
 
 async fn tell(stream: &Stream, source: &mut Source, open: &mut Open, told: Outgoing) -> Result<(), Gone> {
-    for text in sse::texts(told) {
+    for text in told.into_texts() {
         if source.left.as_ref().is_some_and(|left| is_of(&text, left)) {
             continue;
         }

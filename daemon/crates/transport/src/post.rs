@@ -201,7 +201,7 @@ async fn begin(
     connection.0.message_to(text, &to).await;
     drop(to);
     let Some(answer) = answers.recv().await else { return StatusCode::ACCEPTED.into_response() };
-    let answer = sse::texts(answer).concat();
+    let answer = answer.into_texts().concat();
     if follow::is_error(&answer) {
         return json_response(StatusCode::OK, answer);
     }
@@ -243,7 +243,7 @@ async fn answer(
         keep.connection().message_to(text, &to).await;
         drop(to);
         return match answers.recv().await {
-            Some(answer) => json_response(StatusCode::OK, sse::texts(answer).concat()),
+            Some(answer) => json_response(StatusCode::OK, answer.into_texts().concat()),
             None => StatusCode::ACCEPTED.into_response(),
         };
     }

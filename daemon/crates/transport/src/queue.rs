@@ -194,11 +194,7 @@ impl Drop for EndOnDrop {
 async fn pump(mut outgoing: mpsc::Receiver<Outgoing>, waiting: Waiting, told: mpsc::Sender<Notification>) {
     let waiting = EndOnDrop(waiting);
     while let Some(message) = outgoing.recv().await {
-        let texts = match message {
-            Outgoing::One(text) => vec![text],
-            Outgoing::Many(texts) => texts,
-        };
-        for text in texts {
+        for text in message.into_texts() {
             match read(&text) {
                 Some(Message::Answer(id, outcome)) => {
                     let call = locked(&waiting.0).as_mut().and_then(|w| w.remove(&id));

@@ -7,7 +7,6 @@ use axum::{
     http::{HeaderValue, header},
     response::Response,
 };
-use cairn_api::Outgoing;
 use cairn_protocol::rpc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -94,14 +93,6 @@ pub fn response(form: Form) -> (Stream, Response) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     (Stream { out, form }, response)
-}
-
-/// The texts of what is sent.
-pub fn texts(outgoing: Outgoing) -> Vec<String> {
-    match outgoing {
-        Outgoing::One(text) => vec![text],
-        Outgoing::Many(texts) => texts,
-    }
 }
 
 impl Stream {

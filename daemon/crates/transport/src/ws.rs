@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::{
     WebSocketUpgrade,
-    ws::{CloseFrame, Message, WebSocket, close_code},
+    ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code},
 };
 use cairn_api::{Connection, Outgoing};
 use futures_util::{
@@ -157,7 +157,8 @@ async fn send_all(
             Outgoing::One(text) => sink.feed(Message::Text(text.into())).await?,
             Outgoing::Many(texts) => {
                 for text in texts {
-                    sink.feed(Message::Text(text.into())).await?;
+                    let text = Utf8Bytes::try_from(text.into_bytes()).unwrap_or_default();
+                    sink.feed(Message::Text(text)).await?;
                 }
             }
         }
