@@ -100,8 +100,10 @@ impl Roots {
         }
         let path = Path::new(root);
         let found = path.is_absolute().then(|| {
-            let (plain, real) = (normalize(path), resolve_existing(path));
-            self.list().into_iter().find(|r| r.path == plain || r.path == real)
+            let (plain, all) = (normalize(path), self.list());
+            let by = |path: &Path| all.iter().find(|r| r.path == path).cloned();
+            // Links are followed only for a path that is not one as it stands.
+            by(&plain).or_else(|| by(&resolve_existing(path)))
         });
         found.flatten().ok_or_else(|| {
             Failure::new(Reason::RootNotFound, format!("'{}' is not a declared root", shown(root)))
