@@ -1,22 +1,21 @@
-//! The int8 copy of an index's vectors: an append-only, memory-mapped file, and beside it one of their signs, which is
-//! scanned whole to find the rows that are looked at, and one of what the rounding left, read for the best only.
+//! The int8 copy of an index's vectors: an append-only, memory-mapped file that is scanned whole, and beside it a file
+//! of what the rounding left, read for the best of a scan only.
 //!
 //! A record is `chunk id i64 | file id u32 | scale f32 | dim × i8`, little-endian; value = int8 × scale. The second file
-//! has dim × i8 for each record: value = (int8 + rest / 256) × scale. They are a cache of `chunk_vec`: a record whose chunk is gone is dead, a live chunk without a record is appended again at
+//! has dim × i8 for each record: value = (int8 + rest / 256) × scale. Both are a cache of `chunk_vec`: a record whose chunk is gone is dead, a live chunk without a record is appended again at
 //! the next opening. Ids of chunks are never used twice, so a record is never wrong.
-
-mod bits;
-mod mapped;
-mod scan;
+#![expect(
+    unsafe_code,
+    reason = "mapping a file; it is only appended to, and replaced by renaming, never cut while mapped"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
-use mapped::{Mapped, private};
+use memmap2::Mmap;
 use rustc_hash::FxHashSet;
-use scan::{Found, Scan};
 
 use crate::simd;
 
@@ -28,14 +27,6 @@ const SKIP: usize = 16;
 
 /// Rows from which a scan uses two threads.
 const SPLIT_ROWS: usize = 30_000;
-/// Rows from which their signs are looked at first.
-const SIGNS_ROWS: usize = 16_000;
-/// Rows whose int8 values are looked at: so many for each one wanted, and one of so many of all. Measured: see
-/// `daemon/docs/search.md`.
-const LOOK_AT: usize = 8;
-const LOOK_AT_SHARE: usize = 128;
-/// Rows whose signs are made at a time.
-const SIGNS_AT_ONCE: usize = 4096;
 
 /// A set of file ids.
 pub type FileSet = FxHashSet<u32>;
@@ -60,6 +51,30 @@ impl Records {
     }
 }
 
+/// An append-only file and its mapping.
+struct Mapped {
+    map: Mmap,
+    file: File,
+}
+
+impl Mapped {
+    fn new(file: File) -> std::io::Result<Self> {
+        // SAFETY: see the module's reason.
+        Ok(Self { map: unsafe { Mmap::map(&file)? }, file })
+    }
+
+    /// Appends behind the first `good` bytes; a failed write is cut off again.
+    fn append(&mut self, good: usize, bytes: &[u8]) -> std::io::Result<()> {
+        if let Err(error) = self.file.write_all(bytes) {
+            self.file.set_len(good as u64)?;
+            return Err(error);
+        }
+        // SAFETY: see the module's reason.
+        self.map = unsafe { Mmap::map(&self.file)? };
+        Ok(())
+    }
+}
+
 /// The matrix of one index.
 pub struct Dense {
     path: PathBuf,
@@ -72,7 +87,6 @@ pub struct Dense {
 struct Inner {
     high: Option<Mapped>,
     low: Option<Mapped>,
-    signs: Option<Mapped>,
     rows: usize,
     /// Grows with each compaction; both files have it.
     generation: u32,
@@ -131,41 +145,7 @@ impl Dense {
             generation: one.max(other),
             ..Inner::default()
         };
-        let ids = inner.find_runs(self.stride());
-        self.open_signs(&mut inner)?;
-        Ok(ids)
-    }
-
-    /// Opens the file of signs and brings it up to the rows that there are. Its head counts generations as theirs does.
-    fn open_signs(&self, inner: &mut Inner) -> std::io::Result<()> {
-        let path = self.path.with_extension("signs");
-        let (mut file, generation) = self.open_one(&path)?;
-        if generation != inner.generation {
-            drop(file);
-            std::fs::remove_file(&path)?;
-            file = private().read(true).append(true).create(true).open(&path)?;
-            file.write_all(&self.head(inner.generation))?;
-        }
-        let stride = bits::stride(self.dim);
-        let have = (file.metadata()?.len() as usize).saturating_sub(HEAD) / stride;
-        let rows = have.min(inner.rows);
-        file.set_len((HEAD + rows * stride) as u64)?;
-        let mut made = Vec::new();
-        for part in inner.records(self.stride())[rows * self.stride()..].chunks(SIGNS_AT_ONCE * self.stride())
-        {
-            made.clear();
-            self.signs(part, &mut made);
-            file.write_all(&made)?;
-        }
-        inner.signs = Some(Mapped::new(file)?);
-        Ok(())
-    }
-
-    /// The signs of int8 records.
-    fn signs(&self, records: &[u8], out: &mut Vec<u8>) {
-        for record in records.chunks_exact(self.stride()) {
-            bits::record(file_id(record), &record[SKIP..], scale(record), out);
-        }
+        Ok(inner.find_runs(self.stride()))
     }
 
     fn low_path(&self) -> PathBuf {
@@ -224,16 +204,10 @@ impl Dense {
     pub fn append(&self, records: &Records) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         let from = inner.rows;
-        let mut signs_made = Vec::new();
-        self.signs(&records.high, &mut signs_made);
-        let Inner { high: Some(high), low: Some(low), signs: Some(signs), .. } = &mut *inner else {
-            return Ok(());
-        };
+        let Inner { high: Some(high), low: Some(low), .. } = &mut *inner else { return Ok(()) };
         low.append(HEAD + from * self.dim, &records.low)?;
-        let appended = signs.append(HEAD + from * bits::stride(self.dim), &signs_made);
-        if let Err(error) = appended.and_then(|()| high.append(HEAD + from * self.stride(), &records.high)) {
-            low.cut(HEAD + from * self.dim)?;
-            signs.cut(HEAD + from * bits::stride(self.dim))?;
+        if let Err(error) = high.append(HEAD + from * self.stride(), &records.high) {
+            low.file.set_len((HEAD + from * self.dim) as u64)?;
             return Err(error);
         }
         let ids: Vec<i64> = records.high.chunks_exact(self.stride()).map(chunk_id).collect();
@@ -282,37 +256,32 @@ impl Dense {
         let (low, high) = (opened.pop(), opened.pop());
         *inner = Inner { high, low, rows: seen.len(), generation, ..Inner::default() };
         inner.find_runs(self.stride());
-        self.open_signs(&mut inner)
+        Ok(())
     }
 
-    /// The `k` chunks nearest to `query`, best first, with their cosine: those in `files` only, when given. The signs
-    /// tell which rows to look at, their int8 values find twice as many as are wanted, the rests put those in order.
+    /// The `k` chunks nearest to `query`, best first, with their cosine: those in `files` only, when given. The scan by
+    /// the int8 values finds twice as many, the rests put them in order.
     pub fn nearest(&self, query: &[f32], k: usize, files: Option<&FileSet>) -> Vec<(i64, f32)> {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
+        let stride = self.stride();
         let largest = query.iter().fold(0f32, |m, x| m.max(x.abs()));
         if largest == 0.0 || k == 0 || query.len() != self.dim {
             return Vec::new();
         }
         let unit = largest / 127.0;
         let packed: Vec<i8> = query.iter().map(|x| (x / unit).round() as i8).collect();
-        let scan = Scan {
-            inner: &inner,
-            stride: self.stride(),
-            query: &packed,
-            unit,
-            k: 2 * k,
-            look_at: (LOOK_AT * 2 * k).max(inner.rows / LOOK_AT_SHARE),
-            signs: (inner.rows >= SIGNS_ROWS).then(|| bits::Query::new(query)),
-            files,
-        };
+        let records = inner.records(stride);
+        let scan = |records: &[u8]| inner.scan(records, stride, &packed, unit, 2 * k, files);
+        let half = inner.rows / 2 * stride;
         let mut best = if inner.rows < SPLIT_ROWS {
-            scan.part(0..inner.rows)
+            scan(records)
         } else {
-            let half = inner.rows / 2;
             std::thread::scope(|scope| {
-                let other = scope.spawn(|| scan.part(half..inner.rows));
-                let mut best = scan.part(0..half);
-                best.append(&mut other.join().unwrap_or_default());
+                let other = scope.spawn(|| scan(&records[half..]));
+                let mut best = scan(&records[..half]);
+                let mut second = other.join().unwrap_or_default();
+                second.iter_mut().for_each(|f| f.row += inner.rows / 2);
+                best.append(&mut second);
                 best
             })
         };
@@ -339,6 +308,14 @@ impl Dense {
     }
 }
 
+/// A row of the scan.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    score: f32,
+    id: i64,
+    row: usize,
+}
+
 impl Inner {
     /// The ids of all records, in the order of the file; learns their runs.
     fn find_runs(&mut self, stride: usize) -> Vec<i64> {
@@ -352,7 +329,8 @@ impl Inner {
         let stride = SKIP + dim;
         let record = self.records(stride).get(row * stride..(row + 1) * stride)?;
         let rest = self.rests(dim).get(row * dim..(row + 1) * dim)?;
-        Some(simd::dot_parts(&record[SKIP..], rest, query) * scale(record))
+        let scale = f32::from_le_bytes([record[12], record[13], record[14], record[15]]);
+        Some(simd::dot_parts(&record[SKIP..], rest, query) * scale)
     }
 
     fn add_runs(&mut self, from: usize, ids: &[i64]) {
@@ -377,18 +355,54 @@ impl Inner {
         })
     }
 
+    /// The best `k` of `records` in no order, and some more.
+    fn scan(
+        &self,
+        records: &[u8],
+        stride: usize,
+        query: &[i8],
+        unit: f32,
+        k: usize,
+        files: Option<&FileSet>,
+    ) -> Vec<Found> {
+        let mut best: Vec<Found> = Vec::with_capacity(4 * k);
+        let mut floor = f32::MIN_POSITIVE;
+        simd::dot_rows(records, stride, SKIP, query, |row, dot| {
+            let record = &records[row * stride..row * stride + SKIP];
+            let score =
+                dot as f32 * f32::from_le_bytes([record[12], record[13], record[14], record[15]]) * unit;
+            if score <= floor || files.is_some_and(|f| !f.contains(&file_id(record))) {
+                return;
+            }
+            let id = chunk_id(record);
+            if self.dead.contains(&id) {
+                return;
+            }
+            best.push(Found { score, id, row });
+            if best.len() == 4 * k {
+                best.select_nth_unstable_by(k - 1, |a, b| b.score.total_cmp(&a.score));
+                best.truncate(k);
+                floor = best[k - 1].score;
+            }
+        });
+        best
+    }
+
     fn records(&self, stride: usize) -> &[u8] {
-        self.high.as_ref().and_then(|m| m.bytes().get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
+        self.high.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
     }
 
     fn rests(&self, dim: usize) -> &[u8] {
-        self.low.as_ref().and_then(|m| m.bytes().get(HEAD..HEAD + self.rows * dim)).unwrap_or(&[])
+        self.low.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * dim)).unwrap_or(&[])
     }
 }
 
-/// Size of a step of a record's values.
-fn scale(record: &[u8]) -> f32 {
-    f32::from_le_bytes([record[12], record[13], record[14], record[15]])
+/// How files are made: for their owner alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 fn chunk_id(record: &[u8]) -> i64 {

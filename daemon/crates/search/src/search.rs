@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::dense::FileSet;
 use crate::filters::{Filters, check_search};
-use crate::gather::{Candidate, Span, gather, spans_of};
+use crate::gather::{Candidate, gather, load_spans};
 use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
@@ -13,7 +13,7 @@ use crate::lexical::{self, Term};
 use crate::live::{FileTable, Live};
 use crate::packed::text_of;
 use crate::postings::{Place, Snapshot};
-use crate::rank::{self, Base, Mode, Passage, Ranker, Scored, Weights};
+use crate::rank::{self, Mode, Passage, Ranker, Scored, Weights};
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
 use cairn_protocol::error::{Failure, Reason};
@@ -25,8 +25,6 @@ use rustc_hash::FxHashMap;
 const LIST: usize = 200;
 /// Windows that are read and judged by their definitions.
 const READ: usize = 40;
-/// Windows from which two threads read them.
-const SPLIT_READ: usize = 8;
 /// Answers that MMR chooses from, for each one asked for.
 const MMR_DEPTH: usize = 3;
 
@@ -267,7 +265,7 @@ impl<'a> Query<'a> {
     ) -> Result<(), Failure> {
         if !self.filters.kinds.is_empty() {
             for c in found.iter_mut() {
-                c.spans = spans_of(conn, c)?;
+                load_spans(conn, c)?;
                 c.spans.retain(|s| self.filters.kinds.contains(&s.kind));
             }
             found.retain(|c| !c.spans.is_empty());
@@ -308,53 +306,29 @@ impl<'a> Query<'a> {
         let base = ranker.windows(&self.candidates, fusion);
         let by_kind = !self.filters.kinds.is_empty();
         let most = if by_kind { self.candidates.len() } else { READ.max(self.params.k as usize) };
-        let order: Vec<usize> = base.order.iter().map(|(i, _)| *i).collect();
-        let (best, others) = order.split_at(most.min(order.len()));
         let (mut passages, mut texts) = (Vec::new(), FxHashMap::default());
-        for (i, read) in best.iter().zip(self.read(&ranker, &base, best)?) {
-            let Some(Read { spans, text, passages: made }) = read else { continue };
+        for (rank, (i, _)) in base.order.iter().enumerate() {
+            if rank >= most {
+                passages.push(rank::whole(&ranker, *i, &self.candidates[*i], &base));
+                continue;
+            }
+            self.cancel.check()?;
+            let live = &self.roots[self.candidates[*i].root];
+            let conn = live.readers.get()?;
+            let c = &mut self.candidates[*i];
+            if c.spans.is_empty() {
+                load_spans(&conn, c)?;
+            }
+            let Some(text) = text_of(&conn, c.chunk)? else { continue };
+            let model = (&*live.opts.embedder, &*self.vector);
+            let made = rank::by_definitions(&ranker, (*i, c), &text, &base, model);
             // With a filter by kind, a window is no answer, only what it holds.
             passages.extend(made.into_iter().filter(|p| p.span.is_some() || !by_kind));
-            self.candidates[*i].spans = spans;
             texts.insert(*i, text);
         }
-        passages.extend(others.iter().map(|i| rank::whole(&ranker, *i, &self.candidates[*i], &base)));
         let mut ranking = Ranking { scored: self.sorted(&passages), passages, texts };
         self.spread(&mut ranking)?;
         Ok(ranking)
-    }
-
-    /// Reads the best windows and judges what they hold, in their order; nothing for one that is gone. Two threads share
-    /// the work: most of what a search takes is here.
-    fn read(&self, ranker: &Ranker<'_>, base: &Base, best: &[usize]) -> Result<Vec<Option<Read>>, Failure> {
-        let half = |from: usize| {
-            let own = best.iter().skip(from).step_by(2);
-            own.map(|i| self.read_one(ranker, base, *i)).collect::<Result<Vec<_>, Failure>>()
-        };
-        if best.len() < SPLIT_READ {
-            return best.iter().map(|i| self.read_one(ranker, base, *i)).collect();
-        }
-        let (even, odd) = std::thread::scope(|scope| {
-            let odd = scope.spawn(|| half(1));
-            let even = half(0);
-            let lost = |_| Err(Failure::new(Reason::Internal, "a search thread ended early"));
-            (even, odd.join().unwrap_or_else(lost))
-        });
-        let (mut even, mut odd) = (even?.into_iter(), odd?.into_iter());
-        let next = |n: usize| if n % 2 == 0 { even.next() } else { odd.next() };
-        Ok((0..best.len()).map_while(next).collect())
-    }
-
-    fn read_one(&self, ranker: &Ranker<'_>, base: &Base, at: usize) -> Result<Option<Read>, Failure> {
-        self.cancel.check()?;
-        let c = &self.candidates[at];
-        let live = &self.roots[c.root];
-        let conn = live.readers.get()?;
-        let spans = if c.spans.is_empty() { spans_of(&conn, c)? } else { c.spans.clone() };
-        let Some(text) = text_of(&conn, c.chunk)? else { return Ok(None) };
-        let model = (&*live.opts.embedder, &*self.vector);
-        let passages = rank::by_definitions(ranker, (at, c, &spans), &text, base, model);
-        Ok(Some(Read { spans, text, passages }))
     }
 
     /// Best first; ties by path and line.
@@ -415,13 +389,6 @@ impl<'a> Query<'a> {
     pub fn has(&self, stem: &Stem) -> bool {
         self.terms.iter().flatten().any(|t| t.stem == *stem)
     }
-}
-
-/// A window that was read.
-struct Read {
-    spans: Vec<Span>,
-    text: Vec<u8>,
-    passages: Vec<Passage>,
 }
 
 /// What a ranking gives.

@@ -1,4 +1,4 @@
-//! The inner loops of vectors, compiled for several instruction sets and chosen at run time.
+//! The two inner loops of vectors, compiled for several instruction sets and chosen at run time.
 #![expect(
     unsafe_code,
     reason = "a function compiled for an instruction set may be called only after the processor was asked for it"
@@ -40,30 +40,6 @@ pub fn dot_rows(rows: &[u8], stride: usize, skip: usize, query: &[i8], each: imp
         }
     }
     dot_rows_body(rows, stride, skip, query, each);
-}
-
-/// Calls `each(row index, bits set, weighted count)` for every row of `rows`, a table with `stride` bytes a row whose
-/// bits begin at `skip`: how many bits are set, and in how many places a plane has one too, the second plane counting
-/// twice, the third four times, the last eight times. The planes are as long as a row's bits.
-pub fn count_rows(
-    rows: &[u8],
-    stride: usize,
-    skip: usize,
-    planes: [&[u64]; 4],
-    each: impl FnMut(usize, u32, u32),
-) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if planes[0].len() <= 8 && std::arch::is_x86_feature_detected!("avx512vpopcntdq") {
-            // SAFETY: the processor has AVX-512 F and VPOPCNTDQ.
-            return unsafe { count_rows_avx512(rows, stride, skip, planes, each) };
-        }
-        if std::arch::is_x86_feature_detected!("popcnt") {
-            // SAFETY: the processor has POPCNT.
-            return unsafe { count_rows_popcnt(rows, stride, skip, planes, each) };
-        }
-    }
-    count_rows_body(rows, stride, skip, planes, each);
 }
 
 /// Dot product of `query` with a row of two int8 parts, the second in 256ths of the first.
@@ -147,73 +123,6 @@ fn dot_rows_body(rows: &[u8], stride: usize, skip: usize, query: &[i8], mut each
     }
 }
 
-#[inline(always)]
-fn count_rows_body(
-    rows: &[u8],
-    stride: usize,
-    skip: usize,
-    planes: [&[u64]; 4],
-    mut each: impl FnMut(usize, u32, u32),
-) {
-    let words = planes[0].len();
-    for (index, row) in rows.chunks_exact(stride).enumerate() {
-        let (bits, _) = row[skip..skip + words * 8].as_chunks::<8>();
-        let (mut set, mut weighted) = (0, 0);
-        for (n, word) in bits.iter().enumerate() {
-            let word = u64::from_le_bytes(*word);
-            set += word.count_ones();
-            for (at, plane) in planes.iter().enumerate() {
-                weighted += (word & plane[n]).count_ones() << at;
-            }
-        }
-        each(index, set, weighted);
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "popcnt")]
-fn count_rows_popcnt(
-    rows: &[u8],
-    stride: usize,
-    skip: usize,
-    planes: [&[u64]; 4],
-    each: impl FnMut(usize, u32, u32),
-) {
-    count_rows_body(rows, stride, skip, planes, each);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vpopcntdq")]
-fn count_rows_avx512(
-    rows: &[u8],
-    stride: usize,
-    skip: usize,
-    planes: [&[u64]; 4],
-    mut each: impl FnMut(usize, u32, u32),
-) {
-    use std::arch::x86_64::{
-        _mm512_add_epi64, _mm512_and_si512, _mm512_maskz_loadu_epi64, _mm512_popcnt_epi64,
-        _mm512_reduce_add_epi64, _mm512_slli_epi64,
-    };
-    let words = planes[0].len();
-    let mask = ((1u16 << words) - 1) as u8;
-    // SAFETY: the mask keeps the load within the words of a plane.
-    let planes = planes.map(|plane| unsafe { _mm512_maskz_loadu_epi64(mask, plane.as_ptr().cast()) });
-    for (index, row) in rows.chunks_exact(stride).enumerate() {
-        let bits = &row[skip..skip + words * 8];
-        // SAFETY: the mask keeps the load within `bits`, and it asks for no alignment.
-        let bits = unsafe { _mm512_maskz_loadu_epi64(mask, bits.as_ptr().cast()) };
-        let [a, b, c, d] = planes.map(|plane| _mm512_popcnt_epi64(_mm512_and_si512(bits, plane)));
-        let low = _mm512_add_epi64(a, _mm512_slli_epi64::<1>(b));
-        let high = _mm512_add_epi64(_mm512_slli_epi64::<2>(c), _mm512_slli_epi64::<3>(d));
-        // Both sums in one: a count of bits fits into the lower half of a lane, the weighted ones into the upper.
-        let both =
-            _mm512_add_epi64(_mm512_popcnt_epi64(bits), _mm512_slli_epi64::<32>(_mm512_add_epi64(low, high)));
-        let both = _mm512_reduce_add_epi64(both) as u64;
-        each(index, both as u32, (both >> 32) as u32);
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn add_scaled_avx2<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
@@ -270,17 +179,6 @@ mod tests {
             dot_rows(&rows, 400, 16, &query[..len], |i, d| fast.push((i, d)));
             dot_rows_body(&rows, 400, 16, &query[..len], |i, d| plain.push((i, d)));
             assert_eq!(fast, plain);
-        }
-        for words in [6, 2, 8, 11] {
-            let plane = |n: u64| -> Vec<u64> {
-                (0..words).map(|w| (w * 97 + n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect()
-            };
-            let planes = [0, 1, 2, 3].map(plane);
-            let planes = [0, 1, 2, 3].map(|n| &*planes[n]);
-            let (mut fast, mut plain) = (vec![], vec![]);
-            count_rows(&rows, 100, 8, planes, |i, a, b| fast.push((i, a, b)));
-            count_rows_body(&rows, 100, 8, planes, |i, a, b| plain.push((i, a, b)));
-            assert_eq!((fast.len(), &fast), (28, &plain));
         }
         let (mut a, mut b) = (vec![0.5; 384], vec![0.5; 384]);
         let four = [0, 400, 800, 1200].map(|at| (&rows[at..at + 384], 0.25 + at as f32 / 1000.0));

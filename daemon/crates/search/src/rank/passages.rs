@@ -40,11 +40,11 @@ pub fn whole(ranker: &Ranker<'_>, at: usize, c: &Candidate, base: &Base) -> Pass
     Passage { candidate: at, span: None, lines, print, features }
 }
 
-/// A candidate's innermost definitions, of those that overlap it, as passages behind the window itself. `vector` is the
-/// query's, empty when meaning does not count.
+/// A candidate's innermost definitions as passages, behind the window itself. `vector` is the query's, empty when
+/// meaning does not count.
 pub fn by_definitions(
     ranker: &Ranker<'_>,
-    (at, c, spans): (usize, &Candidate, &[Span]),
+    (at, c): (usize, &Candidate),
     text: &[u8],
     base: &Base,
     (embedder, vector): (&Embedder, &[f32]),
@@ -57,13 +57,13 @@ pub fn by_definitions(
         made.iter().zip(vector).map(|(a, b)| a * b).sum::<f32>()
     };
     let mut best_name = 0f32;
-    for (n, span) in spans.iter().enumerate() {
+    for (n, span) in c.spans.iter().enumerate() {
         let (covered, share, exact) = name(ranker, c, span);
         if span.start_line >= c.start_line {
             best_name = best_name.max(covered * (0.5 + 0.5 * share));
             all[0].features.exact = all[0].features.exact.max(exact);
         }
-        if holds_another(span, spans) {
+        if holds_another(span, &c.spans) {
             continue;
         }
         let lines = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
@@ -171,7 +171,7 @@ impl<'a> Page<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::rc::Rc;
 
     use super::*;
 
@@ -186,7 +186,7 @@ mod tests {
             root: 0,
             chunk: 1,
             file: 1,
-            path: Arc::from("a"),
+            path: Rc::from("a"),
             lang: None,
             start_line: 11,
             end_line: 14,
