@@ -192,7 +192,7 @@ impl RunContext {
                     Append::new(&inside.session, vec![record])
                 }
             };
-            (End::Told(append), outcome)
+            (End::Told(Box::new(append)), outcome)
         };
         inside.engine.inner.harness.call_logged(call, opening, closing).await
     }

@@ -56,7 +56,7 @@ struct Admitted {
 #[derive(Debug)]
 pub enum End {
     /// These records, in the transaction of the audit's row.
-    Told(Append),
+    Told(Box<Append>),
     /// Nothing: the caller has no log.
     Untold,
     /// Nothing, and the audit's row stays open: the daemon ends while the call is at work, and a run that is taken up again
@@ -201,7 +201,7 @@ impl Harness {
         let Some((audit, millis)) = passed else {
             let (end, value) = closing(outcome);
             if let End::Told(records) = end {
-                self.trace.append(records).await?;
+                self.trace.append(*records).await?;
             }
             return Ok(value);
         };
@@ -214,7 +214,7 @@ impl Harness {
         let outcome_told = done.outcome.clone();
         let (end, value) = closing(outcome);
         let records = match end {
-            End::Told(records) => Some(records),
+            End::Told(records) => Some(*records),
             End::Untold => None,
             End::CutOff => return Ok(value),
         };

@@ -85,7 +85,7 @@ impl TurnContext {
             let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
             let (told, append) = self.result(command, id, name, outcome, millis, changes);
-            (End::Told(append), Ok((told, ends)))
+            (End::Told(Box::new(append)), Ok((told, ends)))
         };
         let (told, ends) = self.engine().inner.harness.call_logged(call, Some(opening), closing).await??;
         let millis = told.millis;
