@@ -7,7 +7,9 @@ Prints one JSON object of what was seen, and how many milliseconds the large one
 
 import contextlib
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,10 +83,11 @@ def main(chromium, address, token, root, large):
     session = daemon.call("session.create", title="watched", root=root)["sessionId"]
     link = "http://%s%s" % (address, daemon.call("viewer.link")["path"])
     said = {}
-    with tempfile.TemporaryDirectory() as profile:
+    # Processes of the browser may write there for a moment after it was killed.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
         flags += ["--remote-debugging-port=0", "--user-data-dir=" + profile, "about:blank"]
-        browser = subprocess.Popen([chromium, *flags], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        browser = subprocess.Popen([chromium, *flags], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True)
         try:
             port = next(m.group(1) for line in browser.stderr if (m := re.search(r"ws://127\.0\.0\.1:(\d+)/", line)))
             with urllib.request.urlopen("http://127.0.0.1:%s/json/list" % port) as answer:
@@ -92,7 +95,7 @@ def main(chromium, address, token, root, large):
             page = Page(target["webSocketDebuggerUrl"])
             look(page, daemon, session, link, large, said)
         finally:
-            browser.kill()
+            os.killpg(browser.pid, signal.SIGKILL)
             browser.wait()
     print(json.dumps(said))
 
