@@ -57,6 +57,8 @@ async fn explores_across_a_kill(run: &impl Fn(&str) -> Command, root: &Path, hom
     assert!(seen.iter().any(|l| l.contains(" resumed")), "{seen:#?}");
     let end = raw.ok("session.get", json!({"sessionId": session["sessionId"]})).await;
     assert_eq!(end["headSeq"], seqs.len());
+    // What is searched next must be there, whoever has opened the index then.
+    crate::contents::complete(&mut raw).await;
     languages
 }
 
