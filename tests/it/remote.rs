@@ -61,10 +61,10 @@ async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
     assert_eq!((&*device.name, device.connections), ("laptop", 1));
     let began = Instant::now();
     admin.client_revoke(&DeviceRef { id: device.id }).await.unwrap();
-    let cut = tokio::time::timeout(Duration::from_secs(5), async { while stream.next().await.is_ok() {} });
+    let cut = tokio::time::timeout(Duration::from_secs(60), async { while stream.next().await.is_ok() {} });
     cut.await.expect("the stream ends");
     assert!(matches!(open.daemon_status(&Empty {}).await, Err(ClientError::Closed(_))));
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(matches!(laptop.connect("den").await.err(), Some(ClientError::NotPaired { .. })));
     let (code, said) = laptop.run(&["--host", "den", "status"]);
     assert!(code == 4 && said.contains("not paired"), "{code} {said}");

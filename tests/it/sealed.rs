@@ -16,7 +16,7 @@ use tokio_tungstenite::{
 };
 
 /// Longest wait for anything that must come.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The binary: the one that `CAIRN_TEST_BINARY` names, else built once.
 pub fn binary() -> &'static Path {

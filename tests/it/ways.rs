@@ -298,9 +298,11 @@ async fn at_work(client: &mut Client, endless: &Path) -> Vec<(String, Value)> {
             break answer;
         }
     };
-    let mut cancelled = Vec::new();
     for id in &ids {
         client.cancel(id).await;
+    }
+    let mut cancelled = Vec::new();
+    for id in &ids {
         cancelled.push(client.until(|m| m["id"] == id.as_str()).await["error"]["code"].clone());
     }
     let fine = client.call("tool.list", json!({})).await["result"].is_object();
@@ -328,8 +330,7 @@ async fn the_same_is_said_over_every_way() {
     let mut first: Option<Vec<(String, Value)>> = None;
     for name in ["socket", "lines", "events"] {
         let way = Way::open(name, &daemon).await;
-        let told =
-            tokio::time::timeout(Duration::from_secs(60), transcript(way, &folder, &large, &past)).await;
+        let told = tokio::time::timeout(PATIENCE, transcript(way, &folder, &large, &past)).await;
         let told = told.unwrap_or_else(|_| panic!("over {name} there is no end"));
         crate::sealed::say(&format!("over {name}: {} answers", told.len()));
         let told: Vec<_> = told.into_iter().map(|(n, v)| (n, plain(&v))).collect();

@@ -26,7 +26,7 @@ use cairn_workspace::Roots;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 /// A tool that waits until it is let go, and counts how many of its kind wait beside it.
 struct Wait {

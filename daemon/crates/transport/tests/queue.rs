@@ -26,7 +26,7 @@ use cairn_workspace::Roots;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(120);
 
 /// A tool that waits until it is let go.
 struct Wait(Arc<Semaphore>, Arc<AtomicUsize>);

@@ -21,7 +21,7 @@ pub fn time_is_bounded(scene: &Scene) {
         confined.limits.wall = Duration::from_millis(500);
         let started = Instant::now();
         let ended = run(&sandbox, &confined);
-        assert!(ended.timed_out && started.elapsed() < Duration::from_secs(5), "{name}: {ended:?}");
+        assert!(ended.timed_out && started.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
         assert_eq!(ended.stdout.text, "before\n", "{name}");
         // The control: with more time it ends by itself.
         let ended = run(&sandbox, &scene.script("sleep 0.6; echo after"));
@@ -38,7 +38,7 @@ pub fn a_run_can_be_cancelled(scene: &Scene) {
         // Cancelled once it says that it runs.
         let ended =
             sandbox.run(&scene.script("echo ready; sleep 60"), &wake, &mut |_, _| told.end()).unwrap();
-        assert!(ended.cancelled && started.elapsed() < Duration::from_secs(5), "{name}: {ended:?}");
+        assert!(ended.cancelled && started.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
     }
 }
 
@@ -46,7 +46,7 @@ pub fn output_is_bounded(scene: &Scene) {
     for (name, sandbox) in both(scene) {
         let mut confined = scene.script("echo first; yes | head -c 20000000; echo last; yes >&2 | head -c 0");
         confined.limits.output = 64 * 1024;
-        confined.limits.wall = Duration::from_secs(15);
+        confined.limits.wall = Duration::from_secs(60);
         let ended = run(&sandbox, &scene.script("echo first; yes | head -c 20000000; echo last"));
         assert!(ended.stdout.truncated && ended.stdout.bytes > 20_000_000, "{name}: {}", ended.stdout.bytes);
         assert!(ended.stdout.text.len() < 300 * 1024, "{name}");
@@ -113,14 +113,14 @@ print(n)'";
         bomb.env.push(("MARKER".into(), marker.clone()));
         let begun = Instant::now();
         let _ended = run(&sandbox, &bomb);
-        assert!(begun.elapsed() < Duration::from_secs(15), "{name}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(60), "{name}: {:?}", begun.elapsed());
         assert_eq!(survivors(&marker), 0, "{name}");
     }
 }
 
 /// Processes with a word in their environment, once they have had time to go.
 fn survivors(marker: &str) -> usize {
-    let until = Instant::now() + Duration::from_secs(2);
+    let until = Instant::now() + Duration::from_secs(20);
     loop {
         let holds = |e: &fs::DirEntry| {
             fs::read(e.path().join("environ")).is_ok_and(|v| String::from_utf8_lossy(&v).contains(marker))
@@ -154,7 +154,7 @@ pub fn nothing_outlives_its_run(scene: &Scene) {
             let ended = run(&sandbox, &confined);
             assert_eq!(ended.stdout.text, "done\n", "{name} {leaver}: {ended:?}");
             // It does not wait for those that hold its output open.
-            assert!(started.elapsed() < Duration::from_secs(5), "{name} {leaver}");
+            assert!(started.elapsed() < Duration::from_secs(20), "{name} {leaver}");
             assert_eq!(survivors(&marker), 0, "{name}: {leaver}");
         }
     }

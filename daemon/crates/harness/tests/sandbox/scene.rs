@@ -121,7 +121,7 @@ impl Scene {
     pub fn script(&self, text: &str) -> Confined {
         let mut confined = Confined::script(&self.filled(text), self.root.clone());
         confined.root = Some(self.root.clone());
-        confined.limits.wall = Duration::from_secs(20);
+        confined.limits.wall = Duration::from_secs(60);
         confined
     }
 

@@ -130,7 +130,7 @@ async fn what_may_pass_is_tried_again_and_what_may_not_is_not() {
                 (expected, 0, 1),
                 "{provider}: {what}: {error:?}"
             );
-            assert!(started.elapsed() < Duration::from_secs(5));
+            assert!(started.elapsed() < Duration::from_secs(20));
         }
     }
 }
@@ -202,7 +202,7 @@ async fn silence_and_trickles_end() {
             matches!(&error, Some(LlmError::TimedOut(text)) if text.contains("within 400ms")),
             "{error:?}"
         );
-        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
         assert_eq!(peer.chats().len(), 1);
 
         // Control: slow but alive is fine.

@@ -164,7 +164,7 @@ impl Peer {
 
     /// Waits until `count` connections have ended.
     pub async fn ended(&self, count: u32) {
-        let ended = tokio::time::timeout(Duration::from_secs(10), self.closed.acquire_many(count)).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.closed.acquire_many(count)).await;
         ended.expect("the connection stays open").unwrap().forget();
     }
 }

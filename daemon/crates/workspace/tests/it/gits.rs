@@ -145,7 +145,7 @@ fn repositories_that_lead_elsewhere_or_wait_are_none() {
         let alone = Roots::new(vec![]).declare(&dir).unwrap();
         assert!(!git_status(&alone, ".").unwrap().is_repository, "{what}");
         assert!(git_log(&alone, 5).unwrap().is_empty(), "{what}");
-        assert!(start.elapsed() < Duration::from_secs(2), "{what}");
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
         std::fs::remove_dir_all(&dir).unwrap();
     }
     // Control: a worktree is one as soon as its repository is declared too.
@@ -171,12 +171,12 @@ fn pipes_in_the_tree_do_not_hang_status() {
     let start = Instant::now();
     let status = git_status(&root, ".").unwrap();
     assert!(status.changes.iter().any(|c| c.path == "a.rs"));
-    assert!(start.elapsed() < Duration::from_secs(2));
+    assert!(start.elapsed() < Duration::from_secs(20));
     // Rules that are a pipe: what is known without them is told.
     pipe(&dir.path().join(".gitignore"));
     let status = git_status(&root, ".").unwrap();
     assert!(status.is_repository && status.head.is_some() && status.truncated);
-    assert!(start.elapsed() < Duration::from_secs(4));
+    assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 fn request(url: &str, dest: &Path) -> CloneRequest {
@@ -355,7 +355,7 @@ fn a_password_is_never_asked_for() {
         let failed = git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| false).unwrap_err();
         assert_eq!(failed.reason, Reason::AuthenticationRequired, "{failed:?}");
         assert!(!failed.message.contains("hunter2"), "{failed:?}");
-        assert!(start.elapsed() < Duration::from_secs(2));
+        assert!(start.elapsed() < Duration::from_secs(20));
     }
     assert!(left(dir.path()).is_empty());
 }
@@ -372,6 +372,6 @@ fn a_clone_is_cancelled_or_runs_out_of_time() {
     assert_eq!(failed.reason, Reason::Cancelled);
     let limited = CloneRequest { limit: Duration::from_millis(300), ..request(&url, &dir.path().join("c")) };
     assert_eq!(git_clone(&limited, &mut |_, _| {}, &|| false).unwrap_err().reason, Reason::CloneFailed);
-    assert!(start.elapsed() < Duration::from_secs(4));
+    assert!(start.elapsed() < Duration::from_secs(20));
     assert!(left(dir.path()).is_empty());
 }
