@@ -1,7 +1,8 @@
-//! The viewer in a real browser.
+//! The viewer, and a page with the TypeScript client, in a real browser.
 
 use std::{
     fmt::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{calls, said},
+    sdks::{node, project},
     sealed::{Daemon, command, missing, python, say, tree},
 };
 
@@ -90,4 +92,77 @@ async fn the_viewer_is_used_by_keyboard_in_a_browser() {
     assert_eq!(std::fs::read_to_string(root.join("made.txt")).unwrap(), "by leave\n");
     assert_eq!((&seen["large"], &seen["last"]), (&json!(RECORDS), &json!(RECORDS.to_string())), "{seen}");
     say(&format!("a trace of {RECORDS} records is shown in {} ms", seen["firstPaintMs"]));
+}
+
+/// A folder to serve: the example page, and the client as it is published.
+fn page(dir: &Path, modules: &Path) {
+    let made = modules.join("cairn-client/dist");
+    std::fs::create_dir_all(dir.join("cairn-client")).unwrap();
+    for file in std::fs::read_dir(made).unwrap().flatten() {
+        std::fs::copy(file.path(), dir.join("cairn-client").join(file.file_name())).unwrap();
+    }
+    let example = project().join("client-sdk/typescript/examples/page.html");
+    std::fs::copy(example, dir.join("page.html")).unwrap();
+}
+
+#[test]
+fn the_typescript_client_works_in_a_browser() {
+    let (Some(python), Some(chromium), Some((_, modules))) = (python("websockets"), chromium(), node())
+    else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root, site) = (dir.path().join("home"), dir.path().join("repo"), dir.path().join("site"));
+    page(&site, &modules);
+    let mut driver = Command::new(python);
+    driver.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/page.py")).arg(chromium).arg(&site);
+    let mut driver =
+        driver.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let origin = lines.next().expect("an origin").unwrap();
+
+    let write = json!({"path": "made.txt", "content": "by leave\n"});
+    let script = json!({"model": "script", "contextTokens": 16384, "answers": [calls("write_file", &write), said("done")]});
+    tree(
+        dir.path(),
+        &[
+            ("script.json", &script.to_string()),
+            ("repo/ledger.py", "def open_ledger(path):\n    return path\n"),
+            ("repo/.git/HEAD", "x"),
+        ],
+    );
+    let config = json!({
+        "llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")},
+        "listen": {"allowedOrigins": [origin]},
+    });
+    tree(&home, &[("config/config.json", &config.to_string())]);
+    let daemon = Daemon::start_in(&home, &[]);
+    let told = json!({
+        "address": daemon.address(), "token": daemon.token(), "root": root, "query": "open the ledger",
+    });
+    writeln!(driver.stdin.take().unwrap(), "{told}").unwrap();
+    let seen = lines.next().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let output = driver.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen = seen.unwrap();
+    let example = seen["example"].as_str().unwrap();
+    assert!(example.starts_with("1 ") && example.contains("completed"), "{example}");
+    assert!(example.contains("\nledger.py:1-"), "{example}");
+    // The connection was cut while the question waited: nothing is missing and nothing comes twice.
+    let seqs: Vec<u64> = serde_json::from_value(seen["turn"]["seqs"].clone()).unwrap();
+    assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "{seen}");
+    assert_eq!(
+        (&seen["turn"]["outcome"], &seen["turn"]["reconnects"]),
+        (&json!("completed"), &json!(1)),
+        "{seen}"
+    );
+    assert_eq!(std::fs::read_to_string(root.join("made.txt")).unwrap(), "by leave\n");
+    assert_eq!((&seen["post"], &seen["token"]), (&json!(true), &json!("UnauthorizedError")), "{seen}");
+    assert_eq!(seen["unreachable"], "ConnectError", "{seen}");
+    // A page that nobody allowed gets in by neither way.
+    assert_eq!(
+        (&seen["stranger"], &seen["strangerPost"]),
+        (&json!("ConnectError"), &json!("TypeError")),
+        "{seen}"
+    );
 }

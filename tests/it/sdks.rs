@@ -14,7 +14,7 @@ use crate::{
     sealed::{Daemon, binary, missing, python, tree},
 };
 
-fn project() -> PathBuf {
+pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
@@ -139,7 +139,7 @@ fn the_python_client_approves() {
 }
 
 /// Node, and the folder with the packages, of which the client made from its sources is one; `None` after a notice.
-fn node() -> Option<(PathBuf, PathBuf)> {
+pub fn node() -> Option<(PathBuf, PathBuf)> {
     static MADE: std::sync::OnceLock<Option<(PathBuf, PathBuf)>> = std::sync::OnceLock::new();
     MADE.get_or_init(|| {
         let peers = project().join("target/peers");

@@ -37,6 +37,7 @@ const COMPOSERS: &[&str] = &["cairn-daemon", "cairn-cairn", "cairn-tests", "cair
 /// Who may depend on a heavy library.
 const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["cairn-transport"]),
+    ("tower-http", &["cairn-transport"]),
     ("tokio-tungstenite", &["cairn-transport", "cairn-client-sdk"]),
     ("jsonrpsee-core", &["cairn-client-sdk"]),
     ("jsonrpsee-types", &["cairn-api", "cairn-client-sdk"]),

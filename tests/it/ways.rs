@@ -1,6 +1,6 @@
 //! One transcript over every way in: WebSocket, HTTP with server-sent events, standard input and output.
 
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{path::Path, process::Stdio, sync::Arc};
 
 use serde_json::{Value, json};
 use tokio::{

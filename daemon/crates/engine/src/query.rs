@@ -47,7 +47,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl Engine {
-    async fn cancellable<T: Send + 'static>(
+    pub(crate) async fn cancellable<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Indexes, &CancelFlag) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {

@@ -1,15 +1,22 @@
 //! Declaring and removing roots.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use cairn_protocol::{
     error::{Failure, Reason},
     id::RootId,
     index::{AddRootParams, IndexReceipt, RootRef},
 };
+use cairn_search::Until;
 use cairn_workspace::Root;
 
 use crate::Engine;
+
+/// How long an index is waited for before what reads it is compared.
+const INDEX_WAIT: Duration = Duration::from_secs(900);
 
 impl Engine {
     /// Declares a root, remembers it and starts indexing it. A root that is declared already is the same again.
@@ -77,6 +84,24 @@ impl Engine {
     pub fn look_again(&self, root: &RootId) {
         if let Err(cause) = self.inner.indexes.rescan(root) {
             tracing::debug!(%root, %cause, "not looked at again");
+        }
+    }
+
+    /// Waits until the index of a declared root holds the tree as it is now. A folder that is not declared has none.
+    ///
+    /// # Errors
+    /// `index_failed`, also when it takes longer than [`INDEX_WAIT`].
+    pub(crate) async fn index_is_current(&self, root: &str) -> Result<(), Failure> {
+        let Ok(root) = self.inner.roots.find(root) else { return Ok(()) };
+        let wait = self.cancellable(move |indexes, flag| {
+            indexes.build_and_wait(&root.id, Until::Everything, flag).map(|_| ())
+        });
+        match tokio::time::timeout(INDEX_WAIT, wait).await {
+            Ok(done) => done,
+            Err(_) => {
+                let text = format!("the index is not complete after {} s", INDEX_WAIT.as_secs());
+                Err(Failure::new(Reason::IndexFailed, text))
+            }
         }
     }
 

@@ -22,6 +22,7 @@ use crate::{
     acp,
     admission::{Admission, Door},
     auth::{Guard, status_of},
+    cors,
     held::Held,
     linger::Lingering,
     mcp::{self, Mcp},
@@ -144,6 +145,7 @@ pub async fn serve(
         });
     }
     let router = routes().route(mcp::PATH, any(model_context)).merge(viewer::routes()).with_state(shared);
+    let router = router.layer(cors::layer(guard));
     for listener in listeners.local {
         listener.set_nonblocking(true)?;
         let listener = Lingering(tokio::net::TcpListener::from_std(listener)?);

@@ -4,6 +4,7 @@
 mod acp;
 mod admission;
 mod auth;
+mod cors;
 mod follow;
 mod held;
 mod http;

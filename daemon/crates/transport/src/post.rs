@@ -26,7 +26,7 @@ use crate::{
 pub const CONNECTION: HeaderName = HeaderName::from_static("cairn-connection");
 /// Names the protocol version of a single call without an `initialize`.
 pub const PROTOCOL: HeaderName = HeaderName::from_static("cairn-protocol");
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long a client may take to send a message.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 

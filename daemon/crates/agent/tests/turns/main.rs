@@ -82,7 +82,7 @@ async fn text_is_told_live_and_recorded_put_together() {
 
 #[tokio::test]
 async fn turns_of_a_session_run_in_order_and_a_turn_id_counts_once() {
-    let slow = ScriptedAnswer::new(vec![Step::DelayMs(50), Step::Text("one".into())]);
+    let slow = ScriptedAnswer::new(vec![Step::DelayMs(1000), Step::Text("one".into())]);
     let stage = Stage::new(vec![slow, says("two"), says("three")]).await;
     let mut watch = stage.watch(0).await;
     let first = stage.engine.start_run(stage.params("a", "1"), None).await.unwrap();

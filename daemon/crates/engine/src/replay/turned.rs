@@ -46,6 +46,10 @@ impl Engine {
         root: Option<&str>,
     ) -> Result<ReplayReport, Failure> {
         let turns = self.turns_of(records).await?;
+        // What is not indexed yet would look as if it had gone.
+        if let Some(root) = root.or(session.root.as_deref()) {
+            self.index_is_current(root).await?;
+        }
         let title = format!("replay of {}", session.session_id);
         let new = NewSession {
             title,
