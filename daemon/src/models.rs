@@ -131,7 +131,9 @@ impl Models for Configured {
             let choice = ModelChoice { provider: known.name.into(), ..ModelChoice::default() };
             let endpoint = self.endpoint(&choice).or(known.endpoint.map(str::to_owned));
             let external = cairn_llm::is_external(known.name, endpoint.as_deref());
-            let ready = self.provider(&choice).map(|p| p.model().to_owned());
+            let ready = self.provider(&choice);
+            let images = ready.as_ref().is_ok_and(|p| p.takes_images());
+            let ready = ready.map(|p| p.model().to_owned());
             let reason = match &ready {
                 Err(failure) => Some(failure.message.clone()),
                 Ok(_) if external && !self.allow_external => {
@@ -147,6 +149,7 @@ impl Models for Configured {
                 available: reason.is_none(),
                 reason,
                 default_model,
+                images,
             }
         };
         cairn_llm::providers().iter().map(info).collect()

@@ -257,6 +257,9 @@ pub struct ProviderInfo {
     /// The model it is called with when none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
+    /// Whether images can be sent to it; a model there may still refuse them. `false` for one that cannot be called.
+    #[serde(default)]
+    pub images: bool,
 }
 
 /// Parameters of `provider.current`.

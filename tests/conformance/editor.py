@@ -114,6 +114,10 @@ async def load(editor, conn, folder, out):
     out["stop"] = await ask(conn, session, "and now?")
 
 
+async def hello(editor, conn, folder, out):
+    """Nothing but the beginning."""
+
+
 async def main():
     binary, folder, scenario = sys.argv[1:4]
     answers = {"turn": "once", "cancel": "never", "vanish": "never", "reject": "deny", "dismiss": "cancelled"}
@@ -124,6 +128,7 @@ async def main():
         hello = await begin(editor, conn)
         out["version"] = hello.protocol_version
         out["load"] = hello.agent_capabilities.load_session
+        out["images"] = hello.agent_capabilities.prompt_capabilities.image
         await play(editor, conn, folder, out)
         if scenario == "vanish":
             process.kill()

@@ -20,7 +20,7 @@ const FILES: &[(&str, &str)] =
 pub struct Scripted {
     pub daemon: Daemon,
     pub folder: PathBuf,
-    _dir: tempfile::TempDir,
+    pub _dir: tempfile::TempDir,
 }
 
 /// A daemon with these answers, and a folder to talk about.

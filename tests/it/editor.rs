@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{Scripted, calls, said, scripted},
-    sealed::{binary, python},
+    sealed::{Daemon, binary, python, tree},
 };
 
 fn write() -> Value {
@@ -76,6 +76,23 @@ fn a_whole_turn_with_a_question_and_its_past() {
     );
     assert_eq!(updates(&again, "tool_call").len(), 2);
     assert_eq!(again["asked"], json!([]));
+}
+
+#[test]
+fn images_are_offered_where_the_model_can_be_sent_them() {
+    let cairn = scripted(&json!([]));
+    let Some(told) = play(&cairn, "hello", &[]) else { return };
+    assert_eq!(told["images"], true, "{told}");
+    // An agent of the command line reads text alone.
+    let agent = cairn.daemon.home.join("agent");
+    std::fs::write(&agent, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let config = json!({"llm": {"provider": "claudeCode", "agents": {"claudeCode": agent}}});
+    let home = cairn.daemon.home.join("other");
+    tree(&home, &[("config/config.json", &config.to_string())]);
+    let daemon = Daemon::start_in(&home, &[]);
+    let other = Scripted { daemon, folder: cairn.folder.clone(), _dir: tempfile::tempdir().unwrap() };
+    assert_eq!(play(&other, "hello", &[]).unwrap()["images"], false);
 }
 
 #[test]

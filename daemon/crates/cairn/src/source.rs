@@ -32,6 +32,7 @@ impl Models for Single {
             available: true,
             reason: None,
             default_model: Some(self.0.model().into()),
+            images: self.0.takes_images(),
         }]
     }
 }

@@ -127,6 +127,10 @@ impl Provider for InProcess {
         false
     }
 
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     fn context_tokens(&self) -> Option<u64> {
         let trained = self.loaded.get().map(|model| u64::from(model.n_ctx_train()));
         match (self.context, trained) {

@@ -165,6 +165,10 @@ impl Provider for Program {
         true
     }
 
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     fn context_tokens(&self) -> Option<u64> {
         self.context
     }

@@ -91,6 +91,11 @@ pub trait Provider: Send + Sync {
     /// Tokens of the model's context, where it is known.
     fn context_tokens(&self) -> Option<u64>;
 
+    /// Whether a request can carry images to it. A model there may still refuse them.
+    fn takes_images(&self) -> bool {
+        true
+    }
+
     /// Finds out what the provider does not tell unasked: which model it is when none was named, and its context.
     /// [`Provider::chat`] does it by itself; before the first chat only this makes it known.
     ///

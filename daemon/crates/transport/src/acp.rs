@@ -301,7 +301,7 @@ impl Inner {
             "protocolVersion": VERSION,
             "agentCapabilities": {
                 "loadSession": true,
-                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+                "promptCapabilities": {"image": self.images().await, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": false, "sse": false},
                 "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
             },

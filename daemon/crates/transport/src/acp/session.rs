@@ -292,8 +292,19 @@ impl Inner {
 
     /// What a provider takes where no model is named.
     async fn default_model(&self, provider: &str) -> Option<String> {
+        self.provider(provider).await?.default_model
+    }
+
+    async fn provider(&self, name: &str) -> Option<ProviderInfo> {
         let list: Page<ProviderInfo> = self.queue.ask("provider.list", &json!({})).await.ok()?;
-        list.data.into_iter().find(|info| info.name == provider)?.default_model
+        list.data.into_iter().find(|info| info.name == name)
+    }
+
+    /// Whether prompts may hold images: what a session begins with decides, as an editor is told once.
+    pub async fn images(&self) -> bool {
+        let current = self.queue.ask::<ProviderSet>("provider.current", &json!({})).await;
+        let Ok(current) = current else { return false };
+        self.provider(&current.choice.provider).await.is_some_and(|info| info.images)
     }
 
     /// `session/set_mode`.
