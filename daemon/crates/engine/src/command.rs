@@ -9,7 +9,8 @@ use cairn_harness::Grants;
 use cairn_protocol::{
     command::{AgentCmd, ToolCall},
     error::{Failure, Reason},
-    session::{CommandParams, CommandReceipt, Session},
+    id::SessionId,
+    session::{CommandParams, CommandReceipt},
     tool::{ToolCallParams, ToolFailure, ToolMeta, ToolResult},
 };
 use cairn_trace::Append;
@@ -35,8 +36,8 @@ impl Engine {
         if let Some(receipt) = self.answered(&retry).await? {
             return Ok(receipt);
         }
-        let session = self.inner.trace.session(&params.session_id).await?;
-        let cx = self.command_context(&session, client)?;
+        let root = self.inner.trace.session_root(&params.session_id).await?;
+        let cx = self.command_context(&params.session_id, root.as_deref(), client)?;
         let id = params.cmd.id.unwrap_or_else(Uuid::now_v7);
         let receipt = CommandReceipt { session_id: session.session_id, command_id: id, seq: 0 };
         let mut append =
@@ -65,8 +66,8 @@ impl Engine {
     ) -> Result<ToolResult, Failure> {
         self.need_open()?;
         let slot = self.command_slot()?;
-        let session = self.inner.trace.session(&params.session_id).await?;
-        let cx = self.command_context(&session, client)?;
+        let root = self.inner.trace.session_root(&params.session_id).await?;
+        let cx = self.command_context(&params.session_id, root.as_deref(), client)?;
         let call = ToolCall { name: params.name, arguments: params.arguments };
         let id = Uuid::now_v7();
         let opening = cx.opening(id, None, AgentCmd::from_call(call.clone()));
@@ -100,12 +101,17 @@ impl Engine {
         Arc::clone(&self.inner.commands).try_acquire_owned().map_err(full)
     }
 
-    fn command_context(&self, session: &Session, client: Option<String>) -> Result<RunContext, Failure> {
+    fn command_context(
+        &self,
+        session: &SessionId,
+        root: Option<&str>,
+        client: Option<String>,
+    ) -> Result<RunContext, Failure> {
         let inner = Inside {
             engine: self.clone(),
-            session: session.session_id.clone(),
+            session: session.clone(),
             run: None,
-            root: self.root_of(session.root.as_deref())?,
+            root: self.root_of(root)?,
             grants: Grants::default(),
             cancel: self.inner.shutdown.child_token(),
             client,

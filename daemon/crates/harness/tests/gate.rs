@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Call, GrantedRules, Harness, Output, Permit, Registry, Rules, Tool, ToolSpec, is_final};
+use cairn_harness::{
+    Call, End, GrantedRules, Harness, Output, Permit, Registry, Rules, Tool, ToolSpec, is_final,
+};
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
     error::{Failure, Reason},
@@ -286,6 +288,41 @@ async fn a_question_outlives_the_daemon_and_is_not_asked_twice() {
     (call.call_id, call.resumed) = (Some("again".into()), true);
     next.harness.call(call).await.unwrap();
     assert_eq!(next.runs.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
+    let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
+    let rules = Rules { allow: vec!["write".parse().unwrap()], ..Rules::default() };
+    let bench = over(dir, trace, session, rules.clone(), Duration::from_secs(60));
+    let _approver = bench.harness.approvals().join();
+    let call = |bench: &Bench, id: &str, resumed: bool| Call {
+        call_id: Some(id.into()),
+        resumed,
+        ..bench.call("write", json!({"word": id}))
+    };
+    // What the end of the daemon cut off leaves its row open; what ended otherwise does not.
+    for (id, cut) in [("cut", true), ("whole", false)] {
+        let closing = |outcome| (if cut { End::CutOff } else { End::Untold }, outcome);
+        let outcome: Result<Output, Failure> =
+            bench.harness.call_logged(call(&bench, id, false), None, closing).await.unwrap();
+        outcome.unwrap();
+    }
+    let open: Vec<_> = bench.audit().await.into_iter().map(|a| a.outcome).collect();
+    assert_eq!(open, [None, Some("ok".into())]);
+    let Bench { dir, trace, session, .. } = bench;
+    let next = over(dir, trace, session, rules, Duration::from_secs(60));
+    let _approver = next.harness.approvals().join();
+    next.harness.call(call(&next, "whole", true)).await.unwrap();
+    assert_eq!(next.runs.load(Ordering::SeqCst), 1, "what is allowed and ended is made again unasked");
+    let (work, approval) = next.begin(call(&next, "cut", true)).await;
+    assert!(approval.rule.contains("may have acted already"), "{approval:?}");
+    assert_eq!(next.runs.load(Ordering::SeqCst), 1);
+    next.answer(&approval, ApprovalDecision::Deny).await.unwrap();
+    assert_eq!(work.await.unwrap().unwrap_err().reason, Reason::DeniedByUser);
+    assert_eq!(next.runs.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ mod line;
 mod live;
 mod read;
 mod receipt;
+mod roots;
 mod schema;
 mod session;
 
@@ -55,6 +56,7 @@ struct Inner {
     writer: Writer,
     readers: Readers,
     live: live::LiveSessions,
+    roots: roots::Roots,
     appended: AtomicU64,
 }
 
@@ -79,6 +81,7 @@ impl Trace {
             writer: Writer::start("trace-writer", conn)?,
             readers,
             live: live::LiveSessions::default(),
+            roots: roots::Roots::default(),
             appended: AtomicU64::new(0),
         };
         Ok(Self { inner: Arc::new(inner) })

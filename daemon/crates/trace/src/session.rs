@@ -195,6 +195,7 @@ impl Trace {
         let (key, root) = (id.clone(), root.to_owned());
         let query = "UPDATE session SET root = ?2 WHERE id = ?1";
         self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), root])?)).await?;
+        self.inner.roots.forget(id);
         Ok(())
     }
 
@@ -248,6 +249,7 @@ impl Trace {
                 Err(Failure::new(Reason::SessionBusy, format!("session {id} has a run at work")))
             }
             Some(_) => {
+                self.inner.roots.forget(id);
                 self.inner.live.deleted(id);
                 Ok(())
             }

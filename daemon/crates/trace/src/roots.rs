@@ -1,0 +1,87 @@
+//! The folder each session works in, remembered: every call of a tool asks for it.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use cairn_protocol::{error::Failure, id::SessionId};
+
+use crate::Trace;
+
+/// Sessions that are remembered.
+const KEPT: usize = 1024;
+
+#[derive(Default)]
+pub struct Roots(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    roots: HashMap<SessionId, Option<String>>,
+    /// Grows with every change: what was read before one is not remembered after it.
+    changes: u64,
+}
+
+impl Roots {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was read of a session no longer holds.
+    pub fn forget(&self, id: &SessionId) {
+        let mut known = self.known();
+        known.changes += 1;
+        known.roots.remove(id);
+    }
+
+    fn remember(&self, id: &SessionId, root: Option<String>, before: u64) {
+        let mut known = self.known();
+        if known.changes != before {
+            return;
+        }
+        if known.roots.len() >= KEPT {
+            known.roots.clear();
+        }
+        known.roots.insert(id.clone(), root);
+    }
+}
+
+impl Trace {
+    /// The folder a session works in, if it has one.
+    ///
+    /// # Errors
+    /// `session_not_found`, or when the database cannot be read.
+    pub async fn session_root(&self, id: &SessionId) -> Result<Option<String>, Failure> {
+        let before = {
+            let known = self.inner.roots.known();
+            if let Some(root) = known.roots.get(id) {
+                return Ok(root.clone());
+            }
+            known.changes
+        };
+        let root = self.session(id).await?.root;
+        self.inner.roots.remember(id, root.clone(), before);
+        Ok(root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_a_change_is_not_remembered() {
+        let (roots, id) = (Roots::default(), SessionId::new());
+        let before = roots.known().changes;
+        roots.remember(&id, Some("/a".into()), before);
+        assert_eq!(roots.known().roots.get(&id), Some(&Some("/a".into())));
+        roots.forget(&id);
+        roots.remember(&id, Some("/a".into()), before);
+        assert_eq!(roots.known().roots.get(&id), None);
+        for _ in 0..=KEPT {
+            let now = roots.known().changes;
+            roots.remember(&SessionId::new(), None, now);
+        }
+        assert!(roots.known().roots.len() <= KEPT);
+    }
+}
