@@ -343,6 +343,9 @@ pub struct FileChange {
     /// SHA-256 (hex) of what it held afterwards; absent when it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Whether it was there before and what it held was not kept: such a change cannot be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// One thing to do.

@@ -324,6 +324,33 @@ fn one_key_lets_a_tool_act_and_undo_takes_it_back() {
 }
 
 #[test]
+fn what_a_command_changes_is_shown_and_taken_back() {
+    if !std::process::Command::new("bwrap").arg("--version").output().is_ok_and(|o| o.status.success()) {
+        return crate::sealed::missing("bubblewrap");
+    }
+    let command = "sed -i s/old/new/ notes.txt; rm src/a.rs; mkdir made; echo by hand > made/b.txt";
+    let cairn = scripted(&json!([calls("run_shell", &json!({"command": command})), said("Done.")]));
+    let tree = || {
+        let read = |name: &str| std::fs::read_to_string(cairn.folder.join(name)).ok();
+        ["notes.txt", "src/a.rs", "made/b.txt"].map(read)
+    };
+    let before = tree();
+    let Some(mut terminal) = prompt(&cairn, &["--allow-bash"]) else { return };
+    terminal.see("\n● ");
+    terminal.line("change it");
+    terminal.see("y once");
+    terminal.key("y");
+    terminal.see("Done.");
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(tree(), [some("new\n"), None, some("by hand\n")]);
+    terminal.see("● changed made/b.txt, notes.txt, src/a.rs");
+    terminal.see_last("●");
+    terminal.line("/undo");
+    terminal.see("put back made/b.txt, notes.txt, src/a.rs");
+    assert_eq!(tree(), before);
+}
+
+#[test]
 fn another_client_may_answer_first() {
     let write = json!({"path": "notes.txt", "content": "new\n"});
     let cairn = scripted(&json!([calls("write_file", &write), said("Written.")]));

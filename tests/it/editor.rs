@@ -87,7 +87,7 @@ fn images_are_offered_where_the_model_can_be_sent_them() {
     let agent = cairn.daemon.home.join("agent");
     std::fs::write(&agent, "#!/bin/sh\n").unwrap();
     std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let config = json!({"llm": {"provider": "claudeCode", "agents": {"claudeCode": agent}}});
+    let config = json!({"llm": {"provider": "claudeCode", "agents": {"claudeCode": {"path": agent}}}});
     let home = cairn.daemon.home.join("other");
     tree(&home, &[("config/config.json", &config.to_string())]);
     let daemon = Daemon::start_in(&home, &[]);

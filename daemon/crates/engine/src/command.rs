@@ -39,7 +39,7 @@ impl Engine {
         let root = self.inner.trace.session_root(&params.session_id).await?;
         let cx = self.command_context(&params.session_id, root.as_deref(), client)?;
         let id = params.cmd.id.unwrap_or_else(Uuid::now_v7);
-        let receipt = CommandReceipt { session_id: session.session_id, command_id: id, seq: 0 };
+        let receipt = CommandReceipt { session_id: params.session_id.clone(), command_id: id, seq: 0 };
         let mut append =
             Append::new(cx.session(), cx.opening(id, params.cmd.parent_id, params.cmd.payload.clone()));
         if let Some((scope, key, digest)) = retry.stored() {

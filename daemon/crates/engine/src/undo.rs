@@ -60,6 +60,12 @@ impl Undo {
         }
         let mut all = Vec::new();
         for (path, whole) in files {
+            if whole.lost {
+                let text = format!(
+                    "'{path}' was changed by a command and what it held before was not kept: nothing was undone"
+                );
+                return Err(Failure::new(Reason::ToolFailed, text));
+            }
             let now = root.read_whole(&path, MAX_WRITTEN_BYTES)?;
             let hash = now.as_ref().map(|bytes| hex::encode(Sha256::digest(bytes)));
             if hash != whole.after {

@@ -20,7 +20,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::{
     Approvals, Asker, Call, Decision, GrantedRules, Hooks, Output, Permit, Registry, Rule, Rules, Sandbox,
-    Verdict, registry::Entry, repair, span,
+    Verdict, registry::Entry, repair, snapshot::Snapshots, span,
 };
 
 /// Most bytes of an output's JSON.
@@ -37,6 +37,7 @@ pub struct Harness {
     approvals: Approvals,
     trace: Trace,
     sandbox: Arc<Sandbox>,
+    snapshots: Arc<Snapshots>,
 }
 
 /// Rules that only tighten.
@@ -78,7 +79,7 @@ impl Harness {
         let approvals = Approvals::new(trace.clone(), granted, timeout, stopping);
         let sandbox = Arc::new(Sandbox::new(None));
         let (rules, added) = (RwLock::new(Arc::new(rules)), RwLock::default());
-        Self { registry, rules, added, hooks: None, approvals, trace, sandbox }
+        Self { registry, rules, added, hooks: None, approvals, trace, sandbox, snapshots: Arc::default() }
     }
 
     /// The same with a sandbox for processes; without one none is started.
@@ -243,7 +244,7 @@ impl Harness {
             // Less than the full sandbox is only for calls that somebody was asked about, with the warning.
             let sandbox =
                 if call.grants.unconfined { Arc::new(self.sandbox.off()) } else { Arc::clone(&self.sandbox) };
-            let permit = Permit::grant(&call, admitted.approved, sandbox);
+            let permit = Permit::grant(&call, admitted.approved, sandbox, Arc::clone(&self.snapshots));
             run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -17,6 +17,7 @@ mod redact;
 mod registry;
 mod repair;
 pub mod sandbox;
+mod snapshot;
 pub mod span;
 mod tool;
 

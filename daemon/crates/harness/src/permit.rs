@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Instant,
@@ -21,6 +21,7 @@ use uuid::Uuid;
 use crate::{
     Call, FetchRequest, Fetched,
     sandbox::{Confined, Ended, Sandbox, Stream, Wake},
+    snapshot::Snapshots,
 };
 
 /// What a caller brings to a call beyond the rules: the limits of its run.
@@ -38,7 +39,17 @@ pub struct Grants {
 
 /// Files that calls changed, in order, with what they held. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Changes(Arc<Mutex<Vec<Change>>>);
+pub struct Changes {
+    /// Whether what commands change is looked for as well.
+    watched: bool,
+    seen: Arc<Mutex<SeenChanges>>,
+}
+
+#[derive(Debug, Default)]
+struct SeenChanges {
+    all: Vec<Change>,
+    left_out: Option<String>,
+}
 
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,17 +60,39 @@ pub struct Change {
     pub before: Option<Vec<u8>>,
     /// What it holds; `None` when it was deleted.
     pub after: Option<Vec<u8>>,
+    /// Whether it was there and what it held was not kept.
+    pub lost: bool,
 }
 
 impl Changes {
+    /// Those of tools that write files themselves and those of the commands that are run, which costs a look at every
+    /// file of the workspace.
+    pub fn watched() -> Self {
+        Self { watched: true, ..Self::default() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, SeenChanges> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes a change.
     pub fn push(&self, change: Change) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+        self.seen().all.push(change);
+    }
+
+    /// Notes that there may be others, and why they are not known.
+    pub(crate) fn leave_out(&self, why: String) {
+        self.seen().left_out = Some(why);
+    }
+
+    /// Why there may be others.
+    pub fn left_out(&self) -> Option<String> {
+        self.seen().left_out.clone()
     }
 
     /// All of them; none are left.
     pub fn take(&self) -> Vec<Change> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.seen().all)
     }
 }
 
@@ -105,7 +138,7 @@ impl Drop for EndOnDrop {
 ///
 /// ```compile_fail,E0624
 /// fn forge(call: &cairn_harness::Call, sandbox: std::sync::Arc<cairn_harness::Sandbox>) -> cairn_harness::Permit {
-///     cairn_harness::Permit::grant(call, None, sandbox)
+///     cairn_harness::Permit::grant(call, None, sandbox, Default::default())
 /// }
 /// ```
 /// ```compile_fail,E0451
@@ -139,13 +172,19 @@ pub struct Permit {
     approved: Option<Preview>,
     changes: Changes,
     sandbox: Arc<Sandbox>,
+    snapshots: Arc<Snapshots>,
     /// Whether the user has accepted less than the full sandbox for this call.
     accepted: bool,
 }
 
 impl Permit {
     /// Made by the gate, after policy and audit.
-    pub(crate) fn grant(call: &Call, approved: Option<Preview>, sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn grant(
+        call: &Call,
+        approved: Option<Preview>,
+        sandbox: Arc<Sandbox>,
+        snapshots: Arc<Snapshots>,
+    ) -> Self {
         Self {
             session: call.session.clone(),
             command: call.command,
@@ -156,6 +195,7 @@ impl Permit {
             accepted: approved.is_some(),
             approved,
             sandbox,
+            snapshots,
             changes: call.changes.clone(),
         }
     }
@@ -166,7 +206,8 @@ impl Permit {
     }
 
     /// Runs a process in the sandbox, to the end of all that it starts. The workspace is the session's root and, of it,
-    /// the paths of this run; the network is there only if both the wish and the permit have it. `output` is shown what
+    /// the paths of this run; the network is there only if both the wish and the permit have it. What it changes there is noted
+    /// where the call's changes are watched. `output` is shown what
     /// it writes as it comes. Ends when the permit is cancelled, or when the answer is no longer waited for.
     ///
     /// # Errors
@@ -186,7 +227,15 @@ impl Permit {
         let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
         let running = wake.clone();
         let _ends_with_this = EndOnDrop(wake.clone());
-        let job = tokio::task::spawn_blocking(move || sandbox.run(&confined, &running, &mut output));
+        let (snapshots, changes) = (Arc::clone(&self.snapshots), self.changes.clone());
+        let watched = (changes.watched && confined.writable).then(|| root.clone());
+        let job = tokio::task::spawn_blocking(move || {
+            let mut run = || sandbox.run(&confined, &running, &mut output);
+            match watched {
+                Some(root) => snapshots.around(&root, &changes, run),
+                None => run(),
+            }
+        });
         tokio::pin!(job);
         let joined = tokio::select! {
             joined = &mut job => joined,
@@ -301,7 +350,7 @@ impl Permit {
     pub fn write_file(&self, rel: &str, before: Option<Vec<u8>>, after: Vec<u8>) -> Result<(), Failure> {
         self.need_unchanged(rel, before.as_deref())?;
         self.need_root()?.write_whole(rel, &after)?;
-        self.changes.push(Change { path: rel.to_owned(), before, after: Some(after) });
+        self.changes.push(Change { path: rel.to_owned(), before, after: Some(after), lost: false });
         Ok(())
     }
 
@@ -312,7 +361,7 @@ impl Permit {
     pub fn remove_file(&self, rel: &str, before: Vec<u8>) -> Result<(), Failure> {
         self.need_unchanged(rel, Some(&before))?;
         self.need_root()?.remove_file(rel)?;
-        self.changes.push(Change { path: rel.to_owned(), before: Some(before), after: None });
+        self.changes.push(Change { path: rel.to_owned(), before: Some(before), after: None, lost: false });
         Ok(())
     }
 

@@ -63,7 +63,7 @@ impl TurnContext {
             self.engine().inner.trace.append(opening).await?;
             return self.call_again(feed, command, id, name, arguments).await;
         }
-        let changes = Changes::default();
+        let changes = Changes::watched();
         let call = Call {
             root: self.root().cloned(),
             grants: self.grants().clone(),
@@ -209,10 +209,15 @@ impl TurnContext {
                 |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
             let before = change.before.map(|bytes| store(encode(bytes)));
             let after = change.after.map(|bytes| hex::encode(Sha256::digest(bytes)));
-            told.changes.push(FileChange { path: change.path, before, after });
+            told.changes.push(FileChange { path: change.path, before, after, lost: change.lost });
         }
-        let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.clone()));
-        let append = Append::new(self.session(), vec![record]);
+        let mut records = vec![self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.clone()))];
+        if let Some(why) = changes.left_out() {
+            let message = format!("what {name} changed in files is not known: {why}");
+            let warning = AgentEvt::Warning { op: name.clone(), message };
+            records.push(self.record(Some(command), Some(&name), warning));
+        }
+        let append = Append::new(self.session(), records);
         let append = blobs.into_iter().fold(append, |append, (sha, bytes)| append.blob(sha, bytes));
         (Told { outcome: told, whole }, append)
     }

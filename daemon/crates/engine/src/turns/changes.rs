@@ -23,6 +23,8 @@ pub(crate) struct Whole {
     pub before: Option<BlobRef>,
     /// `None` when it was deleted.
     pub after: Option<String>,
+    /// Whether it was there and what it held was not kept.
+    pub lost: bool,
 }
 
 /// The files a turn changed, by path.
@@ -64,7 +66,7 @@ pub(crate) async fn of_turn(
         return Err(Failure::new(Reason::RunNotFound, text));
     }
     // What was made and unmade is no change.
-    files.retain(|_, w| w.before.is_some() || w.after.is_some());
+    files.retain(|_, w| w.before.is_some() || w.after.is_some() || w.lost);
     Ok(files)
 }
 
@@ -77,8 +79,12 @@ pub(crate) enum Turn<'a> {
 }
 
 fn add(files: &mut BTreeMap<String, Whole>, change: FileChange) {
-    let FileChange { path, before, after } = change;
-    files.entry(path).and_modify(|whole| whole.after.clone_from(&after)).or_insert(Whole { before, after });
+    let FileChange { path, before, after, lost } = change;
+    files.entry(path).and_modify(|whole| whole.after.clone_from(&after)).or_insert(Whole {
+        before,
+        after,
+        lost,
+    });
 }
 
 /// The bytes of a file as a blob keeps them.
@@ -105,6 +111,10 @@ pub(crate) async fn event(
     let files = of_turn(trace, session, &Turn::Run(run)).await?;
     let mut text = String::new();
     for (path, whole) in &files {
+        if whole.lost {
+            text.push_str(&format!("{path}: changed by a command; what it held before was not kept\n"));
+            continue;
+        }
         let before = match &whole.before {
             Some(blob) => Some(content(trace, blob).await?),
             None => None,
