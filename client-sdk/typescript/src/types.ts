@@ -1243,6 +1243,8 @@ export interface FileChange {
   after?: string | null;
   /** What it held before, as base64 text; absent when it was not there. */
   before?: BlobRef | null;
+  /** Whether it was there before and what it held was not kept: such a change cannot be undone. */
+  lost?: boolean;
 }
 
 /** An answer to a goal. */
@@ -2125,6 +2127,8 @@ export interface ProviderInfo {
   defaultModel?: string | null;
   /** Where it is called. */
   endpoint?: string | null;
+  /** Whether images can be sent to it; a model there may still refuse them. `false` for one that cannot be called. */
+  images?: boolean;
   /** Why not. */
   reason?: string | null;
 }

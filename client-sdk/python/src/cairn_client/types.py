@@ -1438,6 +1438,8 @@ class FileChange(TypedDict):
     """SHA-256 (hex) of what it held afterwards; absent when it was deleted."""
     before: NotRequired[BlobRef | None]
     """What it held before, as base64 text; absent when it was not there."""
+    lost: NotRequired[bool]
+    """Whether it was there before and what it held was not kept: such a change cannot be undone."""
 
 
 class Finding(TypedDict):
@@ -2376,6 +2378,8 @@ class ProviderInfo(TypedDict):
     """The model it is called with when none is named."""
     endpoint: NotRequired[str | None]
     """Where it is called."""
+    images: NotRequired[bool]
+    """Whether images can be sent to it; a model there may still refuse them. `false` for one that cannot be called."""
     reason: NotRequired[str | None]
     """Why not."""
 

@@ -147,6 +147,7 @@ mod tests {
     fn every_kind_of_change_is_seen_and_nothing_else() {
         let (dir, root) = place();
         let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at(".git")).unwrap();
         for name in ["same", "edited", "gone", "touched", ".gitignore"] {
             fs::write(at(name), if name == ".gitignore" { "built\n" } else { name }).unwrap();
         }
