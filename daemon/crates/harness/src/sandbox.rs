@@ -36,6 +36,9 @@ pub use step::sandbox_main;
 /// The word after which our own binary is the sandbox's helper ([`sandbox_main`]).
 pub const HELPER_WORD: &str = "sandbox-exec";
 
+/// A program that is the helper and nothing else, and so starts sooner; used where it lies beside the binary.
+const SMALL_HELPER: &str = "cairn-sandbox";
+
 /// What the sandbox must know of the machine; the library reads neither the environment nor a home folder.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
@@ -68,6 +71,8 @@ pub struct Sandbox {
     /// Looked for in the usual places; a test may say otherwise.
     bubblewrap: Option<PathBuf>,
     probe: OnceLock<Probe>,
+    /// The helper that is used: the small one beside `helper` where it is of this build.
+    chosen: OnceLock<Option<PathBuf>>,
 }
 
 impl Sandbox {
@@ -78,7 +83,7 @@ impl Sandbox {
             ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
         let bubblewrap = usual.iter().map(PathBuf::from).find(|p| p.is_file());
         let (host, when_missing) = (Host::default(), WhenMissing::Refuse);
-        Self { helper, host, when_missing, bubblewrap, probe: OnceLock::new() }
+        Self { helper, host, when_missing, bubblewrap, probe: OnceLock::new(), chosen: OnceLock::new() }
     }
 
     /// The same for this machine.
@@ -123,7 +128,8 @@ impl Sandbox {
     /// One that confines nothing, for a run whose user has said so.
     pub(crate) fn off(&self) -> Self {
         let (helper, host, bubblewrap) = (self.helper.clone(), self.host.clone(), self.bubblewrap.clone());
-        Self { helper, host, when_missing: WhenMissing::Off, bubblewrap, probe: self.probe.clone() }
+        let (probe, chosen) = (self.probe.clone(), self.chosen.clone());
+        Self { helper, host, when_missing: WhenMissing::Off, bubblewrap, probe, chosen }
     }
 
     fn missing(&self) -> Failure {
@@ -165,7 +171,13 @@ impl Sandbox {
 
     pub(crate) fn helper(&self) -> Result<&Path, Failure> {
         let none = || Failure::new(Reason::SandboxMissing, "there is no sandbox helper");
-        self.helper.as_deref().ok_or_else(none)
+        let choose = || {
+            let small = self.helper.as_ref()?.with_file_name(SMALL_HELPER);
+            (small.is_file() && step::is_of_this_build(&small))
+                .then_some(small)
+                .or_else(|| self.helper.clone())
+        };
+        self.chosen.get_or_init(choose).as_deref().ok_or_else(none)
     }
 }
 

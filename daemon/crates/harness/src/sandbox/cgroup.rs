@@ -12,6 +12,9 @@ use super::Limits;
 /// How long to wait until the last process of a group is gone.
 const EMPTY: Duration = Duration::from_secs(2);
 
+/// The first pause while a group empties, doubled up to the longest: mostly the last process leaves within the first.
+const PAUSE: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
+
 /// A group; removed when dropped.
 pub(super) struct Cgroup {
     /// Its folders: one, or one for each controller where they have trees of their own.
@@ -28,9 +31,21 @@ impl Cgroup {
         unified(&own, base, &name, limits).or_else(|| split(&own, base, &name, limits))
     }
 
+    /// Puts a process into it, and so all that it will start.
+    ///
+    /// # Errors
+    /// The folder of the group that cannot be joined.
+    pub(super) fn join(&self, pid: u32) -> Result<(), String> {
+        let joined = |dir: &PathBuf| {
+            let file = dir.join("cgroup.procs");
+            fs::write(&file, pid.to_string()).map_err(|e| format!("{} cannot be joined: {e}", dir.display()))
+        };
+        self.dirs.iter().try_for_each(joined)
+    }
+
     /// Kills every process in it and waits until none is left.
     pub(super) fn kill(&self) {
-        let until = Instant::now() + EMPTY;
+        let (until, mut pause) = (Instant::now() + EMPTY, PAUSE.0);
         loop {
             let mut left = false;
             for dir in &self.dirs {
@@ -47,14 +62,14 @@ impl Cgroup {
             if !left || Instant::now() > until {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            rest(&mut pause);
         }
     }
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let until = Instant::now() + EMPTY;
+        let (until, mut pause) = (Instant::now() + EMPTY, PAUSE.0);
         for dir in &self.dirs {
             // The last process may still be leaving.
             while fs::remove_dir(dir).is_err_and(|e| e.raw_os_error() == Some(libc::EBUSY)) {
@@ -62,10 +77,15 @@ impl Drop for Cgroup {
                     tracing::warn!(dir = %dir.display(), "control group cannot be removed");
                     break;
                 }
-                std::thread::sleep(Duration::from_millis(1));
+                rest(&mut pause);
             }
         }
     }
+}
+
+fn rest(pause: &mut Duration) {
+    std::thread::sleep(*pause);
+    *pause = (*pause * 2).min(PAUSE.1);
 }
 
 /// One tree for all controllers.

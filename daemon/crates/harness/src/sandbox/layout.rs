@@ -36,7 +36,7 @@ const SECRET: &[&str] = &[
     "/etc/security/opasswd",
 ];
 /// Where the helper lies inside.
-const HELPER: &str = "/run/cairn-sandbox";
+pub(super) const HELPER: &str = "/run/cairn-sandbox";
 /// The home folder inside.
 const HOME: &str = "/tmp/home";
 /// Most repositories in one workspace.
@@ -120,7 +120,7 @@ impl Layout {
         system.chain(seen).any(|p| path.starts_with(p))
     }
 
-    /// Arguments of bubblewrap up to the command, which is `command` run by the helper.
+    /// Options of bubblewrap.
     pub(super) fn bubblewrap(&self, confined: &Confined, helper: &Path) -> Vec<OsString> {
         let mut args = Arguments::default();
         args.plain(&[
@@ -168,7 +168,6 @@ impl Layout {
         }
         args.plain(&["--remount-ro", "/", "--chdir"]);
         args.0.push(confined.folder.clone().into());
-        args.plain(&["--", HELPER]);
         args.0
     }
 

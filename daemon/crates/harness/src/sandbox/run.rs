@@ -2,9 +2,10 @@
 
 use std::{
     ffi::OsString,
-    io::Read as _,
+    io::{Read as _, Write as _},
     os::{
         fd::{AsFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
         unix::process::{CommandExt as _, ExitStatusExt as _},
     },
     path::{Path, PathBuf},
@@ -36,6 +37,8 @@ const SUPERVISOR: Duration = Duration::from_secs(2);
 struct Prepared {
     command: Command,
     group: Option<Cgroup>,
+    /// What it reads from its standard input, once it has been put into its group.
+    told: Option<Vec<u8>>,
     _layout: Option<Layout>,
     _temp: Option<tempfile::TempDir>,
 }
@@ -57,15 +60,32 @@ pub(super) fn run(
     let supervised =
         matches!(tier, Tier::Full | Tier::Weaker) && prepared.group.is_none() && !cfg!(target_os = "macos");
     let command = &mut prepared.command;
-    command.stdin(input(confined)?).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let stdin = if prepared.told.is_some() { Stdio::piped() } else { input(confined)? };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let failed =
         |e: std::io::Error| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
     let mut child = command.spawn().map_err(failed)?;
+    if let Err(why) = begin(&mut child, &prepared) {
+        let _gone = child.kill();
+        let _taken = child.wait();
+        return Err(Failure::new(Reason::ToolFailed, why));
+    }
     let ended = follow(&mut child, (tier, supervised), confined, wake, output);
     if let Some(group) = &prepared.group {
         group.kill();
     }
     set_up(ended?)
+}
+
+/// Puts a process that waits for it into its group, and tells it what to do.
+fn begin(child: &mut Child, prepared: &Prepared) -> Result<(), String> {
+    let Some(told) = &prepared.told else { return Ok(()) };
+    if let Some(group) = &prepared.group {
+        group.join(child.id())?;
+    }
+    // When it has ended already, its output says why.
+    let _ended = child.stdin.take().map(|mut pipe| pipe.write_all(told));
+    Ok(())
 }
 
 /// Its standard input, opened outside of the sandbox.
@@ -142,14 +162,28 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let (read, write) = layout.inside();
     let limits = rlimits(confined, group.is_some(), 0);
     let (network, argv) = (confined.network, confined.argv.clone());
-    let inner = Confine { read, write, network, own_network: !network, limits, argv };
-    let mut argv = vec![bubblewrap.clone().into_os_string()];
-    argv.extend(layout.bubblewrap(confined, helper));
-    argv.extend([HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()]);
-    let mut command = entering(helper, group.as_ref(), argv)?;
+    // With its options still to come it starts nothing, and can be put into the group from here.
+    let told = group.is_some() && confined.input.is_none();
+    let inner = Confine { read, write, network, own_network: !network, used_input: told, limits, argv };
+    let options = layout.bubblewrap(confined, helper);
+    let command =
+        ["--".into(), layout::HELPER.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
+    let (mut command, told) = if told {
+        let mut waiting = Command::new(bubblewrap);
+        waiting.args(["--args", "0"]).args(command);
+        (waiting, Some(lines(&options)))
+    } else {
+        let argv = [bubblewrap.clone().into_os_string()].into_iter().chain(options).chain(command);
+        (entering(helper, group.as_ref(), argv.collect())?, None)
+    };
     let home = layout::inner_home();
     command.env_clear().envs(layout.env(confined, &sandbox.host, home, "/tmp")).current_dir("/");
-    Ok(Prepared { command, group, _layout: Some(layout), _temp: None })
+    Ok(Prepared { command, group, told, _layout: Some(layout), _temp: None })
+}
+
+/// Options as bubblewrap reads them: each ends with a zero.
+fn lines(options: &[OsString]) -> Vec<u8> {
+    options.iter().flat_map(|option| option.as_bytes().iter().copied().chain([0])).collect()
 }
 
 fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
@@ -160,12 +194,12 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let (read, write) = layout.outside(temp.path())?;
     let limits = rlimits(confined, group.is_some(), own_processes());
     let (network, argv) = (confined.network, confined.argv.clone());
-    let inner = Confine { read, write, network, own_network: false, limits, argv };
+    let inner = Confine { read, write, network, own_network: false, used_input: false, limits, argv };
     let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
     let mut command = entering(helper, group.as_ref(), argv)?;
     let home = temp.path().to_string_lossy().into_owned();
     command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
-    Ok(Prepared { command, group, _layout: Some(layout), _temp: Some(temp) })
+    Ok(Prepared { command, group, told: None, _layout: Some(layout), _temp: Some(temp) })
 }
 
 fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
@@ -178,7 +212,7 @@ fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure>
     command.args(["-p", &layout.seatbelt(&real, confined.network, &absent)]).args(&confined.argv);
     let home = real.to_string_lossy().into_owned();
     command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
-    Ok(Prepared { command, group: None, _layout: Some(layout), _temp: Some(temp) })
+    Ok(Prepared { command, group: None, told: None, _layout: Some(layout), _temp: Some(temp) })
 }
 
 /// Without a sandbox: only the time and the output are bounded, and memory where a control group can be had.
@@ -191,7 +225,7 @@ fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
     if let Some(home) = &sandbox.host.home {
         command.env("HOME", home);
     }
-    Prepared { command, group: None, _layout: None, _temp: None }
+    Prepared { command, group: None, told: None, _layout: None, _temp: None }
 }
 
 fn temp() -> Result<tempfile::TempDir, Failure> {

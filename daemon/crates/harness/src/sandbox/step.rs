@@ -1,6 +1,13 @@
 //! The helper: our own binary, run again with a step in JSON as its argument.
 
-use std::{os::unix::process::CommandExt as _, path::PathBuf, process::Command};
+use std::{
+    os::{
+        fd::{AsRawFd as _, IntoRawFd as _},
+        unix::process::CommandExt as _,
+    },
+    path::PathBuf,
+    process::Command,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +17,29 @@ use super::{confine, limits::Rlimits, supervise};
 pub(super) const FAILED: i32 = 125;
 /// What its message begins with.
 pub(super) const MARK: &str = "cairn sandbox: ";
+
+/// A number for what the helper does, from its sources: a helper of other sources is not used.
+pub(super) const BUILD: u64 = build(&[
+    include_bytes!("step.rs"),
+    include_bytes!("confine.rs"),
+    include_bytes!("limits.rs"),
+    include_bytes!("seccomp.rs"),
+    include_bytes!("supervise.rs"),
+]);
+
+/// FNV-1a of 64 bits.
+const fn build(sources: &[&[u8]]) -> u64 {
+    let (mut hash, mut n) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    while n < sources.len() {
+        let mut at = 0;
+        while at < sources[n].len() {
+            hash = (hash ^ sources[n][at] as u64).wrapping_mul(0x0100_0000_01b3);
+            at += 1;
+        }
+        n += 1;
+    }
+    hash
+}
 
 /// What the helper is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,6 +52,16 @@ pub(super) enum Step {
         /// The program.
         argv: Vec<String>,
     },
+    /// Tell [`BUILD`].
+    Build,
+}
+
+/// Whether `helper` does what this build expects of one.
+pub(super) fn is_of_this_build(helper: &std::path::Path) -> bool {
+    let Ok(step) = serde_json::to_string(&Step::Build) else { return false };
+    let mut ask = Command::new(helper);
+    ask.args([super::HELPER_WORD, &step]).env_clear().stdin(std::process::Stdio::null());
+    ask.output().is_ok_and(|told| told.status.success() && told.stdout == BUILD.to_string().as_bytes())
 }
 
 /// What confines a process from inside.
@@ -35,6 +75,8 @@ pub(super) struct Confine {
     pub network: bool,
     /// Whether the network is one of its own, so that its sockets lead nowhere.
     pub own_network: bool,
+    /// Whether standard input is a pipe that served another purpose: then it is made empty.
+    pub used_input: bool,
     /// Limits.
     pub limits: Rlimits,
     /// The command; when empty, say in JSON what could be set up.
@@ -63,16 +105,35 @@ pub fn sandbox_main(args: impl Iterator<Item = std::ffi::OsString>) -> std::proc
 fn take(step: Step) -> Result<u8, String> {
     match step {
         Step::Confine(inner) => {
+            if inner.used_input {
+                empty_input()?;
+            }
             let told = confine::apply(&inner)?;
             if inner.argv.is_empty() {
-                use std::io::Write as _;
-                std::io::stdout().write_all(told.to_string().as_bytes()).map_err(|e| e.to_string())?;
-                return Ok(0);
+                return say(&told.to_string());
             }
             Err(become_command(&inner.argv))
         }
         Step::Supervise { argv } => supervise::supervise(&argv),
+        Step::Build => say(&BUILD.to_string()),
     }
+}
+
+fn say(text: &str) -> Result<u8, String> {
+    use std::io::Write as _;
+    std::io::stdout().write_all(text.as_bytes()).map(|()| 0).map_err(|e| e.to_string())
+}
+
+/// Some programs read what they find in a pipe instead of what they were asked about.
+fn empty_input() -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("standard input: {e}");
+    let nothing = std::fs::File::open("/dev/null").map_err(failed)?;
+    if nothing.as_raw_fd() == 0 {
+        // It was closed, and this is it now.
+        let _kept = nothing.into_raw_fd();
+        return Ok(());
+    }
+    rustix::stdio::dup2_stdin(&nothing).map_err(|e| failed(e.into()))
 }
 
 /// Replaces this process; comes back only with the reason why not.
