@@ -120,8 +120,22 @@ const SEMANTIC: Weights = Weights {
     definition: -0.388,
     rerank: 0.0,
 };
-/// Of a hybrid search whose best passages were re-scored: fitted as the others, on the tuning split alone.
-const RESCORED: Weights = Weights { rerank: 0.5, ..HYBRID };
+/// Of a hybrid search whose best passages were re-scored: fitted in the same way on the same repositories, with
+/// all-MiniLM-L6-v2.
+const RESCORED: Weights = Weights {
+    window_words: 0.303,
+    file_words: 0.255,
+    file_meaning: 0.16,
+    path: 0.262,
+    window_names: 0.205,
+    words: 0.152,
+    meaning: 0.488,
+    name_meaning: 0.705,
+    name: -0.069,
+    exact: 0.226,
+    definition: -0.255,
+    rerank: 0.477,
+};
 
 impl Weights {
     /// Those of a kind of search; whether its best passages were re-scored matters to a hybrid one.
