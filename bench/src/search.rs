@@ -106,7 +106,7 @@ fn dense(indexes: &Indexes, root: &RootId, queries: &[String], database: &Path, 
     let embedder = Embedder::builtin().expect("the embedder");
     let (mut recall, mut scans) = (Vec::new(), Vec::new());
     for query in queries.iter().step_by(queries.len().div_ceil(COMPARED).max(1)) {
-        let asked = embedder.embed(&[query.as_bytes()]);
+        let asked = embedder.embed(&[query.as_bytes()]).expect("a vector");
         let cosine = |at: usize| -> f32 {
             vectors[at * dim..(at + 1) * dim].iter().zip(&asked).map(|(a, b)| a * b).sum()
         };

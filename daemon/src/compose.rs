@@ -11,7 +11,7 @@ use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
 };
-use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_search::{Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer};
 use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
 use cairn_trace::Trace;
 use cairn_workspace::Roots;
@@ -196,17 +196,37 @@ fn shell(config: &Config) -> Result<ShellOptions, Failure> {
 }
 
 fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
-    let embedder = match config.embedder.as_str() {
-        "builtin" => Embedder::builtin()?,
-        folder => Embedder::from_folder(std::path::Path::new(folder))?,
-    };
-    let mut options = IndexOptions::new(embedder)?;
+    let mut options =
+        IndexOptions::new(Embedder::named(&config.embedder).map_err(|e| of_key("embedder", e))?)?;
     options.exclude = config.exclusions.clone();
     options.max_file_bytes = config.resources.max_file_bytes;
-    match config.resources.threads {
-        0 => Ok(options),
-        threads => options.with_threads(threads),
+    if config.resources.threads > 0 {
+        options = options.with_threads(config.resources.threads)?;
     }
+    options.rescorer = rescorer(config, &options)?;
+    Ok(options)
+}
+
+/// What judges the best answers once more; one model in memory serves for both when the folder is the embedder's.
+fn rescorer(config: &Config, options: &IndexOptions) -> Result<Option<Arc<Rescorer>>, Failure> {
+    let own = &config.rerank;
+    let model = match own.model.as_str() {
+        "" => return Ok(None),
+        same if same == config.embedder => Arc::clone(&options.embedder),
+        other => Arc::new(Embedder::named(other).map_err(|e| of_key("rerank.model", e))?),
+    };
+    let limits = RescoreLimits {
+        top: own.top as usize,
+        time: std::time::Duration::from_millis(own.max_ms),
+        threads: options.threads,
+    };
+    Rescorer::new(model, limits).map(|made| Some(Arc::new(made)))
+}
+
+/// The failure of a model, with the key that names it.
+fn of_key(key: &str, mut error: Failure) -> Failure {
+    error.message = format!("{key}: {}", error.message);
+    error
 }
 
 /// Bounds the memory of the databases' caches.

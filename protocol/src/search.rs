@@ -110,7 +110,7 @@ pub struct SearchAnswer {
     pub items: Vec<SearchItem>,
     /// Whether the index covers its whole scope now.
     pub complete: bool,
-    /// What is missing or late, in words (`vectors`, `symbols`, `indexing`); empty when nothing is.
+    /// What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
     /// Microseconds spent.
@@ -165,6 +165,7 @@ pub struct Share {
     /// `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
     /// file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
     /// of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh;
+    /// `rerank`: nearness by the model that re-scores;
     /// `prior`: the factor of the path when it is below 1, with no share of its own.
     pub feature: String,
     /// Its value, mostly 0 to 1.

@@ -128,8 +128,13 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     if answer.items.is_empty() {
         app.remark("nothing was found");
     }
-    if !answer.degraded.is_empty() {
-        app.remark(&format!("not all is searched yet: {}", answer.degraded.join(", ")));
+    let (late, missing): (Vec<&str>, Vec<&str>) =
+        answer.degraded.iter().map(String::as_str).partition(|what| *what == "rerank");
+    if !late.is_empty() {
+        app.remark("not all of the best were re-scored in time; 'rerank.maxMs' gives it more");
+    }
+    if !missing.is_empty() {
+        app.remark(&format!("not all is searched yet: {}", missing.join(", ")));
     } else if !answer.complete {
         app.remark("the index is not complete yet; 'cairn index status' tells how far it is");
     }

@@ -2400,7 +2400,7 @@ export interface SearchAnswer {
   items: Array<SearchItem>;
   /** Microseconds spent. */
   tookUs: number;
-  /** What is missing or late, in words (`vectors`, `symbols`, `indexing`); empty when nothing is. */
+  /** What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is. */
   degraded?: Array<string>;
 }
 
@@ -2547,6 +2547,7 @@ export interface Share {
   /** `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
    * file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
    * of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh;
+   * `rerank`: nearness by the model that re-scores;
    * `prior`: the factor of the path when it is below 1, with no share of its own. */
   feature: string;
   /** Its part of the score: the value times its weight, times the factor of the path. */

@@ -2659,7 +2659,7 @@ class SearchAnswer(TypedDict):
     tookUs: int
     """Microseconds spent."""
     degraded: NotRequired[list[str]]
-    """What is missing or late, in words (`vectors`, `symbols`, `indexing`); empty when nothing is."""
+    """What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is."""
 
 
 class SearchFilters(TypedDict):
@@ -2816,6 +2816,7 @@ class Share(TypedDict):
     """`windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
     file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
     of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh;
+    `rerank`: nearness by the model that re-scores;
     `prior`: the factor of the path when it is below 1, with no share of its own."""
     share: float
     """Its part of the score: the value times its weight, times the factor of the path."""

@@ -288,7 +288,8 @@ fn expand_all(config: &mut Config, home: Option<&Path>) {
     for path in paths.chain(config.tools.external.iter_mut().map(|t| &mut t.path)) {
         *path = expand(path, home);
     }
-    for path in config.safety.sandbox_allowed_paths.iter_mut().chain(std::iter::once(&mut config.embedder)) {
+    let models = [&mut config.embedder, &mut config.rerank.model];
+    for path in config.safety.sandbox_allowed_paths.iter_mut().chain(models) {
         if path.starts_with('~') {
             *path = expand(Path::new(path.as_str()), home).to_string_lossy().into_owned();
         }

@@ -44,8 +44,11 @@ section! {
         roots: Vec<PathBuf> = vec![],
         /// Globs of paths to leave out of every index, as in a `.gitignore` at each root.
         exclusions: Vec<String> = vec![],
-        /// `builtin`, or a folder with an embedding model (safetensors and tokenizer).
+        /// `builtin`, or a folder with an embedding model: a static table, or (with the feature `transformer`) a BERT model
+        /// as `config.json`, `tokenizer.json` and `model.safetensors`.
         embedder: String = "builtin".into(),
+        /// A second judgement of the best answers of a hybrid search.
+        rerank: RerankConfig = RerankConfig::default(),
         /// How vectors are searched.
         ann: Ann = Ann::BruteForce,
         /// Caps on what the daemon uses.
@@ -93,6 +96,18 @@ section! {
 pub enum Ann {
     /// Every vector is compared: exact.
     BruteForce,
+}
+
+section! {
+    /// A second judgement of the best answers of a hybrid search.
+    RerankConfig "camelCase" {
+        /// Folder of the model, as for `embedder`; none when empty.
+        model: String = String::new(),
+        /// Answers that are judged, best first.
+        top: u32 = 50,
+        /// Milliseconds after which the rest keeps its place.
+        max_ms: u64 = 2_000,
+    }
 }
 
 section! {

@@ -236,6 +236,8 @@ const CASES: &[(&str, &str, &str, Option<&str>)] = &[
     (r#"{}"#, r#"{"models": {"maxTokensPerDay": 5}}"#, "models.maxTokensPerDay", Some(r#"5"#)),
     (r#"{}"#, r#"{"roots": ["/"]}"#, "roots", None),
     (r#"{}"#, r#"{"embedder": "/evil"}"#, "embedder", None),
+    (r#"{}"#, r#"{"rerank": {"model": "/evil"}}"#, "rerank.model", None),
+    (r#"{}"#, r#"{"rerank": {"maxMs": 60000}}"#, "rerank.maxMs", None),
     (r#"{}"#, r#"{"trust": {"folders": ["/"]}}"#, "trust.folders", None),
     (
         r#"{"sandbox": {"whenMissing": "ask"}}"#,
@@ -336,9 +338,16 @@ fn trust_is_by_component_and_the_users_alone() {
 fn every_key_has_a_deliberate_rule() {
     let never: Vec<_> =
         variables().into_iter().map(|v| v.key).filter(|k| rule_of(k).0 == Rule::Never).collect();
-    for key in
-        ["roots", "embedder", "ann", "listen.port", "llm.provider", "models.providers", "trust.folders"]
-    {
+    for key in [
+        "roots",
+        "embedder",
+        "rerank.model",
+        "ann",
+        "listen.port",
+        "llm.provider",
+        "models.providers",
+        "trust.folders",
+    ] {
         assert!(never.iter().any(|n| n == key), "{key}: {never:?}");
     }
     assert_eq!(rule_of("something.new").0, Rule::Never);

@@ -1,14 +1,16 @@
-//! Answers a query file for the evaluation: `evaluate FOLDER INDEX_DIR QUERIES.jsonl MODE [MODEL]`. Each repository is a
+//! Answers a query file for the evaluation: `evaluate FOLDER INDEX_DIR QUERIES.jsonl MODE [MODEL [RESCORER]]`. Each repository is a
 //! folder in FOLDER; prints one JSON object with up to 100 results for each query. MODE: `hybrid`, `lexical`, `semantic`, or
-//! `features`, which prints all that a hybrid search ranked with its features, for `model/fit.py`. MODEL: a folder with `table.bin` and
-//! `vocab.txt` instead of the built-in model.
-#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring program")]
+//! `features`, which prints all that a hybrid search ranked with its features, for `model/fit.py`. MODEL: `builtin`, or a folder of
+//! another model. RESCORER: a folder of the model that re-scores the best 50. What it took is told on standard error.
+#![expect(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a measuring program")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cairn_protocol::search::SearchParams;
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer, Until};
 use cairn_workspace::Roots;
 
 fn main() {
@@ -16,6 +18,12 @@ fn main() {
     let roots = Roots::new(Vec::new());
     let mut opts = IndexOptions::new(Embedder::named(args.get(5).map_or("builtin", |a| a)).unwrap()).unwrap();
     opts.watch = false;
+    if let Some(folder) = args.get(6) {
+        let limits = RescoreLimits { top: 50, time: Duration::from_secs(600), threads: opts.threads };
+        let model = Arc::new(Embedder::named(folder).unwrap());
+        opts.rescorer = Some(Arc::new(Rescorer::new(model, limits).unwrap()));
+    }
+    let mut times = Vec::new();
     let indexes = Indexes::open(args[2].clone().into(), opts, None);
     let mut results: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     let none = CancelFlag::new();
@@ -25,7 +33,9 @@ fn main() {
         let id = root.id.clone();
         if indexes.status(Some(&id)).is_err() {
             indexes.add_root(root).unwrap();
-            indexes.build_and_wait(&id, Until::Everything, &none).unwrap();
+            let began = Instant::now();
+            let status = indexes.build_and_wait(&id, Until::Everything, &none).unwrap();
+            eprintln!("{}: {} chunks, {:.1} s", row["repo"], status.chunks, began.elapsed().as_secs_f32());
         }
         let asked = serde_json::json!({"query": row["query"], "k": 100, "filters": {"roots": [id]}});
         let params: SearchParams = serde_json::from_value(asked).unwrap();
@@ -39,13 +49,19 @@ fn main() {
             results.insert(row["query_id"].as_str().unwrap().into(), ranked.collect());
             continue;
         }
+        let began = Instant::now();
         let answer = match args[4].as_str() {
             "lexical" => indexes.lexical(&params, &none, &|_| {}),
             "semantic" => indexes.semantic(&params, &none, &|_| {}),
             _ => indexes.hybrid(&params, &none, &|_| {}),
         };
+        times.push(began.elapsed().as_secs_f32() * 1000.0);
         let items = answer.unwrap().items.into_iter().map(|i| serde_json::json!({"path": i.path, "start": i.start_line, "end": i.end_line, "score": i.score}));
         results.insert(row["query_id"].as_str().unwrap().into(), items.collect());
+    }
+    times.sort_by(f32::total_cmp);
+    if let (Some(half), Some(most)) = (times.get(times.len() / 2), times.get(times.len() * 95 / 100)) {
+        eprintln!("{} queries: p50 {half:.1} ms, p95 {most:.1} ms", times.len());
     }
     println!("{}", serde_json::to_string(&results).unwrap());
 }

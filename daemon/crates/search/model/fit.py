@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits the weights of the ranker (`../src/rank/mod.rs`).
 
-    fit.py [--lexical | --semantic] FEATURES.json=QUERIES.jsonl... [--test FEATURES.json=QUERIES.jsonl...]
+    fit.py [--lexical | --semantic | --rescored] FEATURES.json=QUERIES.jsonl... [--test FEATURES.json=QUERIES.jsonl...]
 
 FEATURES.json: what `examples/evaluate.rs` prints with the mode `features`; QUERIES.jsonl: its queries. A listwise softmax over all that was
 ranked for a query: for a query with lines what overlaps them is right (as the evaluation counts it), and with half the weight any
@@ -10,7 +10,7 @@ Needs numpy."""
 import argparse, json, math
 import numpy as np
 
-NAMES = ["windowWords", "fileWords", "fileMeaning", "path", "windowNames", "words", "meaning", "nameMeaning", "name", "exact", "definition"]
+NAMES = ["windowWords", "fileWords", "fileMeaning", "path", "windowNames", "words", "meaning", "nameMeaning", "name", "exact", "definition", "rerank"]
 LEXICAL = {"windowWords", "fileWords", "path", "windowNames", "words", "name", "exact", "definition"}
 SEMANTIC = {"fileMeaning", "meaning", "nameMeaning", "definition"}
 SHARPNESS, RATE, STEPS, DECAY, MAX_SPAN = 6.0, 0.05, 300, 1e-3, 120
@@ -31,7 +31,7 @@ def load(pair):
         rows = ranked.get(q["query_id"], [])
         if q.get("skip") or not rows: continue
         right = {x["path"]: x for x in q["relevant"]}
-        X = np.array([[r["values"][n] for n in NAMES] for r in rows], np.float32)
+        X = np.array([[r["values"].get(n, 0.0) for n in NAMES] for r in rows], np.float32)
         prior = np.array([r["values"]["prior"] for r in rows], np.float32)
         file = np.array([r["path"] in right for r in rows])
         lines = np.array([r["path"] in right and "start" in right[r["path"]] and overlaps(r, right[r["path"]]) for r in rows])
@@ -86,9 +86,9 @@ def figures(data, w):
 
 def main():
     ap = argparse.ArgumentParser(); ap.add_argument("sets", nargs="+"); ap.add_argument("--test", nargs="*", default=[])
-    ap.add_argument("--lexical", action="store_true"); ap.add_argument("--semantic", action="store_true")
+    ap.add_argument("--lexical", action="store_true"); ap.add_argument("--semantic", action="store_true"); ap.add_argument("--rescored", action="store_true")
     a = ap.parse_args()
-    chosen = LEXICAL if a.lexical else SEMANTIC if a.semantic else set(NAMES)
+    chosen = LEXICAL if a.lexical else SEMANTIC if a.semantic else set(NAMES) if a.rescored else set(NAMES) - {"rerank"}
     mask = np.array([float(n in chosen) for n in NAMES])
     sets = {s: load(s) for s in a.sets}
     w = fit([d for data in sets.values() for d in data], mask)

@@ -3,15 +3,15 @@
 
 use std::cell::RefCell;
 
-use crate::embed::{Embedder, MAX_WORDS};
+use crate::embed::{MAX_WORDS, Table};
 use crate::table::{MAX_RUN, RunTable};
 use crate::words;
 
 /// Runs a thread remembers before it begins anew.
 const MAX_KNOWN: usize = 40_000;
 
-/// What [`Embedder::embed`] gives, by a thread that embeds many texts with the same model.
-pub fn embed(model: &Embedder, text: &[&[u8]]) -> Vec<f32> {
+/// What [`Table::embed`] gives, by a thread that embeds many texts with the same model.
+pub fn embed(model: &Table, text: &[&[u8]]) -> Vec<f32> {
     thread_local!(static MEMORY: RefCell<Option<Memory>> = const { RefCell::new(None) });
     MEMORY.with_borrow_mut(|memory| {
         let fits = |m: &Memory| m.model == *model.hash() && m.runs.len() <= MAX_KNOWN;
@@ -40,7 +40,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(model: &Embedder) -> Self {
+    fn new(model: &Table) -> Self {
         Self {
             model: *model.hash(),
             runs: RunTable::new(),
@@ -50,7 +50,7 @@ impl Memory {
         }
     }
 
-    fn embed(&mut self, model: &Embedder, text: &[&[u8]]) -> Vec<f32> {
+    fn embed(&mut self, model: &Table, text: &[&[u8]]) -> Vec<f32> {
         let mut left = MAX_WORDS;
         for piece in text {
             words::runs(piece, |run, key| {
@@ -67,7 +67,7 @@ impl Memory {
     }
 
     /// Adds the rows of a run, of at most `left` words; returns how many words it had.
-    fn add(&mut self, model: &Embedder, run: &[u8], key: u128, left: usize) -> usize {
+    fn add(&mut self, model: &Table, run: &[u8], key: u128, left: usize) -> usize {
         if run.len() <= MAX_RUN {
             let all = &mut self.rows;
             let known = self.runs.get(run, key, || {
@@ -106,7 +106,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn bulk_gives_the_same_vectors(texts in proptest::collection::vec("[a-zA-Z0-9_ é日]{0,400}", 1..4)) {
-            let model = Embedder::builtin().unwrap();
+            let model = Table::builtin().unwrap();
             for text in &texts {
                 let long = text.repeat(6);
                 let pieces: [&[u8]; 2] = [b"src/some_path.rs ", long.as_bytes()];

@@ -181,6 +181,13 @@ impl Dense {
         self.inner.write().unwrap_or_else(|e| e.into_inner()).dead.extend(chunks);
     }
 
+    /// Takes chunks back that were marked as gone; returns those that were. Their records are there still, and right: ids
+    /// are never used twice.
+    pub fn revive(&self, chunks: impl IntoIterator<Item = i64>) -> FxHashSet<i64> {
+        let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
+        chunks.into_iter().filter(|id| inner.dead.remove(id)).collect()
+    }
+
     /// Records and how many of them are dead.
     pub fn size(&self) -> (usize, usize) {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());

@@ -9,16 +9,15 @@ use cairn_workspace::language_of;
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::bulk;
 use crate::db::{due, meta, set_meta};
 use crate::dense::Records;
+use crate::embed::Embedder;
 use crate::ingest::write;
 use crate::live::Live;
 use crate::packed::{self, Frames, unpack};
 use crate::symbols::extract::{self, Extracted};
 
-/// Chunks of one batch of vectors, and files of one batch of symbols.
-const VECTOR_BATCH: usize = 2048;
+/// Files of one batch of symbols.
 const SYMBOL_BATCH: usize = 64;
 /// Text of one batch of symbols, in bytes.
 const SYMBOL_BYTES: i64 = 4 * 1024 * 1024;
@@ -29,13 +28,15 @@ struct Piece {
     text: Vec<u8>,
 }
 
-/// Makes the matrix and the database agree: vectors of another model are dropped, missing records appended.
-pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
+/// Makes the matrix and the database agree: vectors of another model are dropped, missing records appended. True when
+/// there were such vectors.
+pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<bool, Failure> {
     let model = i64::from_le_bytes(*live.opts.embedder.hash().first_chunk().unwrap_or(&[0; 8]));
     let have = meta(conn, "model")?;
+    let stale = have.is_some_and(|have| have != model);
     if have != Some(model) {
         write(live, conn, |tx| {
-            if have.is_some() {
+            if stale {
                 tx.execute("DELETE FROM chunk_vec", [])?;
                 tx.execute("UPDATE file SET due = due | 2 WHERE skipped IS NULL", [])?;
             }
@@ -43,9 +44,12 @@ pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
         })?;
     }
     let held = live.dense.open().map_err(|e| io_failure(live, &e))?;
-    let mut sql = conn.prepare(
-        "SELECT c.id, c.file_id FROM chunk c INDEXED BY chunk_file JOIN file f ON f.id = c.file_id WHERE f.due & 2 = 0",
-    ).map_err(StoreError::from)?;
+    let mut sql = conn
+        .prepare(
+            "SELECT c.id, c.file_id FROM chunk c INDEXED BY chunk_file JOIN file f ON f.id = c.file_id
+         WHERE f.due & 2 = 0 OR EXISTS (SELECT 1 FROM chunk_vec v WHERE v.chunk_id = c.id)",
+        )
+        .map_err(StoreError::from)?;
     let current: Vec<(i64, u32)> = sql
         .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))
         .and_then(Iterator::collect)
@@ -66,7 +70,8 @@ pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
             records.clear();
         }
     }
-    live.dense.append(&records).map_err(|e| io_failure(live, &e))
+    live.dense.append(&records).map_err(|e| io_failure(live, &e))?;
+    Ok(stale)
 }
 
 fn io_failure(live: &Live, error: &std::io::Error) -> Failure {
@@ -77,23 +82,25 @@ fn io_failure(live: &Live, error: &std::io::Error) -> Failure {
     Failure::new(reason, format!("vectors of {}: {error}", live.root.path.display()))
 }
 
-/// Embeds the chunks of some files. Returns how many chunks, or nothing when no file is waiting.
+/// Embeds some chunks. Returns how many, or nothing when none is waiting or the index is closing.
 pub fn vector_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>, Failure> {
-    let (files, pieces) = vectors_due(conn)?;
-    if files.is_empty() {
+    let embedder = &live.opts.embedder;
+    let (files, pieces) = vectors_due(conn, embedder)?;
+    if files.is_empty() && pieces.is_empty() {
         return Ok(None);
     }
-    let embedder = &live.opts.embedder;
-    let mut made: Vec<(i64, i64, Vec<f32>)> = live.opts.pool.install(|| {
-        pieces
-            .par_iter()
-            .map(|(path, p)| (p.id, p.file, bulk::embed(embedder, &[path.as_bytes(), b" ", &p.text])))
-            .collect()
-    });
+    let texts: Vec<[&[u8]; 3]> =
+        pieces.iter().map(|(path, p)| [path.as_bytes(), b" ", p.text.as_slice()]).collect();
+    let vectors = live.opts.pool.install(|| embedder.embed_all(&texts, &|| !live.stopping()))?;
+    let Some(vectors) = vectors else { return Ok(None) };
+    let mut made: Vec<(i64, i64, Vec<f32>)> =
+        pieces.iter().zip(vectors).map(|((_, p), vector)| (p.id, p.file, vector)).collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
     made.sort_unstable_by_key(|(id, _, _)| *id);
+    // Records that a crash kept and whose rows in the database it did not.
+    let revived = live.dense.revive(made.iter().map(|(id, _, _)| *id));
     let mut records = Records::default();
-    for (id, file, vector) in &made {
+    for (id, file, vector) in made.iter().filter(|(id, _, _)| !revived.contains(id)) {
         live.dense.record(*id, *file as u32, vector, &mut records);
     }
     live.dense.append(&records).map_err(|e| io_failure(live, &e))?;
@@ -121,24 +128,32 @@ fn clear_due(tx: &Connection, files: &[i64], bit: i64) -> Result<(), StoreError>
 
 type Pieces = Vec<(std::sync::Arc<str>, Piece)>;
 
-fn vectors_due(conn: &Connection) -> Result<(Vec<i64>, Pieces), StoreError> {
+/// Files that have all their vectors with the chunks that are read, and those chunks. A table embeds whole files; a
+/// transformer takes the chunks of a long file in parts, so that what changes meanwhile need not wait for the rest.
+fn vectors_due(conn: &Connection, embedder: &Embedder) -> Result<(Vec<i64>, Pieces), StoreError> {
+    let (most, parts) = (embedder.batch(), embedder.is_transformer());
     let mut waiting =
         conn.prepare_cached("SELECT id, path FROM file WHERE due <> 0 AND due & 2 LIMIT 512")?;
-    let mut chunks =
-        conn.prepare_cached(&format!("SELECT {} FROM chunk WHERE file_id = ? ORDER BY id", packed::COLUMNS))?;
+    let without =
+        if parts { "AND NOT EXISTS (SELECT 1 FROM chunk_vec v WHERE v.chunk_id = chunk.id)" } else { "" };
+    let sql = format!("SELECT {} FROM chunk WHERE file_id = ? {without} ORDER BY id", packed::COLUMNS);
+    let mut chunks = conn.prepare_cached(&sql)?;
     let mut frames = Frames::default();
     let (mut files, mut pieces) = (Vec::new(), Pieces::new());
     let mut rows = waiting.query([])?;
     while let Some(row) = rows.next()? {
         let file: i64 = row.get(0)?;
         let path: std::sync::Arc<str> = row.get_ref(1)?.as_str().unwrap_or("").replace('/', " ").into();
-        files.push(file);
         let mut own = chunks.query([file])?;
         while let Some(c) = own.next()? {
+            if parts && pieces.len() >= most {
+                return Ok((files, pieces));
+            }
             let (id, text) = frames.piece(conn, c, 0)?;
             pieces.push((path.clone(), Piece { id, file, text: text.to_vec() }));
         }
-        if pieces.len() >= VECTOR_BATCH {
+        files.push(file);
+        if pieces.len() >= most {
             break;
         }
     }

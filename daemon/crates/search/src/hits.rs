@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::gather::{Candidate, Span};
 use crate::live::Live;
 use crate::packed;
-use crate::rank::{Passage, Scored, Weights};
+use crate::rank::{Passage, Scored};
 use crate::search::Query;
 use crate::sync::CancelFlag;
 use crate::words;
@@ -95,7 +95,7 @@ pub fn build(
         let mut made = item(query, live, c, text, (symbol, range), state);
         made.score = f64::from(*score);
         if query.params.explain {
-            made.explain = passage.features.shares(Weights::of(query.mode));
+            made.explain = passage.features.shares(query.weights());
         }
         told.ranges.push(range);
         items.push(made);

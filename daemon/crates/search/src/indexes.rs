@@ -16,6 +16,7 @@ use crate::embed::Embedder;
 use crate::grams;
 use crate::live::Live;
 use crate::postings;
+use crate::rescore::Rescorer;
 use crate::sync::{CancelFlag, lock};
 use crate::worker::{self, Job};
 
@@ -30,6 +31,8 @@ pub struct IndexOptions {
     pub threads: usize,
     /// The model of the vectors.
     pub embedder: Arc<Embedder>,
+    /// What judges the best answers of a hybrid search once more; nothing unless set.
+    pub rescorer: Option<Arc<Rescorer>>,
     /// Whether to notice changes.
     pub watch: bool,
     /// Seconds between two sweeps that find what the watch missed; 0 for none.
@@ -50,6 +53,7 @@ impl IndexOptions {
             max_file_bytes: 1024 * 1024,
             threads,
             embedder: Arc::new(embedder),
+            rescorer: None,
             watch: true,
             sweep_seconds: 600,
             pool: pool(threads)?,
@@ -183,12 +187,12 @@ impl Indexes {
     /// ranks, for measuring what the scan finds.
     ///
     /// # Errors
-    /// `root_not_found`.
+    /// `root_not_found`; `internal` when a transformer fails.
     pub fn nearest_chunks(&self, id: &RootId, text: &str, k: usize) -> Result<Vec<i64>, Failure> {
         let roots = lock(&self.roots);
         let live = Arc::clone(&roots.get(id).ok_or_else(|| not_found(&id.0))?.live);
         drop(roots);
-        let vector = live.opts.embedder.embed(&[text.as_bytes()]);
+        let vector = live.opts.embedder.embed(&[text.as_bytes()])?;
         Ok(live.dense.nearest(&vector, k, None).into_iter().map(|(chunk, _)| chunk).collect())
     }
 

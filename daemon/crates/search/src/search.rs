@@ -13,7 +13,8 @@ use crate::lexical::{self, Term};
 use crate::live::{FileTable, Live};
 use crate::packed::text_of;
 use crate::postings::{Place, Snapshot};
-use crate::rank::{self, Mode, Passage, Ranker, Scored, Weights};
+use crate::rank::{self, Meaning, Mode, Passage, Ranker, Scored, Weights};
+use crate::rescore::Rescored;
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
 use cairn_protocol::error::{Failure, Reason};
@@ -162,8 +163,11 @@ pub struct Query<'a> {
     terms: Vec<Vec<Term>>,
     /// The query's vector; empty when meaning does not count.
     vector: Vec<f32>,
+    /// The same by the static table, when the vectors of the index are not its own.
+    by_table: Option<Vec<f32>>,
     pub candidates: Vec<Candidate>,
-    cancel: CancelFlag,
+    pub cancel: CancelFlag,
+    pub rescored: Rescored,
 }
 
 impl<'a> Query<'a> {
@@ -177,8 +181,10 @@ impl<'a> Query<'a> {
             roots: Vec::new(),
             terms: Vec::new(),
             vector: Vec::new(),
+            by_table: None,
             candidates: Vec::new(),
             cancel,
+            rescored: Rescored::Not,
         }
     }
 
@@ -193,7 +199,9 @@ impl<'a> Query<'a> {
         let snapshot = live.postings.snapshot();
         let files = self.filters.files(&table);
         if self.mode != Mode::Lexical && self.vector.is_empty() {
-            self.vector = live.opts.embedder.embed(&[self.params.query.as_bytes()]);
+            let (embedder, text) = (&live.opts.embedder, [self.params.query.as_bytes()]);
+            self.vector = embedder.embed(&text)?;
+            self.by_table = embedder.is_transformer().then(|| embedder.table().embed(&text));
         }
         let root = self.roots.len();
         self.terms.push(lexical::terms(&snapshot, &self.stems));
@@ -320,20 +328,30 @@ impl<'a> Query<'a> {
                 load_spans(&conn, c)?;
             }
             let Some(text) = text_of(&conn, c.chunk)? else { continue };
-            let model = (&*live.opts.embedder, &*self.vector);
-            let made = rank::by_definitions(&ranker, (*i, c), &text, &base, model);
+            let meaning = Meaning {
+                table: live.opts.embedder.table(),
+                vector: self.by_table.as_deref().unwrap_or(&self.vector),
+                relative: self.by_table.is_some(),
+            };
+            let made = rank::by_definitions(&ranker, (*i, c), &text, &base, &meaning);
             // With a filter by kind, a window is no answer, only what it holds.
             passages.extend(made.into_iter().filter(|p| p.span.is_some() || !by_kind));
             texts.insert(*i, text);
         }
         let mut ranking = Ranking { scored: self.sorted(&passages), passages, texts };
+        self.rescore(&mut ranking)?;
         self.spread(&mut ranking)?;
         Ok(ranking)
     }
 
+    /// What each feature counts in this search.
+    pub fn weights(&self) -> &'static Weights {
+        Weights::of(self.mode, self.rescored.counts())
+    }
+
     /// Best first; ties by path and line.
-    fn sorted(&self, passages: &[Passage]) -> Vec<Scored> {
-        let weights = Weights::of(self.mode);
+    pub fn sorted(&self, passages: &[Passage]) -> Vec<Scored> {
+        let weights = self.weights();
         let mut scored: Vec<Scored> =
             passages.iter().map(|p| p.features.score(weights)).enumerate().collect();
         let place = |i: usize| (&self.candidates[passages[i].candidate].path, passages[i].lines);
@@ -352,19 +370,25 @@ impl<'a> Query<'a> {
         }
         if let Some(lambda) = self.params.mmr {
             let depth = (MMR_DEPTH * self.params.k as usize).min(ranking.scored.len());
-            let text = |(i, _): &Scored| {
-                let passage = &passages[*i];
-                let c = &self.candidates[passage.candidate];
-                let own = match ranking.texts.get(&passage.candidate) {
-                    Some(text) => text.clone(),
-                    None => text_of(&*self.roots[c.root].readers.get()?, c.chunk)?.unwrap_or_default(),
-                };
-                Ok(hits::lines(&own, c.start_line, passage.lines.0, passage.lines.1).into_bytes())
-            };
+            let text = |(i, _): &Scored| Ok(self.text(&passages[*i], &ranking.texts)?.into_bytes());
             let texts = ranking.scored[..depth].iter().map(text).collect::<Result<Vec<_>, Failure>>()?;
             rank::mmr(&mut ranking.scored, &texts, lambda as f32);
         }
         Ok(())
+    }
+
+    /// The text of a passage as it is indexed.
+    pub fn text(&self, passage: &Passage, known: &FxHashMap<usize, Vec<u8>>) -> Result<String, Failure> {
+        let c = &self.candidates[passage.candidate];
+        let read;
+        let own = match known.get(&passage.candidate) {
+            Some(text) => text,
+            None => {
+                read = text_of(&*self.roots[c.root].readers.get()?, c.chunk)?.unwrap_or_default();
+                &read
+            }
+        };
+        Ok(hits::lines(own, c.start_line, passage.lines.0, passage.lines.1))
     }
 
     fn degraded(&self, lives: &[Arc<Live>]) -> Vec<String> {
@@ -382,6 +406,7 @@ impl<'a> Query<'a> {
         );
         note(states.iter().any(|p| p.counts.symbol_files < p.counts.files), "symbols");
         note(states.iter().any(|p| p.state == Some(IndexState::Failed)), "failed");
+        note(self.rescored.lacks(), "rerank");
         what
     }
 
@@ -392,11 +417,11 @@ impl<'a> Query<'a> {
 }
 
 /// What a ranking gives.
-struct Ranking {
-    passages: Vec<Passage>,
-    scored: Vec<Scored>,
+pub struct Ranking {
+    pub passages: Vec<Passage>,
+    pub scored: Vec<Scored>,
     /// Texts of the candidates that were read, by index.
-    texts: FxHashMap<usize, Vec<u8>>,
+    pub texts: FxHashMap<usize, Vec<u8>>,
 }
 
 /// A window, its chunk, and its cosine.

@@ -230,7 +230,12 @@ impl Worker {
             self.grams_due = grams::batch(&live, conn)?;
             return Ok(true);
         }
-        if enrich::vector_batch(&live, conn)?.is_some() || enrich::symbol_batch(&live, conn)?.is_some() {
+        // What takes longest comes last.
+        let slow = live.opts.embedder.is_transformer();
+        let worked = slow && enrich::symbol_batch(&live, conn)?.is_some()
+            || enrich::vector_batch(&live, conn)?.is_some()
+            || !slow && enrich::symbol_batch(&live, conn)?.is_some();
+        if worked {
             return Ok(true);
         }
         self.finish()
@@ -283,7 +288,10 @@ impl Worker {
         postings::open(&self.live, &conn)?;
         postings::heal(&self.live, &mut conn)?;
         grams::open(&self.live, &mut conn)?;
-        enrich::open_vectors(&self.live, &mut conn)?;
+        if enrich::open_vectors(&self.live, &mut conn)? {
+            let counts = read_counts(&conn)?;
+            self.live.update(|p| p.counts = counts);
+        }
         self.conn = Some(conn);
         if self.live.opts.watch && self.watch.is_none() {
             let (tx, rx) = bounded(QUEUE);

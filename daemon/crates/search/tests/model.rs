@@ -13,7 +13,7 @@ fn held_out_definitions_are_found() {
         include_str!("../model/floor.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert!(pairs.len() >= 48);
     let vectors = |key: &str| -> Vec<Vec<f32>> {
-        pairs.iter().map(|p| model.embed(&[p[key].as_str().unwrap().as_bytes()])).collect()
+        pairs.iter().map(|p| model.embed(&[p[key].as_str().unwrap().as_bytes()]).unwrap()).collect()
     };
     let (docs, code) = (vectors("doc"), vectors("code"));
     let likeness = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();

@@ -19,6 +19,8 @@ impl Config {
         check(self.resources.max_file_bytes > 0, "resources.maxFileBytes", "must be at least 1");
         check(self.resources.memory_mb >= 16, "resources.memoryMb", "must be at least 16");
         check(self.resources.max_runs > 0, "resources.maxRuns", "must be at least 1");
+        check((1..=200).contains(&self.rerank.top), "rerank.top", "must be 1 to 200");
+        check((1..=60_000).contains(&self.rerank.max_ms), "rerank.maxMs", "must be 1 to 60000");
         check(self.agent.retry_attempts <= 100, "agent.retry_attempts", "must be at most 100");
         check(
             self.listen.address.parse::<std::net::IpAddr>().is_ok(),

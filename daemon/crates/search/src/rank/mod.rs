@@ -10,7 +10,7 @@ mod windows;
 use cairn_protocol::search::Share;
 
 pub use diverse::{diversify, mmr};
-pub use passages::{Passage, by_definitions, whole};
+pub use passages::{Meaning, Passage, by_definitions, whole};
 pub use prior::is_aside;
 pub use windows::Ranker;
 
@@ -53,6 +53,9 @@ pub struct Features {
     pub exact: f32,
     /// 1 for a definition, 0 for a window: what a definition must outweigh.
     pub definition: f32,
+    /// Cosine with the query by the model that re-scores: 0 for the farthest passage it was asked about (and all it was
+    /// not), 1 for the nearest.
+    pub rerank: f32,
     /// The factor of its path.
     pub prior: f32,
 }
@@ -71,6 +74,7 @@ pub struct Weights {
     name: f32,
     exact: f32,
     definition: f32,
+    rerank: f32,
 }
 
 /// Fitted by `model/fit.py` on the tuning split and on requests, cobra, thor, serde, junit4 and libuv.
@@ -86,6 +90,7 @@ const HYBRID: Weights = Weights {
     name: -0.087,
     exact: 0.253,
     definition: -0.449,
+    rerank: 0.0,
 };
 const LEXICAL: Weights = Weights {
     window_words: 0.488,
@@ -99,6 +104,7 @@ const LEXICAL: Weights = Weights {
     name: 0.462,
     exact: 0.206,
     definition: 0.009,
+    rerank: 0.0,
 };
 const SEMANTIC: Weights = Weights {
     window_words: 0.0,
@@ -112,12 +118,30 @@ const SEMANTIC: Weights = Weights {
     name: 0.0,
     exact: 0.0,
     definition: -0.388,
+    rerank: 0.0,
+};
+/// Of a hybrid search whose best passages were re-scored: fitted in the same way on the same repositories, with
+/// all-MiniLM-L6-v2.
+const RESCORED: Weights = Weights {
+    window_words: 0.303,
+    file_words: 0.255,
+    file_meaning: 0.16,
+    path: 0.262,
+    window_names: 0.205,
+    words: 0.152,
+    meaning: 0.488,
+    name_meaning: 0.705,
+    name: -0.069,
+    exact: 0.226,
+    definition: -0.255,
+    rerank: 0.477,
 };
 
 impl Weights {
-    /// Those of a kind of search.
-    pub fn of(mode: Mode) -> &'static Self {
+    /// Those of a kind of search; whether its best passages were re-scored matters to a hybrid one.
+    pub fn of(mode: Mode, rescored: bool) -> &'static Self {
         match mode {
+            Mode::Hybrid if rescored => &RESCORED,
             Mode::Hybrid => &HYBRID,
             Mode::Lexical => &LEXICAL,
             Mode::Semantic => &SEMANTIC,
@@ -127,7 +151,7 @@ impl Weights {
 
 impl Features {
     /// Each feature by its name on the wire, its value and its weight.
-    fn named(&self, w: &Weights) -> [(&'static str, f32, f32); 11] {
+    fn named(&self, w: &Weights) -> [(&'static str, f32, f32); 12] {
         [
             ("windowWords", self.window_words, w.window_words),
             ("fileWords", self.file_words, w.file_words),
@@ -140,6 +164,7 @@ impl Features {
             ("name", self.name, w.name),
             ("exact", self.exact, w.exact),
             ("definition", self.definition, w.definition),
+            ("rerank", self.rerank, w.rerank),
         ]
     }
 
@@ -150,7 +175,7 @@ impl Features {
 
     /// Each feature by its name, and the factor of the path as `prior`.
     pub fn values(&self) -> Vec<(&'static str, f32)> {
-        let named = self.named(Weights::of(Mode::Hybrid));
+        let named = self.named(&HYBRID);
         named.iter().map(|(name, value, _)| (*name, *value)).chain([("prior", self.prior)]).collect()
     }
 
@@ -183,7 +208,7 @@ mod tests {
     fn shares_are_the_score() {
         let f =
             Features { window_words: 0.5, meaning: 0.9, definition: 1.0, prior: 0.3, ..Features::default() };
-        let w = Weights::of(Mode::Hybrid);
+        let w = Weights::of(Mode::Hybrid, false);
         let sum: f64 = f.shares(w).iter().map(|s| s.share).sum();
         assert!((sum - f64::from(f.score(w))).abs() < 1e-6 && f.shares(w).len() == 4);
     }

@@ -5,7 +5,7 @@ use super::windows::{Base, K1, Ranker};
 use super::{Features, Mode};
 use crate::bulk;
 use crate::chunk;
-use crate::embed::Embedder;
+use crate::embed::Table;
 use crate::gather::{Candidate, Span};
 use crate::lexical::Term;
 use crate::words;
@@ -40,22 +40,33 @@ pub fn whole(ranker: &Ranker<'_>, at: usize, c: &Candidate, base: &Base) -> Pass
     Passage { candidate: at, span: None, lines, print, features }
 }
 
-/// A candidate's innermost definitions as passages, behind the window itself. `vector` is the query's, empty when
-/// meaning does not count.
+/// How the meaning of parts of a window is judged.
+pub struct Meaning<'a> {
+    /// The table that embeds them.
+    pub table: &'a Table,
+    /// The query's vector by it; empty when meaning does not count.
+    pub vector: &'a [f32],
+    /// Whether another model judged the windows: then the table tells only how much nearer than its window a part is.
+    pub relative: bool,
+}
+
+/// A candidate's innermost definitions as passages, behind the window itself.
 pub fn by_definitions(
     ranker: &Ranker<'_>,
     (at, c): (usize, &Candidate),
     text: &[u8],
     base: &Base,
-    (embedder, vector): (&Embedder, &[f32]),
+    meaning: &Meaning<'_>,
 ) -> Vec<Passage> {
     let page = Page::new(c, text, ranker.terms(c));
     let mut all = vec![whole(ranker, at, c, base)];
     let path = c.path.replace('/', " ");
     let dot = |pieces: &[&[u8]]| {
-        let made = bulk::embed(embedder, pieces);
-        made.iter().zip(vector).map(|(a, b)| a * b).sum::<f32>()
+        let made = bulk::embed(meaning.table, pieces);
+        made.iter().zip(meaning.vector).map(|(a, b)| a * b).sum::<f32>()
     };
+    let judged = !meaning.vector.is_empty();
+    let around = if judged && meaning.relative { dot(&[path.as_bytes(), b" ", text]) } else { 0.0 };
     let mut best_name = 0f32;
     for (n, span) in c.spans.iter().enumerate() {
         let (covered, share, exact) = name(ranker, c, span);
@@ -73,9 +84,14 @@ pub fn by_definitions(
             features.words = own_words(&counts, tokens, ranker.terms(c)) / ranker.total(c);
             (features.name, features.exact) = (share, exact);
         }
-        if !vector.is_empty() {
+        if judged {
             let (low, range) = base.cosines;
-            features.meaning = (dot(&[path.as_bytes(), b" ", piece]) - low) / range;
+            let own = dot(&[path.as_bytes(), b" ", piece]);
+            features.meaning = if meaning.relative {
+                features.meaning + (own - around) / range
+            } else {
+                (own - low) / range
+            };
             features.name_meaning = dot(&[span.name.as_bytes()]);
         }
         let print = (chunk::fingerprint(piece) as u64, tokens);

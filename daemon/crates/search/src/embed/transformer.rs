@@ -1,0 +1,215 @@
+//! A BERT model from a folder in the usual form: `config.json`, `tokenizer.json`, `model.safetensors`.
+//!
+//! The vector of a text is the mean of its tokens' last states (or the first one's, when `1_Pooling/config.json` says
+//! so), brought to length 1. Short texts go through the model together.
+
+use std::path::Path;
+
+use cairn_protocol::error::{Failure, Reason};
+use candle_core::{DType, Device};
+use candle_nn::VarBuilder;
+use rayon::prelude::*;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokenizers::{Tokenizer, TruncationParams};
+
+use super::bert::{Bert, Shape};
+
+/// The file that makes a folder one of a transformer.
+pub const WEIGHTS: &str = "model.safetensors";
+/// Bytes of the weights at most.
+const MAX_WEIGHTS: u64 = 4 * 1024 * 1024 * 1024;
+/// Bytes of another file at most.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+/// Tokens of a text that count, with the two that mark its ends.
+const MAX_TOKENS: usize = 256;
+/// Tokens of a batch, unless a single text has more: more gains nothing and takes memory.
+const BATCH: usize = 256;
+/// Changes when the same files give other vectors.
+const FORM: &[u8] = b"bert 1";
+
+/// A BERT model with its tokenizer.
+pub struct Transformer {
+    model: Bert,
+    tokenizer: Tokenizer,
+    /// Whether the first token's state is the vector, instead of the mean of all.
+    first: bool,
+    dim: usize,
+    name: String,
+    hash: [u8; 32],
+}
+
+/// A text's place among all, and the ids of its tokens.
+type Encoded = (usize, Vec<u32>);
+
+impl Transformer {
+    /// Reads a folder, and embeds a word by it to see that it works.
+    ///
+    /// # Errors
+    /// `invalid_params` with the file that is missing or wrong.
+    pub fn load(folder: &Path) -> Result<Self, Failure> {
+        let bad =
+            |what: String| Failure::new(Reason::InvalidParams, format!("model {}: {what}", folder.display()));
+        let read = |name: &str, most: u64| {
+            let path = folder.join(name);
+            let size = std::fs::metadata(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))?.len();
+            if size > most {
+                return Err(bad(format!("{name} has {size} bytes, more than the {most} that are accepted")));
+            }
+            std::fs::read(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))
+        };
+        let settings = read("config.json", MAX_FILE)?;
+        let config: Value =
+            serde_json::from_slice(&settings).map_err(|e| bad(format!("config.json is no JSON: {e}")))?;
+        let shape = Shape::read(&config).map_err(|e| bad(format!("config.json: {e}")))?;
+        let words = read("tokenizer.json", MAX_FILE)?;
+        let tokenizer = tokenizer_of(&words, &shape).map_err(|e| bad(format!("tokenizer.json: {e}")))?;
+        let pooling = match folder.join("1_Pooling/config.json").exists() {
+            true => read("1_Pooling/config.json", MAX_FILE)?,
+            false => Vec::new(),
+        };
+        let first = pools_first(&pooling).map_err(|e| bad(format!("1_Pooling/config.json: {e}")))?;
+        let weights = read(WEIGHTS, MAX_WEIGHTS)?;
+        let mut hash = Sha256::new();
+        for part in [FORM, &settings[..], &words, &[u8::from(first)], &weights] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let model = VarBuilder::from_slice_safetensors(&weights, DType::F32, &Device::Cpu)
+            .and_then(|tensors| Bert::load(&tensors, &shape))
+            .map_err(|e| bad(format!("{WEIGHTS} does not hold the model of config.json: {}", short(&e))))?;
+        let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
+        let made = Self { model, tokenizer, first, dim: shape.dim, name, hash: hash.finalize().into() };
+        let probe = made.forward(&[&(0, made.encode("word")?)]).map_err(|e| bad(short(&e)))?;
+        if !probe.iter().flatten().all(|x| x.is_finite()) {
+            return Err(bad(format!("{WEIGHTS} gives vectors that are no numbers")));
+        }
+        Ok(made)
+    }
+
+    /// Dimensions of its vectors.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The folder's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// SHA-256 of all that decides its vectors.
+    pub fn hash(&self) -> &[u8; 32] {
+        &self.hash
+    }
+
+    /// The vectors of texts, in their order. Nothing when `go_on` said no: it is asked before each batch.
+    ///
+    /// # Errors
+    /// `internal` when a text cannot be computed.
+    pub fn embed(
+        &self,
+        texts: &[String],
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Vec<Vec<f32>>>, Failure> {
+        let encode = |(at, text): (usize, &String)| Ok((at, self.encode(text)?));
+        let mut encoded: Vec<Encoded> =
+            texts.par_iter().enumerate().map(encode).collect::<Result<_, Failure>>()?;
+        encoded.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
+        let run = |batch: &Vec<&Encoded>| {
+            if !go_on() {
+                return Ok(None);
+            }
+            let made = self.forward(batch).map_err(|e| self.failed(&short(&e)))?;
+            Ok(Some(batch.iter().map(|(at, _)| *at).zip(made).collect::<Vec<_>>()))
+        };
+        let made: Option<Vec<_>> = batches(&encoded).par_iter().map(run).collect::<Result<_, Failure>>()?;
+        let mut vectors = vec![Vec::new(); texts.len()];
+        let Some(made) = made else { return Ok(None) };
+        for (at, vector) in made.into_iter().flatten() {
+            vectors[at] = vector;
+        }
+        Ok(Some(vectors))
+    }
+
+    fn encode(&self, text: &str) -> Result<Vec<u32>, Failure> {
+        let made = self.tokenizer.encode_fast(text, true).map_err(|e| self.failed(&e.to_string()))?;
+        Ok(made.get_ids().to_vec())
+    }
+
+    /// The vectors of one batch.
+    fn forward(&self, batch: &[&Encoded]) -> candle_core::Result<Vec<Vec<f32>>> {
+        let texts: Vec<&[u32]> = batch.iter().map(|(_, ids)| ids.as_slice()).collect();
+        let states = self.model.forward(&texts)?.to_vec2::<f32>()?;
+        let mut rest = states.as_slice();
+        let pool = |text: &&[u32]| {
+            let (own, behind) = rest.split_at(text.len());
+            rest = behind;
+            let mut sum = vec![0f32; self.dim];
+            for state in own.iter().take(if self.first { 1 } else { own.len() }) {
+                sum.iter_mut().zip(state).for_each(|(s, x)| *s += x);
+            }
+            let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+            if norm > 0.0 {
+                sum.iter_mut().for_each(|x| *x /= norm);
+            }
+            sum
+        };
+        Ok(texts.iter().map(pool).collect())
+    }
+
+    fn failed(&self, why: &str) -> Failure {
+        Failure::new(Reason::Internal, format!("model {} cannot embed a text: {why}", self.name))
+    }
+}
+
+/// Texts that go through the model together; `encoded` has the longest first.
+fn batches(encoded: &[Encoded]) -> Vec<Vec<&Encoded>> {
+    let mut all: Vec<Vec<&Encoded>> = Vec::new();
+    let mut tokens = 0;
+    for one in encoded {
+        match all.last_mut() {
+            Some(last) if tokens + one.1.len() <= BATCH => last.push(one),
+            _ => {
+                all.push(vec![one]);
+                tokens = 0;
+            }
+        }
+        tokens += one.1.len();
+    }
+    all
+}
+
+/// The first line of an error: what follows is where in the library it came from.
+fn short(error: &candle_core::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// The tokenizer, cutting at what counts and filling up nothing.
+fn tokenizer_of(own: &[u8], shape: &Shape) -> Result<Tokenizer, String> {
+    let mut made = Tokenizer::from_bytes(own).map_err(|e| e.to_string())?;
+    let words = made.get_vocab_size(true);
+    if words > shape.vocabulary {
+        return Err(format!("{words} tokens, more than the {} of config.json", shape.vocabulary));
+    }
+    let max_length = MAX_TOKENS.min(shape.positions);
+    made.with_padding(None);
+    made.with_truncation(Some(TruncationParams { max_length, ..TruncationParams::default() }))
+        .map_err(|e| e.to_string())?;
+    Ok(made)
+}
+
+/// Whether the first token stands for the text. Without the file, the mean does.
+fn pools_first(own: &[u8]) -> Result<bool, String> {
+    if own.is_empty() {
+        return Ok(false);
+    }
+    let own: Value = serde_json::from_slice(own).map_err(|e| format!("no JSON: {e}"))?;
+    let is = |name: &str| own[name].as_bool() == Some(true);
+    match (is("pooling_mode_mean_tokens"), is("pooling_mode_cls_token")) {
+        (true, false) => Ok(false),
+        (false, true) => Ok(true),
+        _ => {
+            Err("pooling by the mean of all tokens or by the first one is supported, and nothing else".into())
+        }
+    }
+}

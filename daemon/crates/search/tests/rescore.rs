@@ -1,0 +1,97 @@
+//! The second judgement of the best answers. The built-in table plays the model: what it says is known then.
+
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_protocol::search::{SearchAnswer, SearchParams};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer, Until};
+use cairn_workspace::Roots;
+
+fn rescorer(top: usize, time: Duration) -> Option<Arc<Rescorer>> {
+    let limits = RescoreLimits { top, time, threads: 2 };
+    Some(Arc::new(Rescorer::new(Arc::new(Embedder::builtin().unwrap()), limits).unwrap()))
+}
+
+/// An index of twenty files about parsing headers, ten of them with a definition each.
+fn open(dir: &Path, rescorer: Option<Arc<Rescorer>>) -> Indexes {
+    let top = dir.join("root");
+    fs::create_dir_all(&top).unwrap();
+    for n in 0..10 {
+        let code = format!(
+            "/// Parses header number {n}.\npub fn parse_header{n}(line: &str) -> Header {{\n    Header::from(line)\n}}\n"
+        );
+        fs::write(top.join(format!("header{n}.rs")), code).unwrap();
+        fs::write(top.join(format!("note{n}.txt")), format!("the header is parsed, see {n}\n")).unwrap();
+    }
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    (opts.watch, opts.sweep_seconds, opts.rescorer) = (false, 0, rescorer);
+    let root = Roots::new(Vec::new()).declare(&top).unwrap();
+    let id = root.id.clone();
+    let indexes = Indexes::open(dir.join("index"), opts, None);
+    indexes.add_root(root).unwrap();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    indexes
+}
+
+fn params() -> SearchParams {
+    SearchParams { explain: true, ..SearchParams::new("parse a header line") }
+}
+
+fn hybrid(indexes: &Indexes) -> SearchAnswer {
+    indexes.hybrid(&params(), &CancelFlag::new(), &|_| {}).unwrap()
+}
+
+/// Items with a share of the second judgement, and whether all shares are the scores.
+fn judged(answer: &SearchAnswer) -> (usize, bool) {
+    let has = |item: &&cairn_protocol::search::SearchItem| item.explain.iter().any(|s| s.feature == "rerank");
+    let fits = |item: &cairn_protocol::search::SearchItem| {
+        (item.explain.iter().map(|s| s.share).sum::<f64>() - item.score).abs() < 1e-4
+    };
+    (answer.items.iter().filter(has).count(), answer.items.iter().all(fits))
+}
+
+#[test]
+fn the_best_are_judged_once_more_and_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = open(dir.path(), None);
+    let before = hybrid(&plain);
+    assert_eq!(judged(&before), (0, true));
+    plain.close();
+    let long = Duration::from_secs(600);
+    let all = open(dir.path(), rescorer(200, long));
+    let answer = hybrid(&all);
+    let (count, fits) = judged(&answer);
+    // The farthest of those that were asked about gets nothing.
+    assert!(count + 1 >= answer.items.len() && count > 5 && fits, "{count} of {}", answer.items.len());
+    assert_eq!((answer.items.len(), answer.degraded.len()), (before.items.len(), 0));
+    let again = hybrid(&all);
+    assert_eq!(again.items, answer.items);
+    let other = |made: Result<SearchAnswer, _>| judged(&made.unwrap_or_default()).0;
+    let none = CancelFlag::new();
+    assert_eq!(other(all.lexical(&params(), &none, &|_| {})), 0);
+    assert_eq!(other(all.semantic(&params(), &none, &|_| {})), 0);
+    all.close();
+    let few = open(dir.path(), rescorer(4, long));
+    assert!((1..=4).contains(&judged(&hybrid(&few)).0));
+    few.close();
+}
+
+#[test]
+fn without_time_the_order_stays_and_the_answer_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = open(dir.path(), None);
+    let before = hybrid(&plain);
+    plain.close();
+    let late = open(dir.path(), rescorer(50, Duration::ZERO));
+    let answer = hybrid(&late);
+    assert_eq!(answer.degraded, ["rerank"]);
+    assert_eq!(judged(&answer).0, 0);
+    assert_eq!(answer.items, before.items);
+    let cancelled = CancelFlag::new();
+    cancelled.cancel();
+    assert!(late.hybrid(&params(), &cancelled, &|_| {}).is_err());
+}
