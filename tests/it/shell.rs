@@ -82,6 +82,10 @@ async fn a_command_runs_where_and_as_long_as_it_may() {
         place.call("run_shell", json!({"command": "cat read.txt; echo oops >&2; exit 4"})).await.unwrap();
     let want = json!({"exit_code": 4, "stdout": "inside\n", "stderr": "oops\n", "timed_out": false, "truncated": false, "sandbox": "full"});
     assert_eq!(done, want);
+    // Nothing to read is no pipe: some programs would read that instead of the files they are asked about.
+    let done = place
+        .call("run_shell", json!({"command": "readlink /proc/self/fd/0; cat; ls /proc/self/fd | wc -l"}));
+    assert_eq!(text(&done.await.unwrap(), "stdout"), "/dev/null\n4\n");
     // Its older name.
     let done = place.call("bash", json!({"command": "cat a.txt", "working_directory": "sub"})).await.unwrap();
     assert_eq!(text(&done, "stdout"), "a\n");
@@ -97,6 +101,32 @@ async fn a_command_runs_where_and_as_long_as_it_may() {
     let done = place.call("run_shell", json!({"command": script})).await.unwrap();
     assert_eq!(text(&done, "stdout"), "");
     assert_eq!(std::fs::read_to_string(place.path("out.txt")).unwrap(), "s3cret");
+}
+
+#[test]
+fn the_small_helper_is_used_where_it_is_of_the_same_build() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().canonicalize().unwrap();
+    let (own, small) = (at.join("cairn"), at.join("cairn-sandbox"));
+    std::fs::copy(binary(), &own).unwrap();
+    let ours = binary().with_file_name("cairn-sandbox");
+    let other = "#!/bin/sh\necho 7\n";
+    for (text, used) in [(None, false), (Some(other), false), (Some(""), true)] {
+        match text {
+            None => {}
+            Some("") => drop(std::fs::copy(&ours, &small).unwrap()),
+            Some(script) => {
+                std::fs::write(&small, script).unwrap();
+                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+                std::fs::set_permissions(&small, mode).unwrap();
+            }
+        }
+        let sandbox = Sandbox::new(Some(own.clone()));
+        if sandbox.probe().tier != Tier::Full {
+            return crate::sealed::missing("a full sandbox");
+        }
+        assert_eq!(sandbox.helper().unwrap() == small, used, "{text:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

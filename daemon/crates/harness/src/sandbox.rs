@@ -169,7 +169,11 @@ impl Sandbox {
         }
     }
 
-    pub(crate) fn helper(&self) -> Result<&Path, Failure> {
+    /// The helper that is used.
+    ///
+    /// # Errors
+    /// `sandbox_missing` when there is none.
+    pub fn helper(&self) -> Result<&Path, Failure> {
         let none = || Failure::new(Reason::SandboxMissing, "there is no sandbox helper");
         let choose = || {
             let small = self.helper.as_ref()?.with_file_name(SMALL_HELPER);
