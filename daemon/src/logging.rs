@@ -56,8 +56,8 @@ impl Levels {
 /// A filter in the form of `RUST_LOG`. The MCP library tells of every connection and every refused call, with what the
 /// client said: that is wanted only where it is asked for by name. Spans for traces are no lines of a log.
 fn filter_of(text: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
-    let quiet = if text.contains("rmcp") { "" } else { ",rmcp=error" };
-    EnvFilter::try_new(format!("{text}{quiet},{SPANS}=off"))
+    let quiet = |name: &str| if text.contains(name) { String::new() } else { format!(",{name}=error") };
+    EnvFilter::try_new(format!("{text}{}{},{SPANS}=off", quiet("rmcp"), quiet("notify")))
 }
 
 /// Starts logging; to `file`, when one is named, as JSON lines.

@@ -16,6 +16,8 @@ pub(super) struct Tree {
     opts: WalkOptions,
     inbox: Arc<Inbox>,
     rules: Ignore,
+    /// Whether it was a repository when the rules were read: only then does `.gitignore` count.
+    repository: bool,
     /// `None` when the system gives no notifier; then the root is polled.
     watcher: Option<RecommendedWatcher>,
     /// Watched folders, relative to the root, `""` for the root.
@@ -29,14 +31,22 @@ impl Tree {
         if watcher.is_none() {
             inbox.set_polling();
         }
-        let rules = Ignore::build(root, opts);
-        Self { root: root.clone(), opts: opts.clone(), inbox, rules, watcher, watched: BTreeSet::new() }
+        let (repository, rules) = (is_repository(root), Ignore::build(root, opts));
+        let (root, opts) = (root.clone(), opts.clone());
+        Self { root, opts, inbox, rules, repository, watcher, watched: BTreeSet::new() }
     }
 
     /// The rules as they are now; watches folders that were ignored until now.
     pub(super) fn reload(&mut self) {
+        self.repository = is_repository(&self.root);
         self.rules = Ignore::build(&self.root, &self.opts);
         self.watch_all();
+    }
+
+    /// Whether it has become a repository since the rules were read, or is none any more. An empty `.git`, as a sandbox puts
+    /// there so that nobody else can, makes none.
+    pub(super) fn repository_changed(&self) -> bool {
+        is_repository(&self.root) != self.repository
     }
 
     /// Forgets what is watched and watches everything again: after lost events nothing is sure.
@@ -137,4 +147,10 @@ impl Tree {
     pub(super) fn rel(&self, path: &Path) -> Option<String> {
         rel_of(&self.root.path, path)
     }
+}
+
+/// Whether git's folder there has content, or is a file that names one.
+fn is_repository(root: &Root) -> bool {
+    let git = root.path.join(".git");
+    git.is_file() || git.join("HEAD").is_file()
 }

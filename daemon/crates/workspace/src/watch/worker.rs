@@ -208,7 +208,7 @@ impl Worker {
 
     /// Notes a change of which files are walked.
     fn note_rule(&mut self, rel: &str, now: Instant) -> bool {
-        let is_rule = is_rule(rel);
+        let is_rule = if rel == ".git" { self.tree.repository_changed() } else { is_rule(rel) };
         if is_rule {
             self.reload = true;
             self.pending.rescan(now);
@@ -237,7 +237,10 @@ impl Worker {
             Err(_) => return self.report_gone(rel, now),
         };
         if rel == ".git" {
-            return self.tree.watch_git();
+            self.tree.watch_git();
+            // It may have become a repository just before it was watched.
+            let _noted = self.note_rule(&rel, now);
+            return;
         }
         if !meta.is_dir() {
             if self.tree.is_walked(&rel, false) {
@@ -279,6 +282,6 @@ fn is_rule(rel: &str) -> bool {
     let name = rel.rsplit('/').next().unwrap_or(rel);
     match rel.strip_prefix(".git/") {
         Some(inner) => is_git_signal(Path::new(inner)),
-        None => rel == ".git" || IGNORE_FILES.contains(&name),
+        None => IGNORE_FILES.contains(&name),
     }
 }

@@ -79,6 +79,24 @@ fn a_burst_in_new_folders_is_not_missed() {
 }
 
 #[test]
+fn an_empty_git_folder_makes_no_repository() {
+    let (dir, root) = root();
+    let (tx, rx) = bounded(4);
+    let _watch = Watch::start(&root, &WalkOptions::default(), tx).unwrap();
+    for n in 0..3 {
+        std::fs::create_dir(dir.path().join(".git")).unwrap();
+        std::fs::remove_dir(dir.path().join(".git")).unwrap();
+        put(dir.path(), &format!("a{n}"), "1");
+        let (_, rescan) = gather(&rx, |names, _| names.contains(&format!("a{n}")));
+        assert!(!rescan);
+    }
+    put(dir.path(), ".git/HEAD", "ref: refs/heads/a");
+    gather(&rx, |_, rescan| rescan);
+    std::fs::remove_dir_all(dir.path().join(".git")).unwrap();
+    gather(&rx, |_, rescan| rescan);
+}
+
+#[test]
 fn rules_branches_and_replaced_folders_cause_a_rescan() {
     let (dir, root) = root();
     put(dir.path(), ".git/HEAD", "ref: refs/heads/a");
