@@ -17,6 +17,7 @@ mod http;
 mod kinds;
 mod limits;
 mod mcp;
+mod mcp_peers;
 mod network;
 mod outside;
 mod paths;

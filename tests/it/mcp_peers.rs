@@ -1,0 +1,87 @@
+//! MCP with npm's own: the inspector as a client, the server that shows everything as a server.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{
+    sdks::node,
+    sealed::{Daemon, binary, command, missing, tree},
+};
+
+fn project(root: &Path) {
+    tree(root, &[("sample/store.py", "def open_ledger(path):\n    return path\n")]);
+}
+
+#[test]
+fn the_inspector_lists_and_calls_tools() {
+    let Some((node, modules)) = node() else { return };
+    let inspector = modules.join(".bin/mcp-inspector");
+    if !inspector.exists() {
+        return missing("npm's @modelcontextprotocol/inspector");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
+    project(&root);
+    let mut daemon = Daemon::start_in(&home, &[]);
+    let path = std::env::join_paths(
+        std::iter::once(node.parent().unwrap().to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    );
+    let inspect = |args: &[&str]| {
+        let mut run = std::process::Command::new(&node);
+        // It gives its server a small environment of its own.
+        run.arg(&inspector).args(["--cli", "-e", &format!("CAIRN_HOME={}", home.display())]);
+        run.arg(binary()).args(["mcp", "--root"]).arg(&root).args(args);
+        let output = run.env("PATH", path.as_ref().unwrap()).env("HOME", dir.path()).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (done, listed) = inspect(&["--method", "tools/list"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let names: Vec<_> = listed["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert!(done && names.contains(&&json!("search")) && names.contains(&&json!("write_file")), "{names:?}");
+    let call = ["--method", "tools/call", "--tool-name", "search", "--tool-arg"];
+    let (done, found) = inspect(&[&call[..], &["query=open the ledger"]].concat());
+    assert!(done && found.contains("sample/store.py:1-"), "{found}");
+    let (done, wrong) = inspect(&[&call[..], &["q=open the ledger"]].concat());
+    assert!(!done && wrong.contains("unknown field `q`"), "{wrong}");
+    assert!(daemon.stop().success());
+}
+
+#[tokio::test]
+async fn the_tools_of_a_foreign_server_pass_the_gate() {
+    let Some((node, modules)) = node() else { return };
+    let server = modules.join("@modelcontextprotocol/server-everything/dist/index.js");
+    if !server.exists() {
+        return missing("npm's @modelcontextprotocol/server-everything");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
+    project(&root);
+    let config = json!({
+        "permissions": {"allow": ["mcp_everything_get-sum"]},
+        "mcp": {"servers": {"everything": {"command": node, "args": [server, "stdio"]}}},
+    });
+    tree(&home, &[("config/config.json", &config.to_string())]);
+    let daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": root})).await;
+    let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
+    let sum = "mcp_everything_get-sum";
+    let until = std::time::Instant::now() + crate::sealed::PATIENCE;
+    while !raw.ok("tool.list", json!({})).await["data"].to_string().contains(sum) {
+        assert!(std::time::Instant::now() < until, "its tools did not come");
+        tokio::task::yield_now().await;
+    }
+    let call =
+        |name: &str, arguments: Value| json!({"sessionId": session, "name": name, "arguments": arguments});
+    let told = raw.ok("tool.call", call(sum, json!({"a": 2, "b": 40}))).await;
+    assert_eq!(told["output"]["content"], "The sum of 2 and 40 is 42.", "{told}");
+    let wrong = raw.ok("tool.call", call(sum, json!({"a": 2}))).await;
+    assert_eq!(wrong["error"]["reason"], "invalid_params", "{wrong}");
+    // What no rule allows is asked about, and nobody is here who could answer.
+    let asked = raw.ok("tool.call", call("mcp_everything_echo", json!({"message": "hi"}))).await;
+    assert_eq!(asked["error"]["reason"], "no_approver", "{asked}");
+    let listed = command(&home).arg("tools").stdout(std::process::Stdio::piped()).output().unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(sum));
+}
