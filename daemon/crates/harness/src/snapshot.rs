@@ -6,9 +6,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
+use cairn_protocol::id::RootId;
 use cairn_workspace::{FileStat, MAX_WRITTEN_BYTES, Root, WalkOptions, Walked, walk};
 
 use crate::{Change, Changes};
@@ -18,13 +20,32 @@ const MAX_FILES: usize = 50_000;
 /// Most bytes of them that are kept; the smallest files first.
 const MAX_KEPT: u64 = 32 * 1024 * 1024;
 
+/// How long a workspace that was found too large is not looked at.
+const TOO_LARGE: Duration = Duration::from_secs(600);
+
 /// The files of the workspace that was looked at last.
+#[derive(Debug)]
+pub struct Snapshots {
+    max_files: usize,
+    kept: Mutex<Kept>,
+}
+
 #[derive(Debug, Default)]
-pub struct Snapshots(Mutex<Option<Snapshot>>);
+struct Kept {
+    last: Option<Snapshot>,
+    /// The workspace that was found too large last, and when.
+    large: Option<(RootId, Instant)>,
+}
+
+impl Default for Snapshots {
+    fn default() -> Self {
+        Self { max_files: MAX_FILES, kept: Mutex::default() }
+    }
+}
 
 #[derive(Debug)]
 struct Snapshot {
-    root: cairn_protocol::id::RootId,
+    root: RootId,
     files: HashMap<String, Seen>,
 }
 
@@ -38,41 +59,50 @@ struct Seen {
 impl Snapshots {
     /// Does `work`, and notes in `changes` what has changed in the workspace meanwhile. Blocks.
     pub fn around<T>(&self, root: &Root, changes: &Changes, work: impl FnOnce() -> T) -> T {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let last = last.filter(|last| last.root == root.id);
-        let before = match Snapshot::take(root, last.as_ref()) {
-            Ok(before) => before,
-            Err(why) => {
-                changes.leave_out(why);
-                return work();
-            }
-        };
+        let last = self.kept().last.take().filter(|last| last.root == root.id);
+        let Some(before) = self.look(root, last.as_ref(), changes) else { return work() };
         drop(last);
         let done = work();
-        match Snapshot::take(root, Some(&before)) {
-            Ok(after) => {
-                before.compare(&after, root, changes);
-                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(after);
-            }
-            Err(why) => changes.leave_out(why),
+        if let Some(after) = self.look(root, Some(&before), changes) {
+            before.compare(&after, root, changes);
+            self.kept().last = Some(after);
         }
         done
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The workspace as it is; nothing when it is too large, which is noted.
+    fn look(&self, root: &Root, last: Option<&Snapshot>, changes: &Changes) -> Option<Snapshot> {
+        // To find that out again takes as long as to look at all of it.
+        let known =
+            self.kept().large.as_ref().is_some_and(|(id, at)| *id == root.id && at.elapsed() < TOO_LARGE);
+        let taken = if known { None } else { Snapshot::take(root, last, self.max_files) };
+        if taken.is_none() {
+            changes.leave_out(format!("the workspace has more than {} files", self.max_files));
+            if !known {
+                self.kept().large = Some((root.id.clone(), Instant::now()));
+            }
+        }
+        taken
     }
 }
 
 impl Snapshot {
-    /// Looks at the workspace; what is as it was in `last` is not read again.
-    fn take(root: &Root, last: Option<&Self>) -> Result<Self, String> {
+    /// Looks at the workspace; what is as it was in `last` is not read again. Nothing when it has more than `most` files.
+    fn take(root: &Root, last: Option<&Self>, most: usize) -> Option<Self> {
         let found = Mutex::new(Vec::<Walked>::new());
         walk(root, &WalkOptions::default(), &|file| {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if found.len() <= MAX_FILES {
+            if found.len() <= most {
                 found.push(file);
             }
         });
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if found.len() > MAX_FILES {
-            return Err(format!("the workspace has more than {MAX_FILES} files"));
+        if found.len() > most {
+            return None;
         }
         found.sort_unstable_by(|a, b| a.stat.size.cmp(&b.stat.size).then_with(|| a.rel.cmp(&b.rel)));
         let (mut files, mut room) = (HashMap::with_capacity(found.len()), MAX_KEPT);
@@ -85,7 +115,7 @@ impl Snapshot {
             room = room.saturating_sub(bytes.as_ref().map_or(0, |b| b.len() as u64));
             files.insert(rel, Seen { stat, bytes });
         }
-        Ok(Self { root: root.id.clone(), files })
+        Some(Self { root: root.id.clone(), files })
     }
 
     /// Notes what is other than in `after`, by path.
@@ -177,6 +207,27 @@ mod tests {
         snapshots.around(&root, &changes, || fs::write(at("made"), "newer").unwrap());
         assert_eq!(told(&changes), [("made".to_owned(), some("new"), some("newer"), false)]);
         assert_eq!(changes.left_out(), None);
+    }
+
+    #[test]
+    fn a_large_workspace_is_left_out_and_said_to_be() {
+        let (dir, root) = place();
+        for n in 0..3 {
+            fs::write(dir.path().join(n.to_string()), "x").unwrap();
+        }
+        let snapshots = Snapshots { max_files: 3, ..Snapshots::default() };
+        let edit = |text: &str| fs::write(dir.path().join("0"), text).unwrap();
+        let changes = Changes::default();
+        snapshots.around(&root, &changes, || edit("y"));
+        assert_eq!((told(&changes).len(), changes.left_out()), (1, None));
+        // It grows past the bound, and is not counted again soon.
+        snapshots.around(&root, &changes, || fs::write(dir.path().join("3"), "x").unwrap());
+        let why = Some("the workspace has more than 3 files".to_owned());
+        assert_eq!((told(&changes).len(), changes.left_out()), (0, why.clone()));
+        fs::remove_file(dir.path().join("3")).unwrap();
+        let changes = Changes::default();
+        snapshots.around(&root, &changes, || edit("z"));
+        assert_eq!((told(&changes).len(), changes.left_out()), (0, why));
     }
 
     #[test]
