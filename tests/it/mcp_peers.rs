@@ -1,6 +1,6 @@
 //! MCP with npm's own: the inspector as a client, the server that shows everything as a server.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,12 @@ use crate::{
     sealed::{Daemon, binary, command, missing, tree},
 };
 
-fn project(root: &Path) {
-    tree(root, &[("sample/store.py", "def open_ledger(path):\n    return path\n")]);
+/// A home, and a folder with something to find.
+fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
+    tree(&root, &[("sample/store.py", "def open_ledger(path):\n    return path\n")]);
+    (dir, home, root)
 }
 
 #[test]
@@ -20,9 +24,7 @@ fn the_inspector_lists_and_calls_tools() {
     if !inspector.exists() {
         return missing("npm's @modelcontextprotocol/inspector");
     }
-    let dir = tempfile::tempdir().unwrap();
-    let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
-    project(&root);
+    let (dir, home, root) = place();
     let mut daemon = Daemon::start_in(&home, &[]);
     let path = std::env::join_paths(
         std::iter::once(node.parent().unwrap().to_owned())
@@ -55,9 +57,7 @@ async fn the_tools_of_a_foreign_server_pass_the_gate() {
     if !server.exists() {
         return missing("npm's @modelcontextprotocol/server-everything");
     }
-    let dir = tempfile::tempdir().unwrap();
-    let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
-    project(&root);
+    let (_dir, home, root) = place();
     let config = json!({
         "permissions": {"allow": ["mcp_everything_get-sum"]},
         "mcp": {"servers": {"everything": {"command": node, "args": [server, "stdio"]}}},

@@ -26,9 +26,10 @@ macro_rules! section {
 
 mod checks;
 mod extras;
+mod rerank;
 mod telemetry;
-
 pub use extras::{McpConfig, McpServer, PluginHook, PluginProgram};
+pub use rerank::RerankConfig;
 pub use telemetry::TelemetryConfig;
 
 fn list<T: From<&'static str>>(items: &[&'static str]) -> Vec<T> {
@@ -96,18 +97,6 @@ section! {
 pub enum Ann {
     /// Every vector is compared: exact.
     BruteForce,
-}
-
-section! {
-    /// A second judgement of the best answers of a hybrid search.
-    RerankConfig "camelCase" {
-        /// Folder of the model, as for `embedder`; none when empty.
-        model: String = String::new(),
-        /// Answers that are judged, best first.
-        top: u32 = 50,
-        /// Milliseconds after which the rest keeps its place.
-        max_ms: u64 = 2_000,
-    }
 }
 
 section! {
