@@ -1,13 +1,10 @@
 //! Command-line agents as models: stand-ins that play them, started by the real daemon in its sandbox.
 
-use std::{
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::sealed::{Daemon, Raw, missing, tree, wait_for};
+use crate::sealed::{Daemon, Raw, missing, program, tree, wait_for};
 
 /// Plays an agent: what it does is in the question. Whatever it prints lies beside it.
 const STAND_IN: &str = r#"#!/bin/sh
@@ -35,11 +32,6 @@ const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../daemon/crates/ll
 struct Stage {
     dir: tempfile::TempDir,
     daemon: Daemon,
-}
-
-fn program(file: &Path, text: &str) {
-    std::fs::write(file, text).unwrap();
-    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// A daemon whose configuration is `change`d from one with both agents; `None` where no sandbox can be had.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{Scripted, calls, said, scripted},
-    sealed::{Daemon, binary, python, tree},
+    sealed::{Daemon, binary, program, python, tree},
 };
 
 fn write() -> Value {
@@ -85,8 +85,7 @@ fn images_are_offered_where_the_model_can_be_sent_them() {
     assert_eq!(told["images"], true, "{told}");
     // An agent of the command line reads text alone.
     let agent = cairn.daemon.home.join("agent");
-    std::fs::write(&agent, "#!/bin/sh\n").unwrap();
-    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    program(&agent, "#!/bin/sh\n");
     let config = json!({"llm": {"provider": "claudeCode", "agents": {"claudeCode": {"path": agent}}}});
     let home = cairn.daemon.home.join("other");
     tree(&home, &[("config/config.json", &config.to_string())]);

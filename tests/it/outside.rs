@@ -4,7 +4,6 @@
 use std::{
     io::{Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::unix::fs::PermissionsExt as _,
     path::Path,
 };
 
@@ -12,13 +11,11 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{calls, said, scripted},
-    sealed::{Daemon, Raw, logged, missing, tree, wait_for},
+    sealed::{Daemon, Raw, logged, missing, program, tree, wait_for},
 };
 
-fn program(file: &Path, text: &str) {
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+fn script(file: &Path, text: &str) {
+    program(file, &format!("#!/bin/sh\n{text}\n"));
 }
 
 async fn call(raw: &mut Raw, session: &Value, name: &str, arguments: Value) -> Value {
@@ -31,10 +28,10 @@ async fn programs_of_the_configuration_come_change_and_go_with_a_hang_up() {
     let dir = tempfile::tempdir().unwrap();
     let (root, bin) = (dir.path().join("root"), dir.path().join("bin"));
     tree(&root, &[("a.txt", "a\n")]);
-    program(&bin.join("good"), r#"echo '{"said": 1}'"#);
-    program(&bin.join("other"), r#"echo '{"said": 2}'"#);
-    program(&bin.join("garbage"), "echo no JSON");
-    program(&bin.join("broken"), "echo it broke >&2; exit 3");
+    script(&bin.join("good"), r#"echo '{"said": 1}'"#);
+    script(&bin.join("other"), r#"echo '{"said": 2}'"#);
+    script(&bin.join("garbage"), "echo no JSON");
+    script(&bin.join("broken"), "echo it broke >&2; exit 3");
     let mut raw = daemon.client().await;
     if raw.ok("sandbox.probe", json!({})).await["tier"] != "full" {
         return missing("a full sandbox");

@@ -392,6 +392,18 @@ pub fn tree(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
+/// Writes a program. Another process does it: one that this process wrote could not be run while a child that was just
+/// then starting elsewhere held what this process had open ("text file busy").
+pub fn program(file: &Path, text: &str) {
+    use std::io::Write as _;
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(file).stdin(Stdio::piped());
+    let mut install = install.spawn().unwrap();
+    install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(install.wait().unwrap().success(), "{}", file.display());
+}
+
 /// Runs git in a folder, with nobody's own configuration.
 pub fn git(folder: &Path, args: &[&str]) -> String {
     let mut command = Command::new("git");

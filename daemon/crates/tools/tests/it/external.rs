@@ -3,8 +3,8 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
-    os::unix::fs::PermissionsExt as _,
     path::Path,
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -15,11 +15,20 @@ use serde_json::{Value, json};
 
 use crate::place::{Place, allow, within};
 
+/// Another process writes it: one that this process wrote could not be run while a child that was just then starting
+/// elsewhere held what this process had open ("text file busy").
+fn write(program: &Path, text: &str) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(program).stdin(Stdio::piped());
+    let mut install = install.spawn().unwrap();
+    install.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(install.wait().unwrap().success(), "{}", program.display());
+}
+
 fn program(folder: &Path, name: &str, script: &str) -> ExternalSpec {
     std::fs::create_dir_all(folder).unwrap();
     let program = folder.join(name);
-    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write(&program, &format!("#!/bin/sh\n{script}\n"));
     ExternalSpec {
         name: name.into(),
         description: "Does\u{1b}[31m it.\nAnd more.".into(),
@@ -130,8 +139,7 @@ fn examples(place: &Place, from: &str, to: &str) -> Vec<ExternalSpec> {
         let sidecar = std::fs::read_to_string(folder.join(format!("{name}.tool.json"))).unwrap();
         let told: Value = serde_json::from_str(&sidecar).unwrap();
         let program = copies.join(name);
-        std::fs::write(&program, text.replace(from, to)).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write(&program, &text.replace(from, to));
         ExternalSpec {
             name: told["name"].as_str().unwrap().into(),
             description: told["description"].as_str().unwrap().into(),
