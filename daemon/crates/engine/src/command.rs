@@ -17,7 +17,7 @@ use cairn_trace::Append;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::{Engine, RunContext, context::Inside, retry::Retry};
+use crate::{Engine, RunContext, carried::Carried, context::Inside, retry::Retry};
 
 impl Engine {
     /// Takes a command: its record is durable when the receipt comes, its events follow.
@@ -75,12 +75,11 @@ impl Engine {
         let started = std::time::Instant::now();
         // When nobody waits any more, the tool is told to stop and what it did is still recorded.
         let _stop = cx.inner.cancel.clone().drop_guard();
-        let work = self.inner.tasks.spawn(async move {
+        let work = Carried::new(&self.inner.tasks, async move {
             let _slot = slot;
             cx.perform(id, call, Some(opening)).await
         });
-        let lost = |e| Failure::new(Reason::Internal, format!("the call ended without an outcome: {e}"));
-        let outcome = work.await.unwrap_or_else(|e| Err(lost(e)))?;
+        let outcome = work.await?;
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(match outcome {
             Ok(output) => {

@@ -4,6 +4,7 @@
 //! [`Engine`] is what hosts see; [`RunContext`] is what agents see. An agent is registered by the host, so that
 //! the engine imports none.
 
+mod carried;
 mod clone;
 mod command;
 mod context;

@@ -62,30 +62,29 @@ pub(super) fn run(
     let command = &mut prepared.command;
     let stdin = if prepared.told.is_some() { Stdio::piped() } else { input(confined)? };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let failed =
-        |e: std::io::Error| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
-    let mut child = command.spawn().map_err(failed)?;
-    if let Err(why) = begin(&mut child, &prepared) {
-        let _gone = child.kill();
-        let _taken = child.wait();
-        return Err(Failure::new(Reason::ToolFailed, why));
-    }
-    let ended = follow(&mut child, (tier, supervised), confined, wake, output);
+    let ended = follow(&mut prepared, (tier, supervised), confined, wake, output);
     if let Some(group) = &prepared.group {
         group.kill();
     }
     set_up(ended?)
 }
 
-/// Puts a process that waits for it into its group, and tells it what to do.
-fn begin(child: &mut Child, prepared: &Prepared) -> Result<(), String> {
-    let Some(told) = &prepared.told else { return Ok(()) };
-    if let Some(group) = &prepared.group {
-        group.join(child.id())?;
+/// Starts a process in its group. What stands under a supervisor has none.
+fn start(command: &mut Command, group: Option<&Cgroup>, told: Option<&[u8]>) -> Result<Child, Failure> {
+    let failed = |e: String| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
+    let entered = group.filter(|g| g.takes_threads()).map(|g| g.enter().map_err(&failed)).transpose()?;
+    let started = command.spawn();
+    drop(entered);
+    let mut child = started.map_err(|e| failed(e.to_string()))?;
+    let Some(told) = told else { return Ok(child) };
+    if let Some(Err(why)) = group.map(|g| g.join(child.id())) {
+        let _gone = child.kill();
+        let _taken = child.wait();
+        return Err(Failure::new(Reason::ToolFailed, why));
     }
     // When it has ended already, its output says why.
     let _ended = child.stdin.take().map(|mut pipe| pipe.write_all(told));
-    Ok(())
+    Ok(child)
 }
 
 /// Its standard input, opened outside of the sandbox.
@@ -136,12 +135,18 @@ while [ "$n" -gt 0 ]; do
 done
 exec "$@""#;
 
-/// A command that joins the control group first, or stands under a supervisor where there is no group.
+/// A command that is started in the control group, joins it first, or stands under a supervisor where there is no group.
 fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Result<Command, Failure> {
     let text = |word: OsString| {
         let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
         word.into_string().map_err(bad)
     };
+    if group.is_some_and(Cgroup::takes_threads) {
+        let mut argv = argv.into_iter();
+        let mut command = Command::new(argv.next().unwrap_or_default());
+        command.args(argv);
+        return Ok(command);
+    }
     if let Some(group) = group {
         // The shell does it in a fraction of the time that the helper takes to start.
         let mut command = Command::new("/bin/sh");
@@ -163,7 +168,7 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let limits = rlimits(confined, group.is_some(), 0);
     let (network, argv) = (confined.network, confined.argv.clone());
     // With its options still to come it starts nothing, and can be put into the group from here.
-    let told = group.is_some() && confined.input.is_none();
+    let told = group.as_ref().is_some_and(|g| !g.takes_threads()) && confined.input.is_none();
     let inner = Confine { read, write, network, own_network: !network, used_input: told, limits, argv };
     let options = layout.bubblewrap(confined, helper);
     let command =
@@ -288,55 +293,59 @@ enum Cut {
 }
 
 fn follow(
-    child: &mut Child,
+    prepared: &mut Prepared,
     (tier, supervised): (Tier, bool),
     confined: &Confined,
     wake: &Wake,
     output: &mut dyn FnMut(Stream, &[u8]),
 ) -> Result<Ended, Failure> {
     let room = confined.limits.output;
-    let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
-    let mut err = Reading::new(Stream::Err, child.stderr.take(), room);
     let failed =
         |e: std::io::Error| Failure::new(Reason::Internal, format!("the process cannot be watched: {e}"));
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let (end, ended) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
-    let until = Instant::now() + confined.limits.wall;
-    let cut = std::thread::scope(|scope| {
-        // It stays a zombie until it is taken below, so that its number cannot become another's meanwhile.
-        scope.spawn(move || {
-            if let Some(pid) = pid {
-                while matches!(
-                    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT),
-                    Err(rustix::io::Errno::INTR)
-                ) {}
-            }
+    let (Prepared { command, group, told, .. }, until) = (prepared, Instant::now() + confined.limits.wall);
+    let (tell, hear) = std::sync::mpsc::sync_channel(1);
+    std::thread::scope(|scope| {
+        // It enters the group for a moment, and is the parent whose end would end the child. The child stays a zombie until
+        // it is taken below, so that its number cannot become another's meanwhile.
+        let parent = move || {
+            let child = start(command, group.as_ref(), told.as_deref());
+            let pid = child.as_ref().ok().and_then(pid_of);
+            let _heard = tell.send(child);
+            while let Some(pid) = pid
+                && waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
+                    .is_err_and(|e| e == rustix::io::Errno::INTR)
+            {}
             drop(ended);
-        });
+        };
+        std::thread::Builder::new().name("command".into()).spawn_scoped(scope, parent).map_err(failed)?;
+        let mut child = hear.recv().map_err(|e| failed(std::io::Error::other(e)))??;
+        let pid = pid_of(&child);
+        let mut out = Reading::new(Stream::Out, child.stdout.take(), room);
+        let mut err = Reading::new(Stream::Err, child.stderr.take(), room);
         let cut = watch(&mut out, &mut err, &end, Some(until), Some(wake), output);
         if cut != Cut::No {
             stop(pid, supervised, &end, output, (&mut out, &mut err));
         }
-        cut
-    });
-    if let Some(pid) = pid {
-        // What is left of its group; in the full sandbox all has gone with its first process.
-        let _none_left = kill_process_group(pid, Signal::KILL);
-    }
-    let status = child.wait().map_err(failed)?;
-    let grace = Instant::now() + GRACE;
-    watch_rest(&mut out, &mut err, grace, output);
-    let exit_code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    let (timed_out, cancelled) = (cut == Cut::TimedOut, cut == Cut::Cancelled);
-    Ok(Ended {
-        exit_code,
-        timed_out,
-        cancelled,
-        stdout: out.capture.finish(),
-        stderr: err.capture.finish(),
-        tier,
+        // No more than the end itself is waited for: nothing may be in its place when it is taken.
+        let _over = poll(&mut [PollFd::new(&end, PollFlags::IN)], None);
+        if let Some(pid) = pid {
+            // What is left of its group; in the full sandbox all has gone with its first process.
+            let _none_left = kill_process_group(pid, Signal::KILL);
+        }
+        let status = child.wait().map_err(failed)?;
+        let grace = Instant::now() + GRACE;
+        watch_rest(&mut out, &mut err, grace, output);
+        let exit_code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        let (timed_out, cancelled) = (cut == Cut::TimedOut, cut == Cut::Cancelled);
+        let (stdout, stderr) = (out.capture.finish(), err.capture.finish());
+        Ok(Ended { exit_code, timed_out, cancelled, stdout, stderr, tier })
     })
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
 /// Reads until the process ends (`end` is closed), the time is over or it is cancelled.

@@ -1,0 +1,91 @@
+//! Work that is done where it is waited for, and goes on by itself when nobody waits any more.
+
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use cairn_protocol::error::{Failure, Reason};
+use futures_util::FutureExt as _;
+use tokio_util::task::TaskTracker;
+
+type Work<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
+
+/// Work of which nothing is lost when its future is dropped: what is left becomes a task. To make a task of it from the
+/// beginning would cost two changes of thread each time.
+pub(crate) struct Carried<T: 'static> {
+    work: Option<Work<T>>,
+}
+
+impl<T: Send + 'static> Carried<T> {
+    /// The same work, counted in `tasks` until it ends. A panic in it is a failure.
+    pub(crate) fn new(
+        tasks: &TaskTracker,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Self {
+        let lost = |_| Err(Failure::new(Reason::Internal, "the call ended without an outcome: it panicked"));
+        let work = AssertUnwindSafe(work).catch_unwind().map(move |done| done.unwrap_or_else(lost));
+        Self { work: Some(Box::pin(tasks.track_future(work))) }
+    }
+}
+
+impl<T: 'static> Future for Carried<T> {
+    type Output = Result<T, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let done = work.as_mut().poll(cx);
+        if done.is_ready() {
+            self.work = None;
+        }
+        done
+    }
+}
+
+impl<T: 'static> Drop for Carried<T> {
+    fn drop(&mut self) {
+        // Without a runtime there is nothing left to do it.
+        if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                // What came of it is in the log.
+                let _told = work.await;
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_answered_where_it_is_waited_for_and_goes_on_where_it_is_not() {
+        let tasks = TaskTracker::new();
+        assert_eq!(Carried::new(&tasks, async { Ok(1) }).await.unwrap(), 1);
+        assert!(tasks.is_empty());
+        let (go, wait) = tokio::sync::oneshot::channel::<()>();
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let mut left = Carried::new(&tasks, async move {
+            let _gone = wait.await;
+            let _heard = tell.send(2);
+            Ok(())
+        });
+        assert!((&mut left).now_or_never().is_none());
+        drop(left);
+        assert_eq!(tasks.len(), 1);
+        drop(go);
+        assert_eq!(told.await.unwrap(), 2);
+        tasks.close();
+        tasks.wait().await;
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_a_failure() {
+        let tasks = TaskTracker::new();
+        let failure = Carried::<()>::new(&tasks, async { panic!("no") }).await.unwrap_err();
+        assert_eq!(failure.reason, Reason::Internal);
+        assert!(tasks.is_empty());
+    }
+}
