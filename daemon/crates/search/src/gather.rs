@@ -2,7 +2,7 @@
 //! is read for a candidate that will not be an answer.
 
 use std::collections::hash_map::Entry;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
@@ -29,13 +29,13 @@ pub struct Candidate {
     pub root: usize,
     pub chunk: i64,
     pub file: u32,
-    pub path: Rc<str>,
+    pub path: Arc<str>,
     pub lang: Option<&'static str>,
     pub start_line: u32,
     pub end_line: u32,
     pub fingerprint: u64,
     pub tokens: u32,
-    /// Definitions that overlap it; empty until [`load_spans`].
+    /// Definitions that overlap it; empty until it is read.
     pub spans: Vec<Span>,
     /// How often each term is in the body, in names that seem to be defined here, and in the path.
     pub counts: Vec<[u16; 3]>,
@@ -51,7 +51,7 @@ pub fn gather(
     places: &[Place],
     terms: &[Term],
 ) -> Vec<Candidate> {
-    let mut files: FxHashMap<u32, (Rc<str>, Vec<u16>)> = FxHashMap::default();
+    let mut files: FxHashMap<u32, (Arc<str>, Vec<u16>)> = FxHashMap::default();
     let mut all = Vec::with_capacity(places.len());
     let mut kept = Vec::with_capacity(places.len());
     for place in places {
@@ -66,7 +66,7 @@ pub fn gather(
             root,
             chunk: doc.chunk as i64,
             file: doc.file,
-            path: Rc::clone(path),
+            path: Arc::clone(path),
             lang: entry.lang,
             start_line: doc.start_line,
             end_line: doc.end_line,
@@ -111,11 +111,11 @@ fn count(snapshot: &Snapshot, terms: &[Term], places: &[(Place, usize)], all: &m
     }
 }
 
-/// Fills in the definitions that overlap a candidate.
+/// The definitions that overlap a candidate.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn load_spans(conn: &Connection, candidate: &mut Candidate) -> Result<(), StoreError> {
+pub fn spans(conn: &Connection, candidate: &Candidate) -> Result<Vec<Span>, StoreError> {
     let mut get = conn.prepare_cached(
         "SELECT name, kind, start_line, end_line FROM symbol
          WHERE file_id = ? AND start_line <= ? AND end_line >= ? ORDER BY start_line, end_line DESC",
@@ -123,6 +123,5 @@ pub fn load_spans(conn: &Connection, candidate: &mut Candidate) -> Result<(), St
     let rows = get.query_map((candidate.file, candidate.end_line, candidate.start_line), |r| {
         Ok(Span { name: r.get(0)?, kind: r.get(1)?, start_line: r.get(2)?, end_line: r.get(3)? })
     })?;
-    candidate.spans = rows.collect::<Result<_, _>>()?;
-    Ok(())
+    Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -39,7 +39,12 @@ pub struct IndexOptions {
     pub sweep_seconds: u64,
     /// The threads for embedding and parsing, shared by all roots.
     pub(crate) pool: Arc<rayon::ThreadPool>,
+    /// The threads that help searches to read what they found.
+    pub(crate) helpers: Arc<rayon::ThreadPool>,
 }
+
+/// Most threads that help searches.
+const MAX_HELPERS: usize = 8;
 
 impl IndexOptions {
     /// The defaults: 1 MiB, two threads at most, watching, a sweep every ten minutes.
@@ -47,8 +52,14 @@ impl IndexOptions {
     /// # Errors
     /// When the system gives no threads.
     pub fn new(embedder: Embedder) -> Result<Self, Failure> {
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(2));
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = processors.min(2);
+        let helpers = rayon::ThreadPoolBuilder::new()
+            .num_threads(processors.min(MAX_HELPERS))
+            .thread_name(|n| format!("cairn-search-{n}"))
+            .build();
         Ok(Self {
+            helpers: helpers.map(Arc::new).map_err(|e| no_threads(&e))?,
             exclude: Vec::new(),
             max_file_bytes: 1024 * 1024,
             threads,
@@ -81,7 +92,11 @@ fn pool(threads: usize) -> Result<Arc<rayon::ThreadPool>, Failure> {
         .thread_name(|n| format!("cairn-enrich-{n}"))
         .start_handler(|_| cairn_workspace::background_thread())
         .build();
-    pool.map(Arc::new).map_err(|e| Failure::new(Reason::Internal, format!("no threads for the index: {e}")))
+    pool.map(Arc::new).map_err(|e| no_threads(&e))
+}
+
+fn no_threads(error: &rayon::ThreadPoolBuildError) -> Failure {
+    Failure::new(Reason::Internal, format!("no threads for the index: {error}"))
 }
 
 struct Running {

@@ -28,15 +28,19 @@ pub struct Scan {
 
 /// Walks the root and marks what is new, changed or gone. Writes no row when nothing is.
 pub fn scan(live: &Live, conn: &mut Connection) -> Result<Scan, Failure> {
-    let known = known_files(conn)?;
-    let found: Mutex<Vec<Walked>> = Mutex::new(Vec::with_capacity(known.len()));
-    let report = walk(&live.root, &live.opts.walk_options(), &|w| lock(&found).push(w));
+    let found: Mutex<Vec<Walked>> = Mutex::default();
+    // A walk waits for the disk more than for the processors.
+    let (known, report) = std::thread::scope(|scope| {
+        let report = scope.spawn(|| walk(&live.root, &live.opts.walk_options(), &|w| lock(&found).push(w)));
+        (known_files(conn), report.join())
+    });
+    let report = report.map_err(|_| Failure::new(Reason::Internal, "the walk panicked"))?;
+    let mut known = known?;
     let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     if live.root.path.metadata().is_err() {
         let text = format!("root {} is gone", live.root.path.display());
         return Err(Failure::new(Reason::PathNotFound, text));
     }
-    let mut known = known;
     let (mut added, mut changed) = (Vec::new(), Vec::new());
     for file in &found {
         match known.remove(file.rel.as_str()) {

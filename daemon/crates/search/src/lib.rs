@@ -23,6 +23,7 @@ mod overview;
 mod packed;
 mod postings;
 mod rank;
+mod reading;
 mod rescore;
 mod search;
 mod simd;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::dense::FileSet;
 use crate::filters::{Filters, check_search};
-use crate::gather::{Candidate, gather, load_spans};
+use crate::gather::{Candidate, gather, spans};
 use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
@@ -13,7 +13,7 @@ use crate::lexical::{self, Term};
 use crate::live::{FileTable, Live};
 use crate::packed::text_of;
 use crate::postings::{Place, Snapshot};
-use crate::rank::{self, Meaning, Mode, Passage, Ranker, Scored, Weights};
+use crate::rank::{self, Mode, Passage, Ranker, Scored, Weights};
 use crate::rescore::Rescored;
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
@@ -162,9 +162,9 @@ pub struct Query<'a> {
     /// Terms of each root.
     terms: Vec<Vec<Term>>,
     /// The query's vector; empty when meaning does not count.
-    vector: Vec<f32>,
+    pub vector: Vec<f32>,
     /// The same by the static table, when the vectors of the index are not its own.
-    by_table: Option<Vec<f32>>,
+    pub by_table: Option<Vec<f32>>,
     pub candidates: Vec<Candidate>,
     pub cancel: CancelFlag,
     pub rescored: Rescored,
@@ -273,7 +273,7 @@ impl<'a> Query<'a> {
     ) -> Result<(), Failure> {
         if !self.filters.kinds.is_empty() {
             for c in found.iter_mut() {
-                load_spans(conn, c)?;
+                c.spans = spans(conn, c)?;
                 c.spans.retain(|s| self.filters.kinds.contains(&s.kind));
             }
             found.retain(|c| !c.spans.is_empty());
@@ -314,30 +314,16 @@ impl<'a> Query<'a> {
         let base = ranker.windows(&self.candidates, fusion);
         let by_kind = !self.filters.kinds.is_empty();
         let most = if by_kind { self.candidates.len() } else { READ.max(self.params.k as usize) };
+        let read = self.read_best(&ranker, &base, most)?;
         let (mut passages, mut texts) = (Vec::new(), FxHashMap::default());
-        for (rank, (i, _)) in base.order.iter().enumerate() {
-            if rank >= most {
-                passages.push(rank::whole(&ranker, *i, &self.candidates[*i], &base));
-                continue;
-            }
-            self.cancel.check()?;
-            let live = &self.roots[self.candidates[*i].root];
-            let conn = live.readers.get()?;
-            let c = &mut self.candidates[*i];
-            if c.spans.is_empty() {
-                load_spans(&conn, c)?;
-            }
-            let Some(text) = text_of(&conn, c.chunk)? else { continue };
-            let meaning = Meaning {
-                table: live.opts.embedder.table(),
-                vector: self.by_table.as_deref().unwrap_or(&self.vector),
-                relative: self.by_table.is_some(),
-            };
-            let made = rank::by_definitions(&ranker, (*i, c), &text, &base, &meaning);
+        for window in read {
             // With a filter by kind, a window is no answer, only what it holds.
-            passages.extend(made.into_iter().filter(|p| p.span.is_some() || !by_kind));
-            texts.insert(*i, text);
+            passages.extend(window.passages.into_iter().filter(|p| p.span.is_some() || !by_kind));
+            self.candidates[window.at].spans = window.spans;
+            texts.insert(window.at, window.text);
         }
+        let rest = base.order.iter().skip(most);
+        passages.extend(rest.map(|(i, _)| rank::whole(&ranker, *i, &self.candidates[*i], &base)));
         let mut ranking = Ranking { scored: self.sorted(&passages), passages, texts };
         self.rescore(&mut ranking)?;
         self.spread(&mut ranking)?;

@@ -47,6 +47,7 @@ pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::Join
             retry: RETRY.0,
             pass: 0,
             received: 0,
+            counted: None,
             enriched: true,
             grams_due: false,
         };
@@ -78,6 +79,8 @@ struct Worker {
     grams_due: bool,
     /// Changes that the watch has sent and that were taken.
     received: u64,
+    /// Rows that the connection had changed when the sums were last counted.
+    counted: Option<u64>,
 }
 
 impl Worker {
@@ -268,11 +271,14 @@ impl Worker {
         {
             tracing::warn!(root = %self.live.root.path.display(), %error, "vectors were not compacted");
         }
-        let counts = read_counts(conn)?;
+        // Counting reads whole tables.
+        let changed = Some(conn.total_changes());
+        let counts = (changed != self.counted).then(|| read_counts(conn)).transpose()?;
         let pass = self.pass;
-        self.enriched = true;
+        (self.enriched, self.counted) = (true, changed);
         self.live.update(|p| {
-            (p.state, p.counts, p.error) = (Some(IndexState::Ready), counts, None);
+            p.counts = counts.unwrap_or_else(|| std::mem::take(&mut p.counts));
+            (p.state, p.error) = (Some(IndexState::Ready), None);
             p.all_done = p.all_done.max(pass);
         });
         // Idle: give the pages back.
@@ -282,6 +288,7 @@ impl Worker {
 
     fn open(&mut self) -> Result<(), Failure> {
         let mut conn = db::open(&self.live.folder)?;
+        self.counted = None;
         let counts = read_counts(&conn)?;
         let clock = db::meta(&conn, "clock")?.unwrap_or(0) as u64;
         self.live.update(|p| (p.counts, p.clock) = (counts, clock));

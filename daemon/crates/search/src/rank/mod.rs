@@ -12,7 +12,7 @@ use cairn_protocol::search::Share;
 pub use diverse::{diversify, mmr};
 pub use passages::{Meaning, Passage, by_definitions, whole};
 pub use prior::is_aside;
-pub use windows::Ranker;
+pub use windows::{Base, Ranker};
 
 /// Which lists count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,7 +53,7 @@ pub struct Meaning<'a> {
 /// A candidate's innermost definitions as passages, behind the window itself.
 pub fn by_definitions(
     ranker: &Ranker<'_>,
-    (at, c): (usize, &Candidate),
+    (at, c, spans): (usize, &Candidate, &[Span]),
     text: &[u8],
     base: &Base,
     meaning: &Meaning<'_>,
@@ -68,13 +68,13 @@ pub fn by_definitions(
     let judged = !meaning.vector.is_empty();
     let around = if judged && meaning.relative { dot(&[path.as_bytes(), b" ", text]) } else { 0.0 };
     let mut best_name = 0f32;
-    for (n, span) in c.spans.iter().enumerate() {
+    for (n, span) in spans.iter().enumerate() {
         let (covered, share, exact) = name(ranker, c, span);
         if span.start_line >= c.start_line {
             best_name = best_name.max(covered * (0.5 + 0.5 * share));
             all[0].features.exact = all[0].features.exact.max(exact);
         }
-        if holds_another(span, &c.spans) {
+        if holds_another(span, spans) {
             continue;
         }
         let lines = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
@@ -187,7 +187,7 @@ impl<'a> Page<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -202,7 +202,7 @@ mod tests {
             root: 0,
             chunk: 1,
             file: 1,
-            path: Rc::from("a"),
+            path: Arc::from("a"),
             lang: None,
             start_line: 11,
             end_line: 14,

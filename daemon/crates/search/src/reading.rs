@@ -1,0 +1,67 @@
+//! Reading the best windows of a search: their text, the definitions in it, and what speaks for each. It is what a search
+//! takes longest for beside the scan, so that a second thread helps.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cairn_protocol::error::Failure;
+
+use crate::gather::{Span, spans};
+use crate::packed::text_of;
+use crate::rank::{self, Base, Meaning, Passage, Ranker};
+use crate::search::Query;
+
+/// A window that was read.
+pub struct Window {
+    /// Which candidate it is.
+    pub at: usize,
+    pub text: Vec<u8>,
+    pub spans: Vec<Span>,
+    pub passages: Vec<Passage>,
+}
+
+impl Query<'_> {
+    /// Reads the best windows, at most `most`, best first. One that is gone meanwhile is left out.
+    ///
+    /// # Errors
+    /// `cancelled`, or when the database cannot be read.
+    pub fn read_best(&self, ranker: &Ranker<'_>, base: &Base, most: usize) -> Result<Vec<Window>, Failure> {
+        let best = &base.order[..base.order.len().min(most)];
+        let Some(root) = self.roots.first() else { return Ok(Vec::new()) };
+        let (next, done) = (AtomicUsize::new(0), best.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
+        // Whoever is free takes the next one; when the helpers are busy, this thread reads them all.
+        let work = || {
+            while let n = next.fetch_add(1, Ordering::Relaxed)
+                && let (Some((at, _)), Some(slot)) = (best.get(n), done.get(n))
+            {
+                let read = self.cancel.check().and_then(|()| self.read(*at, ranker, base));
+                let failed = read.is_err();
+                let _first = slot.set(read);
+                if failed {
+                    return;
+                }
+            }
+        };
+        root.opts.helpers.in_place_scope(|scope| {
+            scope.spawn(|_| work());
+            work();
+        });
+        let read = done.into_iter().filter_map(OnceLock::into_inner);
+        read.filter_map(Result::transpose).collect()
+    }
+
+    fn read(&self, at: usize, ranker: &Ranker<'_>, base: &Base) -> Result<Option<Window>, Failure> {
+        let c = &self.candidates[at];
+        let live = &self.roots[c.root];
+        let conn = live.readers.get()?;
+        let spans = if c.spans.is_empty() { spans(&conn, c)? } else { c.spans.clone() };
+        let Some(text) = text_of(&conn, c.chunk)? else { return Ok(None) };
+        let meaning = Meaning {
+            table: live.opts.embedder.table(),
+            vector: self.by_table.as_deref().unwrap_or(&self.vector),
+            relative: self.by_table.is_some(),
+        };
+        let passages = rank::by_definitions(ranker, (at, c, &spans), &text, base, &meaning);
+        Ok(Some(Window { at, text, spans, passages }))
+    }
+}
