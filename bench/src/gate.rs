@@ -9,7 +9,7 @@ use std::{
 
 use cairn::{Failure, FnTool, Rules, Session, Verdict, protocol::tool::ToolCallParams};
 use cairn_protocol::{
-    envelope::Body,
+    envelope::{Body, Envelope},
     event::AgentEvt,
     id::SessionId,
     session::{After, LiveWord, SessionCreateParams},
@@ -86,20 +86,30 @@ fn page(file: &mut std::fs::File) -> f64 {
     micros(start)
 }
 
-/// A call that does nothing, beside its three records in two appends without the gate, in turns.
+/// The three records that a call has just left in its session, to be written again.
+async fn records_of(session: &Session, id: &SessionId, after: u64) -> Vec<NewRecord> {
+    let records = session.engine().trace().records(id, after, 3).await.expect("records");
+    let again = |e: Envelope| NewRecord { id: e.id, parent_id: e.parent_id, origin: e.origin, body: e.body };
+    records.into_iter().map(again).collect()
+}
+
+/// A call that does nothing, beside its own three records in two appends without the gate, in turns.
 async fn calls(session: &Session, scratch: &Path) {
     let call =
         || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
     let (trace, other) = (session.engine().trace(), another(session).await);
     let mut file = std::fs::File::create(scratch.join("pages")).expect("a file");
     let (mut whole, mut bare, mut sync) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..CALLS {
+    for n in 0..CALLS as u64 {
         let start = Instant::now();
         let result = session.engine().call_tool(call(), None).await.expect("a result");
         assert!(result.ok);
         whole.push(micros(start));
+        let mut opening = records_of(session, session.id(), 3 * n).await;
+        let closing = opening.split_off(2);
+        assert_eq!(closing.len(), 1);
         let start = Instant::now();
-        for records in [vec![record(), record()], vec![record()]] {
+        for records in [opening, closing] {
             trace.append(Append::new(&other, records)).await.expect("appended");
         }
         bare.push(micros(start));
