@@ -93,17 +93,18 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
     }
 }
 
-/// Writes a file of the index, for its owner alone and to the disk; what was there is replaced. A failure leaves none.
+/// Writes a file of the index from parts that follow each other, for its owner alone and to the disk; what was there is
+/// replaced. A failure leaves none.
 ///
 /// # Errors
 /// [`StoreError::Io`].
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(path).and_then(|mut file| {
-        std::io::Write::write_all(&mut file, bytes)?;
+        parts.iter().try_for_each(|part| std::io::Write::write_all(&mut file, part))?;
         file.sync_data()
     });
     written.map_err(|source| {

@@ -238,9 +238,6 @@ impl<'a> Query<'a> {
     ) -> Result<(Vec<Place>, Vec<Near>), Failure> {
         let limit = self.list_length();
         let by_words = || {
-            if self.mode == Mode::Semantic {
-                return Ok(Vec::new());
-            }
             let hits = lexical::candidates(snapshot, &self.terms[root], limit, files, &self.cancel)?;
             let places: Vec<Place> = hits.iter().map(|h| Place { segment: h.segment, doc: h.doc }).collect();
             tell(Corpus::Lex, &places)?;
@@ -248,6 +245,9 @@ impl<'a> Query<'a> {
         };
         if self.vector.is_empty() {
             return Ok((by_words()?, Vec::new()));
+        }
+        if self.mode == Mode::Semantic {
+            return Ok((Vec::new(), nearest(live, snapshot, &self.vector, limit, files)));
         }
         let (words, near) = std::thread::scope(|scope| {
             let vector = &*self.vector;

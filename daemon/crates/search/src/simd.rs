@@ -23,6 +23,10 @@ pub fn add_scaled<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
     add_scaled_body(sum, rows);
 }
 
+/// How far before its use a row is fetched, in bytes.
+#[cfg(target_arch = "x86_64")]
+const AHEAD: usize = 4096;
+
 /// Calls `each(row index, dot product)` for every row of `rows`, a table with `stride` bytes a row whose int8
 /// values begin at `skip`, as the query's are.
 pub fn dot_rows(rows: &[u8], stride: usize, skip: usize, query: &[i8], each: impl FnMut(usize, i32)) {
@@ -145,8 +149,8 @@ fn dot_rows_avx2(rows: &[u8], stride: usize, skip: usize, query: &[i8], each: im
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
 fn dot_rows_avx512(rows: &[u8], stride: usize, skip: usize, query: &[i8], mut each: impl FnMut(usize, i32)) {
     use std::arch::x86_64::{
-        _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_set1_epi8,
-        _mm512_setzero_si512, _mm512_xor_si512,
+        _MM_HINT_T0, _mm_prefetch, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_reduce_add_epi32,
+        _mm512_set1_epi8, _mm512_setzero_si512, _mm512_xor_si512,
     };
     let (blocks, tail) = query.as_chunks::<64>();
     // The instruction multiplies unsigned by signed: a row's values are taken as 128 more than they are.
@@ -156,9 +160,12 @@ fn dot_rows_avx512(rows: &[u8], stride: usize, skip: usize, query: &[i8], mut ea
         let (values, rest) = row[skip..skip + query.len()].as_chunks::<64>();
         let mut sum = _mm512_setzero_si512();
         for (v, q) in values.iter().zip(blocks) {
-            // SAFETY: both are 64 bytes long, and the loads ask for no alignment.
-            let (v, q) =
-                unsafe { (_mm512_loadu_si512(v.as_ptr().cast()), _mm512_loadu_si512(q.as_ptr().cast())) };
+            // SAFETY: both are 64 bytes long, and the loads ask for no alignment; the first is a hint that may name any
+            // address. What the processor foresees by itself ends with the page.
+            let (v, q) = unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(v.as_ptr().wrapping_add(AHEAD).cast());
+                (_mm512_loadu_si512(v.as_ptr().cast()), _mm512_loadu_si512(q.as_ptr().cast()))
+            };
             sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(v, flip), q);
         }
         let last: i32 = rest.iter().zip(tail).map(|(r, q)| i32::from(*r as i8) * i32::from(*q)).sum();

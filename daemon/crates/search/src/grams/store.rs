@@ -180,7 +180,7 @@ fn to_file(tx: &Connection, live: &Live, bytes: &[u8]) -> Result<Segment, StoreE
     tx.prepare_cached("INSERT INTO gram_segment(bytes) VALUES(?)")?.execute(params![bytes.len() as i64])?;
     let id = tx.last_insert_rowid();
     let path = live.grams.file(id);
-    write_file(&path, bytes)?;
+    write_file(&path, &[bytes])?;
     let segment = Segment::mapped(&path, id).map_err(|source| StoreError::Io { path, source })?;
     segment.ok_or_else(|| StoreError::Corrupt("a fresh trigram segment cannot be read".into()))
 }

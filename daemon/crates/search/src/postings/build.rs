@@ -125,7 +125,7 @@ impl Builder {
             let range = starts[id as usize] as usize..starts[id as usize + 1] as usize;
             writer.term(self.stems.word(id), &docs[range.clone()], &payloads[range]);
         }
-        Segment::held(writer.finish())
+        Segment::held(writer.finish().joined())
     }
 }
 

@@ -117,35 +117,41 @@ impl Writer {
     }
 
     /// The segment.
-    pub fn finish(mut self) -> Vec<u8> {
+    pub fn finish(mut self) -> Parts {
         let terms = (self.terms.len() / TERM) as u32;
         self.entry(0);
         let docs = self.docs();
-        let mut out = Vec::with_capacity(
-            HEAD + self.docs.len()
-                + self.classes.len()
-                + self.terms.len()
-                + self.words.len()
-                + self.postings.len(),
-        );
-        out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&docs.to_le_bytes());
-        out.extend_from_slice(&terms.to_le_bytes());
-        out.extend_from_slice(&self.first.to_le_bytes());
+        let mut head = Vec::with_capacity(HEAD);
+        head.extend_from_slice(MAGIC);
+        head.extend_from_slice(&docs.to_le_bytes());
+        head.extend_from_slice(&terms.to_le_bytes());
+        head.extend_from_slice(&self.first.to_le_bytes());
         let mut at = HEAD + self.docs.len();
         for part in [&self.classes, &self.terms, &self.words] {
-            out.extend_from_slice(&(at as u32).to_le_bytes());
+            head.extend_from_slice(&(at as u32).to_le_bytes());
             at += part.len();
         }
-        out.extend_from_slice(&(at as u32).to_le_bytes());
+        head.extend_from_slice(&(at as u32).to_le_bytes());
         at += self.postings.len();
-        out.extend_from_slice(&(at as u64).to_le_bytes());
-        out.extend_from_slice(&checksum(&out).to_le_bytes());
-        out.resize(HEAD, 0);
-        for part in [&self.docs, &self.classes, &self.terms, &self.words, &self.postings] {
-            out.extend_from_slice(part);
-        }
-        out
+        head.extend_from_slice(&(at as u64).to_le_bytes());
+        head.extend_from_slice(&checksum(&head).to_le_bytes());
+        head.resize(HEAD, 0);
+        Parts([head, self.docs, self.classes, self.terms, self.words, self.postings])
+    }
+}
+
+/// The bytes of a segment in pieces that follow each other: a large one is written without being held twice.
+pub struct Parts([Vec<u8>; 6]);
+
+impl Parts {
+    /// The pieces.
+    pub fn slices(&self) -> [&[u8]; 6] {
+        self.0.each_ref().map(Vec::as_slice)
+    }
+
+    /// All in one.
+    pub fn joined(&self) -> Vec<u8> {
+        self.0.concat()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Several segments to one, without what is dead.
 
 use super::Segment;
-use super::encode::Writer;
+use super::encode::{Parts, Writer};
 
 /// Merges segments, given by ascending chunk ids; `None` when nothing of them is alive.
-pub fn merge(segments: &[&Segment]) -> Option<Vec<u8>> {
+pub fn merge(segments: &[&Segment]) -> Option<Parts> {
     let mut renamed: Vec<Vec<u32>> = Vec::with_capacity(segments.len());
     let alive = |s: &Segment, doc: &u32| !s.is_dead(*doc);
     let first = segments.iter().find_map(|s| (0..s.docs()).find(|d| alive(s, d)).map(|d| s.doc(d).chunk))?;

@@ -9,10 +9,11 @@ use super::{Segment, merge};
 pub const HELD_DOCS: u32 = 1024;
 /// Segments in memory before they become one.
 const MAX_HELD: usize = 8;
-/// Segments in files after a tidying, those merged at once, and documents of a merged one at most.
+/// Segments in files after a tidying, those merged at once, and documents of a merged one at most: some 50 MB, which are held
+/// while they are written.
 const MAX_FILES: usize = 8;
 const WIDTH: usize = 10;
-const MAX_MERGED: u32 = 400_000;
+const MAX_MERGED: u32 = 250_000;
 
 /// All segments at one moment, by ascending chunk ids.
 #[derive(Default)]
@@ -122,7 +123,7 @@ impl Postings {
     pub fn tidy_held(&self) {
         if let Some(group) = self.snapshot().crowded() {
             let refs: Vec<&Segment> = group.iter().map(|s| &**s).collect();
-            let merged = merge::merge(&refs).and_then(Segment::held);
+            let merged = merge::merge(&refs).and_then(|parts| Segment::held(parts.joined()));
             self.replace(&group, merged.into_iter().collect());
         }
     }

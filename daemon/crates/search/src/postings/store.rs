@@ -53,18 +53,22 @@ pub fn add(
     };
     let all: Vec<&Segment> = old.iter().map(|s| &**s).chain([&segment]).collect();
     let merged = if old.is_empty() { None } else { merge::merge(&all) };
-    pending.fresh.push(to_file(tx, postings, merged.as_deref().unwrap_or(segment.bytes()))?);
+    pending.fresh.push(match merged {
+        Some(parts) => to_file(tx, postings, &parts.slices())?,
+        None => to_file(tx, postings, &[segment.bytes()])?,
+    });
     pending.old = old;
     Ok(())
 }
 
 /// Writes a segment's file, to the disk before the transaction that names it.
-fn to_file(tx: &Connection, postings: &Postings, bytes: &[u8]) -> Result<Segment, StoreError> {
-    tx.prepare_cached("INSERT INTO segment(bytes) VALUES(?)")?.execute([bytes.len() as i64])?;
+fn to_file(tx: &Connection, postings: &Postings, parts: &[&[u8]]) -> Result<Segment, StoreError> {
+    tx.prepare_cached("INSERT INTO segment(bytes) VALUES(?)")?
+        .execute([parts.iter().map(|part| part.len() as i64).sum::<i64>()])?;
     let id = tx.last_insert_rowid();
     let path = postings.file(id);
     let io = |source| StoreError::Io { path: path.clone(), source };
-    write_file(&path, bytes)?;
+    write_file(&path, parts)?;
     let segment = Segment::mapped(&path, id).map_err(io)?;
     let segment = segment.ok_or_else(|| StoreError::Corrupt("a fresh segment cannot be read".into()))?;
     let (first, last) = segment.range();
@@ -87,7 +91,7 @@ pub fn tidy(live: &Live, conn: &mut Connection, limit: usize) -> Result<(), Fail
             .collect();
         let merged = merge::merge(&refs);
         let fresh = quietly(conn, |tx| {
-            let fresh = merged.as_deref().map(|bytes| to_file(tx, &live.postings, bytes)).transpose()?;
+            let fresh = merged.map(|parts| to_file(tx, &live.postings, &parts.slices())).transpose()?;
             let mut drop_row = tx.prepare_cached("DELETE FROM segment WHERE id = ?")?;
             group.iter().try_for_each(|s| drop_row.execute([s.id]).map(drop))?;
             let mut forget = tx.prepare_cached("DELETE FROM gone_chunk WHERE chunk_id = ?")?;
@@ -105,7 +109,7 @@ pub fn settle(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
     let Some(held) = snapshot.to_file(HELD_DOCS).filter(|held| !held.is_empty()) else { return Ok(()) };
     let refs: Vec<&Segment> = held.iter().map(|s| &**s).collect();
     let Some(merged) = merge::merge(&refs) else { return Ok(()) };
-    let fresh = quietly(conn, |tx| to_file(tx, &live.postings, &merged))?;
+    let fresh = quietly(conn, |tx| to_file(tx, &live.postings, &merged.slices()))?;
     live.postings.replace(&held, vec![fresh]);
     Ok(())
 }
@@ -213,7 +217,7 @@ fn again(live: &Live, conn: &mut Connection, id: i64, first: i64, last: i64) -> 
             if id == 0 && segment.docs() <= HELD_DOCS {
                 pending.fresh.push(segment);
             } else {
-                pending.fresh.push(to_file(tx, &live.postings, segment.bytes())?);
+                pending.fresh.push(to_file(tx, &live.postings, &[segment.bytes()])?);
             }
             Ok(())
         })?;

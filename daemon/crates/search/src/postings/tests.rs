@@ -117,7 +117,9 @@ fn the_best_are_the_best_over_many_blocks_and_ranges() {
         assert!(all.iter().any(|s| s.kill(chunk)));
     }
     check(&all, &["wordax", "wordmx", "wordzx"], 50);
-    let merged = merge(&all.iter().map(|s| &**s).collect::<Vec<_>>()).and_then(Segment::held).unwrap();
+    let merged = merge(&all.iter().map(|s| &**s).collect::<Vec<_>>())
+        .and_then(|parts| Segment::held(parts.joined()))
+        .unwrap();
     assert_eq!(merged.docs(), all.iter().map(|s| s.docs() - s.dead()).sum::<u32>());
     let merged = [Arc::new(merged)];
     check(&merged, &["wordax", "wordmx", "wordzx"], 50);
