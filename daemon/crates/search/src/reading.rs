@@ -42,10 +42,15 @@ impl Query<'_> {
                 }
             }
         };
-        root.opts.helpers.in_place_scope(|scope| {
-            scope.spawn(|_| work());
+        if self.roots.iter().all(|live| live.is_ready()) {
+            root.opts.helpers.in_place_scope(|scope| {
+                scope.spawn(|_| work());
+                work();
+            });
+        } else {
+            // A helper that waits for a processor beside the threads that index would be waited for.
             work();
-        });
+        }
         let read = done.into_iter().filter_map(OnceLock::into_inner);
         read.filter_map(Result::transpose).collect()
     }
