@@ -1,6 +1,7 @@
 //! The owner of all indexes: adds, removes, rebuilds and closes them, and waits for them.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -41,6 +42,8 @@ pub struct IndexOptions {
     pub(crate) pool: Arc<rayon::ThreadPool>,
     /// The threads that help searches to read what they found.
     pub(crate) helpers: Arc<rayon::ThreadPool>,
+    /// How many roots are being indexed at this moment.
+    pub(crate) at_work: Arc<AtomicUsize>,
 }
 
 /// Most threads that help searches.
@@ -60,6 +63,7 @@ impl IndexOptions {
             .build();
         Ok(Self {
             helpers: helpers.map(Arc::new).map_err(|e| no_threads(&e))?,
+            at_work: Arc::default(),
             exclude: Vec::new(),
             max_file_bytes: 1024 * 1024,
             threads,

@@ -237,11 +237,6 @@ impl Live {
         lock(&self.progress).clone()
     }
 
-    /// Whether nothing is being indexed.
-    pub fn is_ready(&self) -> bool {
-        lock(&self.progress).state == Some(IndexState::Ready)
-    }
-
     /// The status as clients see it.
     pub fn status(&self) -> RootStatus {
         let p = self.now();

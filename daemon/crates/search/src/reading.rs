@@ -42,7 +42,7 @@ impl Query<'_> {
                 }
             }
         };
-        if self.roots.iter().all(|live| live.is_ready()) {
+        if root.opts.at_work.load(Ordering::Relaxed) == 0 {
             root.opts.helpers.in_place_scope(|scope| {
                 scope.spawn(|_| work());
                 work();

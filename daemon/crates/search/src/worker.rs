@@ -91,7 +91,11 @@ impl Worker {
             if self.todo.scan {
                 swept = Instant::now();
             }
-            match self.step() {
+            let at_work = Arc::clone(&self.live.opts.at_work);
+            at_work.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let stepped = self.step();
+            at_work.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            match stepped {
                 Ok(true) => {}
                 Ok(false) => {
                     self.retry = RETRY.0;
