@@ -46,7 +46,19 @@ pub struct Instance {
     pub started_at: Timestamp,
     /// The secret of the data root.
     pub token: String,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// The lock of a data root. It is let go by its name: a child that is just then starting has a copy of what is open here, and
+/// the lock would stay until that is closed too.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::debug!(%error, "the data root's lock was not let go");
+        }
+    }
 }
 
 impl Instance {
@@ -65,7 +77,7 @@ impl Instance {
         wait_for(&lock, &lock_path)?;
         let token = token(&root.token()).map_err(io_error(&root.token()))?;
         let started_at = Timestamp::now();
-        Ok(Self { root: root.clone(), id: InstanceId::new(), started_at, token, _lock: lock })
+        Ok(Self { root: root.clone(), id: InstanceId::new(), started_at, token, _lock: Lock(lock) })
     }
 
     /// Tells clients where this daemon listens.

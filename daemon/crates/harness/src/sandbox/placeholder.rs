@@ -88,9 +88,16 @@ impl Drop for Held {
     fn drop(&mut self) {
         // Another run in this workspace keeps them.
         let Some(folder) = self.folder.take() else { return };
-        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return;
+        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            self.remove();
         }
+        // By its name: a child that is just then starting has a copy of the open folder, and would keep the lock.
+        let _unlocked = flock(&folder, FlockOperation::Unlock);
+    }
+}
+
+impl Held {
+    fn remove(&self) {
         for (name, form) in PROTECTED {
             let path = self.root.join(name);
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
