@@ -176,6 +176,8 @@ mod tests {
         let first = Instance::claim(&root).unwrap();
         let token = first.token.clone();
         assert!(matches!(Instance::claim(&root), Err(InstanceError::Running(_))));
+        // As in a child between its fork and its program.
+        let _copy = first._lock.0.try_clone().unwrap();
         drop(first);
         let second = Instance::claim(&root).unwrap();
         assert_eq!(second.token, token);

@@ -117,7 +117,7 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
     let texts = sources.texts();
     let session = cx.session_prompt().await?;
     let project = cx.kept("prompt-project", project::describe(cx)).await?;
-    let clock = cx.kept("prompt-clock", async { Ok(clock::now()) }).await?;
+    let clock = cx.kept("prompt-clock", async { Ok(clock::minute(cx.began())) }).await?;
     let tools = cx.tools();
     let has = |name: &str| tools.iter().any(|t| t.name == name);
     let web = has("web_search") || has("web_fetch");
@@ -136,7 +136,7 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
             .map(|t| (t.name.to_string(), t.addendum.to_string()))
             .collect(),
         appendices,
-        clock: if texts.no_clock { String::new() } else { clock::today(&clock) },
+        clock: if texts.no_clock { String::new() } else { clock::today(&clock, cx.began()) },
         knowledge_cutoff: texts.knowledge_cutoff,
         knowledge_loop: web && tools.iter().any(|t| t.name.starts_with("memory")),
         cite_sources: web && !texts.no_citing,

@@ -1,21 +1,38 @@
-//! Date and time of a session: told once and kept, so that the system text stays the same; told anew when the day is
-//! another.
+//! Date and time of a session: told once and kept, so that the system text stays the same; told anew when a turn begins on
+//! another day.
 
 use cairn_protocol::time::Timestamp;
 
-/// The time now, to the minute, in UTC.
-pub fn now() -> String {
-    let text = Timestamp::now().to_string();
+/// A time to the minute, in UTC.
+pub fn minute(at: Timestamp) -> String {
+    let text = at.to_string();
     let date = text.get(..10).unwrap_or(&text);
     let time = text.get(11..16).unwrap_or("");
     format!("{date} {time} UTC").trim().to_owned()
 }
 
-/// What was kept when it is of today; else today's date.
-pub fn today(kept: &str) -> String {
-    let now = now();
+/// What was kept when it is of the day of `at`; else that day.
+pub fn today(kept: &str, at: Timestamp) -> String {
+    let now = minute(at);
     match (kept.get(..10), now.get(..10)) {
         (Some(then), Some(today)) if then != today => format!("{today}, some time after {kept}"),
         _ => kept.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_day_is_told_anew() {
+        let at = |text: &str| serde_json::from_value(serde_json::json!(text)).unwrap();
+        let kept = minute(at("2026-11-22T23:50:00.000Z"));
+        assert_eq!(kept, "2026-11-22 23:50 UTC");
+        assert_eq!(today(&kept, at("2026-11-22T23:59:00.000Z")), kept);
+        assert_eq!(
+            today(&kept, at("2026-11-23T00:06:00.000Z")),
+            "2026-11-23 00:06 UTC, some time after 2026-11-22 23:50 UTC"
+        );
     }
 }

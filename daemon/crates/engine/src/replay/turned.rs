@@ -13,6 +13,7 @@ use cairn_protocol::{
     id::RunId,
     model::Part,
     session::Session,
+    time::Timestamp,
     trace::{ReplayDifference, ReplayReport},
     turn::{ExecutionPolicy, Input, Outcome, RunStartParams},
 };
@@ -29,6 +30,8 @@ use crate::{
 struct Turn {
     run: RunId,
     turn_id: String,
+    /// When it began; its model was told the day.
+    began: Timestamp,
     input: Vec<Part>,
     policy: Option<ExecutionPolicy>,
     answers: Vec<ModelAnswer>,
@@ -109,7 +112,8 @@ impl Engine {
         };
         let taken = Taken { run, params, client: Some("replay".into()), resumed: false };
         let feed = Arc::new(Feed::new(turn.feed));
-        self.take_recorded(replay, &taken, provider, Arc::clone(&feed), turn.shown_chars).await?;
+        self.take_recorded(replay, &taken, provider, Arc::clone(&feed), (turn.shown_chars, turn.began))
+            .await?;
         let differs = std::mem::take(&mut feed.parts().differs);
         Ok(differs.into_iter().find_map(|(name, was, is)| {
             compare::difference(0, format!("what {name} reads"), &was, &is, moved)
@@ -147,6 +151,7 @@ impl Engine {
                 AgentEvt::TurnAccepted { run_id, turn_id, input, policy } => turns.push(Turn {
                     run: run_id.clone(),
                     turn_id: turn_id.clone(),
+                    began: record.ts,
                     input: input.clone(),
                     policy: policy.clone(),
                     answers: vec![],
@@ -157,7 +162,7 @@ impl Engine {
                 }),
                 AgentEvt::RunStarted { shown_chars, .. } => {
                     if let Some(at) = of(&mut turns) {
-                        turns[at].shown_chars = *shown_chars;
+                        (turns[at].shown_chars, turns[at].began) = (*shown_chars, record.ts);
                     }
                 }
                 AgentEvt::Steered { text, .. } => said.push((record.seq, text.clone())),

@@ -92,6 +92,8 @@ pub(super) struct Inside {
     pub handle: TurnHandle,
     pub root: Option<Root>,
     pub created_at: Timestamp,
+    /// When the turn began; in a replay, when the recorded one did.
+    pub began: Timestamp,
     pub policy: ExecutionPolicy,
     pub grants: Grants,
     pub client: Option<String>,
@@ -242,6 +244,11 @@ impl TurnContext {
     /// When the session was made.
     pub fn session_began(&self) -> Timestamp {
         self.inside.created_at
+    }
+
+    /// When the turn began. In a replay: when the recorded one did, so that what is told of the day is the same.
+    pub fn began(&self) -> Timestamp {
+        self.inside.began
     }
 
     /// The same as models are told of them.

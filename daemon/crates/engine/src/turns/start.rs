@@ -13,6 +13,7 @@ use cairn_protocol::{
     explore::{RunReceipt, RunState},
     id::{RunId, SessionId},
     model::Part,
+    time::Timestamp,
     turn::{Outcome, RunResult, RunStartParams, RunStatus, SandboxUse, SteerParams, TurnRef},
 };
 use cairn_trace::{Append, NewRecord};
@@ -155,6 +156,7 @@ impl Engine {
             handle,
             root,
             created_at: found.created_at,
+            began: Timestamp::now(),
             policy,
             grants,
             client: taken.client.clone(),
@@ -171,14 +173,14 @@ impl Engine {
         Ok(TurnContext { inside: Arc::new(inside) })
     }
 
-    /// Takes a turn against recorded answers, to its end.
+    /// Takes a turn against recorded answers, to its end, as if it were then.
     pub(crate) async fn take_recorded(
         &self,
         session: &SessionId,
         taken: &Taken,
         provider: Arc<dyn cairn_llm::Provider>,
         feed: Arc<super::Feed>,
-        shown_chars: u64,
+        (shown_chars, began): (u64, Timestamp),
     ) -> Result<(), Failure> {
         self.inner.trace.append(Append::new(session, vec![accepted(taken)])).await?;
         let cx = self.turn_context(session, taken).await?;
@@ -186,7 +188,7 @@ impl Engine {
             return Err(Failure::new(Reason::Internal, "a replayed turn is shared"));
         };
         inside.settings = Arc::new(context::TurnSettings { shown_chars, ..(*inside.settings).clone() });
-        (inside.provider, inside.feed) = (Ok(provider), Some(feed));
+        (inside.provider, inside.feed, inside.began) = (Ok(provider), Some(feed), began);
         // Nothing leaves this machine: the answers are recorded ones.
         inside.policy.allow_external_llms = true;
         let cx = TurnContext { inside: Arc::new(inside) };
