@@ -1,6 +1,7 @@
 //! Answers a query file for the evaluation: `evaluate FOLDER INDEX_DIR QUERIES.jsonl MODE [MODEL [RESCORER]]`. Each repository is a
 //! folder in FOLDER; prints one JSON object with up to 100 results for each query. MODE: `hybrid`, `lexical`, `semantic`, or
-//! `features`, which prints all that a hybrid search ranked with its features, for `model/fit.py`. MODEL: `builtin`, or a folder of
+//! `features`, which prints all that a hybrid search ranked with its features, for `model/fit.py`
+//! (`lexical-features` and `semantic-features` for the other two). MODEL: `builtin`, or a folder of
 //! another model. RESCORER: a folder of the model that re-scores the best 50. What it took is told on standard error.
 #![expect(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a measuring program")]
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cairn_protocol::search::SearchParams;
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer, Until};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Mode, RescoreLimits, Rescorer, Until};
 use cairn_workspace::Roots;
 
 fn main() {
@@ -39,21 +40,22 @@ fn main() {
         }
         let asked = serde_json::json!({"query": row["query"], "k": 100, "filters": {"roots": [id]}});
         let params: SearchParams = serde_json::from_value(asked).unwrap();
-        if args[4] == "features" {
+        if let Some(mode) = args[4].strip_suffix("features") {
             let one = |r: cairn_search::RankedLines| {
                 let values: serde_json::Map<_, _> =
                     r.values.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-                serde_json::json!({"path": r.path, "start": r.start_line, "end": r.end_line, "values": values})
+                serde_json::json!({"path": r.path, "start": r.start_line, "end": r.end_line, "definition": r.definition, "values": values})
             };
-            let ranked = indexes.ranked(&params).unwrap().into_iter().map(one);
+            let ranked =
+                indexes.ranked(&params, mode_of(mode.trim_end_matches('-'))).unwrap().into_iter().map(one);
             results.insert(row["query_id"].as_str().unwrap().into(), ranked.collect());
             continue;
         }
         let began = Instant::now();
-        let answer = match args[4].as_str() {
-            "lexical" => indexes.lexical(&params, &none, &|_| {}),
-            "semantic" => indexes.semantic(&params, &none, &|_| {}),
-            _ => indexes.hybrid(&params, &none, &|_| {}),
+        let answer = match mode_of(&args[4]) {
+            Mode::Lexical => indexes.lexical(&params, &none, &|_| {}),
+            Mode::Semantic => indexes.semantic(&params, &none, &|_| {}),
+            Mode::Hybrid => indexes.hybrid(&params, &none, &|_| {}),
         };
         times.push(began.elapsed().as_secs_f32() * 1000.0);
         let items = answer.unwrap().items.into_iter().map(|i| serde_json::json!({"path": i.path, "start": i.start_line, "end": i.end_line, "score": i.score}));
@@ -64,4 +66,12 @@ fn main() {
         eprintln!("{} queries: p50 {half:.1} ms, p95 {most:.1} ms", times.len());
     }
     println!("{}", serde_json::to_string(&results).unwrap());
+}
+
+fn mode_of(name: &str) -> Mode {
+    match name {
+        "lexical" => Mode::Lexical,
+        "semantic" => Mode::Semantic,
+        _ => Mode::Hybrid,
+    }
 }

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::gather::{Candidate, Span};
 use crate::live::Live;
 use crate::packed;
-use crate::rank::{Passage, Scored};
+use crate::rank::{self, Passage, Scored};
 use crate::search::Query;
 use crate::sync::CancelFlag;
 use crate::words;
@@ -23,10 +23,6 @@ use crate::words;
 const MAX_TEXT: usize = 64 * 1024;
 /// Highlights of one item.
 const MAX_HIGHLIGHTS: usize = 500;
-/// Lines up to which a definition that answers is told whole, beyond the window that was found.
-const MAX_WHOLE: u32 = 120;
-/// Words up to which two passages may be alike by chance.
-const SHORT: u32 = 10;
 
 /// Passages in their order, with what they are passages of.
 pub struct Ranked<'a> {
@@ -61,7 +57,7 @@ pub fn build(
     cancel: &CancelFlag,
 ) -> Result<Vec<SearchItem>, Failure> {
     let mut files: FxHashMap<(usize, u32), Told> = FxHashMap::default();
-    let mut texts: FxHashSet<(u64, u32)> = FxHashSet::default();
+    let mut texts: FxHashSet<u64> = FxHashSet::default();
     let mut items = Vec::new();
     for (i, score) in &ranked.scored {
         if items.len() >= query.params.k as usize {
@@ -79,7 +75,7 @@ pub fn build(
         let (symbol, range) = answer_range(c, passage, state.changed);
         // Neither the same text nor the same lines twice.
         if told.ranges.iter().any(|r| share_lines(*r, range))
-            || (passage.print.1 > SHORT && !texts.insert(passage.print))
+            || passage.print.is_some_and(|print| !texts.insert(print))
         {
             continue;
         }
@@ -95,7 +91,7 @@ pub fn build(
         let mut made = item(query, live, c, text, (symbol, range), state);
         made.score = f64::from(*score);
         if query.params.explain {
-            made.explain = passage.features.shares(query.weights());
+            made.explain = passage.features.shares(query.weights(), *score);
         }
         told.ranges.push(range);
         items.push(made);
@@ -181,7 +177,7 @@ pub fn answer_range<'a>(
         return (c.spans.iter().rfind(around), passage.lines);
     };
     // A window's edge is no edge of what it answers with.
-    let fits = span.end_line - span.start_line < MAX_WHOLE && !changed;
+    let fits = rank::told_whole(span) && !changed;
     (Some(span), if fits { (span.start_line, span.end_line) } else { passage.lines })
 }
 

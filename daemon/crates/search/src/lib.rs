@@ -37,6 +37,7 @@ mod worker;
 pub use embed::Embedder;
 pub use indexes::{IndexOptions, Indexes, Until};
 pub use overview::{FileStats, Folder};
+pub use rank::Mode;
 pub use rescore::{RescoreLimits, Rescorer};
 pub use search::{OnPartial, RankedLines};
 pub use sync::CancelFlag;

@@ -13,7 +13,7 @@ use crate::lexical::{self, Term};
 use crate::live::{FileTable, Live};
 use crate::packed::text_of;
 use crate::postings::{Place, Snapshot};
-use crate::rank::{self, Mode, Passage, Ranker, Scored, Weights};
+use crate::rank::{self, Mode, Passage, Ranker, Repeat, Scored, Weights};
 use crate::rescore::Rescored;
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
@@ -72,15 +72,15 @@ impl Indexes {
         self.search(params, Mode::Hybrid, cancel, partial)
     }
 
-    /// Everything that a hybrid search ranks, best first and nothing left out, with what speaks for it: for fitting the
+    /// Everything that a search ranks, best first and nothing left out, with what speaks for it: for fitting the
     /// weights.
     ///
     /// # Errors
     /// As [`Indexes::hybrid`].
-    pub fn ranked(&self, params: &SearchParams) -> Result<Vec<RankedLines>, Failure> {
+    pub fn ranked(&self, params: &SearchParams, mode: Mode) -> Result<Vec<RankedLines>, Failure> {
         let filters = Filters::new(params.filters.as_ref(), None)?;
         let lives = self.named(&filters.roots)?;
-        let mut query = Query::new(params, Mode::Hybrid, filters, CancelFlag::new());
+        let mut query = Query::new(params, mode, filters, CancelFlag::new());
         for live in &lives {
             query.collect(live, &|_| ())?;
         }
@@ -90,7 +90,9 @@ impl Indexes {
             let c = &query.candidates[passage.candidate];
             let (start_line, end_line) = hits::answer_range(c, passage, false).1;
             let values = passage.features.values();
-            RankedLines { path: c.path.to_string(), start_line, end_line, values }
+            let span = passage.span.and_then(|n| c.spans.get(n));
+            let definition = span.map(|s| (s.name.clone(), s.kind.clone()));
+            RankedLines { path: c.path.to_string(), start_line, end_line, definition, values }
         };
         Ok(ranking.scored.iter().map(lines).collect())
     }
@@ -111,7 +113,8 @@ impl Indexes {
             query.collect(live, partial)?;
             cancel.check()?;
         }
-        let ranking = query.order()?;
+        let mut ranking = query.order()?;
+        query.spread(&mut ranking)?;
         let ranked = Ranked {
             candidates: &query.candidates,
             passages: &ranking.passages,
@@ -145,6 +148,8 @@ pub struct RankedLines {
     pub start_line: u32,
     /// Last line.
     pub end_line: u32,
+    /// Name and kind of the definition they are.
+    pub definition: Option<(String, String)>,
     /// Each feature by its name on the wire, and the factor of the path as `prior`.
     pub values: Vec<(&'static str, f32)>,
 }
@@ -326,7 +331,9 @@ impl<'a> Query<'a> {
         passages.extend(rest.map(|(i, _)| rank::whole(&ranker, *i, &self.candidates[*i], &base)));
         let mut ranking = Ranking { scored: self.sorted(&passages), passages, texts };
         self.rescore(&mut ranking)?;
-        self.spread(&mut ranking)?;
+        let mut scores = vec![0.0; ranking.passages.len()];
+        ranking.scored.iter().for_each(|(i, score)| scores[*i] = *score);
+        rank::trim(&mut ranking.passages, &scores);
         Ok(ranking)
     }
 
@@ -348,12 +355,11 @@ impl<'a> Query<'a> {
     /// Spreads the answers as far as it was asked for.
     fn spread(&self, ranking: &mut Ranking) -> Result<(), Failure> {
         let passages = &ranking.passages;
-        if self.params.diversify == Some(true) {
-            rank::diversify(&mut ranking.scored, |i| {
-                let c = &self.candidates[passages[i].candidate];
-                (c.root, c.file)
-            });
-        }
+        let repeat = if self.params.diversify == Some(true) { Repeat::DIVERSE } else { Repeat::USUAL };
+        rank::diversify(&mut ranking.scored, repeat, |i| {
+            let c = &self.candidates[passages[i].candidate];
+            (c.root, c.file)
+        });
         if let Some(lambda) = self.params.mmr {
             let depth = (MMR_DEPTH * self.params.k as usize).min(ranking.scored.len());
             let text = |(i, _): &Scored| Ok(self.text(&passages[*i], &ranking.texts)?.into_bytes());

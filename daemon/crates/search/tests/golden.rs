@@ -61,6 +61,8 @@ fn what_is_asked_for_comes_first() {
         ("lower the price for regular customers", "src/store/cart.py"),
         ("fill in the values of a template", "web/render.ts renderTemplate"),
         ("what does it cost altogether", "src/store/cart.py"),
+        // What a program says.
+        ("the card has expired", "src/store/checkout.py"),
         // Tests and documents only when they are asked for.
         ("may a client make another request", "server/limit.go"),
         ("test that the third request is refused", "server/limit_test.go"),
@@ -123,7 +125,8 @@ fn answers_are_spread_when_asked() {
     };
     let plain = first(serde_json::json!({}));
     let spread = first(serde_json::json!({"diversify": true}));
-    assert!(plain[1] == plain[0] && spread[1] != spread[0], "{plain:?} {spread:?}");
+    let files = |paths: &[String]| paths.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert!(files(&plain) < files(&spread), "{plain:?} {spread:?}");
     assert_eq!(plain[0], spread[0]);
     let all = first(serde_json::json!({"mmr": 1.0}));
     assert_eq!(all, plain, "all relevance is the plain order");

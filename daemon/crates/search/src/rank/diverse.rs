@@ -5,17 +5,30 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Scored;
 use crate::words::{Stem, query_stems};
 
-/// Factor for each further result of one file.
-const REPEAT: f32 = 0.8;
+/// How much less further results of one file count.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeat {
+    /// The factor for each.
+    factor: f32,
+    /// After how many it does not become less.
+    most: i32,
+}
+
+impl Repeat {
+    /// When nothing else was asked for: enough to let another file come first that is as good.
+    pub const USUAL: Self = Self { factor: 0.97, most: 3 };
+    /// When answers from many files are asked for.
+    pub const DIVERSE: Self = Self { factor: 0.8, most: i32::MAX };
+}
 
 /// Orders anew so that further results of one file count less; `file` tells which file an entry is of.
-pub fn diversify(scored: &mut [Scored], file: impl Fn(usize) -> (usize, u32)) {
+pub fn diversify(scored: &mut [Scored], repeat: Repeat, file: impl Fn(usize) -> (usize, u32)) {
     let mut seen: FxHashMap<(usize, u32), i32> = FxHashMap::default();
     for (i, score) in scored.iter_mut() {
         let n = seen.entry(file(*i)).or_default();
         // What counts against an answer must not become less by it.
         if *score > 0.0 {
-            *score *= REPEAT.powi(*n);
+            *score *= repeat.factor.powi((*n).min(repeat.most));
         }
         *n += 1;
     }

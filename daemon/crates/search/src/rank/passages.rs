@@ -1,6 +1,7 @@
 //! The second step: a good window is read and its definitions are judged by their own words, meaning and names, beside
 //! the window itself.
 
+use super::page::Page;
 use super::windows::{Base, K1, Ranker};
 use super::{Features, Mode};
 use crate::bulk;
@@ -14,6 +15,15 @@ use crate::words;
 const B: f32 = 0.5;
 const LENGTH: f32 = 80.0;
 
+/// Lines up to which a definition that answers is told whole, beyond the window that was found.
+const MAX_WHOLE: u32 = 60;
+/// Words up to which two passages may be alike by chance.
+const SHORT: u32 = 10;
+/// Share of the query from which on a line is taken for what was asked.
+const QUOTED: f32 = 0.6;
+/// Lines from which on length does not count.
+const LONG: u32 = 10;
+
 /// Lines of a candidate that may be an answer.
 #[derive(Debug, Clone)]
 pub struct Passage {
@@ -23,8 +33,11 @@ pub struct Passage {
     pub span: Option<usize>,
     /// Its lines within the window.
     pub lines: (u32, u32),
-    /// Of its text within the window, with its length in words: two that are equal say the same.
-    pub print: (u64, u32),
+    /// Of its text within the window: two that are equal say the same. None for a text so short that it may be another's
+    /// by chance.
+    pub print: Option<u64>,
+    /// The line within the window that covers most of the query; 0 when it is not known.
+    pub best_line: u32,
     /// What speaks for it.
     pub features: Features,
 }
@@ -32,12 +45,14 @@ pub struct Passage {
 /// A candidate whose text is not looked at, as one passage.
 pub fn whole(ranker: &Ranker<'_>, at: usize, c: &Candidate, base: &Base) -> Passage {
     let mut features = base.features[at];
+    features.size = size((c.start_line, c.end_line));
     if ranker.mode != Mode::Semantic {
         let counts: Vec<u32> = c.counts.iter().map(|n| n[0].into()).collect();
         features.words = own_words(&counts, c.tokens, ranker.terms(c)) / ranker.total(c);
     }
-    let (lines, print) = ((c.start_line, c.end_line), (c.fingerprint, c.tokens));
-    Passage { candidate: at, span: None, lines, print, features }
+    let lines = (c.start_line, c.end_line);
+    let print = (c.tokens > SHORT).then_some(c.fingerprint);
+    Passage { candidate: at, span: None, lines, print, best_line: 0, features }
 }
 
 /// How the meaning of parts of a window is judged.
@@ -58,8 +73,13 @@ pub fn by_definitions(
     base: &Base,
     meaning: &Meaning<'_>,
 ) -> Vec<Passage> {
-    let page = Page::new(c, text, ranker.terms(c));
+    let counted = if ranker.mode == Mode::Semantic { &[] } else { ranker.terms(c) };
+    let page = Page::new(c, text, counted);
     let mut all = vec![whole(ranker, at, c, base)];
+    if ranker.mode != Mode::Semantic {
+        let (share, line) = page.best_line((c.start_line, c.end_line));
+        (all[0].features.line, all[0].best_line) = (quoted(share / ranker.total(c)), line);
+    }
     let path = c.path.replace('/', " ");
     let dot = |pieces: &[&[u8]]| {
         let made = bulk::embed(meaning.table, pieces);
@@ -69,7 +89,7 @@ pub fn by_definitions(
     let around = if judged && meaning.relative { dot(&[path.as_bytes(), b" ", text]) } else { 0.0 };
     let mut best_name = 0f32;
     for (n, span) in spans.iter().enumerate() {
-        let (covered, share, exact) = name(ranker, c, span);
+        let Named { covered, share, exact } = named(ranker, c, span);
         if span.start_line >= c.start_line {
             best_name = best_name.max(covered * (0.5 + 0.5 * share));
             all[0].features.exact = all[0].features.exact.max(exact);
@@ -80,10 +100,16 @@ pub fn by_definitions(
         let lines = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
         let (piece, counts, tokens) = page.part(lines);
         let mut features = Features { definition: 1.0, ..base.features[at] };
+        let mut best_line = 0;
         if ranker.mode != Mode::Semantic {
             features.words = own_words(&counts, tokens, ranker.terms(c)) / ranker.total(c);
             (features.name, features.exact) = (share, exact);
+            let best = page.best_line(lines);
+            (features.line, best_line) = (quoted(best.0 / ranker.total(c)), best.1);
         }
+        let told = if told_whole(span) { (span.start_line, span.end_line) } else { lines };
+        features.size = size(told).max(exact);
+        features.container = if holds(&span.kind) { 1.0 - exact } else { 0.0 };
         if judged {
             let (low, range) = base.cosines;
             let own = dot(&[path.as_bytes(), b" ", piece]);
@@ -94,8 +120,8 @@ pub fn by_definitions(
             };
             features.name_meaning = dot(&[span.name.as_bytes()]);
         }
-        let print = (chunk::fingerprint(piece) as u64, tokens);
-        all.push(Passage { candidate: at, span: Some(n), lines, print, features });
+        let print = is_long(piece).then(|| chunk::fingerprint(piece) as u64);
+        all.push(Passage { candidate: at, span: Some(n), lines, print, best_line, features });
     }
     if ranker.mode != Mode::Semantic {
         all.iter_mut().for_each(|p| p.features.window_names = best_name / ranker.total(c));
@@ -113,15 +139,51 @@ fn holds_another(span: &Span, spans: &[Span]) -> bool {
         .any(|s| s.start_line >= span.start_line && s.end_line <= span.end_line && range(s) != range(span))
 }
 
-/// How much of the query (by rarity) a name covers, how much of the name is in the query, and whether it is one of the
-/// query's identifiers.
-fn name(ranker: &Ranker<'_>, c: &Candidate, span: &Span) -> (f32, f32, f32) {
+/// Whether a definition is told whole, beyond the window that was found.
+pub fn told_whole(span: &Span) -> bool {
+    span.end_line - span.start_line < MAX_WHOLE
+}
+
+/// Whether a text has more words than two may have in common by chance.
+fn is_long(text: &[u8]) -> bool {
+    let words = text.chunk_by(|a, b| a.is_ascii_alphanumeric() == b.is_ascii_alphanumeric());
+    words.filter(|w| w[0].is_ascii_alphanumeric()).nth(SHORT as usize).is_some()
+}
+
+/// Whether a kind of definition is there for what is inside it.
+fn holds(kind: &str) -> bool {
+    const KINDS: [&str; 10] =
+        ["class", "struct", "enum", "trait", "interface", "protocol", "record", "union", "type", "module"];
+    KINDS.contains(&kind)
+}
+
+/// By the share of the query that a line covers: see [`Features::line`].
+fn quoted(share: f32) -> f32 {
+    (share - QUOTED).max(0.0) / (1.0 - QUOTED)
+}
+
+/// By lines: see [`Features::size`].
+fn size((from, to): (u32, u32)) -> f32 {
+    ((1 + (to - from + 1).min(LONG)) as f32).ln() / ((1 + LONG) as f32).ln()
+}
+
+/// A name beside the query.
+struct Named {
+    /// How much of the query (by rarity) it covers.
+    covered: f32,
+    /// How much of it is in the query.
+    share: f32,
+    /// 1 when it is one of the query's identifiers.
+    exact: f32,
+}
+
+fn named(ranker: &Ranker<'_>, c: &Candidate, span: &Span) -> Named {
     let mut stems = words::query_stems(&span.name);
     stems.retain(|s| s.len() > 1);
     let hits = ranker.terms(c).iter().filter(|t| stems.contains(&t.stem));
     let (covered, hit) = hits.fold((0.0, 0.0), |(sum, n), t| (sum + t.rarity, n + 1.0));
     let exact = ranker.names.iter().any(|n| n.eq_ignore_ascii_case(&span.name));
-    (covered, hit / stems.len().max(1) as f32, f32::from(u8::from(exact)))
+    Named { covered, share: hit / stems.len().max(1) as f32, exact: f32::from(u8::from(exact)) }
 }
 
 /// BM25 of a text by the counts of the terms and its length.
@@ -134,90 +196,12 @@ fn own_words(counts: &[u32], tokens: u32, terms: &[Term]) -> f32 {
     counts.iter().zip(terms).map(part).sum()
 }
 
-/// The text of a window with the words of the query in it, by line.
-struct Page<'a> {
-    text: &'a [u8],
-    first: u32,
-    /// Where each line begins, and the end.
-    starts: Vec<usize>,
-    /// Words before each line, and all.
-    before: Vec<u32>,
-    /// Line and term of each word of the query.
-    found: Vec<(u32, u16)>,
-    terms: usize,
-}
-
-impl<'a> Page<'a> {
-    fn new(c: &Candidate, text: &'a [u8], terms: &[Term]) -> Self {
-        let mut starts = vec![0];
-        starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
-        if starts.last() != Some(&text.len()) {
-            starts.push(text.len());
-        }
-        let (mut before, mut found) = (vec![0; starts.len()], Vec::new());
-        let (mut line, mut tokens) = (0, 0);
-        words::each_lexical(text, |stem, start, _| {
-            while starts.get(line + 1).is_some_and(|next| *next <= start) {
-                line += 1;
-                before[line] = tokens;
-            }
-            tokens += 1;
-            if let Some(term) = terms.iter().position(|t| t.stem == stem) {
-                found.push((line as u32, term as u16));
-            }
-        });
-        before[line + 1..].fill(tokens);
-        Self { text, first: c.start_line, starts, before, found, terms: terms.len() }
-    }
-
-    /// Text, counts of the terms, and words of some lines.
-    fn part(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
-        let last = self.starts.len() - 1;
-        let a = ((from - self.first) as usize).min(last);
-        let b = ((to + 1 - self.first) as usize).clamp(a, last);
-        let mut counts = vec![0; self.terms];
-        for (line, term) in &self.found {
-            if (a..b).contains(&(*line as usize)) {
-                counts[*term as usize] += 1;
-            }
-        }
-        (&self.text[self.starts[a]..self.starts[b]], counts, self.before[b] - self.before[a])
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn span(name: &str, start_line: u32, end_line: u32) -> Span {
         Span { name: name.into(), kind: "function".into(), start_line, end_line }
-    }
-
-    #[test]
-    fn a_page_knows_its_parts() {
-        let text = b"alpha beta\n\nbeta\nbeta gamma";
-        let c = Candidate {
-            root: 0,
-            chunk: 1,
-            file: 1,
-            path: Arc::from("a"),
-            lang: None,
-            start_line: 11,
-            end_line: 14,
-            fingerprint: 0,
-            tokens: 5,
-            spans: Vec::new(),
-            counts: Vec::new(),
-            cosine: None,
-        };
-        let term = |word: &[u8]| Term { stem: words::stemmed(word), chunks: 1, rarity: 1.0 };
-        let page = Page::new(&c, text, &[term(b"beta"), term(b"gamma")]);
-        assert_eq!(page.part((11, 14)), (&text[..], vec![3, 1], 5));
-        assert_eq!(page.part((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
-        assert_eq!(page.part((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
-        assert_eq!(page.part((14, 99)), (&b"beta gamma"[..], vec![1, 1], 2));
     }
 
     #[test]

@@ -1,0 +1,111 @@
+//! The text of a window, by line.
+
+use crate::gather::Candidate;
+use crate::lexical::Term;
+use crate::words;
+
+/// The text of a window with the words of the query in it, by line.
+pub(super) struct Page<'a> {
+    text: &'a [u8],
+    first: u32,
+    /// Where each line begins, and the end.
+    starts: Vec<usize>,
+    /// Words before each line, and all; nothing is counted without terms.
+    before: Vec<u32>,
+    /// Line and term of each word of the query.
+    found: Vec<(u32, u16)>,
+    terms: &'a [Term],
+}
+
+impl<'a> Page<'a> {
+    /// Of a window; nothing is counted without terms.
+    pub(super) fn new(c: &Candidate, text: &'a [u8], terms: &'a [Term]) -> Self {
+        let mut starts = vec![0];
+        starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
+        if starts.last() != Some(&text.len()) {
+            starts.push(text.len());
+        }
+        let (mut before, mut found) = (vec![0; starts.len()], Vec::new());
+        if terms.is_empty() {
+            return Self { text, first: c.start_line, starts, before, found, terms };
+        }
+        let (mut line, mut tokens) = (0, 0);
+        words::each_lexical(text, |stem, start, _| {
+            while starts.get(line + 1).is_some_and(|next| *next <= start) {
+                line += 1;
+                before[line] = tokens;
+            }
+            tokens += 1;
+            if let Some(term) = terms.iter().position(|t| t.stem == stem) {
+                found.push((line as u32, term as u16));
+            }
+        });
+        before[line + 1..].fill(tokens);
+        Self { text, first: c.start_line, starts, before, found, terms }
+    }
+
+    /// Of some lines the one that covers most of the query, behind how much that is by rarity.
+    pub(super) fn best_line(&self, (from, to): (u32, u32)) -> (f32, u32) {
+        let mut best = (0.0, 0);
+        for line in self.found.chunk_by(|a, b| a.0 == b.0) {
+            let number = self.first + line[0].0;
+            if (from..=to).contains(&number) {
+                let new = |(i, word): &(usize, &(u32, u16))| line[..*i].iter().all(|w| w.1 != word.1);
+                let rarity = |(_, word): (usize, &(u32, u16))| self.terms[word.1 as usize].rarity;
+                let share: f32 = line.iter().enumerate().filter(new).map(rarity).sum();
+                if share > best.0 {
+                    best = (share, number);
+                }
+            }
+        }
+        best
+    }
+
+    /// Text, counts of the terms, and words of some lines.
+    pub(super) fn part(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
+        let last = self.starts.len() - 1;
+        let a = ((from - self.first) as usize).min(last);
+        let b = ((to + 1 - self.first) as usize).clamp(a, last);
+        let mut counts = vec![0; self.terms.len()];
+        for (line, term) in &self.found {
+            if (a..b).contains(&(*line as usize)) {
+                counts[*term as usize] += 1;
+            }
+        }
+        (&self.text[self.starts[a]..self.starts[b]], counts, self.before[b] - self.before[a])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_page_knows_its_parts() {
+        let text = b"alpha beta\n\nbeta\nbeta gamma";
+        let c = Candidate {
+            root: 0,
+            chunk: 1,
+            file: 1,
+            path: Arc::from("a"),
+            lang: None,
+            start_line: 11,
+            end_line: 14,
+            fingerprint: 0,
+            tokens: 5,
+            spans: Vec::new(),
+            counts: Vec::new(),
+            cosine: None,
+        };
+        let term = |word: &[u8]| Term { stem: words::stemmed(word), chunks: 1, rarity: 1.0 };
+        let terms = [term(b"beta"), term(b"gamma")];
+        let page = Page::new(&c, text, &terms);
+        assert_eq!([page.best_line((11, 14)), page.best_line((11, 13))], [(2.0, 14), (1.0, 11)]);
+        assert_eq!(page.part((11, 14)), (&text[..], vec![3, 1], 5));
+        assert_eq!(page.part((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
+        assert_eq!(page.part((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
+        assert_eq!(page.part((14, 99)), (&b"beta gamma"[..], vec![1, 1], 2));
+    }
+}
