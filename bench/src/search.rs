@@ -81,13 +81,14 @@ fn partial(indexes: &Indexes, root: &RootId, queries: &[String]) -> Vec<f64> {
 /// The vectors as the database has them: one plain pass over them, and what an exact search finds.
 fn dense(indexes: &Indexes, root: &RootId, queries: &[String], database: &Path, semantic: f64) {
     let conn = cairn_store::open_read_only(database).expect("a database");
-    let mut all = conn.prepare("SELECT chunk_id, vec FROM chunk_vec").expect("vectors");
+    let mut all = conn.prepare("SELECT chunk_id, vec, dim FROM chunk_vec").expect("vectors");
     let (mut ids, mut vectors): (Vec<i64>, Vec<f32>) = (Vec::new(), Vec::new());
     let mut rows = all.query([]).expect("vectors");
     while let Some(row) = rows.next().expect("a vector") {
         ids.push(row.get(0).expect("an id"));
         let blob = row.get_ref(1).expect("a vector").as_blob().expect("bytes");
-        vectors.extend(blob.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)));
+        let dim = row.get(2).expect("a dimension");
+        vectors.extend(cairn_search::stored_vector(blob, dim).expect("a vector"));
     }
     let dim = vectors.len() / ids.len().max(1);
     let mut plain: Vec<f64> = (0..30)

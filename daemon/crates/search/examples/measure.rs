@@ -46,7 +46,7 @@ fn main() {
     let (start, begun) = (Instant::now(), cpu());
     indexes.add_root(root).unwrap();
     let none = CancelFlag::new();
-    for until in [Until::Lexical, Until::Everything] {
+    for until in [Until::Lexical, Until::Vectors, Until::Everything] {
         let status = indexes.build_and_wait(&id, until, &none).unwrap();
         let (wall, spent, mb) = (start.elapsed().as_secs_f64(), cpu() - begun, status.bytes as f64 / 1e6);
         println!(

@@ -22,13 +22,18 @@ pub fn embed(model: &Table, text: &[&[u8]]) -> Vec<f32> {
     })
 }
 
-/// The rows of a run, as a range of `rows`, and its words.
+/// The rows of a run, as a range of `rows`, and its words. A run of one row that counts whole, as most are, has the row
+/// as `from` and [`ONE_ROW`] as `to`.
 #[derive(Clone, Copy)]
 struct Meaning {
     from: u32,
     to: u32,
     words: u32,
 }
+
+const ONE_ROW: u32 = u32::MAX;
+/// How many words ahead are asked for.
+const AHEAD: usize = 6;
 
 struct Memory {
     model: [u8; 32],
@@ -51,13 +56,24 @@ impl Memory {
     }
 
     fn embed(&mut self, model: &Table, text: &[&[u8]]) -> Vec<f32> {
-        let mut left = MAX_WORDS;
+        // What is known of words lies all over the memory: some are looked for before the first is needed.
+        let mut found: Vec<(&[u8], u128, u64)> = Vec::with_capacity(MAX_WORDS);
         for piece in text {
             words::runs(piece, |run, key| {
-                if left > 0 {
-                    left -= self.add(model, run, key, left);
+                if found.len() < MAX_WORDS {
+                    found.push((run, key, self.runs.ahead(run, key)));
                 }
             });
+        }
+        let mut left = MAX_WORDS;
+        for (n, (run, key, of)) in found.iter().enumerate() {
+            if let Some((_, _, later)) = found.get(n + AHEAD) {
+                self.runs.nearer(*later);
+            }
+            if left == 0 {
+                break;
+            }
+            left -= self.add(model, run, (*key, *of), left);
         }
         self.touched.sort_unstable();
         let take = |row: &u32| (*row, std::mem::take(&mut self.sums[*row as usize]));
@@ -67,19 +83,27 @@ impl Memory {
     }
 
     /// Adds the rows of a run, of at most `left` words; returns how many words it had.
-    fn add(&mut self, model: &Table, run: &[u8], key: u128, left: usize) -> usize {
+    #[inline]
+    fn add(&mut self, model: &Table, run: &[u8], key: (u128, u64), left: usize) -> usize {
         if run.len() <= MAX_RUN {
             let all = &mut self.rows;
             let known = self.runs.get(run, key, || {
                 let (rows, words) = model.rows_of(run, MAX_WORDS);
+                if let [(row, 1.0)] = rows[..] {
+                    return Meaning { from: row, to: ONE_ROW, words: words as u32 };
+                }
                 let from = all.len() as u32;
                 all.extend(rows);
                 Meaning { from, to: all.len() as u32, words: words as u32 }
             });
             if known.words as usize <= left {
-                for at in known.from..known.to {
-                    let (row, weight) = self.rows[at as usize];
-                    self.put(row, weight);
+                if known.to == ONE_ROW {
+                    self.put(known.from, 1.0);
+                } else {
+                    for at in known.from..known.to {
+                        let (row, weight) = self.rows[at as usize];
+                        self.put(row, weight);
+                    }
                 }
                 return known.words as usize;
             }

@@ -18,7 +18,11 @@ pub mod due {
     pub const SYMBOLS: i64 = 4;
 }
 
-const MIGRATIONS: &[Migration] = &[Migration { version: 1, sql: include_str!("schema.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, sql: include_str!("schema.sql") },
+    // From here on vectors may be of half precision, which an older daemon would take for none.
+    Migration { version: 2, sql: "" },
+];
 /// How words, windows and symbols are made; an index made otherwise is thrown away and made anew.
 const FORMAT: i64 = 5;
 /// Readers kept open.
@@ -68,7 +72,7 @@ fn make_private(folder: &Path) -> Result<(), StoreError> {
 fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
     let path = path_in(folder);
     if !path.exists() {
-        // Five vectors to a page instead of two; the size is fixed by the first write.
+        // Ten vectors to a page; the size is fixed by the first write.
         let mut options = std::fs::OpenOptions::new();
         options.create(true).append(true);
         #[cfg(unix)]

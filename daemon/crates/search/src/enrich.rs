@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_store::StoreError;
-use cairn_store::rusqlite::{Connection, params};
+use cairn_store::rusqlite::{Connection, Row, params};
 use cairn_workspace::language_of;
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -16,6 +16,7 @@ use crate::ingest::write;
 use crate::live::Live;
 use crate::packed::{self, Frames, unpack};
 use crate::symbols::extract::{self, Extracted};
+use crate::vector;
 
 /// Files of one batch of symbols.
 const SYMBOL_BATCH: usize = 64;
@@ -57,12 +58,13 @@ pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<bool, Failure>
     let alive: FxHashSet<i64> = current.iter().map(|(id, _)| *id).collect();
     let held_set: FxHashSet<i64> = held.iter().copied().collect();
     live.dense.forget(held.into_iter().filter(|id| !alive.contains(id)));
-    let mut get = conn.prepare("SELECT vec FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
+    let mut get =
+        conn.prepare("SELECT vec, dim FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
     let mut records = Records::default();
     for (id, file) in current.into_iter().filter(|(id, _)| !held_set.contains(id)) {
-        let blob: Vec<u8> = get.query_row([id], |r| r.get(0)).map_err(StoreError::from)?;
-        let vector: Vec<f32> = blob.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-        if vector.len() == live.opts.embedder.dim() {
+        let kept = |r: &Row<'_>| Ok(vector::unpack(r.get_ref(0)?.as_blob().unwrap_or(&[]), r.get(1)?));
+        let found: Option<Vec<f32>> = get.query_row([id], kept).map_err(StoreError::from)?;
+        if let Some(vector) = found.filter(|v| v.len() == live.opts.embedder.dim()) {
             live.dense.record(id, file, &vector, &mut records);
         }
         if records.len() > 1 << 20 {
@@ -108,10 +110,9 @@ pub fn vector_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>,
         let mut add = tx.prepare_cached(
             "INSERT OR REPLACE INTO chunk_vec(chunk_id, dim, vec, created_at) VALUES(?, ?, ?, ?)",
         )?;
-        let mut bytes = Vec::with_capacity(4 * embedder.dim());
+        let (mut halves, mut bytes) = (Vec::new(), Vec::new());
         for (id, _, vector) in &made {
-            bytes.clear();
-            bytes.extend(vector.iter().flat_map(|x| x.to_le_bytes()));
+            vector::pack(vector, &mut halves, &mut bytes);
             add.execute(params![id, vector.len() as i64, bytes, now])?;
         }
         clear_due(tx, &files, due::VECTORS)

@@ -31,6 +31,7 @@ pub mod symbols;
 mod sync;
 mod table;
 mod text;
+mod vector;
 mod words;
 mod worker;
 
@@ -41,3 +42,4 @@ pub use rank::Mode;
 pub use rescore::{RescoreLimits, Rescorer};
 pub use search::{OnPartial, RankedLines};
 pub use sync::CancelFlag;
+pub use vector::unpack as stored_vector;

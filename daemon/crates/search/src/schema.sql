@@ -51,7 +51,7 @@ CREATE TABLE gone_chunk(chunk_id INTEGER PRIMARY KEY);
 -- The files of the trigram index (`grams-<id>.tri`); the newest speaks for a file that is in several.
 CREATE TABLE gram_segment(id INTEGER PRIMARY KEY AUTOINCREMENT, bytes INTEGER NOT NULL);
 
--- `vec`: Float32, little-endian, length 1 (or all zero).
+-- `vec`: Float16, little-endian, length 1 (or all zero); Float32 in what older versions wrote.
 CREATE TABLE chunk_vec(
     chunk_id INTEGER PRIMARY KEY,
     dim INTEGER NOT NULL,

@@ -2,6 +2,8 @@
 
 use std::hash::Hasher;
 
+use crate::simd;
+
 const NONE: u32 = u32::MAX;
 
 /// A hash of bytes; not for keys that somebody could choose to collide where that would do harm.
@@ -86,10 +88,27 @@ impl<T: Copy> RunTable<T> {
         self.entries.len()
     }
 
-    /// What is known of a run with its [`key`](crate::words::runs); `learn` tells it the first time.
+    /// The hash of a run with its [`key`](crate::words::runs), for [`RunTable::get`]; where it is looked up first is asked
+    /// for ahead.
     #[inline]
-    pub fn get(&mut self, run: &[u8], key: u128, learn: impl FnOnce() -> T) -> T {
+    pub fn ahead(&self, run: &[u8], key: u128) -> u64 {
         let of = hash_parts(run.get(16..).unwrap_or(&[]), key, run.len() as u32);
+        simd::prefetch(&self.table.slots, of as usize & (self.table.slots.len() - 1));
+        of
+    }
+
+    /// Asks for the entry that a hash leads to first.
+    #[inline]
+    pub fn nearer(&self, of: u64) {
+        simd::prefetch(
+            &self.entries,
+            self.table.slots[of as usize & (self.table.slots.len() - 1)].0 as usize,
+        );
+    }
+
+    /// What is known of a run with its [`key`](crate::words::runs) and its hash; `learn` tells it the first time.
+    #[inline]
+    pub fn get(&mut self, run: &[u8], (key, of): (u128, u64), learn: impl FnOnce() -> T) -> T {
         let (entries, bytes) = (&self.entries, &self.bytes);
         let found = self.table.find(of, |e| {
             let entry = &entries[e as usize];
@@ -142,7 +161,9 @@ mod tests {
                 crate::words::runs(text.as_bytes(), |run, key| {
                     let next = known.len() as u32;
                     let wanted = *known.entry(run.to_vec()).or_insert(next);
-                    assert_eq!(table.get(run, key, || next), wanted);
+                    let of = table.ahead(run, key);
+                    table.nearer(of);
+                    assert_eq!(table.get(run, (key, of), || next), wanted);
                 });
             }
             assert_eq!(table.len(), known.len());

@@ -184,7 +184,7 @@ impl Table {
     fn scales(&self) -> &[f32] {
         self.scales.get_or_init(|| {
             let halves = self.table[HEAD..HEAD + 2 * self.row_count()].as_chunks::<2>().0;
-            halves.iter().map(|b| half(u16::from_le_bytes(*b))).collect()
+            halves.iter().map(|b| half::f16::from_le_bytes(*b).to_f32()).collect()
         })
     }
 }
@@ -234,17 +234,6 @@ impl words::Sink for Bag<'_> {
 
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
-}
-
-/// A 16-bit float as f32.
-fn half(bits: u16) -> f32 {
-    let (sign, exponent, fraction) = (bits >> 15, (bits >> 10) & 31, f32::from(bits & 1023));
-    let value = match exponent {
-        0 => fraction * 2f32.powi(-24),
-        31 => f32::INFINITY,
-        e => (1.0 + fraction / 1024.0) * 2f32.powi(i32::from(e) - 15),
-    };
-    if sign == 1 { -value } else { value }
 }
 
 #[cfg(test)]

@@ -73,15 +73,31 @@ impl Builder {
 
     /// Calls `each` with every stem of `text`.
     fn each(&mut self, text: &[u8], mut each: impl FnMut(&mut Stems, u32)) {
+        // What is known of runs lies all over the memory: a few are looked for before the first is needed.
+        let (mut waiting, mut count) = ([(&b""[..], 0u128, 0u64); AHEAD], 0);
         words::runs(text, |run, key| {
+            waiting[count] = (run, key, self.runs.table.ahead(run, key));
+            count += 1;
+            if count == AHEAD {
+                self.take(&waiting, &mut each);
+                count = 0;
+            }
+        });
+        self.take(&waiting[..count], &mut each);
+    }
+
+    #[inline]
+    fn take(&mut self, waiting: &[(&[u8], u128, u64)], each: &mut impl FnMut(&mut Stems, u32)) {
+        waiting.iter().for_each(|(_, _, of)| self.runs.table.nearer(*of));
+        for (run, key, of) in waiting {
             if run.len() > MAX_RUN {
                 words::each_lexical(run, |stem, _, _| {
                     let id = self.stems.id(stem.as_bytes());
                     each(&mut self.stems, id);
                 });
-                return;
+                continue;
             }
-            match self.runs.find(run, key, &mut self.stems) {
+            match self.runs.find(run, (*key, *of), &mut self.stems) {
                 Meaning::One(id) => each(&mut self.stems, id),
                 Meaning::Many(from, to) => {
                     for at in from..to {
@@ -90,7 +106,7 @@ impl Builder {
                     }
                 }
             }
-        });
+        }
     }
 
     /// The segment of what was added, with `more` added to all chunk ids. `None` when nothing was.
@@ -129,6 +145,9 @@ impl Builder {
     }
 }
 
+/// Runs that are looked for at a time.
+const AHEAD: usize = 16;
+
 /// The stems of a run: one, or a range of `lists`.
 #[derive(Clone, Copy)]
 enum Meaning {
@@ -150,7 +169,7 @@ impl Default for Runs {
 
 impl Runs {
     #[inline]
-    fn find(&mut self, run: &[u8], key: u128, stems: &mut Stems) -> Meaning {
+    fn find(&mut self, run: &[u8], key: (u128, u64), stems: &mut Stems) -> Meaning {
         let lists = &mut self.lists;
         self.table.get(run, key, || {
             let from = lists.len() as u32;

@@ -146,21 +146,21 @@ const SEMANTIC: Weights = Weights {
 /// Of a hybrid search whose best passages were re-scored: fitted in the same way on the same repositories, with
 /// all-MiniLM-L6-v2.
 const RESCORED: Weights = Weights {
-    window_words: 0.303,
-    file_words: 0.255,
-    file_meaning: 0.16,
-    path: 0.262,
-    window_names: 0.205,
-    words: 0.152,
-    line: 0.0,
-    meaning: 0.488,
-    name_meaning: 0.705,
-    name: -0.069,
-    exact: 0.226,
-    definition: -0.255,
-    container: 0.0,
-    size: 0.0,
-    rerank: 0.477,
+    window_words: 0.436,
+    file_words: 0.213,
+    file_meaning: 0.139,
+    path: 0.448,
+    window_names: 0.0,
+    words: 0.0,
+    line: 0.8,
+    meaning: 0.423,
+    name_meaning: 0.857,
+    name: 0.0,
+    exact: 0.25,
+    definition: -0.134,
+    container: -0.602,
+    size: 0.888,
+    rerank: 0.359,
 };
 
 impl Weights {
