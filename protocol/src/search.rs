@@ -31,7 +31,7 @@ pub struct SearchParams {
     /// How hybrid search fuses its two lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion: Option<Fusion>,
-    /// At most a few results per file.
+    /// Further results of a file count a fifth less each, not only 3 % and up to three times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diversify: Option<bool>,
     /// Maximal marginal relevance: 0 is all diversity, 1 all relevance.
@@ -164,8 +164,10 @@ pub struct SearchItem {
 pub struct Share {
     /// `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
     /// file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
-    /// of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh;
-    /// `rerank`: nearness by the model that re-scores;
+    /// of the file's best window, the answer and its name; `line`: how far one line covers the query, from six tenths on;
+    /// `definition`: what an answer that is a definition must outweigh; `container`: a type or module, which holds others;
+    /// `size`: its length, up to ten lines; `rerank`: nearness by the model that re-scores;
+    /// `repeat`: what a further answer of a file counts less, its value the factor;
     /// `prior`: the factor of the path when it is below 1, with no share of its own.
     pub feature: String,
     /// Its value, mostly 0 to 1.

@@ -173,7 +173,7 @@ export type AgentCmd =
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** At most a few results per file. */
+    /** Further results of a file count a fifth less each, not only 3 % and up to three times. */
     diversify?: boolean | null;
     /** Whether items tell what each feature gave to their score. */
     explain?: boolean;
@@ -197,7 +197,7 @@ export type AgentCmd =
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** At most a few results per file. */
+    /** Further results of a file count a fifth less each, not only 3 % and up to three times. */
     diversify?: boolean | null;
     /** Whether items tell what each feature gave to their score. */
     explain?: boolean;
@@ -2456,7 +2456,7 @@ export interface SearchParams {
   query: string;
   /** Lines of context around the text, at most 50. */
   contextLines?: number;
-  /** At most a few results per file. */
+  /** Further results of a file count a fifth less each, not only 3 % and up to three times. */
   diversify?: boolean | null;
   /** Whether items tell what each feature gave to their score. */
   explain?: boolean;
@@ -2546,8 +2546,10 @@ export interface SessionRef {
 export interface Share {
   /** `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
    * file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
-   * of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh;
-   * `rerank`: nearness by the model that re-scores;
+   * of the file's best window, the answer and its name; `line`: how far one line covers the query, from six tenths on;
+   * `definition`: what an answer that is a definition must outweigh; `container`: a type or module, which holds others;
+   * `size`: its length, up to ten lines; `rerank`: nearness by the model that re-scores;
+   * `repeat`: what a further answer of a file counts less, its value the factor;
    * `prior`: the factor of the path when it is below 1, with no share of its own. */
   feature: string;
   /** Its part of the score: the value times its weight, times the factor of the path. */

@@ -13,12 +13,13 @@ pub fn why(shares: &[Share]) -> String {
     let mut reasons: Vec<(&str, f64)> = Vec::new();
     for share in shares.iter().filter(|s| s.share > 0.0) {
         let reason = match share.feature.as_str() {
-            "exact" | "name" | "windowNames" if exact => "exact name",
+            "exact" | "name" | "windowNames" | "nameMeaning" if exact => "exact name",
             "name" | "windowNames" => "name",
             "words" | "windowWords" => "words",
+            "line" => "words in one line",
             "fileWords" => "words of its file",
             "path" => "path",
-            "meaning" | "nameMeaning" => "meaning",
+            "meaning" | "nameMeaning" | "rerank" => "meaning",
             "fileMeaning" => "meaning of its file",
             // A newer daemon may know more.
             _ => continue,
@@ -53,6 +54,11 @@ mod tests {
                 &[("windowWords", 0.3), ("words", 0.1), ("fileWords", 0.2), ("path", 0.2)],
                 "words, words of its file and path",
             ),
+            (
+                &[("exact", 0.2), ("nameMeaning", 0.9), ("meaning", 0.6), ("size", 1.1)],
+                "exact name and meaning",
+            ),
+            (&[("line", 0.8), ("windowWords", 0.5), ("path", 0.1)], "words in one line and words"),
             (&[("definition", -0.4)], ""),
             (&[("unheardOf", 3.0), ("path", 0.1)], "path"),
         ] {

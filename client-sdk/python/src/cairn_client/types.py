@@ -190,7 +190,7 @@ class AgentCmdSearchSemantic(TypedDict):
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """At most a few results per file."""
+    """Further results of a file count a fifth less each, not only 3 % and up to three times."""
     explain: NotRequired[bool]
     """Whether items tell what each feature gave to their score."""
     filters: NotRequired[SearchFilters | None]
@@ -216,7 +216,7 @@ class AgentCmdSearchHybrid(TypedDict):
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """At most a few results per file."""
+    """Further results of a file count a fifth less each, not only 3 % and up to three times."""
     explain: NotRequired[bool]
     """Whether items tell what each feature gave to their score."""
     filters: NotRequired[SearchFilters | None]
@@ -2718,7 +2718,7 @@ class SearchParams(TypedDict):
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """At most a few results per file."""
+    """Further results of a file count a fifth less each, not only 3 % and up to three times."""
     explain: NotRequired[bool]
     """Whether items tell what each feature gave to their score."""
     filters: NotRequired[SearchFilters | None]
@@ -2815,8 +2815,10 @@ class Share(TypedDict):
     feature: str
     """`windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
     file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
-    of the file's best window, the answer and its name; `definition`: what an answer that is a definition must outweigh;
-    `rerank`: nearness by the model that re-scores;
+    of the file's best window, the answer and its name; `line`: how far one line covers the query, from six tenths on;
+    `definition`: what an answer that is a definition must outweigh; `container`: a type or module, which holds others;
+    `size`: its length, up to ten lines; `rerank`: nearness by the model that re-scores;
+    `repeat`: what a further answer of a file counts less, its value the factor;
     `prior`: the factor of the path when it is below 1, with no share of its own."""
     share: float
     """Its part of the score: the value times its weight, times the factor of the path."""

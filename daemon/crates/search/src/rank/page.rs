@@ -46,16 +46,18 @@ impl<'a> Page<'a> {
 
     /// Of some lines the one that covers most of the query, behind how much that is by rarity.
     pub(super) fn best_line(&self, (from, to): (u32, u32)) -> (f32, u32) {
-        let mut best = (0.0, 0);
-        for line in self.found.chunk_by(|a, b| a.0 == b.0) {
-            let number = self.first + line[0].0;
-            if (from..=to).contains(&number) {
-                let new = |(i, word): &(usize, &(u32, u16))| line[..*i].iter().all(|w| w.1 != word.1);
-                let rarity = |(_, word): (usize, &(u32, u16))| self.terms[word.1 as usize].rarity;
-                let share: f32 = line.iter().enumerate().filter(new).map(rarity).sum();
-                if share > best.0 {
-                    best = (share, number);
-                }
+        let (mut best, mut covered) = ((0.0, 0), 0.0);
+        // In which line a term was seen last: the lines come in their order.
+        let (mut seen, mut line) = (vec![u32::MAX; self.terms.len()], u32::MAX);
+        for (at, term) in self.found.iter().filter(|(at, _)| (from..=to).contains(&(self.first + at))) {
+            if *at != line {
+                (line, covered) = (*at, 0.0);
+            }
+            if std::mem::replace(&mut seen[*term as usize], *at) != *at {
+                covered += self.terms[*term as usize].rarity;
+            }
+            if covered > best.0 {
+                best = (covered, self.first + at);
             }
         }
         best
