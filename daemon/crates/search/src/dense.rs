@@ -28,8 +28,6 @@ const SKIP: usize = 16;
 /// Rows from which a scan uses two threads. One reads as fast as the memory of a small machine gives: where two of them are
 /// threads of one core, the second gains nothing before it costs.
 const SPLIT_ROWS: usize = 250_000;
-/// Rows whose products are made at a time.
-const BLOCK: usize = 64;
 
 /// A set of file ids.
 pub type FileSet = FxHashSet<u32>;
@@ -377,27 +375,24 @@ impl Inner {
     ) -> Vec<Found> {
         let mut best: Vec<Found> = Vec::with_capacity(4 * k);
         let mut floor = f32::MIN_POSITIVE;
-        let mut dots = [0; BLOCK];
-        for (block, rows) in records.chunks(BLOCK * stride).enumerate() {
-            simd::dot_rows(rows, stride, SKIP, query, &mut dots);
-            for (n, (record, dot)) in rows.chunks_exact(stride).zip(dots).enumerate() {
-                let scale = f32::from_le_bytes([record[12], record[13], record[14], record[15]]);
-                let score = dot as f32 * scale * unit;
-                if score <= floor || files.is_some_and(|f| !f.contains(&file_id(record))) {
-                    continue;
-                }
-                let id = chunk_id(record);
-                if self.dead.contains(&id) {
-                    continue;
-                }
-                best.push(Found { score, id, row: block * BLOCK + n });
-                if best.len() == 4 * k {
-                    best.select_nth_unstable_by(k - 1, |a, b| b.score.total_cmp(&a.score));
-                    best.truncate(k);
-                    floor = best[k - 1].score;
-                }
+        simd::dot_rows(records, stride, SKIP, query, |row, dot| {
+            let record = &records[row * stride..row * stride + SKIP];
+            let score =
+                dot as f32 * f32::from_le_bytes([record[12], record[13], record[14], record[15]]) * unit;
+            if score <= floor || files.is_some_and(|f| !f.contains(&file_id(record))) {
+                return;
             }
-        }
+            let id = chunk_id(record);
+            if self.dead.contains(&id) {
+                return;
+            }
+            best.push(Found { score, id, row });
+            if best.len() == 4 * k {
+                best.select_nth_unstable_by(k - 1, |a, b| b.score.total_cmp(&a.score));
+                best.truncate(k);
+                floor = best[k - 1].score;
+            }
+        });
         best
     }
 
