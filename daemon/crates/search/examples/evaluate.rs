@@ -44,7 +44,7 @@ fn main() {
             let one = |r: cairn_search::RankedLines| {
                 let values: serde_json::Map<_, _> =
                     r.values.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-                serde_json::json!({"path": r.path, "start": r.start_line, "end": r.end_line, "definition": r.definition, "values": values})
+                serde_json::json!({"path": r.path, "start": r.start_line, "end": r.end_line, "values": values})
             };
             let ranked =
                 indexes.ranked(&params, mode_of(mode.trim_end_matches('-'))).unwrap().into_iter().map(one);

@@ -90,9 +90,7 @@ impl Indexes {
             let c = &query.candidates[passage.candidate];
             let (start_line, end_line) = hits::answer_range(c, passage, false).1;
             let values = passage.features.values();
-            let span = passage.span.and_then(|n| c.spans.get(n));
-            let definition = span.map(|s| (s.name.clone(), s.kind.clone()));
-            RankedLines { path: c.path.to_string(), start_line, end_line, definition, values }
+            RankedLines { path: c.path.to_string(), start_line, end_line, values }
         };
         Ok(ranking.scored.iter().map(lines).collect())
     }
@@ -148,8 +146,6 @@ pub struct RankedLines {
     pub start_line: u32,
     /// Last line.
     pub end_line: u32,
-    /// Name and kind of the definition they are.
-    pub definition: Option<(String, String)>,
     /// Each feature by its name on the wire, and the factor of the path as `prior`.
     pub values: Vec<(&'static str, f32)>,
 }

@@ -26,11 +26,17 @@ impl Table {
         Self { slots: vec![(NONE, 0); size.next_power_of_two()] }
     }
 
+    /// The slot where the search for a hash begins.
+    #[inline]
+    fn first(&self, hash: u64) -> usize {
+        hash as usize & (self.slots.len() - 1)
+    }
+
     /// The entry, or the free slot for it.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
-        let (mut at, bits) = (hash as usize & mask, (hash >> 32) as u32);
+        let (mut at, bits) = (self.first(hash), (hash >> 32) as u32);
         loop {
             let (entry, have) = self.slots[at];
             if entry == NONE {
@@ -93,17 +99,14 @@ impl<T: Copy> RunTable<T> {
     #[inline]
     pub fn ahead(&self, run: &[u8], key: u128) -> u64 {
         let of = hash_parts(run.get(16..).unwrap_or(&[]), key, run.len() as u32);
-        simd::prefetch(&self.table.slots, of as usize & (self.table.slots.len() - 1));
+        simd::prefetch(&self.table.slots, self.table.first(of));
         of
     }
 
     /// Asks for the entry that a hash leads to first.
     #[inline]
     pub fn nearer(&self, of: u64) {
-        simd::prefetch(
-            &self.entries,
-            self.table.slots[of as usize & (self.table.slots.len() - 1)].0 as usize,
-        );
+        simd::prefetch(&self.entries, self.table.slots[self.table.first(of)].0 as usize);
     }
 
     /// What is known of a run with its [`key`](crate::words::runs) and its hash; `learn` tells it the first time.
