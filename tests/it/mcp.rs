@@ -81,14 +81,15 @@ fn check(seen: &Value, root: &Path) {
 /// That the tool which was cancelled has ended, by the audit.
 async fn cancelled(daemon: &Daemon) {
     let mut raw = daemon.client().await;
+    let mut found = Value::Null;
     for _ in 0..200 {
-        let found = raw.ok("audit.query", json!({"tool": "evaluate"})).await;
+        found = raw.ok("audit.query", json!({"tool": "evaluate"})).await;
         if found["data"][0].to_string().contains("cancelled") {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    panic!("the tool goes on");
+    panic!("the tool goes on: {found}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ MRR@10 and Recall@10 of each table, and of BM25 over the same words. CACHE.npz i
 import struct, sys
 import numpy as np
 from tokens import Rows
-from train import CODE_WORDS, DOC, Expand, Texts, held_out
+from train import CODE_WORDS, Expand, Texts, held_out
 
 
 def load(folder):
@@ -49,7 +49,7 @@ def main():
     z = np.load(sys.argv[1], allow_pickle=True); data = {k: z[k] for k in z.files}
     test = held_out(data); T = {k: Texts(data[k], data[k + "_off"]) for k in ("bare", "code")}
     size = lambda k: np.diff(data[k + "_off"])
-    fit = test & (data["kind"] == DOC) & (size("code") >= 8)
+    fit = test & (size("doc") > 0) & (size("code") >= 8)
     tables = {f: load(f) for f in sys.argv[2:]}
     expand = {f: Expand(r, data["words"]) for f, (r, _) in tables.items()}
     V = len(data["words"]); names = ["BM25"] + list(tables); sums = {n: [] for n in names}

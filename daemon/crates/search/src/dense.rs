@@ -197,7 +197,7 @@ impl Dense {
 
     /// Adds the record of a chunk's vector to `out`; append some with [`Dense::append`].
     pub fn record(&self, chunk: i64, file: u32, vector: &[f32], out: &mut Records) {
-        let largest = vector.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let largest = simd::largest(vector);
         let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
         out.high.extend_from_slice(&chunk.to_le_bytes());
         out.high.extend_from_slice(&file.to_le_bytes());

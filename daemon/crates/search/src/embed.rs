@@ -15,7 +15,7 @@ mod transformer;
 use std::borrow::Cow;
 use std::path::Path;
 
-use cairn_protocol::error::Failure;
+use cairn_protocol::error::{Failure, Reason};
 use rayon::prelude::*;
 
 use crate::bulk;
@@ -65,6 +65,10 @@ impl Embedder {
     /// # Errors
     /// `invalid_params` with what is missing or wrong; `not_supported` for a transformer in a build without the feature.
     pub fn from_folder(folder: &Path) -> Result<Self, Failure> {
+        if !folder.is_dir() {
+            let why = format!("model {}: there is no such folder", folder.display());
+            return Err(Failure::new(Reason::InvalidParams, why));
+        }
         if folder.join(transformer::WEIGHTS).exists() {
             Ok(Self { table: Table::builtin()?, transformer: Some(Transformer::load(folder)?) })
         } else {

@@ -70,6 +70,9 @@ impl Indexes {
         }
         let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
         let job = Job::new(params, cancel)?;
+        // Before it looks at the index: what waits would else answer from what was.
+        let opts = self.options();
+        let threads = opts.greps.take(opts.threads, cancel)?;
         let mut scopes = Vec::new();
         let mut complete = true;
         for live in self.named(&filters.roots)? {
@@ -82,15 +85,15 @@ impl Indexes {
             let opener = live.root.opener()?;
             scopes.push(Scope { live, table, opener, skips });
         }
-        let threads = scopes.first().map_or(1, |s| s.live.opts.threads);
         let files = chosen(&scopes, &filters, job.after.as_ref());
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for _ in 1..threads {
+            for _ in 1..threads.count {
                 scope.spawn(|| job.run(&scopes, &files, &next));
             }
             job.run(&scopes, &files, &next);
         });
+        drop(threads);
         cancel.check()?;
         let mut answer = job.answer(&scopes, &files);
         answer.complete = complete;

@@ -18,7 +18,7 @@ use crate::grams;
 use crate::live::Live;
 use crate::postings;
 use crate::rescore::Rescorer;
-use crate::sync::{CancelFlag, lock};
+use crate::sync::{CancelFlag, Shared, lock};
 use crate::worker::{self, Job};
 
 /// How indexes are made and kept.
@@ -42,10 +42,15 @@ pub struct IndexOptions {
     pub(crate) pool: Arc<rayon::ThreadPool>,
     /// The threads that help searches to read what they found.
     pub(crate) helpers: Arc<rayon::ThreadPool>,
+    /// The threads of all greps, so that many of them leave room for other calls.
+    pub(crate) greps: Arc<Shared>,
     /// How many roots are being indexed at this moment.
     pub(crate) at_work: Arc<AtomicUsize>,
 }
 
+/// Greps that have their threads at the same time: a quick one need not wait for a slow one, and many leave room for
+/// other calls.
+const GREPS: usize = 4;
 /// Most threads that help searches.
 const MAX_HELPERS: usize = 8;
 
@@ -63,6 +68,7 @@ impl IndexOptions {
             .build();
         Ok(Self {
             helpers: helpers.map(Arc::new).map_err(|e| no_threads(&e))?,
+            greps: Arc::new(Shared::new(GREPS * threads)),
             at_work: Arc::default(),
             exclude: Vec::new(),
             max_file_bytes: 1024 * 1024,
@@ -82,6 +88,7 @@ impl IndexOptions {
     pub fn with_threads(mut self, threads: usize) -> Result<Self, Failure> {
         self.threads = threads.clamp(1, 64);
         self.pool = pool(self.threads)?;
+        self.greps = Arc::new(Shared::new(GREPS * self.threads));
         Ok(self)
     }
 
@@ -145,6 +152,10 @@ impl Indexes {
     /// Indexes in folders below `dir`. Opens none yet. `notify` receives progress; what it has no room for is lost.
     pub fn open(dir: PathBuf, opts: IndexOptions, notify: Option<Sender<IndexProgress>>) -> Self {
         Self { dir, opts: Arc::new(opts), notify, roots: Mutex::default() }
+    }
+
+    pub(crate) fn options(&self) -> &IndexOptions {
+        &self.opts
     }
 
     /// Opens or begins the index of `root` and returns; work goes on in the background. A root that is there stays.

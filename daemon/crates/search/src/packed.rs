@@ -112,16 +112,44 @@ fn frame_of(conn: &Connection, chunk: i64) -> Result<Option<(usize, Vec<u8>)>, S
     Ok(get.query_row([chunk], frame).optional()?)
 }
 
+/// A window with what shares its frame: what stands before and behind it in its file.
+#[derive(Debug)]
+pub struct Around {
+    /// Text of the whole frame.
+    pub text: Vec<u8>,
+    /// Where the window lies in it.
+    pub window: Range<usize>,
+}
+
+impl Around {
+    /// The text of the window.
+    pub fn own(&self) -> &[u8] {
+        &self.text[self.window.clone()]
+    }
+}
+
+/// A window with what shares its frame; `None` when it is gone.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn around(conn: &Connection, chunk: i64) -> Result<Option<Around>, StoreError> {
+    let mut get = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM chunk WHERE id = ?"))?;
+    let mut rows = get.query([chunk])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let mut frames = Frames::default();
+    let size = frames.piece(conn, row, 0)?.1.len();
+    let (start, Some((_, from, text))) = (row.get::<_, usize>(2)?, frames.held) else { return Ok(None) };
+    // The window of a damaged frame is empty.
+    let at = if size == 0 { 0 } else { start - from };
+    Ok(Some(Around { text, window: at..at + size }))
+}
+
 /// The text of a chunk; `None` when it is gone.
 ///
 /// # Errors
 /// When the database cannot be read.
 pub fn text_of(conn: &Connection, chunk: i64) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut get = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM chunk WHERE id = ?"))?;
-    let mut rows = get.query([chunk])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let mut frames = Frames::default();
-    Ok(Some(frames.piece(conn, row, 0)?.1.to_vec()))
+    Ok(around(conn, chunk)?.map(|a| a.own().to_vec()))
 }
 
 #[cfg(test)]

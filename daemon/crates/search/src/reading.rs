@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cairn_protocol::error::Failure;
 
 use crate::gather::{Span, spans};
-use crate::packed::text_of;
+use crate::packed::around;
 use crate::rank::{self, Base, Meaning, Passage, Ranker};
 use crate::search::Query;
 
@@ -60,13 +60,13 @@ impl Query<'_> {
         let live = &self.roots[c.root];
         let conn = live.readers.get()?;
         let spans = if c.spans.is_empty() { spans(&conn, c)? } else { c.spans.clone() };
-        let Some(text) = text_of(&conn, c.chunk)? else { return Ok(None) };
+        let Some(text) = around(&conn, c.chunk)? else { return Ok(None) };
         let meaning = Meaning {
             table: live.opts.embedder.table(),
             vector: self.by_table.as_deref().unwrap_or(&self.vector),
             relative: self.by_table.is_some(),
         };
         let passages = rank::by_definitions(ranker, (at, c, &spans), &text, base, &meaning);
-        Ok(Some(Window { at, text, spans, passages }))
+        Ok(Some(Window { at, text: text.own().to_vec(), spans, passages }))
     }
 }

@@ -71,6 +71,27 @@ pub fn split(values: &[f32], by: f32, high: &mut Vec<u8>, low: &mut Vec<u8>) {
     split_body(values, by, high, low);
 }
 
+/// The length of a vector. (One sum after the other would wait for each; so does the largest.)
+pub fn norm(values: &[f32]) -> f32 {
+    lanes(values, |lane, x| lane + x * x).iter().sum::<f32>().sqrt()
+}
+
+/// The largest magnitude of a vector's values.
+pub fn largest(values: &[f32]) -> f32 {
+    lanes(values, |lane, x| if x.abs() > lane { x.abs() } else { lane }).into_iter().fold(0.0, f32::max)
+}
+
+#[inline(always)]
+fn lanes(values: &[f32], join: impl Fn(f32, f32) -> f32) -> [f32; 16] {
+    let mut lanes = [0f32; 16];
+    let (whole, rest) = values.as_chunks::<16>();
+    for chunk in whole {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = join(*lane, *x));
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = join(*lane, *x));
+    lanes
+}
+
 #[inline(always)]
 fn split_body(values: &[f32], by: f32, high: &mut [u8], low: &mut [u8]) {
     // To the nearest whole number, halves away from zero.
@@ -173,6 +194,45 @@ fn dot_rows_avx512(rows: &[u8], stride: usize, skip: usize, query: &[i8], mut ea
     }
 }
 
+/// A bit for each byte that is a letter, a digit or outside ASCII, the first byte the lowest.
+#[inline]
+pub fn letters(block: &[u8; 64]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let (parts, _) = block.as_chunks::<16>();
+        parts.iter().rev().fold(0, |bits, part| bits << 16 | u64::from(letters_sse2(part)))
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    letters_body(block)
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn letters_body(block: &[u8; 64]) -> u64 {
+    let is = |b: &u8| b.is_ascii_alphanumeric() || !b.is_ascii();
+    block.iter().rev().fold(0, |bits, b| bits << 1 | u64::from(is(b)))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn letters_sse2(part: &[u8; 16]) -> u16 {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
+        _mm_sub_epi8,
+    };
+    // SAFETY: every x86-64 has SSE2; the load reads the sixteen bytes and asks for no alignment.
+    unsafe {
+        let bytes = _mm_loadu_si128(part.as_ptr().cast());
+        let small = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+        let letter = _mm_sub_epi8(small, _mm_set1_epi8(b'a' as i8));
+        let digit = _mm_sub_epi8(bytes, _mm_set1_epi8(b'0' as i8));
+        // At most 25 and at most 9, without a sign.
+        let letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter);
+        let digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit);
+        // A byte outside ASCII has the bit that is asked for.
+        _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(letter, digit), bytes)) as u16
+    }
+}
+
 /// Asks the processor for `all[at]`, which will be needed soon; nothing when there is no such entry.
 #[inline]
 pub fn prefetch<T>(all: &[T], at: usize) {
@@ -210,5 +270,15 @@ mod tests {
             add_scaled_body(&mut b, [one]);
         }
         assert!(a.iter().zip(&b).all(|(x, y)| (x - y).abs() < 1e-3));
+        let all: [u8; 256] = std::array::from_fn(|b| (b * 167 % 256) as u8);
+        for block in all.as_chunks::<64>().0 {
+            assert_eq!(letters(block), letters_body(block));
+        }
+        for len in [0, 1, 15, 16, 17, 384] {
+            let values: Vec<f32> = query[..len].iter().map(|q| f32::from(*q) / 7.0).collect();
+            let squares: f32 = values.iter().map(|x| x * x).sum();
+            assert!((norm(&values) - squares.sqrt()).abs() < 1e-3);
+            assert_eq!(largest(&values), values.iter().fold(0.0, |m, x| x.abs().max(m)));
+        }
     }
 }

@@ -10,7 +10,8 @@ pub fn pack(vector: &[f32], halves: &mut Vec<u16>, out: &mut Vec<u8>) {
     halves.resize(vector.len(), 0);
     halves.as_mut_slice().reinterpret_cast_mut::<f16>().convert_from_f32_slice(vector);
     out.clear();
-    out.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+    out.resize(2 * vector.len(), 0);
+    out.as_chunks_mut::<2>().0.iter_mut().zip(halves).for_each(|(bytes, half)| *bytes = half.to_le_bytes());
 }
 
 /// The vector of a row of `chunk_vec`, by its columns `vec` and `dim`; databases of older versions have single precision,

@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use crate::simd;
+
 /// Longest word passed on, in bytes; longer ones are cut. No word of a table is longer.
 pub const MAX_WORD: usize = 64;
 /// Longest mixed run of letters and digits that is a word of its own.
@@ -70,17 +72,25 @@ pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], u128)) {
 /// Calls `each` with the beginning and the end of every run.
 #[inline]
 fn spans(text: &[u8], mut each: impl FnMut(usize, usize)) {
-    let mut at = 0;
-    while at < text.len() {
-        if CLASS[text[at] as usize] == SEPARATOR {
-            at += 1;
-            continue;
+    let (blocks, rest) = text.as_chunks::<64>();
+    let mut last = [0; 64];
+    last[..rest.len()].copy_from_slice(rest);
+    // The last block ends with a separator, so that every run ends.
+    let (mut start, mut inside, mut base) = (0, 0, 0);
+    for block in blocks.iter().chain(std::iter::once(&last)) {
+        let letters = simd::letters(block);
+        let mut edges = letters ^ (letters << 1 | inside);
+        inside = letters >> 63;
+        while edges != 0 {
+            let bit = edges.trailing_zeros();
+            edges &= edges - 1;
+            if letters >> bit & 1 == 1 {
+                start = base + bit as usize;
+            } else {
+                each(start, base + bit as usize);
+            }
         }
-        let start = at;
-        while at < text.len() && CLASS[text[at] as usize] != SEPARATOR {
-            at += 1;
-        }
-        each(start, at);
+        base += 64;
     }
 }
 
@@ -398,6 +408,9 @@ mod tests {
                 before = start;
                 assert!(start < end && end <= bytes.len() && !stem.is_empty());
             });
+            let mut split = bytes.split(|b| !is_letter_or_digit(*b)).filter(|run| !run.is_empty());
+            runs(&bytes, |run, _| assert_eq!(Some(run), split.next()));
+            assert_eq!(split.next(), None);
             let (mut whole, mut by_run) = (Vec::new(), Vec::new());
             each_lexical(&bytes, |stem, _, _| whole.push(stem));
             runs(&bytes, |run, key| {

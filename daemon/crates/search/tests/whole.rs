@@ -366,3 +366,20 @@ fn a_removed_root_leaves_nothing_and_a_rebuilt_one_is_whole() {
     );
     assert_eq!(world.indexes.status(Some(&world.id)).unwrap_err().reason, Reason::RootNotFound);
 }
+
+#[test]
+fn the_only_window_of_a_repository_is_scored_like_one_of_many() {
+    let text = "def parse_header(line):\n    name, value = line.split(':')\n    return name, value.strip()\n\n\n\
+                def write_body(out, body):\n    out.write(body)\n    out.flush()\n    return len(body)\n";
+    let w = world(&[("http.py", text)]);
+    w.build();
+    let params: SearchParams =
+        serde_json::from_value(serde_json::json!({"query": "how is the header of a message parsed"}))
+            .unwrap();
+    let none = CancelFlag::new();
+    for answer in [w.indexes.hybrid(&params, &none, &|_| ()), w.indexes.semantic(&params, &none, &|_| ())] {
+        let items = answer.unwrap().items;
+        assert_eq!(items[0].symbol.as_ref().map(|s| &*s.name), Some("parse_header"), "{items:?}");
+        assert!(items.iter().all(|i| (-1.0..8.0).contains(&i.score)), "{items:?}");
+    }
+}

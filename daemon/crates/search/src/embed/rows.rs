@@ -137,7 +137,7 @@ impl Table {
         for one in rest {
             simd::add_scaled(&mut sum, [row(one)]);
         }
-        let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+        let norm = simd::norm(&sum);
         if norm > 0.0 {
             sum.iter_mut().for_each(|x| *x /= norm);
         }

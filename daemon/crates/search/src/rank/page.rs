@@ -2,11 +2,14 @@
 
 use crate::gather::Candidate;
 use crate::lexical::Term;
+use crate::packed::Around;
 use crate::words;
 
 /// The text of a window with the words of the query in it, by line.
 pub(super) struct Page<'a> {
     text: &'a [u8],
+    /// What stands before and behind it in its frame.
+    beside: (&'a [u8], &'a [u8]),
     first: u32,
     /// Where each line begins, and the end.
     starts: Vec<usize>,
@@ -19,7 +22,9 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// Of a window; nothing is counted without terms.
-    pub(super) fn new(c: &Candidate, text: &'a [u8], terms: &'a [Term]) -> Self {
+    pub(super) fn new(c: &Candidate, around: &'a Around, terms: &'a [Term]) -> Self {
+        let text = around.own();
+        let beside = (&around.text[..around.window.start], &around.text[around.window.end..]);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
         if starts.last() != Some(&text.len()) {
@@ -27,7 +32,7 @@ impl<'a> Page<'a> {
         }
         let (mut before, mut found) = (vec![0; starts.len()], Vec::new());
         if terms.is_empty() {
-            return Self { text, first: c.start_line, starts, before, found, terms };
+            return Self { text, beside, first: c.start_line, starts, before, found, terms };
         }
         let (mut line, mut tokens) = (0, 0);
         words::each_lexical(text, |stem, start, _| {
@@ -41,7 +46,7 @@ impl<'a> Page<'a> {
             }
         });
         before[line + 1..].fill(tokens);
-        Self { text, first: c.start_line, starts, before, found, terms }
+        Self { text, beside, first: c.start_line, starts, before, found, terms }
     }
 
     /// Of some lines the one that covers most of the query, behind how much that is by rarity.
@@ -63,11 +68,36 @@ impl<'a> Page<'a> {
         best
     }
 
-    /// Text, counts of the terms, and words of some lines.
-    pub(super) fn part(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
+    /// The text of lines that overlap the window, in parts: as far as they lie in its frame.
+    pub(super) fn reach(&self, (from, to): (u32, u32)) -> [&'a [u8]; 3] {
+        let last = self.first + self.starts.len().saturating_sub(2) as u32;
+        let (a, b) = self.bounds((from.max(self.first), to.min(last)));
+        let own = &self.text[self.starts[a]..self.starts[b]];
+        let before = self.first.saturating_sub(from) as usize;
+        let behind = to.saturating_sub(last) as usize;
+        let (ahead, after) = self.beside;
+        let start = match before {
+            0 => ahead.len(),
+            // The window begins behind the line break that ends the line before it.
+            _ => memchr::memrchr_iter(b'\n', ahead).nth(before).map_or(0, |at| at + 1),
+        };
+        let end = match behind {
+            0 => 0,
+            _ => memchr::memchr_iter(b'\n', after).nth(behind - 1).map_or(after.len(), |at| at + 1),
+        };
+        [&ahead[start..], own, &after[..end]]
+    }
+
+    /// Some lines of the window, by position.
+    fn bounds(&self, (from, to): (u32, u32)) -> (usize, usize) {
         let last = self.starts.len() - 1;
         let a = ((from - self.first) as usize).min(last);
-        let b = ((to + 1 - self.first) as usize).clamp(a, last);
+        (a, ((to + 1 - self.first) as usize).clamp(a, last))
+    }
+
+    /// Text, counts of the terms, and words of some lines.
+    pub(super) fn part(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
+        let (a, b) = self.bounds((from, to));
         let mut counts = vec![0; self.terms.len()];
         for (line, term) in &self.found {
             if (a..b).contains(&(*line as usize)) {
@@ -86,7 +116,9 @@ mod tests {
 
     #[test]
     fn a_page_knows_its_parts() {
-        let text = b"alpha beta\n\nbeta\nbeta gamma";
+        let text = b"one\ntwo\nalpha beta\n\nbeta\nbeta gamma\nthree\nfour";
+        let around = Around { text: text.to_vec(), window: 8..36 };
+        let text = around.own();
         let c = Candidate {
             root: 0,
             chunk: 1,
@@ -103,11 +135,17 @@ mod tests {
         };
         let term = |word: &[u8]| Term { stem: words::stemmed(word), chunks: 1, rarity: 1.0 };
         let terms = [term(b"beta"), term(b"gamma")];
-        let page = Page::new(&c, text, &terms);
+        let page = Page::new(&c, &around, &terms);
         assert_eq!([page.best_line((11, 14)), page.best_line((11, 13))], [(2.0, 14), (1.0, 11)]);
-        assert_eq!(page.part((11, 14)), (&text[..], vec![3, 1], 5));
+        assert_eq!(page.part((11, 14)), (text, vec![3, 1], 5));
         assert_eq!(page.part((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
         assert_eq!(page.part((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
-        assert_eq!(page.part((14, 99)), (&b"beta gamma"[..], vec![1, 1], 2));
+        assert_eq!(page.part((14, 99)), (&b"beta gamma\n"[..], vec![1, 1], 2));
+        let reach = |from, to| page.reach((from, to)).map(|part| str::from_utf8(part).unwrap());
+        assert_eq!(reach(10, 11), ["two\n", "alpha beta\n", ""]);
+        assert_eq!(reach(14, 15), ["", "beta gamma\n", "three\n"]);
+        assert_eq!(reach(9, 16), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
+        assert_eq!(reach(1, 99), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
+        assert_eq!(reach(12, 13), ["", "\nbeta\n", ""]);
     }
 }

@@ -9,6 +9,7 @@ use crate::chunk;
 use crate::embed::Table;
 use crate::gather::{Candidate, Span};
 use crate::lexical::Term;
+use crate::packed::Around;
 use crate::words;
 
 /// BM25's length normalisation of a passage, and the length it compares with, in words.
@@ -69,7 +70,7 @@ pub struct Meaning<'a> {
 pub fn by_definitions(
     ranker: &Ranker<'_>,
     (at, c, spans): (usize, &Candidate, &[Span]),
-    text: &[u8],
+    text: &Around,
     base: &Base,
     meaning: &Meaning<'_>,
 ) -> Vec<Passage> {
@@ -86,7 +87,11 @@ pub fn by_definitions(
         made.iter().zip(meaning.vector).map(|(a, b)| a * b).sum::<f32>()
     };
     let judged = !meaning.vector.is_empty();
-    let around = if judged && meaning.relative { dot(&[path.as_bytes(), b" ", text]) } else { 0.0 };
+    let around = if meaning.relative && base.cosines.is_some() {
+        dot(&[path.as_bytes(), b" ", text.own()])
+    } else {
+        0.0
+    };
     let mut best_name = 0f32;
     for (n, span) in spans.iter().enumerate() {
         let Named { covered, share, exact } = named(ranker, c, span);
@@ -111,13 +116,12 @@ pub fn by_definitions(
         features.size = size(told).max(exact);
         features.container = if holds(&span.kind) { 1.0 - exact } else { 0.0 };
         if judged {
-            let (low, range) = base.cosines;
-            let own = dot(&[path.as_bytes(), b" ", piece]);
-            features.meaning = if meaning.relative {
-                features.meaning + (own - around) / range
-            } else {
-                (own - low) / range
-            };
+            if let Some((low, range)) = base.cosines {
+                let [before, own, behind] = page.reach(told);
+                let own = dot(&[path.as_bytes(), b" ", before, own, behind]);
+                let (zero, from) = if meaning.relative { (around, features.meaning) } else { (low, 0.0) };
+                features.meaning = from + (own - zero) / range;
+            }
             features.name_meaning = dot(&[span.name.as_bytes()]);
         }
         let print = is_long(piece).then(|| chunk::fingerprint(piece) as u64);

@@ -1,7 +1,9 @@
-//! How much a path counts: code first, unless the query asks for tests, documents or examples.
+//! How much a path counts: code first, unless the query asks for tests, documents or examples, and little else.
 
 /// Factor for tests, docs, examples and vendored code the query does not ask for.
 const ASIDE: f32 = 0.3;
+/// Words up to which a query with a word for tests wants tests; one that says more, and is no question, may only mention them.
+const FEW: f32 = 4.0;
 
 /// What the words of a query ask for beside their meaning.
 pub struct Asked {
@@ -9,29 +11,33 @@ pub struct Asked {
     tests: bool,
     docs: bool,
     examples: bool,
+    /// Factor for what it asks for.
+    wanted: f32,
 }
+
+const TESTS: [&str; 10] =
+    ["test", "tests", "testing", "spec", "specs", "fixture", "fixtures", "mock", "bench", "benchmark"];
+const DOCS: [&str; 7] = ["doc", "docs", "documentation", "readme", "changelog", "guide", "tutorial"];
+const EXAMPLES: [&str; 4] = ["example", "examples", "sample", "demo"];
+/// What a question begins with: a word for tests in one is what is asked for, however long it is.
+const QUESTIONS: [&str; 15] = [
+    "where", "which", "what", "how", "who", "why", "when", "is", "are", "does", "do", "can", "show", "find",
+    "list",
+];
 
 impl Asked {
     pub fn of(query: &str) -> Self {
         let lower = query.to_lowercase();
-        let has = |words: &[&str]| lower.split(|c: char| !c.is_alphanumeric()).any(|w| words.contains(&w));
-        Self {
-            tests: has(&[
-                "test",
-                "tests",
-                "testing",
-                "spec",
-                "specs",
-                "fixture",
-                "fixtures",
-                "mock",
-                "bench",
-                "benchmark",
-            ]),
-            docs: has(&["doc", "docs", "documentation", "readme", "changelog", "guide", "tutorial"]),
-            examples: has(&["example", "examples", "sample", "demo"]),
-            lower,
-        }
+        let words: Vec<&str> =
+            lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+        let has = |any: &[&str]| words.iter().any(|w| any.contains(w));
+        let first = words.first().copied().unwrap_or_default();
+        let (tests, docs, examples) = (has(&TESTS), has(&DOCS), has(&EXAMPLES));
+        let share = match QUESTIONS.contains(&first) {
+            true => 1.0,
+            false => (FEW / words.len().max(1) as f32).min(1.0),
+        };
+        Self { tests, docs, examples, wanted: ASIDE + (1.0 - ASIDE) * share, lower }
     }
 }
 
@@ -110,8 +116,8 @@ pub fn prior(path: &str, asked: &Asked) -> f32 {
     for (is, wanted) in
         [(test, asked.tests), (doc, asked.docs), (example, asked.examples), (vendored, false), (data, false)]
     {
-        if is && !wanted {
-            factor *= ASIDE;
+        if is {
+            factor *= if wanted { asked.wanted } else { ASIDE };
         }
     }
     factor
@@ -150,5 +156,12 @@ mod tests {
             assert!(p(path, "start server") < 1.0, "{path}");
         }
         assert_eq!(p("tests/server.rs", "server tests"), 1.0);
+        assert_eq!(p("tests/server.rs", "tests/server.rs of the server that starts and ends"), 1.0);
+        let long = p("tests/server.rs", "keep open connections with the server and run the tests");
+        assert!(long > p("tests/server.rs", "start server") && long < 0.7, "{long}");
+        assert_eq!(p("tests/server.rs", "where are the tests of a server that keeps connections"), 1.0);
+        assert!(p("tests/server.rs", "\u{e9}\u{e9}\u{e9}") < 1.0 && p("tests/server.rs", " : ") < 1.0);
+        let both = p("src/server.rs", "keep open connections with the server and run the tests");
+        assert_eq!(both, 1.0);
     }
 }

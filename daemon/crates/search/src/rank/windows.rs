@@ -18,6 +18,8 @@ const B: f32 = 0.95;
 const DENSE: f32 = 1.6;
 const FILE: f32 = 1.0;
 const IN_PATH: f32 = 0.6;
+/// What lies at least between the cosines of the farthest and the nearest window: a few of them, or one, tell little of it.
+const RANGE: f32 = 0.2;
 
 /// A file: the position of its root and its id.
 type FileKey = (usize, u32);
@@ -38,8 +40,8 @@ pub struct Base {
     pub features: Vec<Features>,
     /// Best first, by index.
     pub order: Vec<Scored>,
-    /// The least cosine of a candidate, and what lies between it and the greatest.
-    pub(super) cosines: (f32, f32),
+    /// The least cosine of a candidate, and what lies between it and the greatest; nothing while none is known.
+    pub(super) cosines: Option<(f32, f32)>,
 }
 
 impl<'a> Ranker<'a> {
@@ -65,8 +67,12 @@ impl<'a> Ranker<'a> {
             list(candidates.iter().map(|c| bm25f(c, &self.terms[c.root], average)).collect(), by_words);
         let cosines: Vec<f32> = candidates.iter().map(|c| c.cosine.unwrap_or(0.0)).collect();
         let low = cosines.iter().copied().fold(f32::MAX, f32::min);
-        let range = cosines.iter().copied().fold(f32::MIN, f32::max) - low;
-        let near = list(cosines, by_meaning);
+        let range = (cosines.iter().copied().fold(f32::MIN, f32::max) - low).max(RANGE);
+        let known = by_meaning && candidates.iter().any(|c| c.cosine.is_some());
+        let near = match fusion {
+            Fusion::Minmax if known => cosines.iter().map(|c| (c - low) / range).collect(),
+            _ => list(cosines, by_meaning),
+        };
         let files = if by_words { by_file(candidates, self.terms, average) } else { FxHashMap::default() };
         let nearest = nearest_of_files(candidates, &near);
         let mut priors: FxHashMap<FileKey, f32> = FxHashMap::default();
@@ -91,7 +97,7 @@ impl<'a> Ranker<'a> {
         };
         let features = candidates.iter().enumerate().map(feature).collect();
         sort(&mut order, candidates);
-        Base { features, order, cosines: (low, range.max(1e-6)) }
+        Base { features, order, cosines: known.then_some((low, range)) }
     }
 
     pub(super) fn terms(&self, c: &Candidate) -> &'a [Term] {
@@ -172,6 +178,30 @@ fn reciprocal(values: &[f32]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_cosines_tell_little_and_none_tells_nothing() {
+        let window = |cosine| Candidate {
+            root: 0,
+            chunk: 1,
+            file: 1,
+            path: "a.rs".into(),
+            lang: None,
+            start_line: 1,
+            end_line: 9,
+            fingerprint: 0,
+            tokens: 5,
+            spans: Vec::new(),
+            counts: Vec::new(),
+            cosine,
+        };
+        let terms = [Vec::new()];
+        let ranker = Ranker::new("open", &terms, Mode::Hybrid);
+        let told = |all: &[Candidate]| ranker.windows(all, Fusion::Minmax).cosines;
+        assert_eq!(told(&[window(None), window(None)]), None);
+        assert_eq!(told(&[window(Some(0.5))]), Some((0.5, RANGE)));
+        assert_eq!(told(&[window(Some(0.75)), window(Some(0.25))]), Some((0.25, 0.5)));
+    }
 
     #[test]
     fn scaling_keeps_order_and_range() {
