@@ -185,18 +185,27 @@ impl Connection {
             Err((failure, id)) => return answer(to, message::failure(id.as_ref(), &failure)).await,
         };
         let Some(id) = request.id.clone() else { return self.notified(&request) };
-        match self.begin(&request, false) {
+        let begun = {
+            // Held from before the call counts as at work: whoever has seen that it does can cancel it.
+            let mut calls = locked(&self.inner.calls);
+            match self.begin(&request, false) {
+                Ok(call) if request.method.as_deref() != Some(crate::methods::INITIALIZE) => {
+                    return self.spawn(&id.into_owned(), call, to.clone(), &mut calls);
+                }
+                begun => begun,
+            }
+        };
+        match begun {
             Err(failure) => {
                 self.count(false);
                 answer(to, message::failure(Some(&id), &failure)).await;
             }
             // A client may send on without waiting for the answer: what comes next finds the connection begun.
-            Ok(call) if request.method.as_deref() == Some(crate::methods::INITIALIZE) => {
+            Ok(call) => {
                 let (text, then) = self.finish(&id, call).await;
                 answer(to, text).await;
                 then.into_iter().for_each(|run| run());
             }
-            Ok(call) => self.spawn(&id.into_owned(), call, to.clone()),
         }
     }
 
@@ -295,15 +304,14 @@ impl Connection {
         method.name == crate::methods::INITIALIZE || self.inner.rights.hold(method.right)
     }
 
-    fn spawn(&self, id: &Id<'static>, call: Call, to: Answers) {
+    /// Lets a call run, registered among `calls` under its id before it can end: a cancel finds it and an end removes it.
+    fn spawn(&self, id: &Id<'static>, call: Call, to: Answers, calls: &mut HashMap<String, Cancellable>) {
         let key = serde_json::to_string(id).unwrap_or_default();
         let (this, id) = (self.clone(), id.clone());
         let (outlives, cancels) = (call.outlives, !call.outlives || call.stoppable);
         let (done, answered) = (key.clone(), Arc::new(AtomicBool::new(false)));
         let mine = Arc::clone(&answered);
         let back = to.clone();
-        // Registered under its id before it can end, so that a cancel finds it and an end removes it.
-        let mut calls = locked(&self.inner.calls);
         let task = tokio::spawn(async move {
             let finished = this.finish_for(&id, call, &to).await;
             {
@@ -405,7 +413,8 @@ impl Connection {
 
     /// The client has gone: its searches, reads and subscriptions end, nothing else does.
     pub fn close(&self) {
-        for (_, call) in locked(&self.inner.calls).drain().filter(|(_, call)| !call.outlives) {
+        // Those that go on stay: a cancel that was sent before may come after this.
+        for (_, call) in locked(&self.inner.calls).extract_if(|_, call| !call.outlives) {
             call.task.abort();
         }
         let ended: Vec<AbortHandle> =

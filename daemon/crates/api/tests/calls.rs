@@ -285,20 +285,82 @@ async fn a_tool_ends_when_its_call_is_cancelled_and_not_when_its_client_leaves()
     client.connection.close();
     drop(client);
     house.gate.add_permits(1);
-    let mut other = Client::open(&house, Rights::ALL).await;
     // The audit has the end of both: one was stopped, the other went on.
+    ended(&house, &["cancelled", "ok"]).await;
+}
+
+/// Waits until the audit has these ends of tools, in the order of the alphabet.
+async fn ended(house: &House, wanted: &[&str]) {
+    let mut other = Client::open(house, Rights::ALL).await;
     let began = std::time::Instant::now();
     loop {
         let audit = other.call("audit.query", json!({})).await;
-        let ends = audit["result"]["data"].as_array().unwrap().iter().map(|e| e["outcome"].to_string());
-        let mut ends: Vec<String> = ends.collect();
+        let ends = audit["result"]["data"].as_array().unwrap().iter();
+        let mut ends: Vec<String> =
+            ends.map(|e| e["outcome"].as_str().unwrap_or("none").to_owned()).collect();
         ends.sort();
-        if ends == [r#""cancelled""#, r#""ok""#] {
+        if ends == wanted {
             return;
         }
         assert!(began.elapsed() < LONG, "{ends:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+#[tokio::test]
+async fn a_cancel_that_comes_behind_the_end_of_its_connection_counts() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let session = client.session().await;
+    let id = client.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}})).await;
+    until(|| house.waiting.load(Ordering::SeqCst) == 1).await;
+    client.connection.close();
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
+    client.connection.message(&cancel.to_string()).await;
+    ended(&house, &["cancelled"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_counts_as_at_work_can_be_cancelled() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let session = client.session().await;
+    let wait = json!({"sessionId": session, "name": "wait", "arguments": {}});
+    for _ in 1..house.api.limits().max_in_flight {
+        client.send("tool.call", wait.clone()).await;
+    }
+    // One more fills the connection. Whoever is refused for it knows that it is at work, and cancels it.
+    let last = json!({"jsonrpc": "2.0", "id": "last", "method": "tool.call", "params": wait}).to_string();
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "last"}}).to_string();
+    let mut cancelled = 0;
+    for _ in 0..200 {
+        let (connection, message) = (client.connection.clone(), last.clone());
+        tokio::spawn(async move { connection.message(&message).await });
+        let refused = loop {
+            client.send("daemon.status", json!({})).await;
+            let answer = client.answer().await;
+            if reason(&answer) == "overloaded" {
+                break answer;
+            }
+        };
+        if refused["id"] == "last" {
+            // It met the question, or a tool of an earlier round that has not ended yet.
+            client.answer().await;
+            continue;
+        }
+        client.connection.message(&cancel).await;
+        let answer = client.answer().await;
+        assert_eq!(answer["id"], "last");
+        cancelled += usize::from(reason(&answer) == "cancelled");
+        // Its task makes room when it ends.
+        loop {
+            client.send("daemon.status", json!({})).await;
+            if client.answer().await["result"].is_object() {
+                break;
+            }
+        }
+    }
+    assert!(cancelled > 0);
 }
 
 #[tokio::test]
