@@ -286,3 +286,12 @@ impl Live {
         }
     }
 }
+
+/// Whether the symbols of all these are whole. An answer asks before it looks and again behind it: what was being made while
+/// it looked was not seen, though it may be whole by then.
+pub fn symbols_are_whole(lives: &[Arc<Live>]) -> bool {
+    lives.iter().all(|l| {
+        let p = l.now();
+        p.state == Some(IndexState::Ready) && p.counts.symbol_files == p.counts.files
+    })
+}

@@ -10,7 +10,7 @@ use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
-use crate::live::{FileTable, Live};
+use crate::live::{FileTable, Live, Progress};
 use crate::packed::text_of;
 use crate::postings::{Place, Snapshot};
 use crate::rank::{self, Mode, Passage, Ranker, Repeat, Scored, Weights};
@@ -106,6 +106,7 @@ impl Indexes {
         check_search(params)?;
         let filters = Filters::new(params.filters.as_ref(), None)?;
         let lives = self.named(&filters.roots)?;
+        let mut states: Vec<Progress> = lives.iter().map(|l| l.now()).collect();
         let mut query = Query::new(params, mode, filters, cancel.clone());
         for live in &lives {
             query.collect(live, partial)?;
@@ -120,8 +121,10 @@ impl Indexes {
             texts: &ranking.texts,
         };
         let items = hits::build(&query, &ranked, cancel)?;
-        let mut degraded = query.degraded(&lives);
-        let complete = lives.iter().all(|l| l.now().state == Some(IndexState::Ready));
+        // What was being made when it was looked into was not seen, though it may be whole by now.
+        states.extend(lives.iter().map(|l| l.now()));
+        let mut degraded = query.degraded(&states);
+        let complete = states.iter().all(|p| p.state == Some(IndexState::Ready));
         if !complete && degraded.is_empty() {
             degraded.push("indexing".into());
         }
@@ -379,9 +382,8 @@ impl<'a> Query<'a> {
         Ok(hits::lines(own, c.start_line, passage.lines.0, passage.lines.1))
     }
 
-    fn degraded(&self, lives: &[Arc<Live>]) -> Vec<String> {
+    fn degraded(&self, states: &[Progress]) -> Vec<String> {
         let mut what = Vec::new();
-        let states: Vec<_> = lives.iter().map(|l| l.now()).collect();
         let mut note = |is: bool, name: &str| {
             if is {
                 what.push(name.to_owned());

@@ -27,26 +27,27 @@ pub fn add_scaled<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 4096;
 
-/// Calls `each(row index, dot product)` for every row of `rows`, a table with `stride` bytes a row whose int8
-/// values begin at `skip`, as the query's are.
+/// Calls `each(row index, dot product)` for every row of `rows`, a table with `stride` bytes a row whose values of four bits
+/// begin at `skip`, laid out as [`split`] does.
 pub fn dot_rows(rows: &[u8], stride: usize, skip: usize, query: &[i8], each: impl FnMut(usize, i32)) {
+    let halves = query.split_at(query.len().div_ceil(2));
     #[cfg(target_arch = "x86_64")]
     {
         if std::arch::is_x86_feature_detected!("avx512bw")
             && std::arch::is_x86_feature_detected!("avx512vnni")
         {
             // SAFETY: the processor has AVX-512 BW and VNNI.
-            return unsafe { dot_rows_avx512(rows, stride, skip, query, each) };
+            return unsafe { dot_rows_avx512(rows, (stride, skip), halves, each) };
         }
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2.
-            return unsafe { dot_rows_avx2(rows, stride, skip, query, each) };
+            return unsafe { dot_rows_avx2(rows, (stride, skip), halves, each) };
         }
     }
-    dot_rows_body(rows, stride, skip, query, each);
+    dot_rows_body(rows, (stride, skip), halves, each);
 }
 
-/// Dot product of `query` with a row of two int8 parts, the second in 256ths of the first.
+/// Dot product of `query` with a row of both parts that [`split`] makes.
 pub fn dot_parts(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
@@ -56,11 +57,12 @@ pub fn dot_parts(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
     dot_parts_body(high, low, query)
 }
 
-/// Appends each value times `by` (at most 127 then) as int8 to `high`, and what that rounding left as int8 256ths to
-/// `low`.
+/// Appends each value times `by` (below 7.5 then) as a whole number from -8 to 7, and what that rounding left as int8
+/// 256ths. To `high` two in a byte, 8 more than they are: the low four bits are of the first half of the values, the high
+/// ones of the second; to `low` one in a byte.
 pub fn split(values: &[f32], by: f32, high: &mut Vec<u8>, low: &mut Vec<u8>) {
     let (at, below) = (high.len(), low.len());
-    high.resize(at + values.len(), 0);
+    high.resize(at + values.len().div_ceil(2), 0);
     low.resize(below + values.len(), 0);
     let (high, low) = (&mut high[at..], &mut low[below..]);
     #[cfg(target_arch = "x86_64")]
@@ -96,11 +98,19 @@ fn lanes(values: &[f32], join: impl Fn(f32, f32) -> f32) -> [f32; 16] {
 fn split_body(values: &[f32], by: f32, high: &mut [u8], low: &mut [u8]) {
     // To the nearest whole number, halves away from zero.
     let round = |x: f32| (x + 0.5f32.copysign(x)) as i32;
-    for ((value, high), low) in values.iter().zip(high).zip(low) {
+    let half = high.len();
+    let part = |value: &f32, low: &mut u8| {
         let exact = value * by;
-        let whole = round(exact);
-        *high = whole as i8 as u8;
+        let whole = round(exact).clamp(-8, 7);
         *low = round((exact - whole as f32) * 256.0).clamp(-128, 127) as i8 as u8;
+        (whole + 8) as u8
+    };
+    let (first, second) = low.split_at_mut(half);
+    for ((value, low), high) in values.iter().zip(first).zip(&mut *high) {
+        *high = part(value, low);
+    }
+    for ((value, low), high) in values[half..].iter().zip(second).zip(&mut *high) {
+        *high |= part(value, low) << 4;
     }
 }
 
@@ -113,13 +123,18 @@ fn split_avx2(values: &[f32], by: f32, high: &mut [u8], low: &mut [u8]) {
 #[inline(always)]
 fn dot_parts_body(high: &[u8], low: &[u8], query: &[f32]) -> f32 {
     let mut lanes = [0f32; 16];
-    let rows = high.chunks(16).zip(low.chunks(16)).zip(query.chunks(16));
-    for ((high, low), query) in rows {
-        for (((lane, h), l), q) in lanes.iter_mut().zip(high).zip(low).zip(query) {
-            let both = i32::from(*h as i8) * 256 + i32::from(*l as i8);
-            *lane += both as f32 * q;
+    let half = high.len();
+    let (low, query) = (low.split_at(half), query.split_at(half));
+    let mut add = |shift: u32, low: &[u8], query: &[f32]| {
+        for ((high, low), query) in high.chunks(16).zip(low.chunks(16)).zip(query.chunks(16)) {
+            for (((lane, h), l), q) in lanes.iter_mut().zip(high).zip(low).zip(query) {
+                let both = (i32::from(*h >> shift & 15) - 8) * 256 + i32::from(*l as i8);
+                *lane += both as f32 * q;
+            }
         }
-    }
+    };
+    add(0, low.0, query.0);
+    add(4, low.1, query.1);
     lanes.iter().sum::<f32>() / 256.0
 }
 
@@ -140,12 +155,22 @@ fn add_scaled_body<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
 }
 
 #[inline(always)]
-fn dot_rows_body(rows: &[u8], stride: usize, skip: usize, query: &[i8], mut each: impl FnMut(usize, i32)) {
+fn dot_rows_body(
+    rows: &[u8],
+    (stride, skip): (usize, usize),
+    (first, second): (&[i8], &[i8]),
+    mut each: impl FnMut(usize, i32),
+) {
     for (index, row) in rows.chunks_exact(stride).enumerate() {
-        let row = &row[skip..skip + query.len()];
-        let dot = row.iter().zip(query).map(|(r, q)| i32::from(*r as i8) * i32::from(*q)).sum();
-        each(index, dot);
+        each(index, dot_nibbles(&row[skip..skip + first.len()], first, second));
     }
+}
+
+#[inline(always)]
+fn dot_nibbles(row: &[u8], first: &[i8], second: &[i8]) -> i32 {
+    let of = |value: u8, q: &i8| (i32::from(value) - 8) * i32::from(*q);
+    let low: i32 = row.iter().zip(first).map(|(r, q)| of(r & 15, q)).sum();
+    low + row.iter().zip(second).map(|(r, q)| of(r >> 4, q)).sum::<i32>()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -160,37 +185,96 @@ fn add_scaled_avx512<const N: usize>(sum: &mut [f32], rows: [(&[u8], f32); N]) {
     add_scaled_body(sum, rows);
 }
 
+/// Eight times the sum of a query's values, by which products are too large where a value is taken as 8 more than it is.
+#[cfg(target_arch = "x86_64")]
+fn too_much(blocks: &[&[i8]]) -> i32 {
+    8 * blocks.iter().flat_map(|b| b.iter()).map(|q| i32::from(*q)).sum::<i32>()
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn dot_rows_avx2(rows: &[u8], stride: usize, skip: usize, query: &[i8], each: impl FnMut(usize, i32)) {
-    dot_rows_body(rows, stride, skip, query, each);
+fn dot_rows_avx2(
+    rows: &[u8],
+    (stride, skip): (usize, usize),
+    (first, second): (&[i8], &[i8]),
+    mut each: impl FnMut(usize, i32),
+) {
+    use std::arch::x86_64::{
+        _MM_HINT_T0, _mm_prefetch, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_loadu_si256,
+        _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_setzero_si256,
+        _mm256_srli_epi16, _mm256_storeu_si256,
+    };
+    // A query of an odd length has one value less in its second half.
+    let whole = second.len() / 32;
+    let (one, tail) = first.split_at(whole * 32);
+    let (two, end) = second.split_at(whole * 32);
+    let (more, four) = (too_much(&[one, two]), _mm256_set1_epi8(15));
+    for (index, row) in rows.chunks_exact(stride).enumerate() {
+        let (values, rest) = row[skip..skip + first.len()].split_at(whole * 32);
+        let mut sum = _mm256_setzero_si256();
+        let halves = one.as_chunks::<32>().0.iter().zip(two.as_chunks::<32>().0);
+        for (v, (a, b)) in values.as_chunks::<32>().0.iter().zip(halves) {
+            // SAFETY: all three are 32 bytes long, and the loads ask for no alignment; the first is a hint that may name
+            // any address.
+            let (v, a, b) = unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(v.as_ptr().wrapping_add(AHEAD).cast());
+                (
+                    _mm256_loadu_si256(v.as_ptr().cast()),
+                    _mm256_loadu_si256(a.as_ptr().cast()),
+                    _mm256_loadu_si256(b.as_ptr().cast()),
+                )
+            };
+            // A product is 15 * 127 at most: four of them are far from what 16 bits hold.
+            let low = _mm256_maddubs_epi16(_mm256_and_si256(v, four), a);
+            let high = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16::<4>(v), four), b);
+            let both = _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
+            sum = _mm256_add_epi32(sum, both);
+        }
+        let mut lanes = [0i32; 8];
+        // SAFETY: it is as long as what is stored, and the store asks for no alignment.
+        unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
+        each(index, lanes.iter().sum::<i32>() - more + dot_nibbles(rest, tail, end));
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-fn dot_rows_avx512(rows: &[u8], stride: usize, skip: usize, query: &[i8], mut each: impl FnMut(usize, i32)) {
+fn dot_rows_avx512(
+    rows: &[u8],
+    (stride, skip): (usize, usize),
+    (first, second): (&[i8], &[i8]),
+    mut each: impl FnMut(usize, i32),
+) {
     use std::arch::x86_64::{
-        _MM_HINT_T0, _mm_prefetch, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_reduce_add_epi32,
-        _mm512_set1_epi8, _mm512_setzero_si512, _mm512_xor_si512,
+        _MM_HINT_T0, _mm_prefetch, _mm512_and_si512, _mm512_dpbusd_epi32, _mm512_loadu_si512,
+        _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_srli_epi16,
     };
-    let (blocks, tail) = query.as_chunks::<64>();
-    // The instruction multiplies unsigned by signed: a row's values are taken as 128 more than they are.
-    let more = 128 * blocks.as_flattened().iter().map(|q| i32::from(*q)).sum::<i32>();
-    let flip = _mm512_set1_epi8(i8::MIN);
+    // A query of an odd length has one value less in its second half.
+    let whole = second.len() / 64;
+    let (one, tail) = first.split_at(whole * 64);
+    let (two, end) = second.split_at(whole * 64);
+    let (more, four) = (too_much(&[one, two]), _mm512_set1_epi8(15));
     for (index, row) in rows.chunks_exact(stride).enumerate() {
-        let (values, rest) = row[skip..skip + query.len()].as_chunks::<64>();
-        let mut sum = _mm512_setzero_si512();
-        for (v, q) in values.iter().zip(blocks) {
-            // SAFETY: both are 64 bytes long, and the loads ask for no alignment; the first is a hint that may name any
-            // address. What the processor foresees by itself ends with the page.
-            let (v, q) = unsafe {
+        let (values, rest) = row[skip..skip + first.len()].split_at(whole * 64);
+        let mut sums = [_mm512_setzero_si512(); 2];
+        let halves = one.as_chunks::<64>().0.iter().zip(two.as_chunks::<64>().0);
+        for (v, (a, b)) in values.as_chunks::<64>().0.iter().zip(halves) {
+            // SAFETY: all three are 64 bytes long, and the loads ask for no alignment; the first is a hint that may name
+            // any address. What the processor foresees by itself ends with the page.
+            let (v, a, b) = unsafe {
                 _mm_prefetch::<_MM_HINT_T0>(v.as_ptr().wrapping_add(AHEAD).cast());
-                (_mm512_loadu_si512(v.as_ptr().cast()), _mm512_loadu_si512(q.as_ptr().cast()))
+                (
+                    _mm512_loadu_si512(v.as_ptr().cast()),
+                    _mm512_loadu_si512(a.as_ptr().cast()),
+                    _mm512_loadu_si512(b.as_ptr().cast()),
+                )
             };
-            sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(v, flip), q);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(v), four);
+            sums[0] = _mm512_dpbusd_epi32(sums[0], _mm512_and_si512(v, four), a);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], high, b);
         }
-        let last: i32 = rest.iter().zip(tail).map(|(r, q)| i32::from(*r as i8) * i32::from(*q)).sum();
-        each(index, _mm512_reduce_add_epi32(sum) - more + last);
+        let sum = _mm512_reduce_add_epi32(sums[0]) + _mm512_reduce_add_epi32(sums[1]);
+        each(index, sum - more + dot_nibbles(rest, tail, end));
     }
 }
 
@@ -257,11 +341,19 @@ mod tests {
     fn every_kernel_gives_the_plain_result() {
         let rows: Vec<u8> = (0..7 * 400).map(|i| (i * 37 % 251) as u8).collect();
         let query: Vec<i8> = (0..384).map(|i| ((i * 13 % 255) as i16 - 127) as i8).collect();
-        for len in [384, 100, 64, 3] {
+        for len in [384, 256, 101, 64, 3, 1] {
+            let halves = query[..len].split_at(len.div_ceil(2));
             let (mut fast, mut plain) = (vec![], vec![]);
             dot_rows(&rows, 400, 16, &query[..len], |i, d| fast.push((i, d)));
-            dot_rows_body(&rows, 400, 16, &query[..len], |i, d| plain.push((i, d)));
-            assert_eq!(fast, plain);
+            dot_rows_body(&rows, (400, 16), halves, |i, d| plain.push((i, d)));
+            assert_eq!((fast.len(), &fast), (7, &plain));
+            #[cfg(target_arch = "x86_64")]
+            if std::arch::is_x86_feature_detected!("avx2") {
+                fast.clear();
+                // SAFETY: the processor has AVX2.
+                unsafe { dot_rows_avx2(&rows, (400, 16), halves, |i, d| fast.push((i, d))) };
+                assert_eq!(fast, plain);
+            }
         }
         let (mut a, mut b) = (vec![0.5; 384], vec![0.5; 384]);
         let four = [0, 400, 800, 1200].map(|at| (&rows[at..at + 384], 0.25 + at as f32 / 1000.0));
@@ -279,6 +371,26 @@ mod tests {
             let squares: f32 = values.iter().map(|x| x * x).sum();
             assert!((norm(&values) - squares.sqrt()).abs() < 1e-3);
             assert_eq!(largest(&values), values.iter().fold(0.0, |m, x| x.abs().max(m)));
+        }
+    }
+
+    #[test]
+    fn a_row_of_two_parts_is_the_vector() {
+        for len in [0usize, 1, 3, 64, 101, 384] {
+            let values: Vec<f32> = (0..len).map(|i| ((i * 29 % 61) as f32 - 30.0) / 30.0).collect();
+            let query: Vec<f32> = (0..len).map(|i| ((i * 17 % 37) as f32 - 18.0) / 18.0).collect();
+            let (mut high, mut low) = (vec![7], vec![]);
+            split(&values, 7.49, &mut high, &mut low);
+            assert_eq!((high.len(), low.len()), (1 + len.div_ceil(2), len));
+            let wanted: f32 = values.iter().zip(&query).map(|(a, b)| a * b).sum();
+            let both = dot_parts(&high[1..], &low, &query) / 7.49;
+            assert!((both - wanted).abs() <= 1e-3 * (len as f32).sqrt(), "{len}: {both} {wanted}");
+            // The first part alone is near.
+            let whole: Vec<i8> = query.iter().map(|q| (q * 127.0).round() as i8).collect();
+            dot_rows(&high[1..], len.div_ceil(2).max(1), 0, &whole, |_, dot| {
+                let near = dot as f32 / 127.0 / 7.49;
+                assert!((near - wanted).abs() <= 0.08 * (len as f32).sqrt(), "{len}: {near} {wanted}");
+            });
         }
     }
 }

@@ -260,6 +260,21 @@ fn partials_come_before_the_answer() {
 }
 
 #[test]
+fn what_was_looked_into_before_it_was_whole_says_so() {
+    let text = (0..400).map(|n| format!("def open_ledger_{n}(path):\n    return path\n")).collect::<String>();
+    let names: Vec<String> = (0..100).map(|n| format!("m{n}.py")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|n| (&**n, &*text)).collect();
+    let w = world(&files);
+    assert!(!w.indexes.status(Some(&w.id)).unwrap()[0].complete);
+    let told = SearchParams { request_id: Some("r".into()), ..params("open ledger") };
+    // The index is made while the search is at work.
+    let answer = w.indexes.hybrid(&told, &CancelFlag::new(), &|_| drop(w.build())).unwrap();
+    assert!(w.indexes.status(Some(&w.id)).unwrap()[0].complete);
+    assert!(!answer.complete && answer.degraded.contains(&"indexing".into()), "{:?}", answer.degraded);
+    assert!(w.indexes.hybrid(&params("open ledger"), &CancelFlag::new(), &|_| {}).unwrap().complete);
+}
+
+#[test]
 fn grep_pages_counts_and_sees_what_the_index_left_out() {
     let world = world(CODE);
     world.build();

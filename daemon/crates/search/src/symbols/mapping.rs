@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cairn_protocol::error::Failure;
-use cairn_protocol::index::IndexState;
 use cairn_protocol::map::{MAX_BUDGET, MAX_FILES, MapAnswer, MapDefinition, MapFile, MapParams};
 use cairn_protocol::search::{SearchFilters, SearchParams};
 use cairn_store::StoreError;
@@ -17,7 +16,7 @@ use super::map::{Definition, Focus, Mapped, Source, repo_map, text};
 use super::query::relative;
 use crate::filters::{check_text, invalid};
 use crate::indexes::Indexes;
-use crate::live::{FileTable, Live};
+use crate::live::{FileTable, Live, symbols_are_whole};
 use crate::search::no_file;
 use crate::sync::CancelFlag;
 
@@ -78,6 +77,7 @@ impl Indexes {
         let started = Instant::now();
         check(params)?;
         let lives = self.named(&params.roots)?;
+        let whole = symbols_are_whole(&lives);
         let mut material = Material::default();
         let mut places = Vec::with_capacity(lives.len());
         for live in &lives {
@@ -99,11 +99,7 @@ impl Indexes {
         let root_of = |source| lives.get(material.root_of(source));
         map.retain(|m| root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok()));
         let text = text(&map);
-        let complete = !material.cut
-            && lives.iter().all(|l| {
-                let p = l.now();
-                p.state == Some(IndexState::Ready) && p.counts.symbol_files == p.counts.files
-            });
+        let complete = whole && !material.cut && symbols_are_whole(&lives);
         Ok(MapAnswer {
             tokens: text.len().div_ceil(4) as u32,
             text,

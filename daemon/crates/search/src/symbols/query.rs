@@ -9,7 +9,7 @@ use cairn_store::rusqlite::{Connection, Row, params};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::indexes::Indexes;
-use crate::live::{FileTable, Live};
+use crate::live::{FileTable, Live, symbols_are_whole};
 use crate::search::no_file;
 use crate::symbols::names;
 
@@ -30,6 +30,7 @@ impl Indexes {
         let started = Instant::now();
         let filters = Filters::new(params.filters.as_ref(), None)?;
         let lives = self.named(&filters.roots)?;
+        let whole = symbols_are_whole(&lives);
         let query = params.query.as_deref().filter(|q| !q.is_empty());
         let mut items = match (query, params.path.as_deref()) {
             (None, None) => return Err(invalid("query", "give a name, or a path for its outline")),
@@ -44,11 +45,7 @@ impl Indexes {
             }
         };
         items.truncate(params.k as usize);
-        let complete = lives.iter().all(|l| {
-            let p = l.now();
-            p.state == Some(cairn_protocol::index::IndexState::Ready)
-                && p.counts.symbol_files == p.counts.files
-        });
+        let complete = whole && symbols_are_whole(&lives);
         Ok(SymbolsAnswer { items, complete, took_us: started.elapsed().as_micros() as u64 })
     }
 }
