@@ -182,6 +182,17 @@ impl Readers {
         Ok(Reader { conn: Some(conn), generation, home: self })
     }
 
+    /// The same in one read transaction, which ends when it is dropped: what is read between is of one moment, and no
+    /// statement has to take the lock of the file by itself.
+    ///
+    /// # Errors
+    /// As [`Readers::get`], or when a transaction cannot be begun.
+    pub fn transaction(&self) -> Result<Transaction<'_>, StoreError> {
+        let reader = self.get()?;
+        reader.execute_batch("BEGIN")?;
+        Ok(Transaction(reader))
+    }
+
     /// Closes the idle ones and takes none back that is open now.
     pub fn clear(&self) {
         let mut idle = lock(&self.idle);
@@ -195,6 +206,25 @@ pub struct Reader<'a> {
     conn: Option<Connection>,
     generation: u64,
     home: &'a Readers,
+}
+
+/// A borrowed connection with a read transaction.
+pub struct Transaction<'a>(Reader<'a>);
+
+impl std::ops::Deref for Transaction<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        &self.0
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.0.execute_batch("ROLLBACK").is_err() {
+            // Nobody may get a connection that still holds a moment of the past.
+            self.0.generation = u64::MAX;
+        }
+    }
 }
 
 impl std::ops::Deref for Reader<'_> {
@@ -239,6 +269,22 @@ mod tests {
         assert_eq!(meta(&open(dir.path()).unwrap(), "format").unwrap(), Some(FORMAT));
         std::fs::write(path_in(dir.path()), vec![b'x'; 9000]).unwrap();
         assert_eq!(meta(&open(dir.path()).unwrap(), "format").unwrap(), Some(FORMAT));
+    }
+
+    #[test]
+    fn a_transaction_is_of_one_moment_and_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let conn = open(dir.path()).unwrap();
+        let readers = Readers::new(dir.path());
+        set_meta(&conn, "n", 1).unwrap();
+        let held = readers.transaction().unwrap();
+        assert_eq!(meta(&held, "n").unwrap(), Some(1));
+        set_meta(&conn, "n", 2).unwrap();
+        assert_eq!(meta(&held, "n").unwrap(), Some(1));
+        drop(held);
+        let again = readers.get().unwrap();
+        assert!(again.is_autocommit());
+        assert_eq!(meta(&again, "n").unwrap(), Some(2));
     }
 
     #[test]

@@ -6,19 +6,15 @@
 //! record: value = (bits - 8 + rest / 256) × scale. Both are a cache of `chunk_vec`: a record whose chunk is gone is dead,
 //! a live chunk without a record is appended again at the next opening. Ids of chunks are never used twice, so a record is
 //! never wrong.
-#![expect(
-    unsafe_code,
-    reason = "mapping a file; it is only appended to, and replaced by renaming, never cut while mapped"
-)]
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
-use memmap2::Mmap;
 use rustc_hash::FxHashSet;
 
+use crate::mapped::{Mapped, private};
 use crate::simd;
 
 const MAGIC: &[u8; 8] = b"CAIRNVE3";
@@ -27,12 +23,13 @@ const HEAD: usize = 64;
 /// Bytes of a record before its values.
 const SKIP: usize = 16;
 
-/// Rows from which a scan uses two threads. One reads as fast as the memory of a small machine gives: where two of them are
-/// threads of one core, the second gains nothing before it costs.
-const SPLIT_ROWS: usize = 250_000;
+/// Rows from which a scan uses two threads: fewer are read sooner than a thread is begun.
+const SPLIT_ROWS: usize = 60_000;
 /// Rows that a scan finds for each one asked for; of these the rests tell the best.
-const WIDE: usize = 4;
-/// The largest magnitude of a value in four bits: half of what lies between two values is what the rest can hold.
+const WIDE: usize = 3;
+/// How many rows ahead are asked for where they lie apart.
+const AHEAD: usize = 4;
+/// The largest magnitude of a value in four bits: at 7.5 it would be rounded to 8, which they do not hold.
 const LARGEST: f32 = 7.49;
 
 /// A set of file ids.
@@ -55,30 +52,6 @@ impl Records {
     pub fn clear(&mut self) {
         self.high.clear();
         self.low.clear();
-    }
-}
-
-/// An append-only file and its mapping.
-struct Mapped {
-    map: Mmap,
-    file: File,
-}
-
-impl Mapped {
-    fn new(file: File) -> std::io::Result<Self> {
-        // SAFETY: see the module's reason.
-        Ok(Self { map: unsafe { Mmap::map(&file)? }, file })
-    }
-
-    /// Appends behind the first `good` bytes; a failed write is cut off again.
-    fn append(&mut self, good: usize, bytes: &[u8]) -> std::io::Result<()> {
-        if let Err(error) = self.file.write_all(bytes) {
-            self.file.set_len(good as u64)?;
-            return Err(error);
-        }
-        // SAFETY: see the module's reason.
-        self.map = unsafe { Mmap::map(&self.file)? };
-        Ok(())
     }
 }
 
@@ -305,8 +278,11 @@ impl Dense {
         best.sort_unstable_by(by);
         best.dedup_by_key(|f| f.id);
         best.truncate(WIDE * k);
-        for found in &mut best {
-            found.score = inner.exact(found.row, self.dim, query).unwrap_or(found.score);
+        for n in 0..best.len() {
+            if let Some(soon) = best.get(n + AHEAD) {
+                inner.prefetch(soon.row, self.dim);
+            }
+            best[n].score = inner.exact(best[n].row, self.dim, query).unwrap_or(best[n].score);
         }
         best.sort_unstable_by(by);
         best.truncate(k);
@@ -345,8 +321,15 @@ impl Inner {
         let stride = SKIP + dim.div_ceil(2);
         let record = self.records(stride).get(row * stride..(row + 1) * stride)?;
         let rest = self.rests(dim).get(row * dim..(row + 1) * dim)?;
-        let scale = f32::from_le_bytes([record[12], record[13], record[14], record[15]]);
-        Some(simd::dot_parts(&record[SKIP..], rest, query) * scale)
+        Some(simd::dot_parts(&record[SKIP..], rest, query) * scale_of(record))
+    }
+
+    /// Asks for both parts of a row, which will be needed soon.
+    fn prefetch(&self, row: usize, dim: usize) {
+        let stride = SKIP + dim.div_ceil(2);
+        let (record, rest) = (row * stride, row * dim);
+        (record..record + stride).step_by(64).for_each(|at| simd::prefetch(self.records(stride), at));
+        (rest..rest + dim).step_by(64).for_each(|at| simd::prefetch(self.rests(dim), at));
     }
 
     fn add_runs(&mut self, from: usize, ids: &[i64]) {
@@ -383,22 +366,23 @@ impl Inner {
     ) -> Vec<Found> {
         let mut best: Vec<Found> = Vec::with_capacity(4 * k);
         let mut floor = f32::MIN_POSITIVE;
-        simd::dot_rows(records, stride, SKIP, query, |row, dot| {
-            let record = &records[row * stride..row * stride + SKIP];
-            let score =
-                dot as f32 * f32::from_le_bytes([record[12], record[13], record[14], record[15]]) * unit;
-            if score <= floor || files.is_some_and(|f| !f.contains(&file_id(record))) {
-                return;
-            }
-            let id = chunk_id(record);
-            if self.dead.contains(&id) {
-                return;
-            }
-            best.push(Found { score, id, row });
-            if best.len() == 4 * k {
-                best.select_nth_unstable_by(k - 1, |a, b| b.score.total_cmp(&a.score));
-                best.truncate(k);
-                floor = best[k - 1].score;
+        simd::dot_rows(records, stride, SKIP, query, |first, dots| {
+            for (row, dot) in (first..).zip(dots) {
+                let record = &records[row * stride..row * stride + SKIP];
+                let score = *dot as f32 * scale_of(record) * unit;
+                if score <= floor || files.is_some_and(|f| !f.contains(&file_id(record))) {
+                    continue;
+                }
+                let id = chunk_id(record);
+                if self.dead.contains(&id) {
+                    continue;
+                }
+                best.push(Found { score, id, row });
+                if best.len() == 4 * k {
+                    best.select_nth_unstable_by(k - 1, |a, b| b.score.total_cmp(&a.score));
+                    best.truncate(k);
+                    floor = best[k - 1].score;
+                }
             }
         });
         best
@@ -413,20 +397,16 @@ impl Inner {
     }
 }
 
-/// How files are made: for their owner alone.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 fn chunk_id(record: &[u8]) -> i64 {
     record.first_chunk().map_or(0, |b| i64::from_le_bytes(*b))
 }
 
 fn file_id(record: &[u8]) -> u32 {
     u32::from_le_bytes([record[8], record[9], record[10], record[11]])
+}
+
+fn scale_of(record: &[u8]) -> f32 {
+    f32::from_le_bytes([record[12], record[13], record[14], record[15]])
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod indexes;
 mod ingest;
 mod lexical;
 mod live;
+mod mapped;
 mod overview;
 mod packed;
 mod postings;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cairn_protocol::error::Failure;
 
+use crate::db::Transaction;
 use crate::gather::{Span, spans};
 use crate::packed::around;
 use crate::rank::{self, Base, Meaning, Passage, Ranker};
@@ -31,10 +32,11 @@ impl Query<'_> {
         let (next, done) = (AtomicUsize::new(0), best.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
         // Whoever is free takes the next one; when the helpers are busy, this thread reads them all.
         let work = || {
+            let mut opened = None;
             while let n = next.fetch_add(1, Ordering::Relaxed)
                 && let (Some((at, _)), Some(slot)) = (best.get(n), done.get(n))
             {
-                let read = self.cancel.check().and_then(|()| self.read(*at, ranker, base));
+                let read = self.cancel.check().and_then(|()| self.read(*at, ranker, base, &mut opened));
                 let failed = read.is_err();
                 let _first = slot.set(read);
                 if failed {
@@ -55,12 +57,23 @@ impl Query<'_> {
         read.filter_map(Result::transpose).collect()
     }
 
-    fn read(&self, at: usize, ranker: &Ranker<'_>, base: &Base) -> Result<Option<Window>, Failure> {
+    /// Reads one window. `opened` keeps the database of a root for the next ones, which are mostly of the same root.
+    fn read<'q>(
+        &'q self,
+        at: usize,
+        ranker: &Ranker<'_>,
+        base: &Base,
+        opened: &mut Option<(usize, Transaction<'q>)>,
+    ) -> Result<Option<Window>, Failure> {
         let c = &self.candidates[at];
         let live = &self.roots[c.root];
-        let conn = live.readers.get()?;
-        let spans = if c.spans.is_empty() { spans(&conn, c)? } else { c.spans.clone() };
-        let Some(text) = around(&conn, c.chunk)? else { return Ok(None) };
+        let conn = match opened.take() {
+            Some((root, conn)) if root == c.root => conn,
+            _ => live.readers.transaction()?,
+        };
+        let conn = &*opened.insert((c.root, conn)).1;
+        let spans = if c.spans.is_empty() { spans(conn, c)? } else { c.spans.clone() };
+        let Some(text) = around(conn, c.chunk)? else { return Ok(None) };
         let meaning = Meaning {
             table: live.opts.embedder.table(),
             vector: self.by_table.as_deref().unwrap_or(&self.vector),

@@ -220,7 +220,11 @@ impl<'a> Query<'a> {
         let seen: rustc_hash::FxHashSet<Place> = places.iter().copied().collect();
         places.extend(near.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
         let mut found = gather(&snapshot, &table, root, &places, &self.terms[root]);
-        if !self.vector.is_empty() {
+        if self.mode == Mode::Semantic {
+            let known: FxHashMap<i64, f32> =
+                near.iter().map(|(_, chunk, cosine)| (*chunk, *cosine)).collect();
+            found.iter_mut().for_each(|c| c.cosine = known.get(&c.chunk).copied());
+        } else if !self.vector.is_empty() {
             let chunks: Vec<i64> = found.iter().map(|c| c.chunk).collect();
             for (c, cosine) in found.iter_mut().zip(live.dense.cosines(&self.vector, &chunks)) {
                 c.cosine = cosine;

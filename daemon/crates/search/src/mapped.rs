@@ -1,0 +1,49 @@
+//! Files that are only appended to, and mapped into memory.
+#![expect(
+    unsafe_code,
+    reason = "mapping a file; it is only appended to, and replaced by renaming, never cut while mapped"
+)]
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use memmap2::Mmap;
+
+/// An append-only file and its mapping.
+pub struct Mapped {
+    pub map: Mmap,
+    pub file: File,
+}
+
+impl Mapped {
+    /// Maps a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn new(file: File) -> std::io::Result<Self> {
+        // SAFETY: see the module's reason.
+        Ok(Self { map: unsafe { Mmap::map(&file)? }, file })
+    }
+
+    /// Appends behind the first `good` bytes; a failed write is cut off again.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append(&mut self, good: usize, bytes: &[u8]) -> std::io::Result<()> {
+        if let Err(error) = self.file.write_all(bytes) {
+            self.file.set_len(good as u64)?;
+            return Err(error);
+        }
+        // SAFETY: see the module's reason.
+        self.map = unsafe { Mmap::map(&self.file)? };
+        Ok(())
+    }
+}
+
+/// How files are made: for their owner alone.
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
