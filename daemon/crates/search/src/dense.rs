@@ -460,7 +460,10 @@ mod tests {
         drop(dense);
         let mut file = OpenOptions::new().append(true).open(dir.path().join("vectors.i4")).unwrap();
         file.write_all(b"torn").unwrap();
+        // What an earlier version left is nobody's any more.
+        std::fs::write(dir.path().join("vectors.i8"), b"CAIRNVE2").unwrap();
         let again = Dense::new(dir.path(), 4, [7; 32]);
         assert_eq!(again.open().unwrap(), [5]);
+        assert!(!dir.path().join("vectors.i8").exists());
     }
 }
