@@ -341,11 +341,16 @@ impl Inner {
         }
     }
 
-    /// The row of a chunk.
+    /// The row of a chunk. Ids ascend within a run by one at least, mostly by just that: it is looked for backwards from
+    /// where it would be then.
     fn row(&self, records: &[u8], stride: usize, id: i64) -> Option<usize> {
         let id_of = |row: usize| records.get(row * stride..).map_or(i64::MAX, chunk_id);
         self.runs.iter().filter(|r| (r.first..=r.last).contains(&id)).find_map(|run| {
-            let (mut low, mut high) = (run.start, run.end);
+            let mut low = (run.start + (id - run.first) as usize).min(run.end - 1);
+            let (mut high, mut step) = (low + 1, 1);
+            while low > run.start && id_of(low) > id {
+                (high, low, step) = (low, low.saturating_sub(step).max(run.start), 2 * step);
+            }
             while low < high {
                 let middle = (low + high) / 2;
                 if id_of(middle) < id { low = middle + 1 } else { high = middle }
@@ -447,6 +452,27 @@ mod tests {
         assert_eq!(ids(&again, None), [2, 3]);
         let other = Dense::new(dir.path(), 4, [8; 32]);
         assert!(other.open().unwrap().is_empty(), "vectors of two models never mix");
+    }
+
+    #[test]
+    fn every_row_is_found_by_its_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let dense = Dense::new(dir.path(), 4, [7; 32]);
+        dense.open().unwrap();
+        // Without gaps, with some, with one of a million; then a second run.
+        let ids: Vec<i64> =
+            (5..40).chain((50..90).step_by(3)).chain([1_000_000, 1_000_001, 41, 42, 44, 2_000_000]).collect();
+        let mut records = Records::default();
+        ids.iter().for_each(|id| dense.record(*id, 1, &[*id as f32, 1.0, 0.0, 0.0], &mut records));
+        dense.append(&records).unwrap();
+        let inner = dense.inner.read().unwrap();
+        let found = |id| inner.row(inner.records(dense.stride()), dense.stride(), id);
+        for (row, id) in ids.iter().enumerate() {
+            assert_eq!(found(*id), Some(row), "{id}");
+        }
+        for gone in [0, 4, 40, 43, 51, 91, 500_000, 1_500_000, 2_000_001] {
+            assert_eq!(found(gone), None, "{gone}");
+        }
     }
 
     #[test]

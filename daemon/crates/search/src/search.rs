@@ -220,15 +220,14 @@ impl<'a> Query<'a> {
         let seen: rustc_hash::FxHashSet<Place> = places.iter().copied().collect();
         places.extend(near.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
         let mut found = gather(&snapshot, &table, root, &places, &self.terms[root]);
-        if self.mode == Mode::Semantic {
-            let known: FxHashMap<i64, f32> =
+        if !self.vector.is_empty() {
+            let mut known: FxHashMap<i64, f32> =
                 near.iter().map(|(_, chunk, cosine)| (*chunk, *cosine)).collect();
+            let by_words: Vec<i64> =
+                found.iter().map(|c| c.chunk).filter(|c| !known.contains_key(c)).collect();
+            let cosines = live.dense.cosines(&self.vector, &by_words);
+            known.extend(by_words.iter().zip(cosines).filter_map(|(chunk, cosine)| Some((*chunk, cosine?))));
             found.iter_mut().for_each(|c| c.cosine = known.get(&c.chunk).copied());
-        } else if !self.vector.is_empty() {
-            let chunks: Vec<i64> = found.iter().map(|c| c.chunk).collect();
-            for (c, cosine) in found.iter_mut().zip(live.dense.cosines(&self.vector, &chunks)) {
-                c.cosine = cosine;
-            }
         }
         self.keep_kinds(&conn, &mut found)?;
         self.candidates.append(&mut found);
