@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use cairn_store::rusqlite::{Connection, OptionalExtension, params};
 use cairn_store::{Migration, StoreError};
 
+use crate::mapped::private;
 use crate::sync::lock;
 
 /// What is still to do for a file, as bits of `file.due`.
@@ -73,11 +74,11 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
     let path = path_in(folder);
     if !path.exists() {
         // Ten vectors to a page; the size is fixed by the first write.
-        let mut options = std::fs::OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&path).map_err(|source| StoreError::Io { path: path.clone(), source })?;
+        private()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(|source| StoreError::Io { path: path.clone(), source })?;
         let conn = Connection::open(&path)?;
         conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0")?;
     }
@@ -103,11 +104,7 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
 /// # Errors
 /// [`StoreError::Io`].
 pub fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(path).and_then(|mut file| {
+    let written = private().write(true).create(true).truncate(true).open(path).and_then(|mut file| {
         parts.iter().try_for_each(|part| std::io::Write::write_all(&mut file, part))?;
         file.sync_data()
     });
