@@ -1,4 +1,4 @@
-//! The two inner loops of vectors, compiled for several instruction sets and chosen at run time.
+//! The inner loops of vectors and of words, compiled for several instruction sets and chosen at run time.
 #![expect(
     unsafe_code,
     reason = "a function compiled for an instruction set may be called only after the processor was asked for it"
