@@ -58,9 +58,9 @@ pub fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
-/// Makes a statement keep its plan whatever is bound to it. Otherwise SQLite compiles many a statement with a range anew
-/// for each new value, which takes longer than most of ours take to run; and a partial index is used only by statements
-/// that spell its condition out.
+/// Makes a statement keep its plan whatever is bound to it. Without it SQLite compiles a statement with a range anew for
+/// each new value, as a search's for every window it reads. The price: only a statement that spells out the condition of a
+/// partial index can use it, not one that binds it, and `LIKE ?` finds no index.
 fn keep_plans(conn: &Connection) -> Result<(), StoreError> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
