@@ -7,6 +7,8 @@
 //! a live chunk without a record is appended again at the next opening. Ids of chunks are never used twice, so a record is
 //! never wrong.
 
+mod scan;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,12 +25,6 @@ const HEAD: usize = 64;
 /// Bytes of a record before its values.
 const SKIP: usize = 16;
 
-/// Rows from which a scan uses two threads: fewer are read sooner than a thread is begun.
-const SPLIT_ROWS: usize = 60_000;
-/// Rows that a scan finds for each one asked for; of these the rests tell the best.
-const WIDE: usize = 3;
-/// How many rows ahead are asked for where they lie apart.
-const AHEAD: usize = 4;
 /// The largest magnitude of a value in four bits: at 7.5 it would be rounded to 8, which they do not hold.
 const LARGEST: f32 = 7.49;
 
@@ -247,47 +243,6 @@ impl Dense {
         inner.find_runs(self.stride());
         Ok(())
     }
-
-    /// The `k` chunks nearest to `query`, best first, with their cosine: those in `files` only, when given. The scan finds
-    /// [`WIDE`] times as many, the rests put them in order.
-    pub fn nearest(&self, query: &[f32], k: usize, files: Option<&FileSet>) -> Vec<(i64, f32)> {
-        let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
-        let stride = self.stride();
-        let largest = query.iter().fold(0f32, |m, x| m.max(x.abs()));
-        if largest == 0.0 || k == 0 || query.len() != self.dim {
-            return Vec::new();
-        }
-        let unit = largest / 127.0;
-        let packed: Vec<i8> = query.iter().map(|x| (x / unit).round() as i8).collect();
-        let records = inner.records(stride);
-        let scan = |records: &[u8]| inner.scan(records, stride, &packed, unit, WIDE * k, files);
-        let half = inner.rows / 2 * stride;
-        let mut best = if inner.rows < SPLIT_ROWS {
-            scan(records)
-        } else {
-            std::thread::scope(|scope| {
-                let other = scope.spawn(|| scan(&records[half..]));
-                let mut best = scan(&records[..half]);
-                let mut second = other.join().unwrap_or_default();
-                second.iter_mut().for_each(|f| f.row += inner.rows / 2);
-                best.append(&mut second);
-                best
-            })
-        };
-        let by = |a: &Found, b: &Found| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id));
-        best.sort_unstable_by(by);
-        best.dedup_by_key(|f| f.id);
-        best.truncate(WIDE * k);
-        for n in 0..best.len() {
-            if let Some(soon) = best.get(n + AHEAD) {
-                inner.prefetch(soon.row, self.dim);
-            }
-            best[n].score = inner.exact(best[n].row, self.dim, query).unwrap_or(best[n].score);
-        }
-        best.sort_unstable_by(by);
-        best.truncate(k);
-        best.into_iter().map(|f| (f.id, f.score)).filter(|(_, score)| *score > 0.0).collect()
-    }
 }
 
 impl Dense {
@@ -298,14 +253,6 @@ impl Dense {
         let cosine = |id: &i64| inner.exact(inner.row(records, self.stride(), *id)?, self.dim, query);
         chunks.iter().map(cosine).collect()
     }
-}
-
-/// A row of the scan.
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    score: f32,
-    id: i64,
-    row: usize,
 }
 
 impl Inner {
@@ -357,40 +304,6 @@ impl Inner {
             }
             (low < run.end && id_of(low) == id).then_some(low)
         })
-    }
-
-    /// The best `k` of `records` in no order, and some more.
-    fn scan(
-        &self,
-        records: &[u8],
-        stride: usize,
-        query: &[i8],
-        unit: f32,
-        k: usize,
-        files: Option<&FileSet>,
-    ) -> Vec<Found> {
-        let mut best: Vec<Found> = Vec::with_capacity(4 * k);
-        let mut floor = f32::MIN_POSITIVE;
-        simd::dot_rows(records, stride, SKIP, query, |first, dots| {
-            for (row, dot) in (first..).zip(dots) {
-                let record = &records[row * stride..row * stride + SKIP];
-                let score = *dot as f32 * scale_of(record) * unit;
-                if score <= floor || files.is_some_and(|f| !f.contains(&file_id(record))) {
-                    continue;
-                }
-                let id = chunk_id(record);
-                if self.dead.contains(&id) {
-                    continue;
-                }
-                best.push(Found { score, id, row });
-                if best.len() == 4 * k {
-                    best.select_nth_unstable_by(k - 1, |a, b| b.score.total_cmp(&a.score));
-                    best.truncate(k);
-                    floor = best[k - 1].score;
-                }
-            }
-        });
-        best
     }
 
     fn records(&self, stride: usize) -> &[u8] {

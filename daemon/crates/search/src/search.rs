@@ -253,14 +253,23 @@ impl<'a> Query<'a> {
         if self.vector.is_empty() {
             return Ok((by_words()?, Vec::new()));
         }
-        if self.mode == Mode::Semantic {
-            return Ok((Vec::new(), nearest(live, snapshot, &self.vector, limit, files)));
-        }
-        let (words, near) = std::thread::scope(|scope| {
-            let vector = &*self.vector;
-            let near = scope.spawn(move || nearest(live, snapshot, vector, limit, files));
-            (by_words(), near.join().unwrap_or_default())
+        let scan = live.dense.scan(&self.vector, limit, files);
+        let mut words = Ok(Vec::new());
+        live.opts.helpers.in_place_scope(|scope| {
+            if self.mode == Mode::Hybrid || scan.is_large() {
+                scope.spawn(|_| scan.work());
+            }
+            if self.mode == Mode::Hybrid {
+                words = by_words();
+            }
+            scan.work();
         });
+        let near = scan.finish().into_iter();
+        let near: Vec<Near> =
+            near.filter_map(|(id, score)| Some((snapshot.find(id as u64)?, id, score))).collect();
+        if self.mode == Mode::Semantic {
+            return Ok((Vec::new(), near));
+        }
         let places: Vec<Place> = near.iter().map(|n| n.0).collect();
         tell(Corpus::Sem, &places)?;
         Ok((words?, near))
@@ -419,18 +428,6 @@ pub struct Ranking {
 
 /// A window, its chunk, and its cosine.
 type Near = (Place, i64, f32);
-
-/// The windows nearest to the query.
-fn nearest(
-    live: &Live,
-    snapshot: &Snapshot,
-    vector: &[f32],
-    limit: usize,
-    files: Option<&FileSet>,
-) -> Vec<Near> {
-    let near = live.dense.nearest(vector, limit, files);
-    near.into_iter().filter_map(|(id, score)| Some((snapshot.find(id as u64)?, id, score))).collect()
-}
 
 /// The failure of a root that is there but has no such file.
 pub fn no_file(path: &str) -> Failure {
