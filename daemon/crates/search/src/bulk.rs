@@ -8,7 +8,7 @@ use crate::table::{MAX_RUN, RunTable};
 use crate::words;
 
 /// Runs a thread remembers before it begins anew.
-const MAX_KNOWN: usize = 40_000;
+const MAX_KNOWN: usize = 80_000;
 
 /// What [`Table::embed`] gives, by a thread that embeds many texts with the same model.
 pub fn embed(model: &Table, text: &[&[u8]]) -> Vec<f32> {
@@ -75,7 +75,6 @@ impl Memory {
             }
             left -= self.add(model, run, (*key, *of), left);
         }
-        self.touched.sort_unstable();
         let take = |row: &u32| (*row, std::mem::take(&mut self.sums[*row as usize]));
         let bag: Vec<(u32, f32)> = self.touched.iter().map(take).collect();
         self.touched.clear();

@@ -77,7 +77,7 @@ pub struct RunTable<T> {
 
 struct Run<T> {
     /// Its first sixteen bytes, and where the others are in `bytes`.
-    key: u128,
+    key: [u64; 2],
     rest: u32,
     len: u32,
     known: T,
@@ -112,10 +112,10 @@ impl<T: Copy> RunTable<T> {
     /// What is known of a run with its [`key`](crate::words::runs) and its hash; `learn` tells it the first time.
     #[inline]
     pub fn get(&mut self, run: &[u8], (key, of): (u128, u64), learn: impl FnOnce() -> T) -> T {
-        let (entries, bytes) = (&self.entries, &self.bytes);
+        let (entries, bytes, halves) = (&self.entries, &self.bytes, halves(key));
         let found = self.table.find(of, |e| {
             let entry = &entries[e as usize];
-            entry.key == key
+            entry.key == halves
                 && entry.len as usize == run.len()
                 && (run.len() <= 16 || bytes[entry.rest as usize..][..run.len() - 16] == run[16..])
         });
@@ -132,15 +132,27 @@ impl<T: Copy> RunTable<T> {
     #[cold]
     fn put(&mut self, run: &[u8], key: u128, of: u64, slot: usize, known: T) {
         let number = self.entries.len() as u32;
-        self.entries.push(Run { key, rest: self.bytes.len() as u32, len: run.len() as u32, known });
+        self.entries.push(Run {
+            key: halves(key),
+            rest: self.bytes.len() as u32,
+            len: run.len() as u32,
+            known,
+        });
         self.bytes.extend_from_slice(run.get(16..).unwrap_or(&[]));
         let (entries, bytes) = (&self.entries, &self.bytes);
         self.table.put(slot, of, number, |e| {
             let entry = &entries[e as usize];
             let rest = (entry.len as usize).saturating_sub(16);
-            hash_parts(&bytes[entry.rest as usize..][..rest], entry.key, entry.len)
+            let key = u128::from(entry.key[1]) << 64 | u128::from(entry.key[0]);
+            hash_parts(&bytes[entry.rest as usize..][..rest], key, entry.len)
         });
     }
+}
+
+/// A key in a form that needs no room to be aligned.
+#[inline]
+fn halves(key: u128) -> [u64; 2] {
+    [key as u64, (key >> 64) as u64]
 }
 
 #[inline]

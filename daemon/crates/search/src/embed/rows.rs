@@ -125,23 +125,30 @@ impl Table {
     /// The vector of rows with their summed weights.
     pub fn of_bag(&self, bag: &[(u32, f32)]) -> Vec<f32> {
         let mut sum = vec![0f32; self.dim];
-        let rows_at = HEAD + 2 * (self.words + self.buckets);
         let row = |(row, weight): &(u32, f32)| {
-            let at = rows_at + *row as usize * self.dim;
+            let at = self.row_at(*row);
             (&self.table[at..at + self.dim], log_weight(*weight) * self.scales()[*row as usize])
         };
-        let (groups, rest) = bag.as_chunks::<4>();
-        for group in groups {
-            simd::add_scaled(&mut sum, group.each_ref().map(row));
-        }
-        for one in rest {
-            simd::add_scaled(&mut sum, [row(one)]);
+        for group in bag.chunks(4) {
+            // A row that is not there counts nothing.
+            simd::add_scaled(
+                &mut sum,
+                std::array::from_fn::<_, 4, _>(|n| match group.get(n) {
+                    Some(one) => row(one),
+                    None => (row(&group[0]).0, 0.0),
+                }),
+            );
         }
         let norm = simd::norm(&sum);
         if norm > 0.0 {
             sum.iter_mut().for_each(|x| *x /= norm);
         }
         sum
+    }
+
+    /// Where a row begins.
+    fn row_at(&self, row: u32) -> usize {
+        HEAD + 2 * self.row_count() + row as usize * self.dim
     }
 
     /// Rows of its table.
