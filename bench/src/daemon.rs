@@ -125,6 +125,11 @@ impl Client {
     /// Sends text and gives the next text.
     pub async fn round_trip(&mut self, text: String) -> String {
         self.socket.send(Message::text(text)).await.expect("sent");
+        self.text().await
+    }
+
+    /// The next text; what only keeps the connection open is passed over.
+    async fn text(&mut self) -> String {
         loop {
             match self.socket.next().await.expect("open").expect("a frame") {
                 Message::Text(text) => return text.as_str().to_owned(),
@@ -138,8 +143,7 @@ impl Client {
     pub async fn events(&mut self, last: u64) -> usize {
         let wanted = format!("\"seq\":{last},");
         loop {
-            let frame = self.socket.next().await.expect("open").expect("a frame");
-            let text = frame.to_text().expect("text");
+            let text = self.text().await;
             if text.contains(&wanted) && text.contains("orchestrate.event") {
                 return text.len();
             }
@@ -153,8 +157,7 @@ impl Client {
             json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}).to_string();
         let mut answer: Value = serde_json::from_str(&self.round_trip(request).await).expect("json");
         while answer.get("id").is_none() {
-            let text = self.socket.next().await.expect("open").expect("a frame");
-            answer = serde_json::from_str(text.to_text().expect("text")).expect("json");
+            answer = serde_json::from_str(&self.text().await).expect("json");
         }
         assert!(answer.get("result").is_some(), "{method}: {answer}");
         answer["result"].take()

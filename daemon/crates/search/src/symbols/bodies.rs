@@ -3,12 +3,13 @@
 //!
 //! A first pass over the bytes ([`braces`], [`indented`]) finds the identifiers and the bodies without definitions in
 //! them; the parser then reads the rest, with `{}` where they were. A text in which that pass loses its way, as its
-//! brackets tell at the end, is parsed whole.
+//! brackets tell at the end, is parsed whole. Tables of numbers ([`numbers`]) go as well.
 
 mod braces;
 mod indented;
 mod layout;
 mod lex;
+mod numbers;
 mod reserved;
 mod roles;
 
@@ -67,6 +68,7 @@ pub fn shorten(lang: &str, text: &[u8], seen: &mut FxHashSet<u32>) -> Option<Sho
     for word in reserved::words(lang) {
         seen.remove(&ident_hash(word.as_bytes()));
     }
+    cuts.append(&mut numbers::cuts(lang, text));
     cuts.sort_unstable_by_key(|c| (c.from, std::cmp::Reverse(c.to)));
     Some(without(text, &cuts))
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,13 @@ use super::bodies::{self, Lines};
 use super::languages::{Grammar, grammar, has_grammar};
 use super::walk::Walk;
 use super::{sections, shell};
+use crate::sync::lock;
 
 /// Longest time for one file.
 const MAX_TIME: Duration = Duration::from_millis(1500);
+/// Bytes from which a text is parsed alone.
+const LARGE: usize = 512 * 1024;
+static ONE: Mutex<()> = Mutex::new(());
 /// Definitions of one file.
 pub(super) const MAX_SYMBOLS: usize = 20_000;
 /// Bytes of a name.
@@ -89,6 +94,8 @@ pub fn extract_from(
     let short = if extent == Extent::Short { bodies::shorten(lang, text, &mut seen) } else { None };
     let whole = Lines::default();
     let (left, lines) = short.as_ref().map_or((text, &whole), |s| (&s.text, &s.lines));
+    // What a parser holds of a large text, sixty times its bytes, is held once at a time.
+    let _alone = (left.len() > LARGE).then(|| lock(&ONE));
     let tree = parse(grammar, left, stop)?;
     let mut walk = Walk::new(left, grammar, lang, lines);
     if short.is_none() {
@@ -155,6 +162,27 @@ mod tests {
             format!("{} {inside}{} {}-{}", s.kind, s.name, s.start_line, s.end_line)
         };
         found.symbols.iter().map(show).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn what_follows_a_table_of_numbers_is_found_on_its_lines() {
+        let rows = "  0x1F600, -12, 1.5, 7,\n".repeat(60);
+        for (lang, text) in [
+            ("c", format!("int a[] = {{\n{rows}}};\nint f(void)\n{{\n}}\n")),
+            ("rust", format!("static A: [u8; 3] = [\n{rows}];\nfn f() {{\n}}\n")),
+            ("go", format!("package p\nvar A = []int{{\n{rows}}}\nfunc f() {{\n}}\n")),
+            ("java", format!("class C {{\nint[] a = {{\n{rows}}};\nvoid f() {{\n}}\n}}\n")),
+            ("javascript", format!("const a = [\n{rows}];\nfunction f() {{\n}}\n")),
+            ("python", format!("A = [\n{rows}]\ndef f():\n    pass\n")),
+        ] {
+            let of =
+                |extent| extract_from(extent, lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
+            let (short, whole) = (of(Extent::Short), of(Extent::Whole));
+            assert!(short.symbols.iter().any(|s| s.name == "f" && s.start_line > 61), "{lang}");
+            assert_eq!(short.symbols, whole.symbols, "{lang}");
+            let left = bodies::shorten(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
+            assert!(left.len() * 3 < text.len(), "{lang}");
+        }
     }
 
     #[test]
