@@ -55,6 +55,9 @@ pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<bool, Failure>
         .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))
         .and_then(Iterator::collect)
         .map_err(StoreError::from)?;
+    if live.stopping() {
+        return Ok(stale);
+    }
     let alive: FxHashSet<i64> = current.iter().map(|(id, _)| *id).collect();
     let held_set: FxHashSet<i64> = held.iter().copied().collect();
     live.dense.forget(held.into_iter().filter(|id| !alive.contains(id)));

@@ -63,6 +63,9 @@ struct Todo {
     paths: BTreeSet<String>,
 }
 
+/// A part of opening an index.
+type Step = fn(&Live, &mut Connection) -> Result<(), Failure>;
+
 struct Worker {
     live: Arc<Live>,
     jobs: Receiver<Job>,
@@ -276,6 +279,9 @@ impl Worker {
             tracing::warn!(root = %self.live.root.path.display(), %error, "vectors were not compacted");
         }
         // Counting reads whole tables.
+        if self.live.stopping() {
+            return Ok(false);
+        }
         let changed = Some(conn.total_changes());
         let counts = (changed != self.counted).then(|| read_counts(conn)).transpose()?;
         let pass = self.pass;
@@ -296,12 +302,24 @@ impl Worker {
         let counts = read_counts(&conn)?;
         let clock = db::meta(&conn, "clock")?.unwrap_or(0) as u64;
         self.live.update(|p| (p.counts, p.clock) = (counts, clock));
-        postings::open(&self.live, &conn)?;
-        postings::heal(&self.live, &mut conn)?;
-        grams::open(&self.live, &mut conn)?;
-        if enrich::open_vectors(&self.live, &mut conn)? {
-            let counts = read_counts(&conn)?;
-            self.live.update(|p| p.counts = counts);
+        // Of a million chunks each of these takes some tenths of a second, which who ends need not wait for.
+        let steps: [Step; 4] = [
+            |live, conn| Ok(postings::open(live, conn)?),
+            postings::heal,
+            grams::open,
+            |live, conn| {
+                if enrich::open_vectors(live, conn)? {
+                    let counts = read_counts(conn)?;
+                    live.update(|p| p.counts = counts);
+                }
+                Ok(())
+            },
+        ];
+        for step in steps {
+            if self.live.stopping() {
+                return Ok(());
+            }
+            step(&self.live, &mut conn)?;
         }
         self.conn = Some(conn);
         if self.live.opts.watch && self.watch.is_none() {
