@@ -187,10 +187,6 @@ impl Segment {
         let file = std::fs::File::open(path)?;
         // SAFETY: see the module's reason.
         let map = unsafe { Mmap::map(&file)? };
-        // A look at one place would otherwise make two megabytes of each segment resident, where the system's cache holds
-        // files in pieces that large; there are dozens of segments until they are merged.
-        #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::NoHugePage);
         let segment = Self::read(map, id);
         // Most of what the checksum touched is not needed soon; the system's cache keeps it.
         if let Some(segment) = &segment {
