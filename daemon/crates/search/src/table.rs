@@ -98,7 +98,7 @@ impl<T: Copy> RunTable<T> {
     /// for ahead.
     #[inline]
     pub fn ahead(&self, run: &[u8], key: u128) -> u64 {
-        let of = hash_parts(run.get(16..).unwrap_or(&[]), key, run.len() as u32);
+        let of = hash_parts(run.get(16..).unwrap_or(&[]), halves(key), run.len() as u32);
         simd::prefetch(&self.table.slots, self.table.first(of));
         of
     }
@@ -143,8 +143,7 @@ impl<T: Copy> RunTable<T> {
         self.table.put(slot, of, number, |e| {
             let entry = &entries[e as usize];
             let rest = (entry.len as usize).saturating_sub(16);
-            let key = u128::from(entry.key[1]) << 64 | u128::from(entry.key[0]);
-            hash_parts(&bytes[entry.rest as usize..][..rest], key, entry.len)
+            hash_parts(&bytes[entry.rest as usize..][..rest], entry.key, entry.len)
         });
     }
 }
@@ -156,8 +155,8 @@ fn halves(key: u128) -> [u64; 2] {
 }
 
 #[inline]
-fn hash_parts(rest: &[u8], key: u128, len: u32) -> u64 {
-    let (low, high) = (key as u64 ^ 0x9E37_79B9_7F4A_7C15, (key >> 64) as u64 ^ 0xD1B5_4A32_D192_ED03);
+fn hash_parts(rest: &[u8], key: [u64; 2], len: u32) -> u64 {
+    let (low, high) = (key[0] ^ 0x9E37_79B9_7F4A_7C15, key[1] ^ 0xD1B5_4A32_D192_ED03);
     let product = u128::from(low) * u128::from(high.wrapping_add(u64::from(len)));
     let mixed = (product >> 64) as u64 ^ product as u64;
     if rest.is_empty() { mixed } else { mixed.rotate_left(23) ^ hash(rest) }
