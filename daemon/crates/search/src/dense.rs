@@ -90,12 +90,11 @@ impl Dense {
         SKIP + self.dim.div_ceil(2)
     }
 
-    /// Opens the file, or makes it when it is missing, damaged or of another model. Returns the chunk ids it holds, in
-    /// the order of the file.
+    /// Opens the file, or makes it when it is missing, damaged or of another model.
     ///
     /// # Errors
     /// What the system says.
-    pub fn open(&self) -> std::io::Result<Vec<i64>> {
+    pub fn open(&self) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         *inner = Inner::default();
         // Of an earlier version, with eight bits a value; mostly there is none.
@@ -123,7 +122,14 @@ impl Dense {
             generation: one.max(other),
             ..Inner::default()
         };
-        Ok(inner.find_runs(self.stride()))
+        inner.find_runs(self.stride());
+        Ok(())
+    }
+
+    /// The chunks it has records of, in the order of the file, those that were forgotten too.
+    pub fn ids(&self) -> Vec<i64> {
+        let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
+        inner.records(self.stride()).chunks_exact(self.stride()).map(chunk_id).collect()
     }
 
     fn low_path(&self) -> PathBuf {
@@ -256,11 +262,10 @@ impl Dense {
 }
 
 impl Inner {
-    /// The ids of all records, in the order of the file; learns their runs.
-    fn find_runs(&mut self, stride: usize) -> Vec<i64> {
+    /// Learns the runs of all records.
+    fn find_runs(&mut self, stride: usize) {
         let ids: Vec<i64> = self.records(stride).chunks_exact(stride).map(chunk_id).collect();
         self.add_runs(0, &ids);
-        ids
     }
 
     /// The cosine of a row by both its parts.
@@ -340,7 +345,8 @@ mod tests {
     fn nearest_survives_reopening_forgetting_and_compaction() {
         let dir = tempfile::tempdir().unwrap();
         let dense = Dense::new(dir.path(), 4, [7; 32]);
-        assert!(dense.open().unwrap().is_empty());
+        dense.open().unwrap();
+        assert!(dense.ids().is_empty());
         let mut records = Records::default();
         for (id, v) in [(1, [1.0, 0.0, 0.0, 0.1]), (2, [0.9, 0.5, 0.0, 0.0]), (3, [0.0, 1.0, 0.2, 0.0])] {
             dense.record(id, 10 + id as u32, &unit(&v), &mut records);
@@ -361,10 +367,12 @@ mod tests {
         assert_eq!(dense.size(), (2, 0));
         drop(dense);
         let again = Dense::new(dir.path(), 4, [7; 32]);
-        assert_eq!(again.open().unwrap(), [2, 3]);
+        again.open().unwrap();
+        assert_eq!(again.ids(), [2, 3]);
         assert_eq!(ids(&again, None), [2, 3]);
         let other = Dense::new(dir.path(), 4, [8; 32]);
-        assert!(other.open().unwrap().is_empty(), "vectors of two models never mix");
+        other.open().unwrap();
+        assert!(other.ids().is_empty(), "vectors of two models never mix");
     }
 
     #[test]
@@ -402,7 +410,8 @@ mod tests {
         // What an earlier version left is nobody's any more.
         std::fs::write(dir.path().join("vectors.i8"), b"CAIRNVE2").unwrap();
         let again = Dense::new(dir.path(), 4, [7; 32]);
-        assert_eq!(again.open().unwrap(), [5]);
+        again.open().unwrap();
+        assert_eq!(again.ids(), [5]);
         assert!(!dir.path().join("vectors.i8").exists());
     }
 }

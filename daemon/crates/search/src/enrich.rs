@@ -15,6 +15,7 @@ use crate::embed::Embedder;
 use crate::ingest::write;
 use crate::live::Live;
 use crate::packed::{self, Frames, unpack};
+use crate::postings;
 use crate::symbols::extract::{self, Extracted};
 use crate::vector;
 
@@ -29,9 +30,16 @@ struct Piece {
     text: Vec<u8>,
 }
 
-/// Makes the matrix and the database agree: vectors of another model are dropped, missing records appended. True when
+/// Opens the matrix, so that searches find by meaning what is in it and not known to be gone.
+pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
+    live.dense.open().map_err(|e| io_failure(live, &e))?;
+    live.dense.forget(postings::gone(conn)?);
+    Ok(())
+}
+
+/// Makes the open matrix and the database agree: vectors of another model are dropped, missing records appended. True when
 /// there were such vectors.
-pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<bool, Failure> {
+pub fn check_vectors(live: &Live, conn: &mut Connection) -> Result<bool, Failure> {
     let model = i64::from_le_bytes(*live.opts.embedder.hash().first_chunk().unwrap_or(&[0; 8]));
     let have = meta(conn, "model")?;
     let stale = have.is_some_and(|have| have != model);
@@ -44,7 +52,7 @@ pub fn open_vectors(live: &Live, conn: &mut Connection) -> Result<bool, Failure>
             set_meta(tx, "model", model)
         })?;
     }
-    let held = live.dense.open().map_err(|e| io_failure(live, &e))?;
+    let held = live.dense.ids();
     let mut sql = conn
         .prepare(
             "SELECT c.id, c.file_id FROM chunk c INDEXED BY chunk_file JOIN file f ON f.id = c.file_id

@@ -105,7 +105,7 @@ impl Filters {
 
     /// Whether a file may be in the answer.
     pub fn admits(&self, file: &FileEntry) -> bool {
-        (self.languages.is_empty() || file.lang.is_some_and(|l| self.languages.iter().any(|w| w == l)))
+        (self.languages.is_empty() || file.lang().is_some_and(|l| self.languages.iter().any(|w| w == l)))
             && self.prefix.as_ref().is_none_or(|p| under(&file.path, p))
             && self.wanted.as_ref().is_none_or(|g| g.is_match(&*file.path))
             && !self.unwanted.as_ref().is_some_and(|g| g.is_match(&*file.path))
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn entry(path: &str) -> FileEntry {
-        FileEntry { id: 1, path: path.into(), lang: cairn_workspace::language_of(path) }
+        FileEntry { id: 1, path: path.into() }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use cairn_protocol::error::Failure;
 use cairn_protocol::search::{SearchItem, SymbolRef};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::OptionalExtension;
+use cairn_workspace::language_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gather::{Candidate, Span};
@@ -147,7 +148,7 @@ fn item(
         end_line,
         score: 0.0,
         explain: Vec::new(),
-        lang: c.lang.map(str::to_owned),
+        lang: language_of(&c.path).map(str::to_owned),
         symbol: symbol.map(|s| SymbolRef { name: s.name.clone(), kind: s.kind.clone() }),
         text: None,
         text_start_line: None,

@@ -134,9 +134,9 @@ impl Running {
 pub enum Until {
     /// The text of all files is searchable.
     Lexical,
-    /// Trigrams and vectors too.
+    /// Vectors too.
     Vectors,
-    /// Symbols too.
+    /// Trigrams and symbols too.
     Everything,
 }
 

@@ -114,7 +114,13 @@ impl Counts {
 pub struct FileEntry {
     pub id: u32,
     pub path: Box<str>,
-    pub lang: Option<&'static str>,
+}
+
+impl FileEntry {
+    /// The language by its name.
+    pub fn lang(&self) -> Option<&'static str> {
+        language_of(&self.path)
+    }
 }
 
 /// All files of the walk, by path.
@@ -135,11 +141,10 @@ impl FileTable {
         let mut all = conn.prepare_cached("SELECT id, path FROM file ORDER BY path")?;
         let mut rows = all.query([])?;
         while let Some(row) = rows.next()? {
-            let path: Box<str> = row.get_ref(1)?.as_str().unwrap_or("").into();
-            let id = row.get(0)?;
-            table.by_id.insert(id, table.files.len() as u32);
-            table.files.push(FileEntry { id, lang: language_of(&path), path });
+            let path = row.get_ref(1)?.as_str().unwrap_or("").into();
+            table.files.push(FileEntry { id: row.get(0)?, path });
         }
+        table.by_id = table.files.iter().map(|f| f.id).zip(0..).collect();
         Ok(table)
     }
 }

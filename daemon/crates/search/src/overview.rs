@@ -6,6 +6,7 @@ use cairn_protocol::error::Failure;
 use cairn_protocol::id::RootId;
 
 use crate::indexes::Indexes;
+use crate::live::FileEntry;
 
 /// A top-level folder and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Indexes {
             let top = file.path.split_once('/').map_or(".", |(top, _)| top);
             let (files, languages) = folders.entry(top).or_default();
             *files += 1;
-            if let Some(lang) = file.lang {
+            if let Some(lang) = file.lang() {
                 *languages.entry(lang).or_default() += 1;
             }
         }
@@ -61,7 +62,7 @@ impl Indexes {
         let live = self.live(root)?;
         let table = live.file_table()?;
         let mut stats = FileStats { files: table.files.len() as u64, ..FileStats::default() };
-        for lang in table.files.iter().filter_map(|f| f.lang) {
+        for lang in table.files.iter().filter_map(FileEntry::lang) {
             *stats.languages.entry(lang).or_default() += 1;
         }
         Ok(stats)

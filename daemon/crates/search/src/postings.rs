@@ -20,7 +20,7 @@ pub use encode::leb128;
 pub use segment::Doc;
 use segment::Segment;
 pub use set::{Place, Postings, Snapshot};
-pub use store::{Pending, add, heal, open, settle, tidy, verify};
+pub use store::{Pending, add, gone, heal, open, settle, tidy, verify};
 pub use top::{Hit, Term, best};
 
 /// What a posting says of its word, packed in seven bits.

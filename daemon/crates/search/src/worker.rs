@@ -236,15 +236,18 @@ impl Worker {
         if self.enriched {
             return Ok(false);
         }
+        // What takes longest comes last. A grep reads every file until it has trigrams; a search finds nothing by meaning
+        // without vectors.
+        let slow = live.opts.embedder.is_transformer();
+        if !slow && enrich::vector_batch(&live, conn)?.is_some() {
+            return Ok(true);
+        }
         if self.grams_due {
             self.grams_due = grams::batch(&live, conn)?;
             return Ok(true);
         }
-        // What takes longest comes last.
-        let slow = live.opts.embedder.is_transformer();
-        let worked = slow && enrich::symbol_batch(&live, conn)?.is_some()
-            || enrich::vector_batch(&live, conn)?.is_some()
-            || !slow && enrich::symbol_batch(&live, conn)?.is_some();
+        let worked = enrich::symbol_batch(&live, conn)?.is_some()
+            || slow && enrich::vector_batch(&live, conn)?.is_some();
         if worked {
             return Ok(true);
         }
@@ -299,21 +302,17 @@ impl Worker {
     fn open(&mut self) -> Result<(), Failure> {
         let mut conn = db::open(&self.live.folder)?;
         self.counted = None;
-        let counts = read_counts(&conn)?;
         let clock = db::meta(&conn, "clock")?.unwrap_or(0) as u64;
-        self.live.update(|p| (p.counts, p.clock) = (counts, clock));
-        // Of a million chunks each of these takes some tenths of a second, which who ends need not wait for.
-        let steps: [Step; 4] = [
+        self.live.update(|p| p.clock = clock);
+        // First what searches need. Of a million chunks the others take some tenths of a second each, which who ends need
+        // not wait for.
+        let steps: [Step; 6] = [
             |live, conn| Ok(postings::open(live, conn)?),
+            enrich::open_vectors,
+            count,
             postings::heal,
             grams::open,
-            |live, conn| {
-                if enrich::open_vectors(live, conn)? {
-                    let counts = read_counts(conn)?;
-                    live.update(|p| p.counts = counts);
-                }
-                Ok(())
-            },
+            |live, conn| if enrich::check_vectors(live, conn)? { count(live, conn) } else { Ok(()) },
         ];
         for step in steps {
             if self.live.stopping() {
@@ -350,6 +349,12 @@ impl Worker {
         self.live.files_version.fetch_add(1, std::sync::atomic::Ordering::Release);
         Ok(())
     }
+}
+
+fn count(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
+    let counts = read_counts(conn)?;
+    live.update(|p| p.counts = counts);
+    Ok(())
 }
 
 fn read_counts(conn: &Connection) -> Result<Counts, Failure> {

@@ -135,7 +135,8 @@ pub fn open(live: &Live, conn: &Connection) -> Result<(), StoreError> {
     };
     let files = rows(conn)?.iter().filter_map(is_whole).collect();
     live.postings.set(files);
-    bury(live, conn)
+    live.postings.kill(&gone(conn)?);
+    Ok(())
 }
 
 /// Makes again from the chunks' text what is in no segment: what was in memory when the index was closed, and what was
@@ -168,13 +169,11 @@ fn remove_strangers(live: &Live, known: &FxHashSet<i64>) {
     }
 }
 
-/// Marks the chunks that are gone in the files that still have them.
-fn bury(live: &Live, conn: &Connection) -> Result<(), StoreError> {
-    live.postings.kill(&gone(conn)?);
-    Ok(())
-}
-
-fn gone(conn: &Connection) -> Result<Vec<i64>, StoreError> {
+/// The chunks that are gone and that a segment's file may still have.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn gone(conn: &Connection) -> Result<Vec<i64>, StoreError> {
     let mut all = conn.prepare("SELECT chunk_id FROM gone_chunk")?;
     Ok(all.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?)
 }

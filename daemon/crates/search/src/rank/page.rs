@@ -124,7 +124,6 @@ mod tests {
             chunk: 1,
             file: 1,
             path: Arc::from("a"),
-            lang: None,
             start_line: 11,
             end_line: 14,
             fingerprint: 0,

@@ -186,7 +186,6 @@ mod tests {
             chunk: 1,
             file: 1,
             path: "a.rs".into(),
-            lang: None,
             start_line: 1,
             end_line: 9,
             fingerprint: 0,

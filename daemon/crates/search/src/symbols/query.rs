@@ -281,6 +281,6 @@ fn item(
         root: live.root.id.clone(),
         start_line: row.get(4)?,
         end_line: row.get(5)?,
-        lang: file.lang.unwrap_or("").to_owned(),
+        lang: file.lang().unwrap_or("").to_owned(),
     }))
 }
