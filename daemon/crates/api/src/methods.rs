@@ -101,9 +101,12 @@ fn index() -> Vec<Method> {
 
 /// The caller hears of the work from here on. An index that is up to date looks again, so that an end is always told.
 fn heard(cx: &Caller, receipt: IndexReceipt) -> Result<IndexReceipt, Failure> {
-    cx.connection.hear_index(&receipt.path, receipt.request_id.clone());
+    let hold = cx.connection.hear_index(&receipt.path, receipt.request_id.clone());
     let (engine, root) = (cx.api().engine.clone(), receipt.root.clone());
-    cx.after_answer(move || engine.look_again(&root));
+    cx.after_answer(move || {
+        drop(hold);
+        engine.look_again(&root);
+    });
     Ok(receipt)
 }
 
@@ -160,7 +163,8 @@ fn content() -> Vec<Method> {
             "Clones into the workspaces folder; `git.progress` follows.",
             |cx, p: CloneParams| async move {
                 let receipt = cx.api().engine.git_clone(p)?;
-                cx.connection.hear_clone(&receipt.request_id);
+                let hold = cx.connection.hear_clone(&receipt.request_id);
+                cx.after_answer(move || drop(hold));
                 Ok(receipt)
             },
         )

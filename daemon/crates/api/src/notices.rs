@@ -7,7 +7,10 @@ use std::{
 
 use cairn_engine::Notice;
 use cairn_protocol::rpc;
-use tokio::{sync::broadcast::error::RecvError, task::AbortHandle};
+use tokio::{
+    sync::{broadcast::error::RecvError, watch},
+    task::AbortHandle,
+};
 
 use crate::{
     connection::{Connection, locked},
@@ -18,6 +21,18 @@ use crate::{
 #[derive(Default)]
 pub struct Interest {
     state: Mutex<State>,
+    /// Receipts that are not on their way yet: what comes after one is not told before it.
+    held: watch::Sender<u32>,
+}
+
+/// What a connection hears waits while there is one, so that a receipt comes before the progress it announces.
+#[must_use = "what is heard is told as soon as this is dropped"]
+pub struct Hold(Connection);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.inner.interest.held.send_modify(|held| *held -= 1);
+    }
 }
 
 #[derive(Default)]
@@ -41,34 +56,40 @@ impl Interest {
 }
 
 impl Connection {
-    /// Hears of the index of `path` from now on.
-    pub(crate) fn hear_index(&self, path: &str, request_id: Option<String>) {
+    /// Hears of the index of `path` from now on; it is told once the hold is dropped.
+    pub(crate) fn hear_index(&self, path: &str, request_id: Option<String>) -> Hold {
         self.hear(|state| {
             if state.roots.len() < MAX_INTEREST {
                 state.roots.insert(path.to_owned(), request_id);
             }
-        });
+        })
     }
 
-    /// Hears of a clone from now on.
-    pub(crate) fn hear_clone(&self, request_id: &str) {
+    /// Hears of a clone from now on; it is told once the hold is dropped.
+    pub(crate) fn hear_clone(&self, request_id: &str) -> Hold {
         self.hear(|state| {
             if state.clones.len() < MAX_INTEREST {
                 state.clones.insert(request_id.to_owned());
             }
-        });
+        })
     }
 
-    fn hear(&self, change: impl FnOnce(&mut State)) {
+    fn hear(&self, change: impl FnOnce(&mut State)) -> Hold {
+        self.inner.interest.held.send_modify(|held| *held += 1);
+        let hold = Hold(self.clone());
         let mut state = locked(&self.inner.interest.state);
         change(&mut state);
         if state.task.is_none() {
             let mut notices = self.inner.api.engine.notices();
             let this = self.clone();
+            let mut held = self.inner.interest.held.subscribe();
             let listen = async move {
                 loop {
                     match notices.recv().await {
                         Ok(notice) => {
+                            if held.wait_for(|held| *held == 0).await.is_err() {
+                                return;
+                            }
                             if let Some(text) = this.told(&notice) {
                                 this.reply(text).await;
                             }
@@ -81,6 +102,8 @@ impl Connection {
             };
             state.task = Some(tokio::spawn(listen).abort_handle());
         }
+        drop(state);
+        hold
     }
 
     fn told(&self, notice: &Notice) -> Option<String> {

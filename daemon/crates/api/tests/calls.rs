@@ -190,6 +190,30 @@ async fn an_observer_sees_and_changes_nothing_while_the_token_of_the_house_does(
     assert!(host.call("session.delete", named).await["result"].is_object());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receipt_comes_before_the_progress_it_announces() {
+    let house = house().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut client = Client::open(&house, Rights::ALL).await;
+    for n in 0..60 {
+        let folder = dir.path().join(n.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let id = client.send("index.addRoot", json!({"path": folder})).await;
+        let receipt = client.answer().await;
+        assert_eq!(receipt["id"], id, "folder {n}: {receipt}");
+        loop {
+            let told = client.answer().await;
+            assert_eq!(told["method"], "index.progress");
+            // An earlier folder may be looked at once more.
+            if told["params"]["path"] == receipt["result"]["path"] && told["params"]["done"] == true {
+                break;
+            }
+        }
+        let gone = client.send("index.removeRoot", json!({"root": receipt["result"]["root"]})).await;
+        while client.answer().await["id"] != gone {}
+    }
+}
+
 #[tokio::test]
 async fn one_call_too_many_is_told_at_once_and_nothing_else_breaks() {
     let house = house().await;

@@ -22,6 +22,9 @@ use crate::postings::Postings;
 use crate::symbols::names::NameCache;
 use crate::sync::{CancelFlag, lock};
 
+/// How long the end of a pass waits for a place in the queue of progress.
+const END_WAIT: Duration = Duration::from_secs(5);
+
 /// What the threads of one root share.
 pub struct Live {
     pub root: Root,
@@ -232,8 +235,10 @@ impl Live {
         drop(progress);
         self.changed.notify_all();
         if let Some(notify) = &self.notify {
-            // Progress is live only: a full queue loses a step, never the daemon's time.
-            let _ = notify.try_send(note);
+            // Progress is live only: a full queue loses a step, never the daemon's time. The end is what clients wait for:
+            // it waits for its place.
+            let longest = if note.done { END_WAIT } else { Duration::ZERO };
+            let _ = notify.send_timeout(note, longest);
         }
     }
 

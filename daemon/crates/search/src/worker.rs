@@ -100,6 +100,8 @@ impl Worker {
             at_work.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
             match stepped {
                 Ok(true) => {}
+                // The job that told of it may be taken already: nothing would wake the wait.
+                Ok(false) if self.live.stopping() => break,
                 Ok(false) => {
                     self.retry = RETRY.0;
                     let left = self.sweep.saturating_sub(swept.elapsed());

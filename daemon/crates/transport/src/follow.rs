@@ -62,6 +62,26 @@ pub struct Calls(HashMap<String, After>);
 #[derive(Debug, Default)]
 struct Open(HashSet<String>);
 
+/// Progress that came out of its queue before the answer out of its own; the daemon tells it after the answer.
+#[derive(Debug, Default)]
+struct Early(Vec<String>);
+
+/// Messages kept until the answer at most: beyond that they are of other calls, since a call's own wait for its answer.
+const MAX_EARLY: usize = 64;
+
+impl Early {
+    /// Keeps a message that an answer still to come may announce; gives any other back.
+    fn keep(&mut self, pending: Option<&Pending>, text: String) -> Option<String> {
+        let awaited = pending.is_some_and(|pending| !pending.calls.0.is_empty());
+        let progress = |note: Note<'_>| [rpc::INDEX_PROGRESS, rpc::GIT_PROGRESS].contains(&note.method);
+        if !awaited || self.0.len() >= MAX_EARLY || !Note::read(&text).is_some_and(progress) {
+            return Some(text);
+        }
+        self.0.push(text);
+        None
+    }
+}
+
 #[derive(Deserialize)]
 struct Request<'a> {
     #[serde(borrow, default)]
@@ -236,14 +256,19 @@ pub async fn run(stream: Stream, source: Source, keep: Keep, shutdown: Cancellat
 }
 
 async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
-    let mut open = Open::default();
+    let (mut open, mut early) = (Open::default(), Early::default());
     let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
     let waits = source.answer.is_some();
     loop {
         tokio::select! {
             biased;
             told = next(&mut source.notes) => match told {
-                Some(told) => tell(stream, &mut source, &mut open, told).await?,
+                Some(told) => {
+                    for text in told.into_texts() {
+                        let Some(text) = early.keep(source.answer.as_ref(), text) else { continue };
+                        tell(stream, &mut source, &mut open, &text).await?;
+                    }
+                }
                 None => return Ok(()),
             },
             answer = answer(&mut source.answer) => {
@@ -251,13 +276,19 @@ async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
                 let Some(answer) = answer else { return Ok(()) };
                 // What was told before the answer was queued before it.
                 while let Some(told) = source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
-                    tell(stream, &mut source, &mut open, told).await?;
+                    for text in told.into_texts() {
+                        let Some(text) = early.keep(pending.as_ref(), text) else { continue };
+                        tell(stream, &mut source, &mut open, &text).await?;
+                    }
                 }
                 for text in answer.into_texts() {
                     if let (Some(pending), true) = (&pending, source.notes.is_some()) {
                         open.answered(&pending.calls, &text);
                     }
                     stream.send(&text).await?;
+                }
+                for text in std::mem::take(&mut early.0) {
+                    tell(stream, &mut source, &mut open, &text).await?;
                 }
             }
             _ = alive.tick() => stream.alive().await?,
@@ -268,18 +299,15 @@ async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
     }
 }
 
-async fn tell(stream: &Stream, source: &mut Source, open: &mut Open, told: Outgoing) -> Result<(), Gone> {
-    for text in told.into_texts() {
-        if source.left.as_ref().is_some_and(|left| is_of(&text, left)) {
-            continue;
-        }
-        if let Some(notes) = &mut source.notes {
-            notes.remember(&text);
-        }
-        open.told(&text);
-        stream.send(&text).await?;
+async fn tell(stream: &Stream, source: &mut Source, open: &mut Open, text: &str) -> Result<(), Gone> {
+    if source.left.as_ref().is_some_and(|left| is_of(text, left)) {
+        return Ok(());
     }
-    Ok(())
+    if let Some(notes) = &mut source.notes {
+        notes.remember(text);
+    }
+    open.told(text);
+    stream.send(text).await
 }
 
 /// Whether a notification belongs to that subscription: an event, or a word about its place in the log.
@@ -344,5 +372,27 @@ mod tests {
         assert!(is_handshake(r#"{"id":1,"method":"initialize"}"#));
         assert!(!is_handshake(r#"[{"id":1,"method":"initialize"}]"#) && !is_handshake("half {"));
         assert!(is_error(r#"{"id":1,"error":{}}"#) && !is_error(r#"{"id":1,"result":{}}"#));
+    }
+
+    #[tokio::test]
+    async fn progress_that_was_taken_first_comes_after_the_receipt_that_announces_it() {
+        let progress = r#"{"method":"index.progress","params":{"path":"/a","done":true}}"#;
+        let partial = r#"{"method":"search.partial","params":{}}"#;
+        let receipt = r#"{"id":1,"result":{"root":"r","path":"/a"}}"#;
+        let (notes, told) = mpsc::channel(4);
+        let (to, answers) = mpsc::channel(1);
+        for text in [progress, partial] {
+            notes.send(Outgoing::One(text.into())).await.unwrap();
+        }
+        to.send(Outgoing::One(receipt.into())).await.unwrap();
+        let answer = Some(Pending { answers, calls: calls(r#"{"id":1,"method":"index.addRoot"}"#, true) });
+        let (stream, response) = crate::sse::response(crate::sse::Form::Messages);
+        let source = Source { notes: Some(Notes::Once(told)), wanted: None, left: None, answer };
+        let _written = tokio::join!(write(&stream, source)).0;
+        drop(stream);
+        let body = axum::body::to_bytes(response.into_body(), 4096).await.unwrap();
+        let body = String::from_utf8(body.into()).unwrap();
+        let at = |text: &str| body.find(text).unwrap();
+        assert!(at(partial) < at(receipt) && at(receipt) < at(progress), "{body}");
     }
 }
