@@ -19,6 +19,7 @@ pub fn why(shares: &[Share]) -> String {
             "line" => "words in one line",
             "fileWords" => "words of its file",
             "path" => "path",
+            "fileName" => "name of its file",
             "meaning" | "nameMeaning" | "rerank" => "meaning",
             "fileMeaning" => "meaning of its file",
             // A newer daemon may know more.

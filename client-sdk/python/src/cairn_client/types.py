@@ -2814,7 +2814,8 @@ class Share(TypedDict):
 
     feature: str
     """`windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
-    file, its path, the names in it, the answer itself and its name; `fileMeaning`, `meaning`, `nameMeaning`: nearness
+    file, its path, the names in it, the answer itself and its name; `fileName`: whether its file's whole name (its
+    folder's for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`, `nameMeaning`: nearness
     of the file's best window, the answer and its name; `line`: how far one line covers the query, from six tenths on;
     `definition`: what an answer that is a definition must outweigh; `container`: a type or module, which holds others;
     `size`: its length, up to ten lines; `rerank`: nearness by the model that re-scores;

@@ -3,21 +3,23 @@
 
     fit.py [--lexical | --semantic | --rescored] FEATURES.json=QUERIES.jsonl... [--test FEATURES.json=QUERIES.jsonl...]
 
-FEATURES.json: what `examples/evaluate.rs` prints with the mode `features`; QUERIES.jsonl: its queries. A listwise softmax over all that was
-ranked for a query: for a query with lines what overlaps them is right (as the evaluation counts it), and with half the weight any
-lines of a right file; for the others any lines of a right file. Prints weights and, for each set, MRR and nDCG@10 of files and of lines.
-Needs numpy."""
+FEATURES.json: what `examples/evaluate.rs` prints with the mode `features`; QUERIES.jsonl: its queries. Two listwise softmaxes over what was
+ranked best for a query: of files by the best that each has, where the right ones are those asked for, and of lines, where what overlaps
+those asked for is right (as the evaluation counts it). Each repository and kind of query counts alike. Prints weights and, for each set, MRR
+and nDCG@10 of files and of lines. Needs numpy."""
 import argparse, json, math
 import numpy as np
 
-NAMES = ["windowWords", "fileWords", "fileMeaning", "path", "windowNames", "words", "line", "meaning", "nameMeaning", "name",
+NAMES = ["windowWords", "fileWords", "fileMeaning", "path", "fileName", "windowNames", "words", "line", "meaning", "nameMeaning", "name",
          "exact", "definition", "container", "size", "rerank"]
-LEXICAL = {"windowWords", "fileWords", "path", "windowNames", "words", "name", "definition", "container", "size"}
+LEXICAL = {"windowWords", "fileWords", "path", "fileName", "windowNames", "words", "name", "definition", "container", "size"}
 SEMANTIC = {"fileMeaning", "meaning", "nameMeaning", "definition", "container", "size"}
-HYBRID = {"windowWords", "fileWords", "fileMeaning", "path", "meaning", "nameMeaning", "definition", "container", "size"}
+HYBRID = {"windowWords", "fileWords", "fileMeaning", "path", "fileName", "meaning", "nameMeaning", "definition", "container", "size"}
 # Given, not learnt: no query of the evaluation names or quotes what it looks for.
 HELD = {"exact": 0.25, "line": 0.8}
-SHARPNESS, RATE, STEPS, DECAY, MAX_SPAN = 6.0, 0.05, 300, 1e-3, 120
+SHARPNESS, RATE, STEPS, DECAY, MAX_SPAN = 6.0, 0.05, 200, 1e-3, 120
+# What files count against lines; passages of a query that are looked at; queries of a repository and kind from which on they share one weight.
+FILES, DEPTH, FEW = 1.5, 250, 20
 
 
 def overlaps(r, x):
@@ -43,20 +45,38 @@ def load(pair):
     return out
 
 
+def gradient(X, right, w):
+    """Of the logarithm of what a softmax gives to all that is not right, by the weights."""
+    s = SHARPNESS * (X @ w); e = np.exp(s - s.max()); good = e * right
+    return SHARPNESS * ((e / e.sum() - good / max(good.sum(), 1e-30)) @ X)
+
+
 def fit(data, mask, held):
+    kind = lambda d: (d["q"]["repo"], d["q"]["kind"])
+    many = {}
+    for d in data: many[kind(d)] = many.get(kind(d), 0) + 1
+    w = mask * 0.5 + held
     lists = []
     for d in data:
-        if d["lined"] and d["lines"].any() and not d["lines"].all(): lists.append((d["X"], d["lines"], 1.0))
-        if d["file"].any() and not d["file"].all(): lists.append((d["X"], d["file"], 0.5 if d["lined"] else 1.0))
-    w = mask * 0.5 + held; m, v = np.zeros_like(w), np.zeros_like(w)
+        top = np.argsort(-(d["X"] @ w), kind="stable")[:DEPTH]
+        paths = {}
+        key = np.array([paths.setdefault(d["rows"][i]["path"], len(paths)) for i in top])
+        lists.append((d["X"][top], d["file"][top], d["lines"][top], key, d["lined"], 1 / max(FEW, many[kind(d)])))
+    mixed = lambda right: right.any() and not right.all()
+    of_files = sum(share for _, file, *_, share in lists if mixed(file))
+    of_lines = sum(share for _, _, lines, _, lined, share in lists if lined and mixed(lines)) or 1.0
+    m, v = np.zeros_like(w), np.zeros_like(w)
     for t in range(1, STEPS + 1):
-        g = DECAY * w * mask * len(lists)
-        for X, right, share in lists:
-            s = SHARPNESS * (X @ w); e = np.exp(s - s.max()); good = e * right
-            g += share * SHARPNESS * ((e / e.sum() - good / max(good.sum(), 1e-30)) @ X)
-        g /= len(lists)
+        g = DECAY * w * mask
+        for X, file, lines, key, lined, share in lists:
+            if lined and mixed(lines): g += share / of_lines * gradient(X, lines, w)
+            if not mixed(file): continue
+            order = np.argsort(-(X @ w), kind="stable")
+            best = order[np.unique(key[order], return_index=True)[1]]
+            g += FILES * share / of_files * gradient(X[best], file[best], w)
         m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
-        w = (w - RATE * (m / (1 - 0.9 ** t)) / (np.sqrt(v / (1 - 0.99 ** t)) + 1e-8) * mask)
+        rate = RATE * min(1.0, 2 * (1 - t / STEPS) + 0.02)
+        w = w - rate * (m / (1 - 0.9 ** t)) / (np.sqrt(v / (1 - 0.99 ** t)) + 1e-8) * mask
     return w
 
 

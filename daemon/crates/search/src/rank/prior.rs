@@ -75,26 +75,18 @@ pub fn prior(path: &str, asked: &Asked) -> f32 {
     let (folders, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     let has = |words: &[&str]| folders.split('/').any(|f| words.contains(&f));
     let stem = name.split('.').next().unwrap_or(name);
-    let test = has(&[
-        "test",
-        "tests",
-        "testing",
-        "spec",
-        "specs",
-        "__tests__",
-        "testdata",
-        "fixtures",
-        "e2e",
-        "bench",
-        "benches",
-        "benchmarks",
-    ]) || stem.starts_with("test_")
-        || ["_test", "_tests", "_spec", "-test"].iter().any(|e| stem.ends_with(e))
-        || path.ends_with("Test.java")
-        || path.ends_with("Tests.java")
-        || name.contains(".test.")
-        || name.contains(".spec.")
-        || name == "conftest.py";
+    let test =
+        has(&["spec", "specs", "__tests__", "testdata", "fixtures", "e2e", "bench", "benches", "benchmarks"])
+            || folders
+                .split('/')
+                .any(|folder| of_tests(folder, &["test", "tests", "testing", "testutil", "testutils"]))
+            || of_tests(stem, &["test", "tests"])
+            || ["_spec", "_bench"].iter().any(|e| stem.ends_with(e))
+            || path.ends_with("Test.java")
+            || path.ends_with("Tests.java")
+            || name.contains(".test.")
+            || name.contains(".spec.")
+            || name == "conftest.py";
     let ending = name.rsplit('.').next().unwrap_or("");
     let doc = has(&["doc", "docs", "documentation"])
         || matches!(ending, "md" | "rst" | "txt" | "adoc" | "html" | "css" | "svg" | "po")
@@ -123,6 +115,13 @@ pub fn prior(path: &str, asked: &Asked) -> f32 {
     factor
 }
 
+/// Whether the first or the last part of a name is one of these words: `test_server`, `macro_tests`, `test-utils`.
+fn of_tests(name: &str, any: &[&str]) -> bool {
+    let mut parts = name.split(['_', '-']);
+    parts.next().is_some_and(|first| any.contains(&first))
+        || parts.next_back().is_some_and(|last| any.contains(&last))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,12 +145,19 @@ mod tests {
     fn what_is_aside_counts_less_unless_asked_for() {
         let p = |path, query| prior(path, &Asked::of(query));
         assert_eq!(p("src/server.rs", "start server"), 1.0);
+        for path in ["src/contest.rs", "src/latest_run.rs", "src/attest/sign.rs", "src/protest.go"] {
+            assert_eq!(p(path, "start server"), 1.0, "{path}");
+        }
         for path in [
             "tests/server.rs",
             "src/server_test.go",
             "docs/server.md",
             "vendor/x/server.go",
             "test_server.py",
+            "src/server/tests.rs",
+            "crates/server/src/macro_tests/calls.rs",
+            "crates/test-utils/src/lib.rs",
+            "server/testutil/start.go",
         ] {
             assert!(p(path, "start server") < 1.0, "{path}");
         }

@@ -7,6 +7,7 @@ use super::prior::{Asked, identifiers, prior};
 use super::{Features, Mode, Scored};
 use crate::gather::Candidate;
 use crate::lexical::Term;
+use crate::words;
 
 /// Names defined here and the path, against a word of the body, in BM25F.
 const DEFS: f32 = 1.8;
@@ -75,21 +76,24 @@ impl<'a> Ranker<'a> {
         };
         let files = if by_words { by_file(candidates, self.terms, average) } else { FxHashMap::default() };
         let nearest = nearest_of_files(candidates, &near);
-        let mut priors: FxHashMap<FileKey, f32> = FxHashMap::default();
+        let mut paths: FxHashMap<FileKey, (f32, f32)> = FxHashMap::default();
         let mut order: Vec<Scored> = Vec::with_capacity(candidates.len());
         let feature = |(i, c): (usize, &Candidate)| {
             let key = (c.root, c.file);
+            let (prior, file_name) =
+                *paths.entry(key).or_insert_with(|| (prior(&c.path, &self.asked), self.asks_for_file(c)));
             let mut made = Features {
                 window_words: words[i],
                 file_words: files.get(&key).copied().unwrap_or(0.0),
                 file_meaning: nearest.get(&key).copied().unwrap_or(0.0),
                 meaning: near[i],
-                prior: *priors.entry(key).or_insert_with(|| prior(&c.path, &self.asked)),
+                prior,
                 ..Features::default()
             };
             if by_words {
                 let hit = |(n, t): (&[u16; 3], &Term)| if n[2] > 0 { t.rarity } else { 0.0 };
                 made.path = c.counts.iter().zip(self.terms(c)).map(hit).sum::<f32>() / self.total(c);
+                made.file_name = file_name;
             }
             let first = words[i] + DENSE * near[i] + FILE * made.file_words + IN_PATH * made.path;
             order.push((i, first * made.prior));
@@ -100,6 +104,14 @@ impl<'a> Ranker<'a> {
         Base { features, order, cosines: known.then_some((low, range)) }
     }
 
+    /// 1 when every word of its file's name is among the terms.
+    fn asks_for_file(&self, c: &Candidate) -> f32 {
+        let mut stems = words::query_stems(own_name(&c.path));
+        stems.retain(|s| s.len() > 1);
+        let asked = |stem: &words::Stem| self.terms(c).iter().any(|t| t.stem == *stem);
+        f32::from(u8::from(!stems.is_empty() && stems.iter().all(asked)))
+    }
+
     pub(super) fn terms(&self, c: &Candidate) -> &'a [Term] {
         &self.terms[c.root]
     }
@@ -108,6 +120,15 @@ impl<'a> Ranker<'a> {
     pub(super) fn total(&self, c: &Candidate) -> f32 {
         self.terms(c).iter().map(|t| t.rarity).sum::<f32>().max(0.001)
     }
+}
+
+/// What a file is called: its name up to the first dot, or its folder's for one that many folders have.
+fn own_name(path: &str) -> &str {
+    const COMMON: [&str; 5] = ["mod", "index", "__init__", "lib", "main"];
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.split('.').next().unwrap_or(name);
+    let folder = folders.rsplit('/').next().unwrap_or(folders);
+    if COMMON.contains(&stem) && !folder.is_empty() { folder } else { stem }
 }
 
 /// Best first; ties by path and line.
@@ -200,6 +221,21 @@ mod tests {
         assert_eq!(told(&[window(None), window(None)]), None);
         assert_eq!(told(&[window(Some(0.5))]), Some((0.5, RANGE)));
         assert_eq!(told(&[window(Some(0.75)), window(Some(0.25))]), Some((0.25, 0.5)));
+    }
+
+    #[test]
+    fn a_file_is_called_by_its_name_or_its_folder() {
+        for (path, name) in [
+            ("src/line_index.rs", "line_index"),
+            ("src/parser/mod.rs", "parser"),
+            ("pkg/click/__init__.py", "click"),
+            ("main.go", "main"),
+            ("lib/core.test.js", "core"),
+            ("src/.hidden", ""),
+            ("Makefile", "Makefile"),
+        ] {
+            assert_eq!(own_name(path), name, "{path}");
+        }
     }
 
     #[test]
