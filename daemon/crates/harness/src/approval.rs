@@ -87,6 +87,12 @@ impl Approvals {
         self.timeout_ms.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// Whether a call of this daemon waits for the answer now. After a restart a question is there before its call has
+    /// come back to it.
+    pub fn is_awaited(&self, id: &ApprovalId) -> bool {
+        locked(&self.waiting).contains_key(id)
+    }
+
     /// The rules that were granted for good.
     pub fn grants(&self) -> &Grants {
         &self.grants

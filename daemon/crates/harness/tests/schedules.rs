@@ -235,6 +235,11 @@ impl Stage {
             let work = self.start(session, &id, true);
             let again = self.question_of(&id, &work).await;
             assert_eq!(again, approval, "seed {}: {id} was asked twice", self.seed);
+            // Until it is back at its question, what is granted meanwhile lets it run.
+            while !self.daemon.harness.approvals().is_awaited(&approval) {
+                assert!(!work.is_finished(), "seed {}: {id} did not wait", self.seed);
+                tokio::task::yield_now().await;
+            }
             self.waiting.insert(id, Waiting { session, work, approval });
         }
     }

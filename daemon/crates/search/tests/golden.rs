@@ -119,7 +119,7 @@ fn answers_are_spread_when_asked() {
     let (_dir, indexes) = corpus();
     let query = "cart items total price product amount";
     let first = |more: serde_json::Value| -> Vec<String> {
-        let mut asked = serde_json::json!({"query": query, "k": 4});
+        let mut asked = serde_json::json!({"query": query, "k": 2});
         asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         ask(&indexes, asked).into_iter().map(|i| i.path).collect()
     };
