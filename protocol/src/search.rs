@@ -31,7 +31,7 @@ pub struct SearchParams {
     /// How hybrid search fuses its two lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion: Option<Fusion>,
-    /// Further results of a file count a fifth less each, not only 3 % and up to three times.
+    /// Further results of a file count a fifth less each, not only 4 % and up to three times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diversify: Option<bool>,
     /// Maximal marginal relevance: 0 is all diversity, 1 all relevance.

@@ -173,7 +173,7 @@ export type AgentCmd =
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** Further results of a file count a fifth less each, not only 3 % and up to three times. */
+    /** Further results of a file count a fifth less each, not only 4 % and up to three times. */
     diversify?: boolean | null;
     /** Whether items tell what each feature gave to their score. */
     explain?: boolean;
@@ -197,7 +197,7 @@ export type AgentCmd =
     query: string;
     /** Lines of context around the text, at most 50. */
     contextLines?: number;
-    /** Further results of a file count a fifth less each, not only 3 % and up to three times. */
+    /** Further results of a file count a fifth less each, not only 4 % and up to three times. */
     diversify?: boolean | null;
     /** Whether items tell what each feature gave to their score. */
     explain?: boolean;
@@ -2456,7 +2456,7 @@ export interface SearchParams {
   query: string;
   /** Lines of context around the text, at most 50. */
   contextLines?: number;
-  /** Further results of a file count a fifth less each, not only 3 % and up to three times. */
+  /** Further results of a file count a fifth less each, not only 4 % and up to three times. */
   diversify?: boolean | null;
   /** Whether items tell what each feature gave to their score. */
   explain?: boolean;

@@ -190,7 +190,7 @@ class AgentCmdSearchSemantic(TypedDict):
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """Further results of a file count a fifth less each, not only 3 % and up to three times."""
+    """Further results of a file count a fifth less each, not only 4 % and up to three times."""
     explain: NotRequired[bool]
     """Whether items tell what each feature gave to their score."""
     filters: NotRequired[SearchFilters | None]
@@ -216,7 +216,7 @@ class AgentCmdSearchHybrid(TypedDict):
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """Further results of a file count a fifth less each, not only 3 % and up to three times."""
+    """Further results of a file count a fifth less each, not only 4 % and up to three times."""
     explain: NotRequired[bool]
     """Whether items tell what each feature gave to their score."""
     filters: NotRequired[SearchFilters | None]
@@ -2718,7 +2718,7 @@ class SearchParams(TypedDict):
     contextLines: NotRequired[int]
     """Lines of context around the text, at most 50."""
     diversify: NotRequired[bool | None]
-    """Further results of a file count a fifth less each, not only 3 % and up to three times."""
+    """Further results of a file count a fifth less each, not only 4 % and up to three times."""
     explain: NotRequired[bool]
     """Whether items tell what each feature gave to their score."""
     filters: NotRequired[SearchFilters | None]

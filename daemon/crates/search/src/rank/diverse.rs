@@ -16,7 +16,7 @@ pub struct Repeat {
 
 impl Repeat {
     /// When nothing else was asked for: enough to let another file come first that is as good.
-    pub const USUAL: Self = Self { factor: 0.97, most: 3 };
+    pub const USUAL: Self = Self { factor: 0.96, most: 3 };
     /// When answers from many files are asked for.
     pub const DIVERSE: Self = Self { factor: 0.8, most: i32::MAX };
 }
