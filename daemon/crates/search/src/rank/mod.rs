@@ -154,22 +154,22 @@ const SEMANTIC: Weights = Weights {
 /// Of a hybrid search whose best passages were re-scored, with all-MiniLM-L6-v2: fitted on the tuning split and the six
 /// smaller of those repositories.
 const RESCORED: Weights = Weights {
-    window_words: 0.436,
-    file_words: 0.213,
-    file_meaning: 0.139,
-    path: 0.448,
-    file_name: 0.0,
+    window_words: 0.39,
+    file_words: 0.31,
+    file_meaning: 0.25,
+    path: 0.12,
+    file_name: 0.11,
     window_names: 0.0,
     words: 0.0,
     line: 0.8,
-    meaning: 0.423,
-    name_meaning: 0.857,
+    meaning: 0.55,
+    name_meaning: 0.64,
     name: 0.0,
     exact: 0.25,
-    definition: -0.134,
-    container: -0.602,
-    size: 0.888,
-    rerank: 0.359,
+    definition: 0.05,
+    container: -0.71,
+    size: 0.77,
+    rerank: 0.28,
 };
 
 impl Weights {
