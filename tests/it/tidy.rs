@@ -235,6 +235,15 @@ fn the_map_names_every_crate() {
 }
 
 #[test]
+fn cargo_run_means_the_binary_of_the_readme() {
+    let metadata = metadata();
+    for package in metadata.workspace_default_packages() {
+        let binaries = package.targets.iter().filter(|target| target.is_bin()).count();
+        assert!(binaries < 2 || package.default_run.as_deref() == Some("cairn"), "{}", package.name);
+    }
+}
+
+#[test]
 fn dependencies_are_permissive() {
     let allowed: BTreeSet<&str> = LICENCES.iter().copied().collect();
     let mut wrong = Vec::new();
