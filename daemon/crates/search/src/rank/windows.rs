@@ -80,20 +80,21 @@ impl<'a> Ranker<'a> {
         let mut order: Vec<Scored> = Vec::with_capacity(candidates.len());
         let feature = |(i, c): (usize, &Candidate)| {
             let key = (c.root, c.file);
-            let (prior, file_name) =
-                *paths.entry(key).or_insert_with(|| (prior(&c.path, &self.asked), self.asks_for_file(c)));
+            let (prior, file_name) = *paths.entry(key).or_insert_with(|| {
+                (prior(&c.path, &self.asked), if by_words { self.asks_for_file(c) } else { 0.0 })
+            });
             let mut made = Features {
                 window_words: words[i],
                 file_words: files.get(&key).copied().unwrap_or(0.0),
                 file_meaning: nearest.get(&key).copied().unwrap_or(0.0),
                 meaning: near[i],
                 prior,
+                file_name,
                 ..Features::default()
             };
             if by_words {
                 let hit = |(n, t): (&[u16; 3], &Term)| if n[2] > 0 { t.rarity } else { 0.0 };
                 made.path = c.counts.iter().zip(self.terms(c)).map(hit).sum::<f32>() / self.total(c);
-                made.file_name = file_name;
             }
             let first = words[i] + DENSE * near[i] + FILE * made.file_words + IN_PATH * made.path;
             order.push((i, first * made.prior));
