@@ -1,5 +1,5 @@
 //! Measures Cairn beside its limits and peers, in one run:
-//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|wire|fanout|remote|mcp|log|start|turns|gate]...`
+//! `cargo run --release -p cairn-bench -- FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]...`
 //!
 //! Needs `target/release/cairn` for what is measured through the daemon, and `rg` for grep. Each line ends with the floor it is held to.
 
@@ -14,6 +14,7 @@ mod meter;
 #[cfg(feature = "peers")]
 mod peers;
 mod remote;
+mod saved;
 mod search;
 mod start;
 mod turns;
@@ -28,12 +29,16 @@ fn main() {
     }
     let Some(folder) = args.next().map(PathBuf::from).filter(|f| f.is_dir()) else {
         meter::say(
-            "usage: cairn-bench FOLDER [index|search|grep|wire|fanout|remote|mcp|log|start|turns|gate]...",
+            "usage: cairn-bench FOLDER [index|search|grep|start|saved|wire|fanout|remote|mcp|log|turns|gate]...",
         );
         std::process::exit(2);
     };
     let wanted: Vec<String> = args.collect();
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+    if let Some(missing) = missing(&wants) {
+        meter::say(missing);
+        std::process::exit(2);
+    }
     let scratch = tempfile::tempdir().expect("a temporary folder");
     let built = scratch.path().join("index");
     if wants("index") || wants("search") {
@@ -54,6 +59,9 @@ fn main() {
             if wants("start") {
                 start::run(daemon, &home).await;
             }
+        }
+        if wants("saved") {
+            saved::run(&folder, &scratch.path().join("saved")).await;
         }
         if wants("wire") {
             wire::run(&scratch.path().join("wire")).await;
@@ -77,6 +85,18 @@ fn main() {
             log::run(&scratch.path().join("trace.db")).await;
         }
     });
+}
+
+/// What is not there of what the measures need, and the way to it.
+fn missing(wants: &dyn Fn(&str) -> bool) -> Option<String> {
+    let any = |names: &[&str]| names.iter().any(|name| wants(name));
+    let binary = daemon::binary();
+    if any(&["grep", "start", "saved", "wire", "fanout", "remote", "mcp", "gate"]) && !binary.is_file() {
+        return Some(format!("{} is missing: cargo build --release -p cairn-daemon", binary.display()));
+    }
+    let rg = std::process::Command::new("rg").arg("--version").output();
+    (wants("grep") && rg.is_err())
+        .then(|| "rg is missing: install ripgrep, or name the measures without grep".into())
 }
 
 /// What the raw peer of the fan-out is told, if this is it.

@@ -255,59 +255,76 @@ pub async fn run(stream: Stream, source: Source, keep: Keep, shutdown: Cancellat
     drop(keep);
 }
 
-async fn write(stream: &Stream, mut source: Source) -> Result<(), Gone> {
-    let (mut open, mut early) = (Open::default(), Early::default());
-    let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
+async fn write(stream: &Stream, source: Source) -> Result<(), Gone> {
     let waits = source.answer.is_some();
+    let mut writer = Writer { stream, source, open: Open::default(), early: Early::default() };
+    let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
     loop {
+        let source = &mut writer.source;
         tokio::select! {
             biased;
             told = next(&mut source.notes) => match told {
-                Some(told) => {
-                    for text in told.into_texts() {
-                        let Some(text) = early.keep(source.answer.as_ref(), text) else { continue };
-                        tell(stream, &mut source, &mut open, &text).await?;
-                    }
-                }
+                Some(told) => writer.told(told).await?,
                 None => return Ok(()),
             },
-            answer = answer(&mut source.answer) => {
-                let pending = source.answer.take();
-                let Some(answer) = answer else { return Ok(()) };
-                // What was told before the answer was queued before it.
-                while let Some(told) = source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
-                    for text in told.into_texts() {
-                        let Some(text) = early.keep(pending.as_ref(), text) else { continue };
-                        tell(stream, &mut source, &mut open, &text).await?;
-                    }
-                }
-                for text in answer.into_texts() {
-                    if let (Some(pending), true) = (&pending, source.notes.is_some()) {
-                        open.answered(&pending.calls, &text);
-                    }
-                    stream.send(&text).await?;
-                }
-                for text in std::mem::take(&mut early.0) {
-                    tell(stream, &mut source, &mut open, &text).await?;
-                }
-            }
+            answer = answer(&mut source.answer) => match answer {
+                Some(answer) => writer.answered(answer).await?,
+                None => return Ok(()),
+            },
             _ = alive.tick() => stream.alive().await?,
         }
-        if waits && source.answer.is_none() && open.0.is_empty() {
+        if waits && writer.source.answer.is_none() && writer.open.0.is_empty() {
             return Ok(());
         }
     }
 }
 
-async fn tell(stream: &Stream, source: &mut Source, open: &mut Open, text: &str) -> Result<(), Gone> {
-    if source.left.as_ref().is_some_and(|left| is_of(text, left)) {
-        return Ok(());
+/// A source on its way to its stream.
+struct Writer<'a> {
+    stream: &'a Stream,
+    source: Source,
+    open: Open,
+    early: Early,
+}
+
+impl Writer<'_> {
+    async fn told(&mut self, told: Outgoing) -> Result<(), Gone> {
+        for text in told.into_texts() {
+            if let Some(text) = self.early.keep(self.source.answer.as_ref(), text) {
+                self.tell(&text).await?;
+            }
+        }
+        Ok(())
     }
-    if let Some(notes) = &mut source.notes {
-        notes.remember(text);
+
+    async fn answered(&mut self, answer: Outgoing) -> Result<(), Gone> {
+        // What was told before the answer was queued before it.
+        while let Some(told) = self.source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
+            self.told(told).await?;
+        }
+        let pending = self.source.answer.take().filter(|_| self.source.notes.is_some());
+        for text in answer.into_texts() {
+            if let Some(pending) = &pending {
+                self.open.answered(&pending.calls, &text);
+            }
+            self.stream.send(&text).await?;
+        }
+        for text in std::mem::take(&mut self.early.0) {
+            self.tell(&text).await?;
+        }
+        Ok(())
     }
-    open.told(text);
-    stream.send(text).await
+
+    async fn tell(&mut self, text: &str) -> Result<(), Gone> {
+        if self.source.left.as_ref().is_some_and(|left| is_of(text, left)) {
+            return Ok(());
+        }
+        if let Some(notes) = &mut self.source.notes {
+            notes.remember(text);
+        }
+        self.open.told(text);
+        self.stream.send(text).await
+    }
 }
 
 /// Whether a notification belongs to that subscription: an event, or a word about its place in the log.

@@ -26,5 +26,5 @@ pub use root::{Facts, FileStat, Opener, Root};
 pub use roots::{MAX_PATH_BYTES, Roots};
 pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
-pub use watch::{Change, MAX_PENDING, Ticks, Watch};
+pub use watch::{Change, MAX_PENDING, QUIET, Ticks, Watch};
 pub use write::{MAX_WRITTEN_BYTES, is_delicate};
