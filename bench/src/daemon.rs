@@ -150,6 +150,19 @@ impl Client {
         }
     }
 
+    /// The result of a call that is told of before it: those messages are read and not looked into.
+    pub async fn streamed(&mut self, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let request = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
+        let mut text = self.round_trip(request.to_string()).await;
+        while text.starts_with(r#"{"jsonrpc":"2.0","method""#) {
+            text = self.text().await;
+        }
+        let mut answer: Value = serde_json::from_str(&text).expect("json");
+        assert!(answer.get("result").is_some(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
     /// The result of a call.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;

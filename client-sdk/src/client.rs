@@ -130,6 +130,10 @@ impl Client {
         Follow::new(self.connector.clone(), session.clone(), after)
     }
 
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
     /// Progress of what this connection asks for, from now on.
     pub fn notices(&self) -> Notices {
         Notices(self.link.shared.listen())
@@ -174,13 +178,32 @@ async fn call<P: Serialize, R: DeserializeOwned>(
     finish(link, id, answer, method, params, within).await
 }
 
-/// Forgets a call whose future is dropped before its answer.
-struct Waiting<'a>(&'a Shared, u64);
+/// Forgets a call that is dropped before its answer.
+pub(crate) struct Waiting(Arc<Shared>, u64);
 
-impl Drop for Waiting<'_> {
+impl Waiting {
+    pub(crate) fn new(shared: &Arc<Shared>, id: u64) -> Self {
+        Self(Arc::clone(shared), id)
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.forget(self.1);
     }
+}
+
+/// The text of a call.
+pub(crate) fn request<P: Serialize>(id: u64, method: &str, params: &P) -> Result<String, ClientError> {
+    #[derive(Serialize)]
+    struct Request<'a, P> {
+        jsonrpc: &'static str,
+        id: u64,
+        method: &'a str,
+        params: &'a P,
+    }
+    let request = Request { jsonrpc: "2.0", id, method, params };
+    serde_json::to_string(&request).map_err(|e| ClientError::Protocol(format!("{method}: {e}")))
 }
 
 async fn finish<P: Serialize, R: DeserializeOwned>(
@@ -191,16 +214,9 @@ async fn finish<P: Serialize, R: DeserializeOwned>(
     params: &P,
     within: Duration,
 ) -> Result<R, ClientError> {
-    #[derive(Serialize)]
-    struct Request<'a, P> {
-        jsonrpc: &'static str,
-        id: u64,
-        method: &'a str,
-        params: &'a P,
-    }
-    let _waiting = Waiting(&link.shared, id);
+    let _waiting = Waiting::new(&link.shared, id);
     let unfit = |e: serde_json::Error| ClientError::Protocol(format!("{method}: {e}"));
-    let text = serde_json::to_string(&Request { jsonrpc: "2.0", id, method, params }).map_err(unfit)?;
+    let text = request(id, method, params)?;
     let exchange = async {
         link.shared.send(text).await?;
         answer.await.unwrap_or_else(|_| Err(link.shared.ended()))

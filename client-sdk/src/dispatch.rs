@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Cow,
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -30,6 +30,8 @@ use crate::{
 const OUTGOING: usize = 64;
 /// Records that wait for a stream's reader; then the socket is read no further.
 const QUEUE: usize = 256;
+/// Parts of lines that wait for their reader; then the socket is read no further.
+const PARTS: usize = 4;
 /// Progress messages that wait for a listener; then the oldest are lost.
 const NOTICES: usize = 256;
 /// The daemon asks every 45 s whether a silent client lives; a longer silence means that it is gone.
@@ -43,12 +45,15 @@ enum Pending {
     Call(oneshot::Sender<Answer>),
     /// Its stream begins with the answer, before anything else is read.
     Subscribe(oneshot::Sender<Answer>, mpsc::Sender<Step>),
+    /// Its lines, by this name, come before the answer.
+    Lines(oneshot::Sender<Answer>, String),
 }
 
 #[derive(Default)]
 struct State {
     pending: HashMap<u64, Pending>,
     streams: HashMap<SubscriptionId, mpsc::Sender<Step>>,
+    lines: HashMap<String, mpsc::Sender<Box<RawValue>>>,
     ended: Option<String>,
 }
 
@@ -136,6 +141,23 @@ impl Shared {
         Ok((self.expect(Pending::Subscribe(send, queue))?, receive, records))
     }
 
+    /// Begins a call whose lines come by the second receiver.
+    pub(crate) fn begin_lines(
+        &self,
+        name: &str,
+    ) -> Result<(u64, oneshot::Receiver<Answer>, mpsc::Receiver<Box<RawValue>>), ClientError> {
+        let (send, receive) = oneshot::channel();
+        let (queue, parts) = mpsc::channel(PARTS);
+        match self.state().lines.entry(name.to_owned()) {
+            Entry::Occupied(_) => return Err(ClientError::Protocol(format!("requestId '{name}' is in use"))),
+            Entry::Vacant(free) => free.insert(queue),
+        };
+        let id = self.expect(Pending::Lines(send, name.to_owned())).inspect_err(|_| {
+            self.state().lines.remove(name);
+        })?;
+        Ok((id, receive, parts))
+    }
+
     fn expect(&self, pending: Pending) -> Result<u64, ClientError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
@@ -153,7 +175,11 @@ impl Shared {
 
     /// Forgets a call that nobody waits for any more, and tells the daemon.
     pub(crate) fn forget(&self, id: u64) {
-        if self.state().pending.remove(&id).is_some() {
+        let forgotten = self.state().pending.remove(&id);
+        if let Some(Pending::Lines(_, name)) = &forgotten {
+            self.state().lines.remove(name);
+        }
+        if forgotten.is_some() {
             let cancel = serde_json::json!({"jsonrpc": "2.0", "method": rpc::CANCEL, "params": {"id": id}});
             // A full writer means that the daemon is told nothing, and its answer is thrown away.
             let _full = self.out.try_send(cancel.to_string());
@@ -176,9 +202,10 @@ impl Shared {
         state.ended.get_or_insert_with(|| why.to_owned());
         let pending = std::mem::take(&mut state.pending);
         state.streams.clear();
+        state.lines.clear();
         drop(state);
         for (_, call) in pending {
-            let (Pending::Call(answer) | Pending::Subscribe(answer, _)) = call;
+            let (Pending::Call(answer) | Pending::Subscribe(answer, _) | Pending::Lines(answer, _)) = call;
             let _gone = answer.send(Err(ClientError::Closed(why.to_owned())));
         }
     }
@@ -215,6 +242,10 @@ impl Shared {
         let answer_to = match state.pending.remove(&id) {
             None => return,
             Some(Pending::Call(answer_to)) => answer_to,
+            Some(Pending::Lines(answer_to, name)) => {
+                state.lines.remove(&name);
+                answer_to
+            }
             Some(Pending::Subscribe(answer_to, queue)) => {
                 let subscribed =
                     answer.as_ref().ok().and_then(|r| serde_json::from_str::<Subscribed>(r.get()).ok());
@@ -228,8 +259,36 @@ impl Shared {
         let _gone = answer_to.send(answer);
     }
 
+    /// Where lines belong that somebody waits for.
+    fn lines_of(&self, params: &str) -> Option<(String, mpsc::Sender<Box<RawValue>>)> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Name {
+            request_id: String,
+        }
+        if self.state().lines.is_empty() {
+            return None;
+        }
+        // The daemon writes it first: what follows is long and need not be read here.
+        let first = params.strip_prefix(r#"{"requestId":""#).and_then(|rest| rest.split_once('"'));
+        let name = match first {
+            Some((name, _)) if !name.contains('\\') => name.to_owned(),
+            _ => serde_json::from_str::<Name>(params).ok()?.request_id,
+        };
+        let queue = self.state().lines.get(&name).cloned()?;
+        Some((name, queue))
+    }
+
     async fn notified(&self, method: &str, params: Option<&RawValue>) {
         let Some(params) = params else { return };
+        if method == rpc::SEARCH_PARTIAL
+            && let Some((name, queue)) = self.lines_of(params.get())
+        {
+            if queue.send(params.to_owned()).await.is_err() {
+                self.state().lines.remove(&name);
+            }
+            return;
+        }
         if let Some(notice) = Notice::read(method, params) {
             // Nobody may listen.
             let _unheard = self.notices.send(notice);

@@ -123,3 +123,30 @@ async fn a_piped_search_is_one_plain_line_for_each() {
     assert_eq!(place, "src/log.rs:2-2  function append_record");
     assert!(score.parse::<f64>().is_ok() && printed.lines().count() == 1, "{printed}");
 }
+
+#[tokio::test]
+async fn a_grep_prints_all_lines_or_as_many_as_are_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = dir.path().join("repo");
+    tree(&repo, FILES);
+    tree(&repo, &[("z/many.txt", &"a row and a row\n".repeat(5_000))]);
+    let daemon = Daemon::start();
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": repo})).await;
+    complete(&mut raw).await;
+    let grep = |args: &[&str]| cairn(&daemon.home, &repo, &[&["grep"], args].concat());
+    let (code, printed, said) = grep(&["a row"]);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(code == 0 && lines.len() == 5_000, "{} {said}", lines.len());
+    assert!(lines.iter().zip(1..).all(|(line, n)| *line == format!("z/many.txt:{n}:a row and a row")));
+    assert_eq!(grep(&["a row", "-k", "2345"]).1, lines[..2345].join("\n") + "\n");
+    assert_eq!(grep(&["-c", "a row"]).1, "z/many.txt:5000\n");
+    assert_eq!(
+        grep(&["-C", "1", "close_record"]).1,
+        "src/log.rs-3-\nsrc/log.rs:4:pub fn close_record_log() {}\n"
+    );
+    let page: Value =
+        serde_json::from_str(grep(&["--json", "append_record", "src/main.rs"]).1.trim()).unwrap();
+    assert_eq!(page["items"][0]["line"], 2, "{page}");
+    assert_eq!((grep(&["not there"]).0, grep(&["("]).0), (1, 2));
+}

@@ -116,8 +116,11 @@ fn approve_both(run: &impl Fn(&Path) -> Command) {
 
 fn python_script(python: &str, name: &str, home: &Path) -> Command {
     let sdk = project().join("client-sdk/python");
-    let folder =
-        if name == "misuse" { project().join("tests/conformance/sdk") } else { sdk.join("examples") };
+    let folder = if matches!(name, "misuse" | "lines") {
+        project().join("tests/conformance/sdk")
+    } else {
+        sdk.join("examples")
+    };
     let mut command = sealed(python, home);
     command.env("PYTHONPATH", sdk.join("src")).args(["-u", "-W", "error", "-X", "dev"]);
     command.arg(folder.join(format!("{name}.py")));
@@ -130,6 +133,22 @@ async fn the_python_client_explores_searches_and_survives_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     proves_itself(&|name: &str| python_script(&python, name, &home), &home).await;
+}
+
+#[tokio::test]
+async fn the_python_client_reads_all_lines() {
+    let Some(python) = python("websockets") else { return };
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    let rows = |n: u32| (0..n).map(|row| format!("the {row}. ledger\n")).collect::<String>();
+    tree(dir.path(), &[("a.txt", &rows(40)), ("b/many.txt", &rows(30_000)), ("c.txt", &rows(3))]);
+    daemon.client().await.ok("index.addRoot", json!({"path": dir.path()})).await;
+    let said: Value =
+        serde_json::from_str(&printed(python_script(&python, "lines", &daemon.home), "")).unwrap();
+    let parts = said["parts"].as_u64().unwrap();
+    assert!(parts > 10, "{said}");
+    let wanted = json!({"lines": 30_043, "same": true, "parts": parts, "bad": "bad_pattern", "some": true});
+    assert_eq!(said, wanted);
 }
 
 #[test]

@@ -203,6 +203,45 @@ async fn a_search_over_lines_is_told_part_by_part() {
 }
 
 #[tokio::test]
+async fn all_lines_come_to_who_reads_late() {
+    // More than the queue of a connection and its socket hold.
+    const LINES: u64 = 150_000;
+    let daemon = Daemon::start();
+    let dir = tempfile::tempdir().unwrap();
+    let row = format!("ledger {}\n", "-".repeat(60));
+    let (first, second) = (row.repeat(1000), row.repeat(LINES as usize - 1000));
+    tree(dir.path(), &[("a.txt", &first), ("b.txt", &second), ("c.txt", "ledger\n")]);
+    let (mut raw, mut other) = (daemon.client().await, daemon.client().await);
+    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
+    crate::contents::complete(&mut raw).await;
+    raw.aside.clear();
+    let params = json!({"requestId": "g", "pattern": "ledger", "k": LINES});
+    raw.send_json(&json!({"jsonrpc": "2.0", "id": "all", "method": "search.grepStream", "params": params}))
+        .await;
+    // It is at work, and others are answered meanwhile.
+    let first = raw.json().await;
+    for _ in 0..20 {
+        other.ok("search.lexical", json!({"query": "ledger", "k": 1})).await;
+    }
+    let end = raw.answer(&json!("all")).await;
+    assert_eq!(
+        (&end["result"]["total"], &end["result"]["truncated"]),
+        (&json!(LINES), &json!(true)),
+        "{end}"
+    );
+    let parts = std::iter::once(&first).chain(&raw.aside).filter(|m| m["method"] == "search.partial");
+    let mut seen = 0;
+    for item in parts.flat_map(|part| part["params"]["items"].as_array().unwrap()) {
+        seen += 1;
+        let (path, line) = if seen <= 1000 { ("a.txt", seen) } else { ("b.txt", seen - 1000) };
+        assert_eq!((&item["path"], &item["line"]), (&json!(path), &json!(line)));
+    }
+    assert_eq!(seen, LINES);
+    let bad = json!({"requestId": "g", "pattern": "(", "isRegex": true});
+    assert_eq!(raw.refused("search.grepStream", bad).await, "bad_pattern");
+}
+
+#[tokio::test]
 async fn following_names_what_is_wrong() {
     let daemon = Daemon::start();
     let mut raw = daemon.client().await;

@@ -1,8 +1,13 @@
 //! `cairn grep`: lines by regular expression, printed as ripgrep prints them.
 
-use std::{fmt::Write as _, path::PathBuf};
+use std::{
+    borrow::Cow,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
-use cairn_protocol::search::{GrepAnswer, GrepItem, GrepParams, SearchFilters};
+use cairn_client_sdk::Client;
+use cairn_protocol::search::{GrepAnswer, GrepParams, GrepStreamParams, SearchFilters};
 use clap::Args;
 use console::style;
 use serde::Deserialize;
@@ -75,6 +80,9 @@ pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
     let root = scope::root(app, &client, Where::Around(&place)).await?;
     let mut params = params(&args, &root.root.to_string());
     params.path_prefix = scope::prefix(&root.path, &place)?;
+    if !app.globals.json && !args.count && args.context == 0 {
+        return stream(app, &client, params, args.k, &root.path, &here).await;
+    }
     let mut left = args.k.unwrap_or(u64::MAX);
     let mut matched = false;
     let mut unreadable = 0;
@@ -97,10 +105,70 @@ pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
             break;
         }
     }
+    Ok(ended(app, unreadable, matched))
+}
+
+fn ended(app: &App<'_>, unreadable: usize, matched: bool) -> u8 {
     if unreadable > 0 {
         app.remark(&format!("{unreadable} files could not be read"));
     }
-    Ok(if matched { OK } else { FAILED })
+    if matched { OK } else { FAILED }
+}
+
+/// Prints lines while they are found.
+async fn stream(
+    app: &App<'_>,
+    client: &Client,
+    params: GrepParams,
+    k: Option<u64>,
+    root: &str,
+    here: &Path,
+) -> Result<u8, Failure> {
+    let GrepParams { pattern, path_prefix, is_regex, flags, filters, .. } = params;
+    let request_id = "lines".to_owned();
+    let params = GrepStreamParams { request_id, pattern, path_prefix, is_regex, flags, k, filters };
+    let mut lines = client.grep_stream(&params).await?;
+    let mut file = File::default();
+    while let Some(part) = lines.next().await {
+        let mut out = String::new();
+        for line in part.read::<Found<'_>>()? {
+            let path = file.shown(root, &line.path, here);
+            let number = style(line.line).green();
+            let _infallible = writeln!(out, "{path}:{number}:{}", matched(&line.text, &line.ranges));
+        }
+        output::print(&out)?;
+    }
+    let end = lines.end().await?;
+    Ok(ended(app, end.unreadable.len(), end.total > 0))
+}
+
+/// A line, as far as it is printed.
+#[derive(Deserialize)]
+struct Found<'a> {
+    #[serde(borrow)]
+    path: Cow<'a, str>,
+    line: u32,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    #[serde(default)]
+    ranges: Vec<[u32; 2]>,
+}
+
+/// The file whose lines are printed: most lines are of the one before.
+#[derive(Default)]
+struct File {
+    path: String,
+    shown: String,
+}
+
+impl File {
+    fn shown(&mut self, root: &str, path: &str, here: &Path) -> &str {
+        if self.path != path || self.shown.is_empty() {
+            self.path = path.to_owned();
+            self.shown = style(scope::shown(root, path, here)).magenta().to_string();
+        }
+        &self.shown
+    }
 }
 
 fn params(args: &GrepArgs, root: &str) -> GrepParams {
@@ -129,7 +197,7 @@ fn params(args: &GrepArgs, root: &str) -> GrepParams {
     }
 }
 
-fn shown(answer: &GrepAnswer, args: &GrepArgs, root: &str, here: &std::path::Path) -> String {
+fn shown(answer: &GrepAnswer, args: &GrepArgs, root: &str, here: &Path) -> String {
     let mut out = String::new();
     for count in &answer.counts {
         let path = scope::shown(root, &count.path, here);
@@ -145,7 +213,8 @@ fn shown(answer: &GrepAnswer, args: &GrepArgs, root: &str, here: &std::path::Pat
             let _infallible = writeln!(out, "{}-{n}-{}", style(&path).magenta(), plain(line));
         }
         let number = style(item.line).green();
-        let _infallible = writeln!(out, "{}:{number}:{}", style(&path).magenta(), matched(item));
+        let _infallible =
+            writeln!(out, "{}:{number}:{}", style(&path).magenta(), matched(&item.text, &item.ranges));
         for (n, line) in (item.line + 1..).zip(&item.after) {
             let _infallible = writeln!(out, "{}-{n}-{}", style(&path).magenta(), plain(line));
         }
@@ -153,17 +222,17 @@ fn shown(answer: &GrepAnswer, args: &GrepArgs, root: &str, here: &std::path::Pat
     out
 }
 
-fn matched(item: &GrepItem) -> String {
+fn matched(text: &str, ranges: &[[u32; 2]]) -> String {
     let mut out = String::new();
     let mut done = 0;
-    for [from, to] in &item.ranges {
+    for [from, to] in ranges {
         let (from, to) = (*from as usize, *to as usize);
-        let (Some(before), Some(hit)) = (item.text.get(done..from), item.text.get(from..to)) else {
+        let (Some(before), Some(hit)) = (text.get(done..from), text.get(from..to)) else {
             continue;
         };
         let _infallible = write!(out, "{}{}", plain(before), style(plain(hit)).bold().red());
         done = to;
     }
-    out.push_str(&plain(item.text.get(done..).unwrap_or_default()));
+    out.push_str(&plain(text.get(done..).unwrap_or_default()));
     out
 }

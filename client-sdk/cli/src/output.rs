@@ -54,6 +54,10 @@ pub fn bytes(n: u64) -> String {
 
 /// Text of the daemon or of a repository without the characters that drive a terminal.
 pub fn plain(text: &str) -> String {
+    // Most text has none of them.
+    if text.bytes().all(|b| matches!(b, b'\t' | b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() && c != '\t' {

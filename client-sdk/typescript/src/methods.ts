@@ -26,6 +26,8 @@ import type {
   GitStatusParams,
   GrepAnswer,
   GrepParams,
+  GrepStreamEnd,
+  GrepStreamParams,
   IndexReceipt,
   IndexStatus,
   IndexStatusParams,
@@ -160,6 +162,11 @@ export abstract class Methods {
   /** `search.grep`: Lines by text or regular expression. */
   searchGrep(params: GrepParams): Promise<GrepAnswer> {
     return this.call("search.grep", params);
+  }
+
+  /** `search.grepStream`: All lines by text or regular expression, told by `search.partial` while they are found. */
+  searchGrepStream(params: GrepStreamParams): Promise<GrepStreamEnd> {
+    return this.call("search.grepStream", params);
   }
 
   /** `search.symbols`: Definitions by name, or the outline of a file. */

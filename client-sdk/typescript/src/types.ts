@@ -1446,7 +1446,7 @@ export interface GrepParams {
   requestId?: string | null;
 }
 
-/** Live notification `search.partial` of a `search.grep`. */
+/** Live notification `search.partial` of a `search.grep` or `search.grepStream`. */
 export interface GrepPartial {
   /** Always `grep`. */
   corpus: GrepCorpus;
@@ -1456,6 +1456,40 @@ export interface GrepPartial {
   items: Array<GrepItem>;
   /** The `requestId` of the search. */
   requestId: string;
+}
+
+/** Answer of `search.grepStream`: it comes when all lines are told. */
+export interface GrepStreamEnd {
+  /** Whether the file list covers its whole scope now. */
+  complete: boolean;
+  /** Files looked into. */
+  filesSearched: number;
+  /** Microseconds spent. */
+  tookUs: number;
+  /** Lines told. */
+  total: number;
+  /** True when there are more lines than `k`. */
+  truncated: boolean;
+  /** Files that could not be read. */
+  unreadable?: Array<string>;
+}
+
+/** Parameters of `search.grepStream`. */
+export interface GrepStreamParams {
+  /** Text, or a regular expression with `isRegex`. At most 4 KiB. */
+  pattern: string;
+  /** Name of the `search.partial` notifications that bring the lines. */
+  requestId: string;
+  /** Further filters; `kinds` does not apply. */
+  filters?: SearchFilters | null;
+  /** As those of `search.grep`. */
+  flags?: Array<string>;
+  /** Whether `pattern` is a regular expression. */
+  isRegex?: boolean;
+  /** Lines wanted at most; all when omitted. */
+  k?: number | null;
+  /** Only files under this path. */
+  pathPrefix?: string | null;
 }
 
 /** Arguments of `index_add_root`. */

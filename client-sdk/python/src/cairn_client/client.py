@@ -9,7 +9,7 @@ import os
 import pathlib
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import websockets
 from websockets.asyncio.client import ClientConnection
@@ -39,6 +39,7 @@ _START_TIMEOUT = 10.0
 _MAX_MESSAGE = 64 * 1024 * 1024
 _STREAM_QUEUE = 1024
 _NOTICE_QUEUE = 256
+_PARTS = 4
 
 Open = Callable[[], Awaitable["Client"]]
 
@@ -135,6 +136,7 @@ class Client(Methods):
         self._next = 0
         self._waiting: dict[int, tuple[asyncio.Future[Any], Stream | None]] = {}
         self._streams: dict[str, Stream] = {}
+        self._lines: dict[str, asyncio.Queue[list[t.GrepItem]]] = {}
         self._listeners: set[asyncio.Queue[Notice | None]] = set()
         self._follows: weakref.WeakSet[Follow] = weakref.WeakSet()
         self._ended: str | None = None
@@ -230,6 +232,35 @@ class Client(Methods):
         finally:
             self._listeners.discard(queue)
 
+    async def grep_lines(self, **params: Unpack[t.GrepStreamParams]) -> AsyncIterator[list[t.GrepItem]]:
+        """All lines of `search.grepStream`, in order, part by part. `requestId` is a name that no other search has.
+
+        A slow reader slows the search down, and all else on the connection; one that stops ends it.
+        """
+        name = params["requestId"]
+        if name in self._lines:
+            raise ValueError(f"requestId {name!r} is in use")
+        queue: asyncio.Queue[list[t.GrepItem]] = asyncio.Queue(_PARTS)
+        self._lines[name] = queue
+        call = asyncio.create_task(self.call("search.grepStream", params, timeout=None))
+        part = asyncio.create_task(queue.get())
+        try:
+            while not call.done() or not queue.empty() or part.done():
+                await asyncio.wait({part, call}, return_when=asyncio.FIRST_COMPLETED)
+                if part.done():
+                    yield part.result()
+                    part = asyncio.create_task(queue.get())
+                elif queue.empty():
+                    break
+            await call
+        finally:
+            del self._lines[name]
+            part.cancel()
+            call.cancel()
+            # What waits to be put into it is let go.
+            while not queue.empty():
+                queue.get_nowait()
+
     def follow(
         self, session_id: str, after: int = 0, *, to_end: bool = False, live: bool = False, patience: float = 15.0
     ) -> Follow:
@@ -272,6 +303,10 @@ class Client(Methods):
             if stream is not None:
                 # A full queue holds the connection back, and the daemon serves it from the log later.
                 await stream.put((method, params))
+            return
+        lines = self._lines.get(params.get("requestId", "")) if method == "search.partial" else None
+        if lines is not None:
+            await lines.put(params["items"])
             return
         for queue in self._listeners:
             if queue.full():

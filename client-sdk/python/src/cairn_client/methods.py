@@ -80,6 +80,11 @@ class Methods:
         answer: t.GrepAnswer = await self.call("search.grep", params)
         return answer
 
+    async def search_grep_stream(self, **params: Unpack[t.GrepStreamParams]) -> t.GrepStreamEnd:
+        """`search.grepStream`: All lines by text or regular expression, told by `search.partial` while they are found."""
+        answer: t.GrepStreamEnd = await self.call("search.grepStream", params)
+        return answer
+
     async def search_symbols(self, **params: Unpack[t.SymbolsParams]) -> t.SymbolsAnswer:
         """`search.symbols`: Definitions by name, or the outline of a file."""
         answer: t.SymbolsAnswer = await self.call("search.symbols", params)

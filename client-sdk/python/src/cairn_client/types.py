@@ -1651,7 +1651,7 @@ class GrepParams(TypedDict):
 
 
 class GrepPartial(TypedDict):
-    """Live notification `search.partial` of a `search.grep`."""
+    """Live notification `search.partial` of a `search.grep` or `search.grepStream`."""
 
     corpus: GrepCorpus
     """Always `grep`."""
@@ -1661,6 +1661,42 @@ class GrepPartial(TypedDict):
     """The lines that come after those of the partial before."""
     requestId: str
     """The `requestId` of the search."""
+
+
+class GrepStreamEnd(TypedDict):
+    """Answer of `search.grepStream`: it comes when all lines are told."""
+
+    complete: bool
+    """Whether the file list covers its whole scope now."""
+    filesSearched: int
+    """Files looked into."""
+    tookUs: int
+    """Microseconds spent."""
+    total: int
+    """Lines told."""
+    truncated: bool
+    """True when there are more lines than `k`."""
+    unreadable: NotRequired[list[str]]
+    """Files that could not be read."""
+
+
+class GrepStreamParams(TypedDict):
+    """Parameters of `search.grepStream`."""
+
+    pattern: str
+    """Text, or a regular expression with `isRegex`. At most 4 KiB."""
+    requestId: str
+    """Name of the `search.partial` notifications that bring the lines."""
+    filters: NotRequired[SearchFilters | None]
+    """Further filters; `kinds` does not apply."""
+    flags: NotRequired[list[str]]
+    """As those of `search.grep`."""
+    isRegex: NotRequired[bool]
+    """Whether `pattern` is a regular expression."""
+    k: NotRequired[int | None]
+    """Lines wanted at most; all when omitted."""
+    pathPrefix: NotRequired[str | None]
+    """Only files under this path."""
 
 
 class IndexAddRoot(TypedDict):

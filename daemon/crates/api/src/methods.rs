@@ -13,7 +13,7 @@ use cairn_protocol::{
     index::{AddRootParams, IndexReceipt, IndexStatusParams, RootRef},
     map::MapParams,
     rpc,
-    search::{GrepParams, SearchAnswer, SearchParams, SymbolsParams},
+    search::{GrepParams, GrepStreamParams, SearchAnswer, SearchParams, SymbolsParams},
     session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
     time::Timestamp,
     tool::{ToolCallParams, ToolInfo},
@@ -22,6 +22,8 @@ use cairn_protocol::{
         TracePage,
     },
 };
+
+use tokio::sync::mpsc::error::TrySendError;
 
 use crate::{
     connection::Caller,
@@ -121,6 +123,14 @@ fn search() -> Vec<Method> {
             cx.api().engine.grep(p, tell).await
         }),
         Method::new(
+            "search.grepStream",
+            "All lines by text or regular expression, told by `search.partial` while they are found.",
+            |cx, p: GrepStreamParams| async move {
+                let take = Box::new(taken(&cx)) as cairn_engine::TakeLines;
+                cx.api().engine.grep_stream(p, take).await
+            },
+        ),
+        Method::new(
             "search.symbols",
             "Definitions by name, or the outline of a file.",
             |cx, p: SymbolsParams| async move { cx.api().engine.symbols(p).await },
@@ -145,6 +155,25 @@ fn partials<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) + Send + Sync + 'sta
         // A courtesy: a full queue drops them, the answer has them all.
         let text = message::notification(rpc::SEARCH_PARTIAL, &partial);
         let _full = connection.inner.out.try_send(crate::Outgoing::One(text));
+    }
+}
+
+/// How long a search waits for a client that does not read; then it ends.
+const UNREAD: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// Sends the caller lines, which no answer repeats: waits for a place for them. To be called off the async threads.
+fn taken<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) -> bool + Send + Sync + 'static {
+    let connection = cx.connection.clone();
+    let runtime = tokio::runtime::Handle::current();
+    move |lines| {
+        let text = crate::Outgoing::One(message::notification(rpc::SEARCH_PARTIAL, &lines));
+        match connection.inner.out.try_send(text) {
+            Ok(()) => true,
+            Err(TrySendError::Full(text)) => {
+                runtime.block_on(connection.inner.out.send_timeout(text, UNREAD)).is_ok()
+            }
+            Err(TrySendError::Closed(_)) => false,
+        }
     }
 }
 

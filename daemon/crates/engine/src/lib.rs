@@ -49,7 +49,7 @@ pub use engine::{Engine, EngineOptions, Live, Parts};
 pub use extend::{Knowledge, SkillList};
 pub use notice::Notice;
 pub use prompts::SessionPrompt;
-pub use query::{OnLines, OnPartial, SearchKind};
+pub use query::{OnLines, OnPartial, SearchKind, TakeLines};
 pub use queue::{Offered, OpQueue};
 pub use runs::Agent;
 pub use turns::{Answer, Ask, Compaction, Conversation, TurnAgent, TurnContext, TurnSettings};

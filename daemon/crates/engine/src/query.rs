@@ -8,8 +8,8 @@ use cairn_protocol::{
     git::{GitStatus, GitStatusParams},
     map::{MapAnswer, MapParams},
     search::{
-        GrepAnswer, GrepCorpus, GrepParams, GrepPartial, MAX_GREP_K, SearchAnswer, SearchParams,
-        SearchPartial, SymbolsAnswer, SymbolsParams,
+        GrepAnswer, GrepCorpus, GrepParams, GrepPartial, GrepStreamEnd, GrepStreamParams, MAX_GREP_K,
+        SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams,
     },
 };
 use cairn_search::{CancelFlag, Indexes};
@@ -32,6 +32,9 @@ pub type OnPartial = Box<dyn Fn(SearchPartial) + Send + Sync>;
 
 /// Told about the next lines of a search over lines.
 pub type OnLines = Box<dyn Fn(GrepPartial) + Send + Sync>;
+
+/// Takes the next lines; may wait for a place for them. False when nobody wants them any more.
+pub type TakeLines = Box<dyn Fn(GrepPartial) -> bool + Send + Sync>;
 
 /// Lines of the first partial of a search over lines; each further one has four times as many, so that the first comes
 /// early and a long answer is not searched in many pieces.
@@ -93,6 +96,25 @@ impl Engine {
                 grep_in_parts(&params, |part| indexes.grep(part, flag), &*tell)
             }
             _ => indexes.grep(&params, flag),
+        })
+        .await
+    }
+
+    /// All lines of a search over lines, told in order while it runs; none is dropped.
+    ///
+    /// # Errors
+    /// As [`Engine::search`].
+    pub async fn grep_stream(
+        &self,
+        params: GrepStreamParams,
+        take: TakeLines,
+    ) -> Result<GrepStreamEnd, Failure> {
+        self.cancellable(move |indexes, flag| {
+            let tell = |items, done| {
+                let request_id = params.request_id.clone();
+                take(GrepPartial { request_id, corpus: GrepCorpus::Grep, items, done })
+            };
+            indexes.grep_stream(&params, flag, &tell)
         })
         .await
     }

@@ -1,18 +1,21 @@
 //! Lines by pattern: ripgrep's own matcher and searcher over the index's file list, read from the disk, so that the
 //! answer has the same lines as `rg -n`. Files whose trigrams say that nothing in them can match are passed over.
 
-use std::io::Read;
+mod lines;
+mod order;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::IndexState;
-use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GREP_K};
+use cairn_protocol::search::{
+    GrepAnswer, GrepCount, GrepItem, GrepParams, GrepStreamEnd, GrepStreamParams, MAX_GREP_K,
+};
 use cairn_workspace::Opener;
-use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::grams::{Flags, Query, Skips};
@@ -20,11 +23,11 @@ use crate::indexes::Indexes;
 use crate::live::{FileEntry, FileTable, Live};
 use crate::sync::{CancelFlag, lock};
 
+use lines::{Collect, FileHits, Whole, around};
+pub use order::OnLines;
+use order::Order;
+
 const MAX_CONTEXT: u32 = 20;
-/// Bytes of a line in the answer.
-const MAX_LINE: usize = 2048;
-/// Matches told in one line.
-const MAX_RANGES: usize = 100;
 /// Unreadable files named.
 const MAX_UNREADABLE: usize = 100;
 
@@ -73,32 +76,79 @@ impl Indexes {
         // Before it looks at the index: what waits would else answer from what was.
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
-        let mut scopes = Vec::new();
-        let mut complete = true;
-        for live in self.named(&filters.roots)? {
-            let state = live.now();
-            complete &= state.walked_once && state.state != Some(IndexState::Failed);
-            let conn = live.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
-            let skips = live.grams.skips(&job.query);
-            let table = live.files(&conn)?;
-            drop(conn);
-            let opener = live.root.opener()?;
-            scopes.push(Scope { live, table, opener, skips });
-        }
+        let (scopes, complete) = self.scopes(&filters, &job.query)?;
         let files = chosen(&scopes, &filters, job.after.as_ref());
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 1..threads.count {
-                scope.spawn(|| job.run(&scopes, &files, &next));
-            }
-            job.run(&scopes, &files, &next);
-        });
+        job.run_all(threads.count, &scopes, &files, None);
         drop(threads);
         cancel.check()?;
         let mut answer = job.answer(&scopes, &files);
         answer.complete = complete;
         answer.took_us = started.elapsed().as_micros() as u64;
         Ok(answer)
+    }
+
+    /// `search.grepStream`: all matching lines by path and line, told while they are found. Who takes them slowly slows the
+    /// search down.
+    ///
+    /// # Errors
+    /// As those of [`Indexes::grep`].
+    pub fn grep_stream(
+        &self,
+        params: &GrepStreamParams,
+        cancel: &CancelFlag,
+        tell: OnLines<'_>,
+    ) -> Result<GrepStreamEnd, Failure> {
+        let started = Instant::now();
+        check_text("pattern", &params.pattern)?;
+        if params.k == Some(0) {
+            return Err(invalid("k", "0 is less than 1"));
+        }
+        let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
+        let plain = GrepParams {
+            pattern: params.pattern.clone(),
+            path_prefix: None,
+            is_regex: params.is_regex,
+            flags: params.flags.clone(),
+            k: MAX_GREP_K,
+            filters: None,
+            count_only: false,
+            context_lines: 0,
+            cursor: None,
+            request_id: None,
+        };
+        let job = Job::new(&plain, cancel)?;
+        let opts = self.options();
+        let threads = opts.greps.take(opts.threads, cancel)?;
+        let (scopes, complete) = self.scopes(&filters, &job.query)?;
+        let files = chosen(&scopes, &filters, None);
+        let place = |at: usize| {
+            let (scope, file): Target<'_> = files[at];
+            (&scopes[scope].live.root.id, &*file.path)
+        };
+        let order = Order::new(params.k.unwrap_or(u64::MAX), tell, &place, cancel);
+        job.run_all(threads.count, &scopes, &files, Some(&order));
+        drop(threads);
+        cancel.check()?;
+        let (total, truncated) = order.finish()?;
+        let found = job.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (files_searched, took_us) = (job.searched.into_inner(), started.elapsed().as_micros() as u64);
+        Ok(GrepStreamEnd { total, files_searched, truncated, complete, unreadable: found.named(), took_us })
+    }
+
+    /// What is looked into, and whether the lists of files are whole.
+    fn scopes(&self, filters: &Filters, query: &Query) -> Result<(Vec<Scope>, bool), Failure> {
+        let (mut scopes, mut complete) = (Vec::new(), true);
+        for live in self.named(&filters.roots)? {
+            let state = live.now();
+            complete &= state.walked_once && state.state != Some(IndexState::Failed);
+            let conn = live.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
+            let skips = live.grams.skips(query);
+            let table = live.files(&conn)?;
+            drop(conn);
+            let opener = live.root.opener()?;
+            scopes.push(Scope { live, table, opener, skips });
+        }
+        Ok((scopes, complete))
     }
 }
 
@@ -144,19 +194,12 @@ struct Found {
     unreadable: Vec<String>,
 }
 
-/// What one file has.
-#[derive(Default)]
-struct FileHits {
-    /// Matching lines.
-    count: u64,
-    lines: Vec<Line>,
-}
-
-struct Line {
-    number: u64,
-    text: String,
-    ranges: Vec<[u32; 2]>,
-    is_match: bool,
+impl Found {
+    /// The unreadable files, in order.
+    fn named(mut self) -> Vec<String> {
+        self.unreadable.sort();
+        self.unreadable
+    }
 }
 
 impl<'a> Job<'a> {
@@ -221,8 +264,19 @@ impl<'a> Job<'a> {
             .build()
     }
 
+    /// Looks into all files with so many threads.
+    fn run_all(&self, threads: usize, scopes: &[Scope], files: &[Target<'_>], order: Option<&Order<'_>>) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| self.run(scopes, files, &next, order));
+            }
+            self.run(scopes, files, &next, order);
+        });
+    }
+
     /// Takes file after file until there is none, or the answer is full.
-    fn run(&self, scopes: &[Scope], files: &[Target<'_>], next: &AtomicUsize) {
+    fn run(&self, scopes: &[Scope], files: &[Target<'_>], next: &AtomicUsize, order: Option<&Order<'_>>) {
         let mut searcher = self.searcher();
         // Its own, so that threads do not wait for each other's scratch memory.
         let matcher = self.matcher.clone();
@@ -230,75 +284,77 @@ impl<'a> Job<'a> {
         while !self.full.load(Ordering::Relaxed) && !self.cancel.is_cancelled() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((scope, file)) = files.get(at) else { break };
-            let Scope { opener, skips, .. } = &scopes[*scope];
-            if skips.has_if(file.id, || opener.facts(&file.path)) {
+            let scope = &scopes[*scope];
+            let turn = order.map(|order| (order, at));
+            let hits = self.look(&mut searcher, &matcher, scope, file, turn).unwrap_or_else(|_| {
+                let mut found = lock(&self.found);
+                if found.unreadable.len() < MAX_UNREADABLE {
+                    found.unreadable.push(file.path.to_string());
+                }
+                Some(FileHits::default())
+            });
+            searched += u64::from(hits.is_some());
+            let hits = hits.unwrap_or_default();
+            if let Some(order) = order {
+                if !order.ended(at, hits.lines) {
+                    self.full.store(true, Ordering::Relaxed);
+                }
                 continue;
             }
-            let hits = match opener.open_file(&file.path) {
-                Ok((open, size)) => {
-                    let whole = Whole { file: &open, left: size.max(1) };
-                    self.search(&mut searcher, &matcher, whole, *scope, file, scopes)
-                }
-                Err(e)
-                    if matches!(
-                        e.reason,
-                        Reason::PathNotFound | Reason::NotAFile | Reason::PathOutsideRoots
-                    ) =>
-                {
-                    continue;
-                }
-                Err(e) => Err(e.message),
-            };
-            searched += 1;
-            match hits {
-                Ok(hits) if hits.count == 0 => {}
-                Ok(hits) => {
-                    let sum = self.lines.fetch_add(hits.count, Ordering::Relaxed) + hits.count;
-                    lock(&self.found).files.push((at, hits));
-                    // Files are begun in order: the answer's lines lie in those begun so far.
-                    if !self.params.count_only && sum > u64::from(self.params.k) {
-                        self.full.store(true, Ordering::Relaxed);
-                    }
-                }
-                Err(_) => {
-                    let mut found = lock(&self.found);
-                    if found.unreadable.len() < MAX_UNREADABLE {
-                        found.unreadable.push(file.path.to_string());
-                    }
-                }
+            if hits.count == 0 {
+                continue;
+            }
+            let sum = self.lines.fetch_add(hits.count, Ordering::Relaxed) + hits.count;
+            lock(&self.found).files.push((at, hits));
+            // Files are begun in order: the answer's lines lie in those begun so far.
+            if !self.params.count_only && sum > u64::from(self.params.k) {
+                self.full.store(true, Ordering::Relaxed);
             }
         }
         self.searched.fetch_add(searched, Ordering::Relaxed);
     }
 
-    fn search(
+    /// Looks into one file. `None` when it is passed over, or gone.
+    fn look(
         &self,
         searcher: &mut Searcher,
         matcher: &RegexMatcher,
-        open: Whole<'_>,
-        scope: usize,
+        scope: &Scope,
         file: &FileEntry,
-        scopes: &[Scope],
-    ) -> Result<FileHits, String> {
-        let same = |c: &&Cursor| *scopes[scope].live.root.id.0 == *c.root && *file.path == *c.path;
+        turn: Option<(&Order<'_>, usize)>,
+    ) -> Result<Option<FileHits>, String> {
+        let Scope { opener, skips, .. } = scope;
+        if skips.has_if(file.id, || opener.facts(&file.path)) {
+            return Ok(None);
+        }
+        let (open, size) = match opener.open_file(&file.path) {
+            Ok(opened) => opened,
+            Err(e) => match e.reason {
+                Reason::PathNotFound | Reason::NotAFile | Reason::PathOutsideRoots => return Ok(None),
+                _ => return Err(e.message),
+            },
+        };
+        let whole = Whole { file: &open, left: size.max(1) };
+        let same = |c: &&Cursor| *scope.live.root.id.0 == *c.root && *file.path == *c.path;
         let skip = self.after.as_ref().filter(same).map_or(0, |c| c.line);
-        let mut sink = Collect { job: self, matcher, skip, hits: FileHits::default() };
-        searcher.search_reader(matcher, open, &mut sink).map_err(|e| e.to_string())?;
-        Ok(sink.hits)
+        let mut sink =
+            Collect { job: self, matcher, skip, turn, hits: FileHits::default(), ranges: Vec::new() };
+        searcher.search_reader(matcher, whole, &mut sink).map_err(|e| e.to_string())?;
+        Ok(Some(sink.hits))
     }
 
     fn answer(self, scopes: &[Scope], files: &[Target<'_>]) -> GrepAnswer {
         let mut found = self.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        found.files.sort_by_key(|(at, _)| *at);
-        found.unreadable.sort();
+        let mut in_files = std::mem::take(&mut found.files);
+        in_files.sort_by_key(|(at, _)| *at);
         let mut answer = GrepAnswer {
             total: self.lines.into_inner(),
             files_searched: self.searched.into_inner(),
-            unreadable: found.unreadable,
+            unreadable: found.named(),
             ..GrepAnswer::default()
         };
-        let k = self.params.k as usize;
-        for (at, hits) in found.files {
+        let (k, context) = (self.params.k as usize, self.params.context_lines as usize);
+        for (at, mut hits) in in_files {
             let (scope, file) = files[at];
             let root = &scopes[scope].live.root.id;
             if self.params.count_only {
@@ -309,21 +365,21 @@ impl<'a> Job<'a> {
                 });
                 continue;
             }
-            for (n, line) in hits.lines.iter().enumerate().filter(|(_, l)| l.is_match) {
+            for n in 0..hits.lines.len() {
+                let (is_match, number) = (hits.lines[n].is_match, hits.lines[n].number);
+                if !is_match {
+                    continue;
+                }
                 if answer.items.len() == k {
                     answer.truncated = true;
                     break;
                 }
-                let context = self.params.context_lines as usize;
-                answer.items.push(GrepItem {
-                    path: file.path.to_string(),
-                    root: root.clone(),
-                    line: u32::try_from(line.number).unwrap_or(u32::MAX),
-                    text: line.text.clone(),
-                    ranges: line.ranges.clone(),
-                    before: around(&hits.lines, n, line.number, context, true),
-                    after: around(&hits.lines, n, line.number, context, false),
-                });
+                let before = around(&hits.lines, n, number, context, true);
+                let after = around(&hits.lines, n, number, context, false);
+                // Its text may stand around others.
+                let line =
+                    if context == 0 { std::mem::take(&mut hits.lines[n]) } else { hits.lines[n].clone() };
+                answer.items.push(GrepItem { before, after, ..line.into_item(root, &file.path) });
             }
         }
         if answer.truncated {
@@ -333,140 +389,9 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Up to `context` lines before or after the line at `n`, without a gap.
-fn around(lines: &[Line], n: usize, number: u64, context: usize, before: bool) -> Vec<String> {
-    let next = |d: usize| if before { n.checked_sub(d) } else { Some(n + d) };
-    let mut found: Vec<String> = (1..=context)
-        .map_while(|d| {
-            let line = lines.get(next(d)?)?;
-            (line.number.abs_diff(number) == d as u64).then(|| line.text.clone())
-        })
-        .collect();
-    if before {
-        found.reverse();
-    }
-    found
-}
-
-/// A file that ends where its size says, as long as a read gives no more: the reads that only find the end are half of
-/// all reads of a tree of small files.
-struct Whole<'a> {
-    file: &'a std::fs::File,
-    left: u64,
-}
-
-impl Read for Whole<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.left == 0 {
-            return Ok(0);
-        }
-        let n = self.file.read(buffer)?;
-        // A full buffer may hide that the file has grown; then its end is looked for as usual.
-        let grown = n == buffer.len() && n as u64 >= self.left;
-        self.left = if grown { 1 } else { self.left.saturating_sub(n as u64) };
-        if n == 0 {
-            self.left = 0;
-        }
-        Ok(n)
-    }
-}
-
-struct Collect<'a> {
-    job: &'a Job<'a>,
-    matcher: &'a RegexMatcher,
-    /// Lines up to this one were on an earlier page.
-    skip: u64,
-    hits: FileHits,
-}
-
-impl Collect<'_> {
-    /// Lines that say nothing beyond a full answer are not kept.
-    fn is_full(&self) -> bool {
-        self.hits.count > u64::from(self.job.params.k)
-    }
-
-    fn keep(&mut self, number: u64, bytes: &[u8], is_match: bool) {
-        let bare = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
-        let mut ranges = Vec::new();
-        if is_match && !self.job.multiline {
-            let _ = self.matcher.find_iter(bare, |m| {
-                ranges.push((m.start(), m.end()));
-                ranges.len() < MAX_RANGES && m.end() <= MAX_LINE
-            });
-        }
-        let (text, ranges) = shown(bare, &ranges);
-        self.hits.lines.push(Line { number, text, ranges, is_match });
-    }
-}
-
-impl Sink for Collect<'_> {
-    type Error = std::io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
-        if self.job.cancel.is_cancelled() {
-            return Ok(false);
-        }
-        if self.job.params.count_only {
-            self.hits.count += found.lines().count() as u64;
-            return Ok(true);
-        }
-        let first = found.line_number().unwrap_or(0);
-        for (n, line) in found.lines().enumerate() {
-            let number = first + n as u64;
-            let is_new = number > self.skip;
-            self.hits.count += u64::from(is_new);
-            self.keep(number, line, is_new);
-        }
-        Ok(!self.is_full())
-    }
-
-    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, std::io::Error> {
-        self.keep(found.line_number().unwrap_or(0), found.bytes(), false);
-        Ok(true)
-    }
-
-    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> Result<(), std::io::Error> {
-        // As `rg -c` has it: what is before a NUL is shown, but a binary file counts for nothing.
-        if self.job.params.count_only && end.binary_byte_offset().is_some() {
-            self.hits.count = 0;
-        }
-        Ok(())
-    }
-}
-
-/// A line as text of at most [`MAX_LINE`] bytes, its ranges moved to where invalid UTF-8 was replaced.
-fn shown(line: &[u8], ranges: &[(usize, usize)]) -> (String, Vec<[u32; 2]>) {
-    let mut cut = line.len().min(MAX_LINE);
-    while cut > 0 && cut < line.len() && line[cut] & 0xC0 == 0x80 {
-        cut -= 1;
-    }
-    let line = &line[..cut];
-    let (text, moved): (String, Box<dyn Fn(usize) -> usize>) = match std::str::from_utf8(line) {
-        Ok(text) => (text.to_owned(), Box::new(|at| at)),
-        Err(_) => (
-            String::from_utf8_lossy(line).into_owned(),
-            Box::new(|at| String::from_utf8_lossy(&line[..at]).len()),
-        ),
-    };
-    let inside = ranges.iter().filter(|(start, end)| *start < cut && end > start);
-    let ranges = inside.map(|(start, end)| [moved(*start) as u32, moved((*end).min(cut)) as u32]).collect();
-    (text, ranges)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_bounded_and_ranges_follow() {
-        assert_eq!(shown(b"abc", &[(1, 2)]), ("abc".into(), vec![[1, 2]]));
-        let (text, ranges) = shown(b"a\xffbc", &[(2, 3)]);
-        assert_eq!((&text[ranges[0][0] as usize..ranges[0][1] as usize], ranges.len()), ("b", 1));
-        let long = "é".repeat(MAX_LINE);
-        let (text, ranges) = shown(long.as_bytes(), &[(0, 2), (MAX_LINE + 2, MAX_LINE + 4)]);
-        assert!(text.len() <= MAX_LINE && ranges == [[0, 2]]);
-    }
 
     #[test]
     fn cursors_are_read_back() {

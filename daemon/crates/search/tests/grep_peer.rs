@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cairn_protocol::id::RootId;
-use cairn_protocol::search::{GrepAnswer, GrepParams};
+use cairn_protocol::search::{GrepAnswer, GrepItem, GrepParams, GrepStreamParams};
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_workspace::{Roots, WalkOptions, walk};
 
@@ -178,11 +178,26 @@ fn grep(indexes: &Indexes, params: &GrepParams) -> GrepAnswer {
     answer
 }
 
+/// The lines of the same search as they are streamed.
+fn streamed(indexes: &Indexes, page: &GrepParams) -> Vec<GrepItem> {
+    let params: GrepStreamParams = serde_json::from_value(serde_json::json!({
+        "requestId": "r", "pattern": page.pattern, "isRegex": page.is_regex, "flags": page.flags,
+    }))
+    .unwrap();
+    let told = std::sync::Mutex::new(Vec::new());
+    let tell = |items: Vec<GrepItem>, _| {
+        told.lock().unwrap().extend(items);
+        true
+    };
+    indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
+    told.into_inner().unwrap()
+}
+
 /// Compares one pattern with what rg has.
 fn compare(indexes: &Indexes, (flags, pattern): &(String, String), wanted: &Wanted, mode: &str) {
     let what = format!("{mode}: {flags} {pattern}");
     let mut page = params(flags, pattern, false);
-    let mut all = wanted.lines.iter();
+    let (mut all, mut told) = (wanted.lines.iter(), Vec::new());
     for _ in 0..PAGES {
         let answer = grep(indexes, &page);
         for item in &answer.items {
@@ -194,8 +209,10 @@ fn compare(indexes: &Indexes, (flags, pattern): &(String, String), wanted: &Want
                 assert_eq!(item.text, text.strip_suffix('\r').unwrap_or(text), "{what}");
             }
         }
+        told.extend(answer.items);
         page.cursor = answer.next_cursor;
         if page.cursor.is_none() {
+            assert!(told == streamed(indexes, &page), "{what}: pages and the stream");
             assert_eq!(all.next(), None, "{what}: is missing");
             break;
         }

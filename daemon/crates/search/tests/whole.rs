@@ -9,7 +9,9 @@ use std::path::Path;
 use cairn_protocol::error::Reason;
 use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
-use cairn_protocol::search::{Corpus, GrepParams, SearchFilters, SearchParams, SymbolsParams};
+use cairn_protocol::search::{
+    Corpus, GrepParams, GrepStreamEnd, GrepStreamParams, SearchFilters, SearchParams, SymbolsParams,
+};
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_workspace::Roots;
 
@@ -312,6 +314,54 @@ fn grep_pages_counts_and_sees_what_the_index_left_out() {
     assert_eq!(world.indexes.grep(&flag, &CancelFlag::new()).unwrap_err().reason, Reason::InvalidParams);
     put(&world.top(), "src/parse.rs", "parse_header again\n");
     assert!(run(&grep("header again")).items.len() == 1, "read from the disk");
+}
+
+/// Lines of a stream as (path, line), and how it ended.
+fn streamed(world: &World, more: serde_json::Value) -> (Vec<(String, u32)>, GrepStreamEnd) {
+    let mut p = serde_json::json!({"requestId": "r", "pattern": "row"});
+    p.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let parts = std::sync::Mutex::new(Vec::new());
+    let tell = |items, done| {
+        parts.lock().unwrap().push((items, done));
+        true
+    };
+    let params: GrepStreamParams = serde_json::from_value(p).unwrap();
+    let end = world.indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
+    let parts: Vec<(Vec<cairn_protocol::search::GrepItem>, bool)> = parts.into_inner().unwrap();
+    let last: Vec<bool> = parts.iter().map(|(_, done)| *done).collect();
+    assert_eq!(last.iter().position(|done| *done), Some(last.len() - 1));
+    (parts.into_iter().flat_map(|(items, _)| items).map(|i| (i.path, i.line)).collect(), end)
+}
+
+#[test]
+fn a_stream_tells_all_lines_in_order() {
+    let world = world(&[]);
+    // One file has more lines than are held before its turn, in front of it and behind it are many small ones.
+    let mut wanted = Vec::new();
+    for n in 0..300 {
+        let (path, lines) = (format!("f{n:03}.txt"), if n == 150 { 25_000 } else { n % 3 });
+        put(&world.top(), &path, &"a row\nnothing\n".repeat(lines as usize));
+        wanted.extend((0..lines).map(|l| (path.clone(), 2 * l + 1)));
+    }
+    world.build();
+    let (told, end) = streamed(&world, serde_json::json!({}));
+    assert!(told == wanted);
+    assert!(end.complete && !end.truncated && end.total == wanted.len() as u64);
+    for k in [1, 50, 51, 12_345, wanted.len() - 1, wanted.len()] {
+        let (told, end) = streamed(&world, serde_json::json!({"k": k}));
+        assert!(told == wanted[..k]);
+        assert_eq!((end.total, end.truncated), (k as u64, k < wanted.len()));
+    }
+    let (told, end) = streamed(&world, serde_json::json!({"pattern": "not there"}));
+    assert_eq!((told.len(), end.total, end.truncated), (0, 0, false));
+    let ask = |json: serde_json::Value, take: bool| {
+        let params: GrepStreamParams = serde_json::from_value(json).unwrap();
+        world.indexes.grep_stream(&params, &CancelFlag::new(), &|_, _| take).unwrap_err()
+    };
+    let unread = ask(serde_json::json!({"requestId": "r", "pattern": "row"}), false);
+    assert!(unread.reason == Reason::Cancelled && unread.message.contains("search.partial"), "{unread:?}");
+    let none = ask(serde_json::json!({"requestId": "r", "pattern": "row", "k": 0}), true);
+    assert_eq!(none.reason, Reason::InvalidParams);
 }
 
 #[test]

@@ -1,0 +1,204 @@
+//! Lines told in order while the search goes on: files are searched side by side and end in any order.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::id::RootId;
+use cairn_protocol::search::GrepItem;
+
+use super::lines::Line;
+use crate::sync::{CancelFlag, lock};
+
+/// Told the next lines, and whether they are the last; false when nobody takes them any more.
+pub type OnLines<'a> = &'a (dyn Fn(Vec<GrepItem>, bool) -> bool + Sync);
+
+/// Lines of the first part, so that it comes early, and of the others.
+const FIRST: usize = 50;
+const PART: usize = 2_000;
+/// Bytes of text from which a part is told whatever its lines.
+const MAX_PART: usize = 256 * 1024;
+/// What there is is told when nothing was told for this long.
+const LATEST: Duration = Duration::from_millis(50);
+/// Lines found out of turn before threads wait for those that come before them.
+const MAX_AHEAD: usize = 50_000;
+/// Lines of one file that are held before its turn has come.
+pub(super) const MAX_HELD: usize = 10_000;
+/// How often a thread that waits looks whether the search was cancelled.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The lines of a search on their way to who asked.
+pub(super) struct Order<'a> {
+    tell: OnLines<'a>,
+    /// Where a file's lines belong: its root and path.
+    place: &'a (dyn Fn(usize) -> (&'a RootId, &'a str) + Sync),
+    cancel: &'a CancelFlag,
+    state: Mutex<State>,
+    moved: Condvar,
+    out: Mutex<Out>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The file whose turn it is.
+    next: usize,
+    /// Files that ended before their turn.
+    ended: BTreeMap<usize, Vec<Line>>,
+    /// Lines of those.
+    ahead: usize,
+    /// Whether a thread tells what is in turn.
+    telling: bool,
+    /// Nothing more is wanted.
+    over: bool,
+}
+
+/// Held by the one thread that tells.
+struct Out {
+    left: u64,
+    part: Vec<GrepItem>,
+    /// Lines that make a part, and bytes of text in it so far.
+    size: usize,
+    bytes: usize,
+    last: Instant,
+    told: u64,
+    truncated: bool,
+    gone: bool,
+}
+
+impl<'a> Order<'a> {
+    /// Tells up to `k` lines; `place` gives the root and path of a file by its number.
+    pub(super) fn new(
+        k: u64,
+        tell: OnLines<'a>,
+        place: &'a (dyn Fn(usize) -> (&'a RootId, &'a str) + Sync),
+        cancel: &'a CancelFlag,
+    ) -> Self {
+        let out = Out {
+            left: k,
+            part: Vec::new(),
+            size: FIRST,
+            bytes: 0,
+            last: Instant::now(),
+            told: 0,
+            truncated: false,
+            gone: false,
+        };
+        let (state, moved) = (Mutex::default(), Condvar::new());
+        Self { tell, place, cancel, state, moved, out: Mutex::new(out) }
+    }
+
+    /// Takes the lines of the file `at` that were not given to [`Self::more`]. Each file ends once, also one without lines.
+    /// False when nothing more is wanted.
+    pub(super) fn ended(&self, at: usize, lines: Vec<Line>) -> bool {
+        let mut state = lock(&self.state);
+        while state.telling && state.ahead > MAX_AHEAD && !self.is_over(&state) {
+            state = self.wait(state);
+        }
+        state.ahead += lines.len();
+        state.ended.insert(at, lines);
+        if state.telling {
+            return !state.over;
+        }
+        state.telling = true;
+        // Who comes meanwhile leaves his lines here and goes on: what is in turn is looked for until there is nothing.
+        loop {
+            let mut ready = Vec::new();
+            while let Some(lines) = {
+                let next = state.next;
+                state.ended.remove(&next)
+            } {
+                state.ahead -= lines.len();
+                if !lines.is_empty() {
+                    ready.push((state.next, lines));
+                }
+                state.next += 1;
+            }
+            if ready.is_empty() || state.over {
+                break;
+            }
+            self.moved.notify_all();
+            drop(state);
+            let over = self.take(ready);
+            state = lock(&self.state);
+            state.over |= over;
+        }
+        state.telling = false;
+        self.moved.notify_all();
+        !state.over
+    }
+
+    /// Tells lines of a file that has more of them than should be held: waits until it is its turn. False when nothing more
+    /// is wanted.
+    pub(super) fn more(&self, at: usize, lines: Vec<Line>) -> bool {
+        let mut state = lock(&self.state);
+        // Files before this one were begun before it and end without it.
+        while (state.next != at || state.telling) && !self.is_over(&state) {
+            state = self.wait(state);
+        }
+        if self.is_over(&state) {
+            return false;
+        }
+        state.telling = true;
+        drop(state);
+        let over = self.take(vec![(at, lines)]);
+        let mut state = lock(&self.state);
+        state.telling = false;
+        state.over |= over;
+        self.moved.notify_all();
+        !state.over
+    }
+
+    /// Tells the rest. The lines told, and whether there were more.
+    ///
+    /// # Errors
+    /// `cancelled` when nobody takes them any more.
+    pub(super) fn finish(self) -> Result<(u64, bool), Failure> {
+        let out = self.out.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let told = out.told + out.part.len() as u64;
+        if out.gone || !(self.tell)(out.part, true) {
+            let message = "nobody reads the lines of this search: they come by search.partial alone";
+            return Err(Failure::new(Reason::Cancelled, message));
+        }
+        Ok((told, out.truncated))
+    }
+
+    fn is_over(&self, state: &State) -> bool {
+        state.over || self.cancel.is_cancelled()
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        self.moved.wait_timeout(state, LOOK).unwrap_or_else(std::sync::PoisonError::into_inner).0
+    }
+
+    /// Puts lines into parts and tells those that are full. True when nothing more is wanted.
+    fn take(&self, ready: Vec<(usize, Vec<Line>)>) -> bool {
+        let mut out = lock(&self.out);
+        for (at, lines) in ready {
+            let (root, path) = (self.place)(at);
+            for line in lines {
+                if out.left == 0 {
+                    out.truncated = true;
+                    return true;
+                }
+                out.left -= 1;
+                let item = line.into_item(root, path);
+                out.bytes += item.text.len();
+                out.part.push(item);
+                if (out.part.len() >= out.size || out.bytes > MAX_PART) && !self.send(&mut out) {
+                    return true;
+                }
+            }
+        }
+        let is_late = !out.part.is_empty() && out.last.elapsed() > LATEST;
+        is_late && !self.send(&mut out)
+    }
+
+    fn send(&self, out: &mut Out) -> bool {
+        let part = std::mem::take(&mut out.part);
+        out.told += part.len() as u64;
+        (out.size, out.bytes, out.last) = (PART, 0, Instant::now());
+        out.gone = !(self.tell)(part, false);
+        !out.gone
+    }
+}

@@ -1,0 +1,36 @@
+"""All lines of a pattern, beside the pages of a plain search. Stops the daemon of `CAIRN_HOME` in the end."""
+
+import asyncio
+import json
+
+import cairn_client
+
+
+async def main():
+    async with cairn_client.connect() as cairn:
+        while not (await cairn.index_status())["roots"][0]["complete"]:
+            await asyncio.sleep(0.05)
+        pages = []
+        page = {}
+        while page.get("nextCursor") or not page:
+            page = await cairn.search_grep(pattern="e", k=500, **({"cursor": page["nextCursor"]} if page else {}))
+            pages += page["items"]
+        parts = [part async for part in cairn.grep_lines(requestId="all", pattern="e")]
+        told = [item for part in parts for item in part]
+        # Who stops reading ends the search, and the connection goes on.
+        stopped = cairn.grep_lines(requestId="some", pattern="e")
+        async for part in stopped:
+            break
+        await stopped.aclose()
+        try:
+            [part async for part in cairn.grep_lines(requestId="bad", pattern="(", isRegex=True)]
+            bad = None
+        except cairn_client.RpcError as error:
+            bad = error.reason
+        some = [item async for part in cairn.grep_lines(requestId="few", pattern="e", k=70) for item in part]
+        out = {"lines": len(told), "same": told == pages, "parts": len(parts), "bad": bad, "some": some == told[:70]}
+        await cairn.daemon_stop()
+    print(json.dumps(out))
+
+
+asyncio.run(asyncio.wait_for(main(), 60))
