@@ -40,6 +40,9 @@ const SILENCE: Duration = Duration::from_secs(150);
 /// The text of a result, or why there is none.
 pub(crate) type Answer = Result<Box<RawValue>, ClientError>;
 
+/// The text of a part of the lines of a search.
+pub(crate) type Part = Box<RawValue>;
+
 /// A call that waits for its answer.
 enum Pending {
     Call(oneshot::Sender<Answer>),
@@ -53,7 +56,7 @@ enum Pending {
 struct State {
     pending: HashMap<u64, Pending>,
     streams: HashMap<SubscriptionId, mpsc::Sender<Step>>,
-    lines: HashMap<String, mpsc::Sender<Box<RawValue>>>,
+    lines: HashMap<String, mpsc::Sender<Part>>,
     ended: Option<String>,
 }
 
@@ -145,7 +148,7 @@ impl Shared {
     pub(crate) fn begin_lines(
         &self,
         name: &str,
-    ) -> Result<(u64, oneshot::Receiver<Answer>, mpsc::Receiver<Box<RawValue>>), ClientError> {
+    ) -> Result<(u64, oneshot::Receiver<Answer>, mpsc::Receiver<Part>), ClientError> {
         let (send, receive) = oneshot::channel();
         let (queue, parts) = mpsc::channel(PARTS);
         match self.state().lines.entry(name.to_owned()) {
@@ -260,7 +263,7 @@ impl Shared {
     }
 
     /// Where lines belong that somebody waits for.
-    fn lines_of(&self, params: &str) -> Option<(String, mpsc::Sender<Box<RawValue>>)> {
+    fn lines_of(&self, params: &str) -> Option<(String, mpsc::Sender<Part>)> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Name {

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use cairn_protocol::search::{GrepItem, GrepStreamEnd, GrepStreamParams};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     Client, ClientError,
     client::{Link, Waiting, request},
-    dispatch::Answer,
+    dispatch::{Answer, Part},
 };
 
 const METHOD: &str = "search.grepStream";
@@ -18,14 +17,14 @@ const METHOD: &str = "search.grepStream";
 /// Lines in order, part by part; none is lost. Who reads slowly slows the search down, and all else on the connection; a
 /// stream that is dropped ends it.
 pub struct LineStream {
-    parts: mpsc::Receiver<Box<RawValue>>,
+    parts: mpsc::Receiver<Part>,
     answer: oneshot::Receiver<Answer>,
     waiting: Waiting,
     link: Arc<Link>,
 }
 
 /// The next lines.
-pub struct LinePart(Box<RawValue>);
+pub struct LinePart(Part);
 
 impl LinePart {
     /// The lines, read as `T`: [`GrepItem`], or any part of its fields, also borrowed.
@@ -39,6 +38,19 @@ impl LinePart {
         }
         let part: Part<T> = serde_json::from_str(self.0.get()).map_err(unfit)?;
         Ok(part.items)
+    }
+
+    /// Where another search goes on after these lines.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn cursor(&self) -> Result<Option<String>, ClientError> {
+        #[derive(Deserialize)]
+        struct Part {
+            #[serde(default)]
+            cursor: Option<String>,
+        }
+        serde_json::from_str::<Part>(self.0.get()).map(|part| part.cursor).map_err(unfit)
     }
 
     /// The lines.

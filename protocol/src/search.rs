@@ -211,6 +211,9 @@ pub struct GrepPartial {
     pub corpus: GrepCorpus,
     /// The lines that come after those of the partial before.
     pub items: Vec<GrepItem>,
+    /// Of `search.grepStream`: where to go on after these lines, should the connection end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// True on the last one.
     pub done: bool,
 }
@@ -317,6 +320,12 @@ pub struct GrepStreamParams {
     /// Lines wanted at most; all when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<u64>,
+    /// Leaves `ranges` empty: quicker where a pattern matches many times in a line.
+    #[serde(default)]
+    pub without_ranges: bool,
+    /// Where to go on, from a partial's `cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// Further filters; `kinds` does not apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<SearchFilters>,

@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cairn_client_sdk::Client;
+use cairn_client_sdk::{Client, ClientError};
+use cairn_protocol::error::Reason;
 use cairn_protocol::search::{GrepAnswer, GrepParams, GrepStreamParams, SearchFilters};
 use clap::Args;
 use console::style;
@@ -81,7 +82,7 @@ pub async fn run(app: &App<'_>, args: GrepArgs) -> Result<u8, Failure> {
     let mut params = params(&args, &root.root.to_string());
     params.path_prefix = scope::prefix(&root.path, &place)?;
     if !app.globals.json && !args.count && args.context == 0 {
-        return stream(app, &client, params, args.k, &root.path, &here).await;
+        return stream(app, client, params, args.k, (&root.path, &here)).await;
     }
     let mut left = args.k.unwrap_or(u64::MAX);
     let mut matched = false;
@@ -115,31 +116,61 @@ fn ended(app: &App<'_>, unreadable: usize, matched: bool) -> u8 {
     if matched { OK } else { FAILED }
 }
 
-/// Prints lines while they are found.
+/// Prints lines while they are found. Who reads them may take his time, as a pager does: the daemon lets a client go that
+/// takes nothing for long, and another search goes on where that one was.
 async fn stream(
     app: &App<'_>,
-    client: &Client,
+    mut client: Client,
     params: GrepParams,
     k: Option<u64>,
-    root: &str,
-    here: &Path,
+    (root, here): (&str, &Path),
 ) -> Result<u8, Failure> {
-    let GrepParams { pattern, path_prefix, is_regex, flags, filters, .. } = params;
+    let GrepParams { pattern, path_prefix, is_regex, flags, filters, cursor, .. } = params;
     let request_id = "lines".to_owned();
-    let params = GrepStreamParams { request_id, pattern, path_prefix, is_regex, flags, k, filters };
-    let mut lines = client.grep_stream(&params).await?;
-    let mut file = File::default();
-    while let Some(part) = lines.next().await {
-        let mut out = String::new();
-        for line in part.read::<Found<'_>>()? {
-            let path = file.shown(root, &line.path, here);
-            let number = style(line.line).green();
-            let _infallible = writeln!(out, "{path}:{number}:{}", matched(&line.text, &line.ranges));
+    let without_ranges = !console::colors_enabled();
+    let mut params = GrepStreamParams {
+        request_id,
+        pattern,
+        path_prefix,
+        is_regex,
+        flags,
+        k,
+        without_ranges,
+        cursor,
+        filters,
+    };
+    let (mut file, mut printed) = (File::default(), 0);
+    loop {
+        let before = printed;
+        let mut lines = client.grep_stream(&params).await?;
+        while let Some(part) = lines.next().await {
+            let mut out = String::new();
+            for line in part.read::<Found<'_>>()? {
+                let path = file.shown(root, &line.path, here);
+                let number = style(line.line).green();
+                let _infallible = writeln!(out, "{path}:{number}:{}", matched(&line.text, &line.ranges));
+                printed += 1;
+            }
+            output::print(&out)?;
+            params.cursor = part.cursor()?.or(params.cursor);
         }
-        output::print(&out)?;
+        let was_left = |e: &ClientError| match e {
+            ClientError::Closed(_) => true,
+            ClientError::Rpc { data, .. } => data.reason == Reason::Cancelled.as_str(),
+            _ => false,
+        };
+        match lines.end().await {
+            Ok(end) => return Ok(ended(app, end.unreadable.len(), printed > 0)),
+            Err(error) if was_left(&error) && printed > before => {
+                (client, _) = app.start_here().await?;
+                params.k = k.map(|k| k - printed);
+                if params.k == Some(0) {
+                    return Ok(OK);
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    let end = lines.end().await?;
-    Ok(ended(app, end.unreadable.len(), end.total > 0))
 }
 
 /// A line, as far as it is printed.

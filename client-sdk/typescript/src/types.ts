@@ -1456,6 +1456,8 @@ export interface GrepPartial {
   items: Array<GrepItem>;
   /** The `requestId` of the search. */
   requestId: string;
+  /** Of `search.grepStream`: where to go on after these lines, should the connection end. */
+  cursor?: string | null;
 }
 
 /** Answer of `search.grepStream`: it comes when all lines are told. */
@@ -1480,6 +1482,8 @@ export interface GrepStreamParams {
   pattern: string;
   /** Name of the `search.partial` notifications that bring the lines. */
   requestId: string;
+  /** Where to go on, from a partial's `cursor`. */
+  cursor?: string | null;
   /** Further filters; `kinds` does not apply. */
   filters?: SearchFilters | null;
   /** As those of `search.grep`. */
@@ -1490,6 +1494,8 @@ export interface GrepStreamParams {
   k?: number | null;
   /** Only files under this path. */
   pathPrefix?: string | null;
+  /** Leaves `ranges` empty: quicker where a pattern matches many times in a line. */
+  withoutRanges?: boolean;
 }
 
 /** Arguments of `index_add_root`. */

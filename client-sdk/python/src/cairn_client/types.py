@@ -1661,6 +1661,8 @@ class GrepPartial(TypedDict):
     """The lines that come after those of the partial before."""
     requestId: str
     """The `requestId` of the search."""
+    cursor: NotRequired[str | None]
+    """Of `search.grepStream`: where to go on after these lines, should the connection end."""
 
 
 class GrepStreamEnd(TypedDict):
@@ -1687,6 +1689,8 @@ class GrepStreamParams(TypedDict):
     """Text, or a regular expression with `isRegex`. At most 4 KiB."""
     requestId: str
     """Name of the `search.partial` notifications that bring the lines."""
+    cursor: NotRequired[str | None]
+    """Where to go on, from a partial's `cursor`."""
     filters: NotRequired[SearchFilters | None]
     """Further filters; `kinds` does not apply."""
     flags: NotRequired[list[str]]
@@ -1697,6 +1701,8 @@ class GrepStreamParams(TypedDict):
     """Lines wanted at most; all when omitted."""
     pathPrefix: NotRequired[str | None]
     """Only files under this path."""
+    withoutRanges: NotRequired[bool]
+    """Leaves `ranges` empty: quicker where a pattern matches many times in a line."""
 
 
 class IndexAddRoot(TypedDict):

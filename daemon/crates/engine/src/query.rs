@@ -8,11 +8,11 @@ use cairn_protocol::{
     git::{GitStatus, GitStatusParams},
     map::{MapAnswer, MapParams},
     search::{
-        GrepAnswer, GrepCorpus, GrepParams, GrepPartial, GrepStreamEnd, GrepStreamParams, MAX_GREP_K,
-        SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams,
+        GrepAnswer, GrepCorpus, GrepItem, GrepParams, GrepPartial, GrepStreamEnd, GrepStreamParams,
+        MAX_GREP_K, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams,
     },
 };
-use cairn_search::{CancelFlag, Indexes};
+use cairn_search::{CancelFlag, Indexes, cursor_after};
 
 use crate::{Engine, roots::blocking};
 
@@ -110,9 +110,9 @@ impl Engine {
         take: TakeLines,
     ) -> Result<GrepStreamEnd, Failure> {
         self.cancellable(move |indexes, flag| {
-            let tell = |items, done| {
-                let request_id = params.request_id.clone();
-                take(GrepPartial { request_id, corpus: GrepCorpus::Grep, items, done })
+            let tell = |items: Vec<GrepItem>, done| {
+                let (request_id, cursor) = (params.request_id.clone(), items.last().map(cursor_after));
+                take(GrepPartial { request_id, corpus: GrepCorpus::Grep, items, cursor, done })
             };
             indexes.grep_stream(&params, flag, &tell)
         })
@@ -188,7 +188,13 @@ fn grep_in_parts(
         let part = grep(&GrepParams { k: lines.min(left), cursor: cursor.take(), ..params.clone() })?;
         let done = part.next_cursor.is_none() || part.items.len() >= left as usize;
         let request_id = params.request_id.clone().unwrap_or_default();
-        tell(GrepPartial { request_id, corpus: GrepCorpus::Grep, items: part.items.clone(), done });
+        tell(GrepPartial {
+            request_id,
+            corpus: GrepCorpus::Grep,
+            items: part.items.clone(),
+            cursor: None,
+            done,
+        });
         whole.total = whole.items.len() as u64 + part.total;
         whole.items.extend(part.items);
         whole.files_searched += part.files_searched;

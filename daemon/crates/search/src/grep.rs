@@ -47,6 +47,11 @@ struct Cursor {
     path: String,
 }
 
+/// The cursor that goes on after a line.
+pub fn cursor_after(item: &GrepItem) -> String {
+    format!("{}:{}:{}", item.root, item.line, item.path)
+}
+
 impl Cursor {
     fn parse(text: &str) -> Result<Self, Failure> {
         let mut parts = text.splitn(3, ':');
@@ -113,14 +118,15 @@ impl Indexes {
             filters: None,
             count_only: false,
             context_lines: 0,
-            cursor: None,
+            cursor: params.cursor.clone(),
             request_id: None,
         };
-        let job = Job::new(&plain, cancel)?;
+        let mut job = Job::new(&plain, cancel)?;
+        job.ranges &= !params.without_ranges;
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
         let (scopes, complete) = self.scopes(&filters, &job.query)?;
-        let files = chosen(&scopes, &filters, None);
+        let files = chosen(&scopes, &filters, job.after.as_ref());
         let place = |at: usize| {
             let (scope, file): Target<'_> = files[at];
             (&scopes[scope].live.root.id, &*file.path)
@@ -179,6 +185,8 @@ struct Job<'a> {
     /// What a file must have so that the pattern can match in it.
     query: Query,
     multiline: bool,
+    /// Whether the matches of each line are told.
+    ranges: bool,
     after: Option<Cursor>,
     cancel: &'a CancelFlag,
     /// Set when the lines found so far fill the answer: no further file is begun.
@@ -244,6 +252,7 @@ impl<'a> Job<'a> {
             matcher,
             query: Query::of(&pattern, reading),
             multiline,
+            ranges: !multiline,
             after: params.cursor.as_deref().map(Cursor::parse).transpose()?,
             cancel,
             full: AtomicBool::new(false),
@@ -383,7 +392,7 @@ impl<'a> Job<'a> {
             }
         }
         if answer.truncated {
-            answer.next_cursor = answer.items.last().map(|i| format!("{}:{}:{}", i.root, i.line, i.path));
+            answer.next_cursor = answer.items.last().map(cursor_after);
         }
         answer
     }

@@ -37,7 +37,7 @@ mod words;
 mod worker;
 
 pub use embed::Embedder;
-pub use grep::OnLines;
+pub use grep::{OnLines, cursor_after};
 pub use indexes::{IndexOptions, Indexes, Until};
 pub use overview::{FileStats, Folder};
 pub use rank::Mode;

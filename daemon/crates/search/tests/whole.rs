@@ -12,7 +12,7 @@ use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{
     Corpus, GrepParams, GrepStreamEnd, GrepStreamParams, SearchFilters, SearchParams, SymbolsParams,
 };
-use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until, cursor_after};
 use cairn_workspace::Roots;
 
 struct World {
@@ -352,6 +352,11 @@ fn a_stream_tells_all_lines_in_order() {
         assert!(told == wanted[..k]);
         assert_eq!((end.total, end.truncated), (k as u64, k < wanted.len()));
     }
+    let all = world.indexes.grep(&GrepParams { k: 10_000, ..grep("row") }, &CancelFlag::new()).unwrap();
+    for at in [0, 1, 98, 99, 100, 5_000, 9_999] {
+        let (told, _) = streamed(&world, serde_json::json!({"cursor": cursor_after(&all.items[at]), "k": 3}));
+        assert!(told == wanted[at + 1..at + 4], "{at}");
+    }
     let (told, end) = streamed(&world, serde_json::json!({"pattern": "not there"}));
     assert_eq!((told.len(), end.total, end.truncated), (0, 0, false));
     let ask = |json: serde_json::Value, take: bool| {
@@ -360,6 +365,12 @@ fn a_stream_tells_all_lines_in_order() {
     };
     let unread = ask(serde_json::json!({"requestId": "r", "pattern": "row"}), false);
     assert!(unread.reason == Reason::Cancelled && unread.message.contains("search.partial"), "{unread:?}");
+    for (without, ranges) in [(false, vec![[2, 5]]), (true, vec![])] {
+        let p = serde_json::json!({"requestId": "r", "pattern": "row", "k": 1, "withoutRanges": without});
+        let tell = |items: Vec<cairn_protocol::search::GrepItem>, _| items.iter().all(|i| i.ranges == ranges);
+        let params: GrepStreamParams = serde_json::from_value(p).unwrap();
+        world.indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
+    }
     let none = ask(serde_json::json!({"requestId": "r", "pattern": "row", "k": 0}), true);
     assert_eq!(none.reason, Reason::InvalidParams);
 }

@@ -105,7 +105,7 @@ impl Collect<'_, '_> {
         let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
         let ranges = &mut self.ranges;
         ranges.clear();
-        if is_match && !self.job.multiline {
+        if is_match && self.job.ranges {
             let _ = self.matcher.find_iter(bare, |m| {
                 ranges.push((m.start(), m.end()));
                 ranges.len() < MAX_RANGES && m.end() <= MAX_LINE

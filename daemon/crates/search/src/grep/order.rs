@@ -176,7 +176,8 @@ impl<'a> Order<'a> {
         let mut out = lock(&self.out);
         for (at, lines) in ready {
             let (root, path) = (self.place)(at);
-            for line in lines {
+            // Lines before a cursor are no matches of this search.
+            for line in lines.into_iter().filter(|line| line.is_match) {
                 if out.left == 0 {
                     out.truncated = true;
                     return true;
