@@ -15,7 +15,7 @@ use crate::{
 
 /// Saves measured.
 const SAVES: usize = 60;
-/// Definitions of the file that is saved, of seven lines each: some ten kilobytes.
+/// Definitions of the file that is saved, of seven lines each: some thirteen kilobytes.
 const DEFINITIONS: usize = 60;
 /// After this long a save counts as never found.
 const LONGEST: Duration = Duration::from_secs(10);

@@ -142,7 +142,9 @@ async fn the_python_client_reads_all_lines() {
     let dir = tempfile::tempdir().unwrap();
     let rows = |n: u32| (0..n).map(|row| format!("the {row}. ledger\n")).collect::<String>();
     tree(dir.path(), &[("a.txt", &rows(40)), ("b/many.txt", &rows(30_000)), ("c.txt", &rows(3))]);
-    daemon.client().await.ok("index.addRoot", json!({"path": dir.path()})).await;
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": dir.path()})).await;
+    complete(&mut raw).await;
     let said: Value =
         serde_json::from_str(&printed(python_script(&python, "lines", &daemon.home), "")).unwrap();
     let parts = said["parts"].as_u64().unwrap();

@@ -205,7 +205,7 @@ async fn a_search_over_lines_is_told_part_by_part() {
 #[tokio::test]
 async fn all_lines_come_to_who_reads_late() {
     // More than the queue of a connection and its socket hold.
-    const LINES: u64 = 150_000;
+    const LINES: u64 = 400_000;
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let row = format!("ledger {}\n", "-".repeat(60));

@@ -141,7 +141,7 @@ async fn stream(
     };
     let (mut file, mut printed) = (File::default(), 0);
     loop {
-        let before = printed;
+        let mut last = None;
         let mut lines = client.grep_stream(&params).await?;
         while let Some(part) = lines.next().await {
             let mut out = String::new();
@@ -152,24 +152,25 @@ async fn stream(
                 printed += 1;
             }
             output::print(&out)?;
-            params.cursor = part.cursor()?.or(params.cursor);
+            last = Some(part);
         }
         let was_left = |e: &ClientError| match e {
             ClientError::Closed(_) => true,
             ClientError::Rpc { data, .. } => data.reason == Reason::Cancelled.as_str(),
             _ => false,
         };
-        match lines.end().await {
+        let error = match lines.end().await {
             Ok(end) => return Ok(ended(app, end.unreadable.len(), printed > 0)),
-            Err(error) if was_left(&error) && printed > before => {
-                (client, _) = app.start_here().await?;
-                params.k = k.map(|k| k - printed);
-                if params.k == Some(0) {
-                    return Ok(OK);
-                }
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => error,
+        };
+        // Without a line more than before, the next search would be left as this one was.
+        let cursor = last.map(|part| part.cursor()).transpose()?.flatten();
+        let Some(cursor) = cursor.filter(|_| was_left(&error)) else { return Err(error.into()) };
+        (params.cursor, params.k) = (Some(cursor), k.map(|k| k - printed));
+        if params.k == Some(0) {
+            return Ok(OK);
         }
+        client = app.client().await?;
     }
 }
 

@@ -8,8 +8,6 @@ import cairn_client
 
 async def main():
     async with cairn_client.connect() as cairn:
-        while not (await cairn.index_status())["roots"][0]["complete"]:
-            await asyncio.sleep(0.05)
         pages = []
         page = {}
         while page.get("nextCursor") or not page:

@@ -245,12 +245,13 @@ class Client(Methods):
         call = asyncio.create_task(self.call("search.grepStream", params, timeout=None))
         part = asyncio.create_task(queue.get())
         try:
-            while not call.done() or not queue.empty() or part.done():
+            while True:
                 await asyncio.wait({part, call}, return_when=asyncio.FIRST_COMPLETED)
                 if part.done():
                     yield part.result()
                     part = asyncio.create_task(queue.get())
                 elif queue.empty():
+                    # It is answered, and all parts came before.
                     break
             await call
         finally:

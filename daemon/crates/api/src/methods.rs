@@ -23,8 +23,6 @@ use cairn_protocol::{
     },
 };
 
-use tokio::sync::mpsc::error::TrySendError;
-
 use crate::{
     connection::Caller,
     host, message,
@@ -167,13 +165,7 @@ fn taken<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) -> bool + Send + Sync +
     let runtime = tokio::runtime::Handle::current();
     move |lines| {
         let text = crate::Outgoing::One(message::notification(rpc::SEARCH_PARTIAL, &lines));
-        match connection.inner.out.try_send(text) {
-            Ok(()) => true,
-            Err(TrySendError::Full(text)) => {
-                runtime.block_on(connection.inner.out.send_timeout(text, UNREAD)).is_ok()
-            }
-            Err(TrySendError::Closed(_)) => false,
-        }
+        runtime.block_on(connection.inner.out.send_timeout(text, UNREAD)).is_ok()
     }
 }
 

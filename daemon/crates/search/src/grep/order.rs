@@ -55,13 +55,14 @@ struct State {
 
 /// Held by the one thread that tells.
 struct Out {
+    /// Lines wanted, and those of them that are still to come.
+    k: u64,
     left: u64,
     part: Vec<GrepItem>,
     /// Lines that make a part, and bytes of text in it so far.
     size: usize,
     bytes: usize,
     last: Instant,
-    told: u64,
     truncated: bool,
     gone: bool,
 }
@@ -75,12 +76,12 @@ impl<'a> Order<'a> {
         cancel: &'a CancelFlag,
     ) -> Self {
         let out = Out {
+            k,
             left: k,
             part: Vec::new(),
             size: FIRST,
             bytes: 0,
             last: Instant::now(),
-            told: 0,
             truncated: false,
             gone: false,
         };
@@ -155,7 +156,7 @@ impl<'a> Order<'a> {
     /// `cancelled` when nobody takes them any more.
     pub(super) fn finish(self) -> Result<(u64, bool), Failure> {
         let out = self.out.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let told = out.told + out.part.len() as u64;
+        let told = out.k - out.left;
         if out.gone || !(self.tell)(out.part, true) {
             let message = "nobody reads the lines of this search: they come by search.partial alone";
             return Err(Failure::new(Reason::Cancelled, message));
@@ -197,7 +198,6 @@ impl<'a> Order<'a> {
 
     fn send(&self, out: &mut Out) -> bool {
         let part = std::mem::take(&mut out.part);
-        out.told += part.len() as u64;
         (out.size, out.bytes, out.last) = (PART, 0, Instant::now());
         out.gone = !(self.tell)(part, false);
         !out.gone
