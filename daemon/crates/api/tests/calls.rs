@@ -414,3 +414,40 @@ async fn calls_of_one_session_keep_their_order() {
         assert!(seqs.is_sorted_by_key(|(_, seq)| *seq), "{seqs:?}");
     }
 }
+
+#[tokio::test]
+async fn lines_wait_for_a_place_in_a_full_queue_and_none_is_lost() {
+    const LINES: u32 = 400_000;
+    let house = house().await;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.txt"), "ledger\n".repeat(LINES as usize)).unwrap();
+    let mut client = Client::open(&house, Rights::ALL).await;
+    client.send("index.addRoot", json!({"path": dir.path()})).await;
+    while client.answer().await["params"]["done"] != true {}
+    let mut other = Client::open(&house, Rights::ALL).await;
+    let id = client.send("search.grepStream", json!({"requestId": "g", "pattern": "ledger"})).await;
+    let full = async {
+        while client.out.len() < cairn_api::OUTGOING {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, full).await.unwrap();
+    // Meanwhile a search that dropped what has no place would come to its end.
+    for _ in 0..10 {
+        let counted = other.call("search.grep", json!({"pattern": "ledger", "countOnly": true})).await;
+        assert_eq!(counted["result"]["total"], LINES);
+    }
+    assert_eq!(client.out.len(), cairn_api::OUTGOING);
+    let mut wanted = 1;
+    let end = loop {
+        let told = client.answer().await;
+        if told["id"] == id {
+            break told;
+        }
+        for item in told["params"]["items"].as_array().unwrap() {
+            assert_eq!(item["line"], wanted);
+            wanted += 1;
+        }
+    };
+    assert_eq!((&end["result"]["total"], wanted), (&json!(LINES), LINES + 1));
+}
