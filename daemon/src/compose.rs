@@ -198,6 +198,7 @@ fn shell(config: &Config) -> Result<ShellOptions, Failure> {
 fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
     let mut options =
         IndexOptions::new(Embedder::named(&config.embedder).map_err(|e| of_key("embedder", e))?)?;
+    options.give_back = crate::memory::give_back;
     options.exclude = config.exclusions.clone();
     options.max_file_bytes = config.resources.max_file_bytes;
     if config.resources.threads > 0 {

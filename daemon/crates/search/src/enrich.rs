@@ -188,6 +188,9 @@ pub fn symbol_batch(live: &Live, conn: &mut Connection) -> Result<Option<usize>,
     if live.stopping() {
         return Ok(None);
     }
+    if files.iter().any(|(_, _, text)| text.len() > extract::LARGE) {
+        (live.opts.give_back)();
+    }
     let ids: Vec<i64> = made.iter().map(|(id, _)| *id).collect();
     let count = made.iter().filter_map(|(_, e)| e.as_ref()).map(|e| e.symbols.len() as u64).sum::<u64>();
     write(live, conn, |tx| {

@@ -38,6 +38,9 @@ pub struct IndexOptions {
     pub watch: bool,
     /// Seconds between two sweeps that find what the watch missed; 0 for none.
     pub sweep_seconds: u64,
+    /// Called while much is indexed, whenever memory was freed that the allocator may keep: a host that can, gives it back
+    /// to the system. Takes some milliseconds at most; does nothing unless set.
+    pub give_back: fn(),
     /// The threads for embedding and parsing, shared by all roots.
     pub(crate) pool: Arc<rayon::ThreadPool>,
     /// The threads that help searches to read what they found.
@@ -77,6 +80,7 @@ impl IndexOptions {
             rescorer: None,
             watch: true,
             sweep_seconds: 600,
+            give_back: || {},
             pool: pool(threads)?,
         })
     }

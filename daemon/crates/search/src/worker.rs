@@ -20,6 +20,9 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Paths beyond which a rescan is cheaper.
 const MAX_PATHS: usize = 2_000;
 
+/// Batches after which free memory is given back.
+const EASE: usize = 32;
+
 /// What the worker is asked to do.
 #[derive(Debug, Clone, Copy)]
 pub enum Job {
@@ -50,6 +53,7 @@ pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::Join
             counted: None,
             enriched: true,
             grams_due: false,
+            batches: 0,
         };
         worker.run();
     })?;
@@ -80,6 +84,8 @@ struct Worker {
     enriched: bool,
     /// Files may need trigrams.
     grams_due: bool,
+    /// Batches of this pass.
+    batches: usize,
     /// Changes that the watch has sent and that were taken.
     received: u64,
     /// Rows that the connection had changed when the sums were last counted.
@@ -240,6 +246,10 @@ impl Worker {
         }
         // What takes longest comes last. A grep reads every file until it has trigrams; a search finds nothing by meaning
         // without vectors.
+        self.batches += 1;
+        if self.batches.is_multiple_of(EASE) {
+            (live.opts.give_back)();
+        }
         let slow = live.opts.embedder.is_transformer();
         if !slow && enrich::vector_batch(&live, conn)?.is_some() {
             return Ok(true);
@@ -273,6 +283,10 @@ impl Worker {
         let Some(conn) = &mut self.conn else { return Ok(false) };
         if self.live.stopping() {
             return Ok(false);
+        }
+        // Merging takes as much memory as the largest segment has.
+        if std::mem::take(&mut self.batches) >= EASE {
+            (self.live.opts.give_back)();
         }
         postings::tidy(&self.live, conn, 0)?;
         grams::tidy(&self.live, conn)?;

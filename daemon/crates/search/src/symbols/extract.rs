@@ -18,7 +18,7 @@ use crate::sync::lock;
 /// Longest time for one file.
 const MAX_TIME: Duration = Duration::from_millis(1500);
 /// Bytes from which a text is parsed alone.
-const LARGE: usize = 512 * 1024;
+pub const LARGE: usize = 512 * 1024;
 static ONE: Mutex<()> = Mutex::new(());
 /// Definitions of one file.
 pub(super) const MAX_SYMBOLS: usize = 20_000;
