@@ -27,6 +27,7 @@ const PATTERNS: &[(&str, &str, &[&str], &[&str])] = &[
     ("two rare literals", "vmalloc_to_pfn|ReplicaFetcherManager", &[], &[]),
     ("absent literal", "zzyzx_never_there", &[], &[]),
     ("common literal", "return", &[], &[]),
+    ("every line that is not empty", ".", &[], &[]),
     ("alternation", "TODO|FIXME|XXX", &[], &[]),
     ("class", "[A-Z]{3,}_[0-9]{2,}", &[], &[]),
     ("words", r"fn\s+\w+_with_\w+", &[], &[]),

@@ -18,7 +18,7 @@ use futures_util::{SinkExt, StreamExt, stream::SplitSink, stream::SplitStream};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{broadcast, mpsc, oneshot};
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::{
     ClientError,
@@ -40,8 +40,11 @@ const SILENCE: Duration = Duration::from_secs(150);
 /// The text of a result, or why there is none.
 pub(crate) type Answer = Result<Box<RawValue>, ClientError>;
 
-/// The text of a part of the lines of a search.
-pub(crate) type Part = Box<RawValue>;
+/// The message that brings a part of the lines of a search.
+pub(crate) type Part = Utf8Bytes;
+
+/// How the daemon writes such a message: what follows is long and need not be read here.
+const PARTIAL: &str = r#"{"jsonrpc":"2.0","method":"search.partial","params":"#;
 
 /// A call that waits for its answer.
 enum Pending {
@@ -214,13 +217,20 @@ impl Shared {
     }
 
     /// Takes one message; waits while the reader of its stream is behind.
-    async fn take(&self, text: &str) {
+    async fn take(&self, text: &Utf8Bytes) {
+        if let Some(queue) = text.strip_prefix(PARTIAL).and_then(|params| self.lines_of(params)) {
+            return self.lines(queue, text).await;
+        }
         let message: Incoming<'_> = match serde_json::from_str(text) {
             Ok(message) => message,
             Err(error) => return tracing::warn!(%error, "a message of the daemon is not understood"),
         };
         match (message.method, message.id) {
-            (Some(method), _) => self.notified(&method, message.params).await,
+            (Some(method), _) => {
+                if let Some(params) = message.params {
+                    self.notified(&method, params, text).await;
+                }
+            }
             (None, Some(id)) => {
                 let answer = match message.error {
                     Some(error) => Err(error.into_error()),
@@ -272,7 +282,7 @@ impl Shared {
         if self.state().lines.is_empty() {
             return None;
         }
-        // The daemon writes it first: what follows is long and need not be read here.
+        // The daemon writes it first.
         let first = params.strip_prefix(r#"{"requestId":""#).and_then(|rest| rest.split_once('"'));
         let name = match first {
             Some((name, _)) if !name.contains('\\') => name.to_owned(),
@@ -282,15 +292,18 @@ impl Shared {
         Some((name, queue))
     }
 
-    async fn notified(&self, method: &str, params: Option<&RawValue>) {
-        let Some(params) = params else { return };
+    /// Hands on a part of lines; waits for a place.
+    async fn lines(&self, (name, queue): (String, mpsc::Sender<Part>), message: &Utf8Bytes) {
+        if queue.send(message.clone()).await.is_err() {
+            self.state().lines.remove(&name);
+        }
+    }
+
+    async fn notified(&self, method: &str, params: &RawValue, message: &Utf8Bytes) {
         if method == rpc::SEARCH_PARTIAL
-            && let Some((name, queue)) = self.lines_of(params.get())
+            && let Some(queue) = self.lines_of(params.get())
         {
-            if queue.send(params.to_owned()).await.is_err() {
-                self.state().lines.remove(&name);
-            }
-            return;
+            return self.lines(queue, message).await;
         }
         if let Some(notice) = Notice::read(method, params) {
             // Nobody may listen.

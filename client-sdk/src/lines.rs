@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cairn_protocol::search::{GrepItem, GrepStreamEnd, GrepStreamParams};
+use cairn_protocol::lines::{FileLines, GrepStreamEnd, GrepStreamParams, LinesPartial};
+use cairn_protocol::search::GrepItem;
 use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,48 +25,38 @@ pub struct LineStream {
 }
 
 /// The next lines.
-pub struct LinePart(Part);
+pub struct LinePart(LinesPartial);
 
 impl LinePart {
-    /// The lines, read as `T`: [`GrepItem`], or any part of its fields, also borrowed.
-    ///
-    /// # Errors
-    /// [`ClientError::Protocol`] when they are not what `T` takes.
-    pub fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<Vec<T>, ClientError> {
-        #[derive(Deserialize)]
-        struct Part<T> {
-            items: Vec<T>,
-        }
-        let part: Part<T> = serde_json::from_str(self.0.get()).map_err(unfit)?;
-        Ok(part.items)
+    /// The lines by file; the first may be the file that the part before ended with.
+    pub fn files(&self) -> &[FileLines] {
+        &self.0.files
     }
 
     /// Where another search goes on after these lines.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub fn cursor(&self) -> Result<Option<String>, ClientError> {
-        #[derive(Deserialize)]
-        struct Part {
-            #[serde(default)]
-            cursor: Option<String>,
-        }
-        serde_json::from_str::<Part>(self.0.get()).map(|part| part.cursor).map_err(unfit)
+    pub fn cursor(&self) -> Option<&str> {
+        self.0.cursor.as_deref()
     }
 
-    /// The lines.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub fn items(&self) -> Result<Vec<GrepItem>, ClientError> {
-        self.read()
+    /// The lines one by one, as `search.grep` has them.
+    pub fn items(&self) -> impl Iterator<Item = GrepItem> {
+        self.0.files.iter().flat_map(FileLines::items)
     }
 }
 
 impl LineStream {
     /// The next lines; `None` once all are told, or the search failed: [`Self::end`] says which.
-    pub async fn next(&mut self) -> Option<LinePart> {
-        self.parts.recv().await.map(LinePart)
+    ///
+    /// # Errors
+    /// [`ClientError::Protocol`] when they are not what is agreed upon.
+    pub async fn next(&mut self) -> Result<Option<LinePart>, ClientError> {
+        #[derive(Deserialize)]
+        struct Message {
+            params: LinesPartial,
+        }
+        let Some(part) = self.parts.recv().await else { return Ok(None) };
+        let message: Message = serde_json::from_str(&part).map_err(unfit)?;
+        Ok(Some(LinePart(message.params)))
     }
 
     /// How it ended. Lines that were not read are lost.

@@ -15,6 +15,7 @@ pub mod explore;
 pub mod git;
 pub mod id;
 pub mod index;
+pub mod lines;
 pub mod location;
 pub mod map;
 pub mod memory;

@@ -201,7 +201,7 @@ pub struct SearchPartial {
     pub done: bool,
 }
 
-/// Live notification `search.partial` of a `search.grep` or `search.grepStream`.
+/// Live notification `search.partial` of a `search.grep`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrepPartial {
@@ -211,9 +211,6 @@ pub struct GrepPartial {
     pub corpus: GrepCorpus,
     /// The lines that come after those of the partial before.
     pub items: Vec<GrepItem>,
-    /// Of `search.grepStream`: where to go on after these lines, should the connection end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
     /// True on the last one.
     pub done: bool,
 }
@@ -291,56 +288,6 @@ pub struct GrepAnswer {
     /// Cursor of the next page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Whether the file list covers its whole scope now.
-    pub complete: bool,
-    /// Files that could not be read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unreadable: Vec<String>,
-    /// Microseconds spent.
-    pub took_us: u64,
-}
-
-/// Parameters of `search.grepStream`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GrepStreamParams {
-    /// Name of the `search.partial` notifications that bring the lines.
-    pub request_id: String,
-    /// Text, or a regular expression with `isRegex`. At most 4 KiB.
-    pub pattern: String,
-    /// Only files under this path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path_prefix: Option<String>,
-    /// Whether `pattern` is a regular expression.
-    #[serde(default)]
-    pub is_regex: bool,
-    /// As those of `search.grep`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flags: Vec<String>,
-    /// Lines wanted at most; all when omitted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub k: Option<u64>,
-    /// Leaves `ranges` empty: quicker where a pattern matches many times in a line.
-    #[serde(default)]
-    pub without_ranges: bool,
-    /// Where to go on, from a partial's `cursor`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Further filters; `kinds` does not apply.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub filters: Option<SearchFilters>,
-}
-
-/// Answer of `search.grepStream`: it comes when all lines are told.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GrepStreamEnd {
-    /// Lines told.
-    pub total: u64,
-    /// Files looked into.
-    pub files_searched: u64,
-    /// True when there are more lines than `k`.
-    pub truncated: bool,
     /// Whether the file list covers its whole scope now.
     pub complete: bool,
     /// Files that could not be read.

@@ -89,7 +89,7 @@ async fn one_request_is_enough() {
     // Lines that no answer repeats need somebody who reads them.
     let grep = call("search.grepStream", &json!({"pattern": "ledger", "requestId": "g"}));
     let mut answer = send(&daemon, "POST /rpc", &[ONCE, EVENTS], &grep).await;
-    assert_eq!(answer.event().await.unwrap().1["params"]["items"][0]["path"], "a.txt");
+    assert_eq!(answer.event().await.unwrap().1["params"]["files"][0]["path"], "a.txt");
     assert_eq!(answer.event().await.unwrap().1["result"]["total"], 1);
     let mut answer = send(&daemon, "POST /rpc", &[ONCE], &grep).await;
     let error = answer.json().await["error"]["message"].to_string();

@@ -231,10 +231,15 @@ async fn all_lines_come_to_who_reads_late() {
     );
     let parts = std::iter::once(&first).chain(&raw.aside).filter(|m| m["method"] == "search.partial");
     let mut seen = 0;
-    for item in parts.flat_map(|part| part["params"]["items"].as_array().unwrap()) {
-        seen += 1;
-        let (path, line) = if seen <= 1000 { ("a.txt", seen) } else { ("b.txt", seen - 1000) };
-        assert_eq!((&item["path"], &item["line"]), (&json!(path), &json!(line)));
+    for file in parts.flat_map(|part| part["params"]["files"].as_array().unwrap()) {
+        for line in file["lines"].as_array().unwrap() {
+            seen += 1;
+            let wanted = if seen <= 1000 { ("a.txt", seen) } else { ("b.txt", seen - 1000) };
+            assert_eq!((&file["path"], line), (&json!(wanted.0), &json!(wanted.1)));
+        }
+        let texts: Vec<&str> = file["text"].as_str().unwrap().split('\n').collect();
+        assert_eq!(texts.len(), file["lines"].as_array().unwrap().len());
+        assert!(texts.iter().all(|text| *text == "ledger" || format!("{text}\n") == row));
     }
     assert_eq!(seen, LINES);
     let bad = json!({"requestId": "g", "pattern": "(", "isRegex": true});

@@ -1,14 +1,14 @@
 //! `cairn grep`: lines by regular expression, printed as ripgrep prints them.
 
 use std::{
-    borrow::Cow,
     fmt::Write as _,
     path::{Path, PathBuf},
 };
 
 use cairn_client_sdk::{Client, ClientError};
 use cairn_protocol::error::Reason;
-use cairn_protocol::search::{GrepAnswer, GrepParams, GrepStreamParams, SearchFilters};
+use cairn_protocol::lines::{FileLines, GrepStreamParams};
+use cairn_protocol::search::{GrepAnswer, GrepParams, SearchFilters};
 use clap::Args;
 use console::style;
 use serde::Deserialize;
@@ -127,7 +127,7 @@ async fn stream(
 ) -> Result<u8, Failure> {
     let GrepParams { pattern, path_prefix, is_regex, flags, filters, cursor, .. } = params;
     let request_id = "lines".to_owned();
-    let without_ranges = !console::colors_enabled();
+    let with_ranges = console::colors_enabled();
     let mut params = GrepStreamParams {
         request_id,
         pattern,
@@ -135,24 +135,23 @@ async fn stream(
         is_regex,
         flags,
         k,
-        without_ranges,
+        with_ranges,
         cursor,
         filters,
     };
-    let (mut file, mut printed) = (File::default(), 0);
+    let (mut printed, mut out) = (0, String::new());
     loop {
         let mut last = None;
         let mut lines = client.grep_stream(&params).await?;
-        while let Some(part) = lines.next().await {
-            let mut out = String::new();
-            for line in part.read::<Found<'_>>()? {
-                let path = file.shown(root, &line.path, here);
-                let number = style(line.line).green();
-                let _infallible = writeln!(out, "{path}:{number}:{}", matched(&line.text, &line.ranges));
-                printed += 1;
+        while let Some(part) = lines.next().await? {
+            out.clear();
+            for file in part.files() {
+                let path = style(scope::shown(root, &file.path, here)).magenta().to_string();
+                write_lines(&mut out, &path, file);
+                printed += file.lines.len() as u64;
             }
             output::print(&out)?;
-            last = Some(part);
+            last = part.cursor().map(str::to_owned).or(last);
         }
         let was_left = |e: &ClientError| match e {
             ClientError::Closed(_) => true,
@@ -164,8 +163,7 @@ async fn stream(
             Err(error) => error,
         };
         // Without a line more than before, the next search would be left as this one was.
-        let cursor = last.map(|part| part.cursor()).transpose()?.flatten();
-        let Some(cursor) = cursor.filter(|_| was_left(&error)) else { return Err(error.into()) };
+        let Some(cursor) = last.filter(|_| was_left(&error)) else { return Err(error.into()) };
         (params.cursor, params.k) = (Some(cursor), k.map(|k| k - printed));
         if params.k == Some(0) {
             return Ok(OK);
@@ -174,32 +172,27 @@ async fn stream(
     }
 }
 
-/// A line, as far as it is printed.
-#[derive(Deserialize)]
-struct Found<'a> {
-    #[serde(borrow)]
-    path: Cow<'a, str>,
-    line: u32,
-    #[serde(borrow)]
-    text: Cow<'a, str>,
-    #[serde(default)]
-    ranges: Vec<[u32; 2]>,
-}
-
-/// The file whose lines are printed: most lines are of the one before.
-#[derive(Default)]
-struct File {
-    path: String,
-    shown: String,
-}
-
-impl File {
-    fn shown(&mut self, root: &str, path: &str, here: &Path) -> &str {
-        if self.path != path || self.shown.is_empty() {
-            self.path = path.to_owned();
-            self.shown = style(scope::shown(root, path, here)).magenta().to_string();
+/// Adds the lines of a file to `out`. There may be millions: what is the same for all of them is not made anew for each.
+fn write_lines(out: &mut String, path: &str, file: &FileLines) {
+    let mut digits = itoa::Buffer::new();
+    let (is_plain, is_coloured) = (output::is_plain(&file.text), console::colors_enabled());
+    for (line, text, ranges) in file.iter() {
+        let number = digits.format(line);
+        out.extend([path, ":"]);
+        if is_coloured {
+            let _infallible = write!(out, "{}", style(number).green());
+        } else {
+            out.push_str(number);
         }
-        &self.shown
+        out.push(':');
+        if !ranges.is_empty() {
+            out.push_str(&matched(text, ranges));
+        } else if is_plain {
+            out.push_str(text);
+        } else {
+            out.push_str(&plain(text));
+        }
+        out.push('\n');
     }
 }
 

@@ -1,8 +1,9 @@
 import { CairnError, ClosedError, ConnectError, IncompatibleError, RpcError, TimedOutError, UnauthorizedError } from "./errors.js";
 import { Follow, type FollowOptions } from "./follow.js";
+import { grepLines } from "./lines.js";
 import { Methods } from "./methods.js";
 import { Stream } from "./stream.js";
-import { type InitializeResult, type Notifications, PROTOCOL_VERSIONS } from "./types.js";
+import { type GrepItem, type GrepStreamParams, type InitializeResult, type Notifications, PROTOCOL_VERSIONS } from "./types.js";
 
 /** Milliseconds that a call may take, unless another time is given. */
 export const CALL_TIMEOUT_MS = 120_000;
@@ -159,6 +160,11 @@ export class Client extends Methods {
   onNotice(listener: (notice: Notice) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** All lines of `search.grepStream`, in order, part by part. `requestId` is a name that no other search has. */
+  grepLines(params: GrepStreamParams): AsyncGenerator<GrepItem[], void, undefined> {
+    return grepLines(this, params);
   }
 
   /**

@@ -633,7 +633,9 @@ export type AnyPartial =
   /** Of a search for passages. */
   | SearchPartial
   /** Of a search over lines. */
-  | GrepPartial;
+  | GrepPartial
+  /** Of one that streams them. */
+  | LinesPartial;
 
 /** A tool call that waits for leave. */
 export interface Approval {
@@ -1247,6 +1249,20 @@ export interface FileChange {
   lost?: boolean;
 }
 
+/** Matching lines of one file, at least one. */
+export interface FileLines {
+  /** Their numbers, ascending. */
+  lines: Array<number>;
+  /** Path relative to its root. */
+  path: string;
+  /** The root. */
+  root: RootId;
+  /** The text of each without its end, at most 2 KiB, invalid UTF-8 replaced; with `\n` between one and the next. */
+  text: string;
+  /** With `withRanges`: for each of them the byte ranges of the matches in its text. */
+  ranges?: Array<Array<[number, number]>>;
+}
+
 /** An answer to a goal. */
 export interface Finding {
   /** The goal. */
@@ -1446,7 +1462,7 @@ export interface GrepParams {
   requestId?: string | null;
 }
 
-/** Live notification `search.partial` of a `search.grep` or `search.grepStream`. */
+/** Live notification `search.partial` of a `search.grep`. */
 export interface GrepPartial {
   /** Always `grep`. */
   corpus: GrepCorpus;
@@ -1456,8 +1472,6 @@ export interface GrepPartial {
   items: Array<GrepItem>;
   /** The `requestId` of the search. */
   requestId: string;
-  /** Of `search.grepStream`: where to go on after these lines, should the connection end. */
-  cursor?: string | null;
 }
 
 /** Answer of `search.grepStream`: it comes when all lines are told. */
@@ -1494,8 +1508,8 @@ export interface GrepStreamParams {
   k?: number | null;
   /** Only files under this path. */
   pathPrefix?: string | null;
-  /** Leaves `ranges` empty: quicker where a pattern matches many times in a line. */
-  withoutRanges?: boolean;
+  /** Whether `ranges` are told: each line is then looked at once more. */
+  withRanges?: boolean;
 }
 
 /** Arguments of `index_add_root`. */
@@ -1629,6 +1643,25 @@ export interface Limits {
   maxPage: number;
   /** Subscriptions of one connection. */
   maxSubscriptions: number;
+}
+
+/** What the partials of `search.grepStream` come from. */
+export type LinesCorpus =
+  /** The files themselves, line by line. */
+  | "lines";
+
+/** Live notification `search.partial` of a `search.grepStream`. */
+export interface LinesPartial {
+  /** Always `lines`. */
+  corpus: LinesCorpus;
+  /** True on the last one. */
+  done: boolean;
+  /** The lines that come after those of the partial before; the first file may be the last one of that. */
+  files: Array<FileLines>;
+  /** The `requestId` of the search. */
+  requestId: string;
+  /** Where to go on after these lines, should the connection end. */
+  cursor?: string | null;
 }
 
 /** Parameters of `fs.listDir`. */

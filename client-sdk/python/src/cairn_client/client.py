@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import pathlib
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from typing import Any, Unpack
 
 import websockets
@@ -307,7 +308,7 @@ class Client(Methods):
             return
         lines = self._lines.get(params.get("requestId", "")) if method == "search.partial" else None
         if lines is not None:
-            await lines.put(params["items"])
+            await lines.put([item for file in params["files"] for item in _items(file)])
             return
         for queue in self._listeners:
             if queue.full():
@@ -328,6 +329,16 @@ class Client(Methods):
             if queue.full():
                 queue.get_nowait()
             queue.put_nowait(None)
+
+
+def _items(file: t.FileLines) -> Iterator[t.GrepItem]:
+    """The lines of a file one by one, as `search.grep` has them."""
+    ranges = file.get("ranges") or itertools.repeat([])
+    for line, text, of in zip(file["lines"], file["text"].split("\n"), ranges):
+        item: t.GrepItem = {"path": file["path"], "root": file["root"], "line": line, "text": text}
+        if of:
+            item["ranges"] = of
+        yield item
 
 
 async def _socket(target: Target) -> ClientConnection:

@@ -783,7 +783,8 @@ AgentOp: TypeAlias = (
 
 AnyPartial: TypeAlias = (
     "SearchPartial | "
-    "GrepPartial"
+    "GrepPartial | "
+    "LinesPartial"
 )
 """Params of `search.partial`."""
 
@@ -1442,6 +1443,21 @@ class FileChange(TypedDict):
     """Whether it was there before and what it held was not kept: such a change cannot be undone."""
 
 
+class FileLines(TypedDict):
+    """Matching lines of one file, at least one."""
+
+    lines: list[int]
+    """Their numbers, ascending."""
+    path: str
+    """Path relative to its root."""
+    root: RootId
+    """The root."""
+    text: str
+    """The text of each without its end, at most 2 KiB, invalid UTF-8 replaced; with `\\n` between one and the next."""
+    ranges: NotRequired[list[list[list[int]]]]
+    """With `withRanges`: for each of them the byte ranges of the matches in its text."""
+
+
 class Finding(TypedDict):
     """An answer to a goal."""
 
@@ -1651,7 +1667,7 @@ class GrepParams(TypedDict):
 
 
 class GrepPartial(TypedDict):
-    """Live notification `search.partial` of a `search.grep` or `search.grepStream`."""
+    """Live notification `search.partial` of a `search.grep`."""
 
     corpus: GrepCorpus
     """Always `grep`."""
@@ -1661,8 +1677,6 @@ class GrepPartial(TypedDict):
     """The lines that come after those of the partial before."""
     requestId: str
     """The `requestId` of the search."""
-    cursor: NotRequired[str | None]
-    """Of `search.grepStream`: where to go on after these lines, should the connection end."""
 
 
 class GrepStreamEnd(TypedDict):
@@ -1701,8 +1715,8 @@ class GrepStreamParams(TypedDict):
     """Lines wanted at most; all when omitted."""
     pathPrefix: NotRequired[str | None]
     """Only files under this path."""
-    withoutRanges: NotRequired[bool]
-    """Leaves `ranges` empty: quicker where a pattern matches many times in a line."""
+    withRanges: NotRequired[bool]
+    """Whether `ranges` are told: each line is then looked at once more."""
 
 
 class IndexAddRoot(TypedDict):
@@ -1843,6 +1857,26 @@ class Limits(TypedDict):
     """Entries of one page."""
     maxSubscriptions: int
     """Subscriptions of one connection."""
+
+LinesCorpus: TypeAlias = Literal[
+    "lines",  # The files themselves, line by line.
+]
+"""What the partials of `search.grepStream` come from."""
+
+
+class LinesPartial(TypedDict):
+    """Live notification `search.partial` of a `search.grepStream`."""
+
+    corpus: LinesCorpus
+    """Always `lines`."""
+    done: bool
+    """True on the last one."""
+    files: list[FileLines]
+    """The lines that come after those of the partial before; the first file may be the last one of that."""
+    requestId: str
+    """The `requestId` of the search."""
+    cursor: NotRequired[str | None]
+    """Where to go on after these lines, should the connection end."""
 
 
 class ListDirParams(TypedDict):

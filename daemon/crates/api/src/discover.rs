@@ -4,6 +4,7 @@ use cairn_protocol::{
     error::{ErrorData, Reason},
     git::GitProgress,
     index::IndexProgress,
+    lines::LinesPartial,
     rpc,
     search::{GrepPartial, SearchPartial},
     session::{EventNotification, LaggedNotification, SyncedNotification},
@@ -43,6 +44,8 @@ enum AnyPartial {
     Search(SearchPartial),
     /// Of a search over lines.
     Grep(GrepPartial),
+    /// Of one that streams them.
+    Lines(LinesPartial),
 }
 
 /// Params of `orchestrate.gone`.

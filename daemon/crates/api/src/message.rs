@@ -88,6 +88,13 @@ pub fn failure(id: Option<&Id<'_>>, failure: &Failure) -> String {
 
 /// A notification.
 pub fn notification(method: &str, params: &impl serde::Serialize) -> String {
-    let params = serde_json::to_string(params).unwrap_or_else(|_| "{}".into());
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+    // Written where it will stand: some are long.
+    let mut text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":"#).into_bytes();
+    let head = text.len();
+    if serde_json::to_writer(&mut text, params).is_err() {
+        text.truncate(head);
+        text.extend(b"{}");
+    }
+    text.push(b'}');
+    String::from_utf8(text).unwrap_or_default()
 }

@@ -420,7 +420,9 @@ async fn lines_wait_for_a_place_in_a_full_queue_and_none_is_lost() {
     const LINES: u32 = 400_000;
     let house = house().await;
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("a.txt"), "ledger\n".repeat(LINES as usize)).unwrap();
+    // More parts of lines than the queue has places.
+    let row = format!("ledger {}\n", "-".repeat(60));
+    std::fs::write(dir.path().join("a.txt"), row.repeat(LINES as usize)).unwrap();
     let mut client = Client::open(&house, Rights::ALL).await;
     client.send("index.addRoot", json!({"path": dir.path()})).await;
     while client.answer().await["params"]["done"] != true {}
@@ -444,8 +446,10 @@ async fn lines_wait_for_a_place_in_a_full_queue_and_none_is_lost() {
         if told["id"] == id {
             break told;
         }
-        for item in told["params"]["items"].as_array().unwrap() {
-            assert_eq!(item["line"], wanted);
+        for line in
+            told["params"]["files"].as_array().unwrap().iter().flat_map(|f| f["lines"].as_array().unwrap())
+        {
+            assert_eq!(*line, wanted);
             wanted += 1;
         }
     };

@@ -6,10 +6,11 @@ use cairn_protocol::{
     content::{DirListing, ListDirParams, Span, SpanParams},
     error::Failure,
     git::{GitStatus, GitStatusParams},
+    lines::{FileLines, GrepStreamEnd, GrepStreamParams, LinesCorpus, LinesPartial},
     map::{MapAnswer, MapParams},
     search::{
-        GrepAnswer, GrepCorpus, GrepItem, GrepParams, GrepPartial, GrepStreamEnd, GrepStreamParams,
-        MAX_GREP_K, SearchAnswer, SearchParams, SearchPartial, SymbolsAnswer, SymbolsParams,
+        GrepAnswer, GrepCorpus, GrepParams, GrepPartial, MAX_GREP_K, SearchAnswer, SearchParams,
+        SearchPartial, SymbolsAnswer, SymbolsParams,
     },
 };
 use cairn_search::{CancelFlag, Indexes, cursor_after};
@@ -34,7 +35,7 @@ pub type OnPartial = Box<dyn Fn(SearchPartial) + Send + Sync>;
 pub type OnLines = Box<dyn Fn(GrepPartial) + Send + Sync>;
 
 /// Takes the next lines; may wait for a place for them. False when nobody wants them any more.
-pub type TakeLines = Box<dyn Fn(GrepPartial) -> bool + Send + Sync>;
+pub type TakeLines = Box<dyn Fn(LinesPartial) -> bool + Send + Sync>;
 
 /// Lines of the first partial of a search over lines; each further one has four times as many, so that the first comes
 /// early and a long answer is not searched in many pieces.
@@ -110,9 +111,9 @@ impl Engine {
         take: TakeLines,
     ) -> Result<GrepStreamEnd, Failure> {
         self.cancellable(move |indexes, flag| {
-            let tell = |items: Vec<GrepItem>, done| {
-                let (request_id, cursor) = (params.request_id.clone(), items.last().map(cursor_after));
-                take(GrepPartial { request_id, corpus: GrepCorpus::Grep, items, cursor, done })
+            let tell = |files: Vec<FileLines>, done| {
+                let (request_id, cursor) = (params.request_id.clone(), files.last().map(cursor_after));
+                take(LinesPartial { request_id, corpus: LinesCorpus::Lines, files, cursor, done })
             };
             indexes.grep_stream(&params, flag, &tell)
         })
@@ -188,13 +189,7 @@ fn grep_in_parts(
         let part = grep(&GrepParams { k: lines.min(left), cursor: cursor.take(), ..params.clone() })?;
         let done = part.next_cursor.is_none() || part.items.len() >= left as usize;
         let request_id = params.request_id.clone().unwrap_or_default();
-        tell(GrepPartial {
-            request_id,
-            corpus: GrepCorpus::Grep,
-            items: part.items.clone(),
-            cursor: None,
-            done,
-        });
+        tell(GrepPartial { request_id, corpus: GrepCorpus::Grep, items: part.items.clone(), done });
         whole.total = whole.items.len() as u64 + part.total;
         whole.items.extend(part.items);
         whole.files_searched += part.files_searched;

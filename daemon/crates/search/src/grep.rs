@@ -3,19 +3,20 @@
 
 mod lines;
 mod order;
+mod told;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
-use cairn_protocol::search::{
-    GrepAnswer, GrepCount, GrepItem, GrepParams, GrepStreamEnd, GrepStreamParams, MAX_GREP_K,
-};
+use cairn_protocol::lines::{FileLines, GrepStreamEnd, GrepStreamParams};
+use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GREP_K};
 use cairn_workspace::Opener;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::grams::{Flags, Query, Skips};
@@ -26,6 +27,7 @@ use crate::sync::{CancelFlag, lock};
 use lines::{Collect, FileHits, Whole, around};
 pub use order::OnLines;
 use order::Order;
+use told::Tell;
 
 const MAX_CONTEXT: u32 = 20;
 /// Unreadable files named.
@@ -47,12 +49,16 @@ struct Cursor {
     path: String,
 }
 
-/// The cursor that goes on after a line.
-pub fn cursor_after(item: &GrepItem) -> String {
-    format!("{}:{}:{}", item.root, item.line, item.path)
+/// The cursor that goes on after the lines of a file.
+pub fn cursor_after(file: &FileLines) -> String {
+    Cursor::after(&file.root, file.lines.last().copied().unwrap_or(0), &file.path)
 }
 
 impl Cursor {
+    fn after(root: &RootId, line: u32, path: &str) -> String {
+        format!("{root}:{line}:{path}")
+    }
+
     fn parse(text: &str) -> Result<Self, Failure> {
         let mut parts = text.splitn(3, ':');
         let (Some(root), Some(line), Some(path)) =
@@ -122,7 +128,7 @@ impl Indexes {
             request_id: None,
         };
         let mut job = Job::new(&plain, cancel)?;
-        job.ranges &= !params.without_ranges;
+        job.ranges &= params.with_ranges;
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
         let (scopes, complete) = self.scopes(&filters, &job.query)?;
@@ -294,22 +300,18 @@ impl<'a> Job<'a> {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((scope, file)) = files.get(at) else { break };
             let scope = &scopes[*scope];
-            let turn = order.map(|order| (order, at));
-            let hits = self.look(&mut searcher, &matcher, scope, file, turn).unwrap_or_else(|_| {
-                let mut found = lock(&self.found);
-                if found.unreadable.len() < MAX_UNREADABLE {
-                    found.unreadable.push(file.path.to_string());
-                }
-                Some(FileHits::default())
-            });
-            searched += u64::from(hits.is_some());
-            let hits = hits.unwrap_or_default();
+            let skip = self.skipped(scope, file);
             if let Some(order) = order {
-                if !order.ended(at, hits.lines) {
+                let mut tell = Tell::new(self, &matcher, skip, (order, at));
+                searched += u64::from(self.look(&mut searcher, &matcher, (scope, file), &mut tell));
+                if !order.ended(at, tell.lines) {
                     self.full.store(true, Ordering::Relaxed);
                 }
                 continue;
             }
+            let mut collect = Collect::new(self, &matcher, skip);
+            searched += u64::from(self.look(&mut searcher, &matcher, (scope, file), &mut collect));
+            let hits = collect.hits;
             if hits.count == 0 {
                 continue;
             }
@@ -323,33 +325,43 @@ impl<'a> Job<'a> {
         self.searched.fetch_add(searched, Ordering::Relaxed);
     }
 
-    /// Looks into one file. `None` when it is passed over, or gone.
+    /// The lines of a file that were on an earlier page: those up to this one.
+    fn skipped(&self, scope: &Scope, file: &FileEntry) -> u64 {
+        let same = |c: &&Cursor| *scope.live.root.id.0 == *c.root && *file.path == *c.path;
+        self.after.as_ref().filter(same).map_or(0, |c| c.line)
+    }
+
+    /// Looks into one file. False when it is passed over, or gone.
     fn look(
         &self,
         searcher: &mut Searcher,
         matcher: &RegexMatcher,
-        scope: &Scope,
-        file: &FileEntry,
-        turn: Option<(&Order<'_>, usize)>,
-    ) -> Result<Option<FileHits>, String> {
+        (scope, file): (&Scope, &FileEntry),
+        sink: &mut impl Sink<Error = std::io::Error>,
+    ) -> bool {
         let Scope { opener, skips, .. } = scope;
         if skips.has_if(file.id, || opener.facts(&file.path)) {
-            return Ok(None);
+            return false;
         }
-        let (open, size) = match opener.open_file(&file.path) {
-            Ok(opened) => opened,
-            Err(e) => match e.reason {
-                Reason::PathNotFound | Reason::NotAFile | Reason::PathOutsideRoots => return Ok(None),
-                _ => return Err(e.message),
-            },
+        let looked = match opener.open_file(&file.path) {
+            Ok((open, size)) => {
+                let whole = Whole { file: &open, left: size.max(1) };
+                searcher.search_reader(matcher, whole, sink).is_ok()
+            }
+            Err(e)
+                if matches!(e.reason, Reason::PathNotFound | Reason::NotAFile | Reason::PathOutsideRoots) =>
+            {
+                return false;
+            }
+            Err(_) => false,
         };
-        let whole = Whole { file: &open, left: size.max(1) };
-        let same = |c: &&Cursor| *scope.live.root.id.0 == *c.root && *file.path == *c.path;
-        let skip = self.after.as_ref().filter(same).map_or(0, |c| c.line);
-        let mut sink =
-            Collect { job: self, matcher, skip, turn, hits: FileHits::default(), ranges: Vec::new() };
-        searcher.search_reader(matcher, whole, &mut sink).map_err(|e| e.to_string())?;
-        Ok(Some(sink.hits))
+        if !looked {
+            let mut found = lock(&self.found);
+            if found.unreadable.len() < MAX_UNREADABLE {
+                found.unreadable.push(file.path.to_string());
+            }
+        }
+        true
     }
 
     fn answer(self, scopes: &[Scope], files: &[Target<'_>]) -> GrepAnswer {
@@ -392,7 +404,8 @@ impl<'a> Job<'a> {
             }
         }
         if answer.truncated {
-            answer.next_cursor = answer.items.last().map(cursor_after);
+            answer.next_cursor =
+                answer.items.last().map(|item| Cursor::after(&item.root, item.line, &item.path));
         }
         answer
     }

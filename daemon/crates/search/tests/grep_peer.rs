@@ -13,7 +13,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cairn_protocol::id::RootId;
-use cairn_protocol::search::{GrepAnswer, GrepItem, GrepParams, GrepStreamParams};
+use cairn_protocol::lines::{FileLines, GrepStreamParams};
+use cairn_protocol::search::{GrepAnswer, GrepItem, GrepParams};
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_workspace::{Roots, WalkOptions, walk};
 
@@ -181,12 +182,12 @@ fn grep(indexes: &Indexes, params: &GrepParams) -> GrepAnswer {
 /// The lines of the same search as they are streamed.
 fn streamed(indexes: &Indexes, page: &GrepParams) -> Vec<GrepItem> {
     let params: GrepStreamParams = serde_json::from_value(serde_json::json!({
-        "requestId": "r", "pattern": page.pattern, "isRegex": page.is_regex, "flags": page.flags,
+        "requestId": "r", "pattern": page.pattern, "isRegex": page.is_regex, "flags": page.flags, "withRanges": true,
     }))
     .unwrap();
     let told = std::sync::Mutex::new(Vec::new());
-    let tell = |items: Vec<GrepItem>, _| {
-        told.lock().unwrap().extend(items);
+    let tell = |files: Vec<FileLines>, _| {
+        told.lock().unwrap().extend(files.iter().flat_map(FileLines::items));
         true
     };
     indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();

@@ -9,9 +9,8 @@ use std::path::Path;
 use cairn_protocol::error::Reason;
 use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
-use cairn_protocol::search::{
-    Corpus, GrepParams, GrepStreamEnd, GrepStreamParams, SearchFilters, SearchParams, SymbolsParams,
-};
+use cairn_protocol::lines::{FileLines, GrepStreamEnd, GrepStreamParams};
+use cairn_protocol::search::{Corpus, GrepParams, SearchFilters, SearchParams, SymbolsParams};
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until, cursor_after};
 use cairn_workspace::Roots;
 
@@ -327,10 +326,11 @@ fn streamed(world: &World, more: serde_json::Value) -> (Vec<(String, u32)>, Grep
     };
     let params: GrepStreamParams = serde_json::from_value(p).unwrap();
     let end = world.indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
-    let parts: Vec<(Vec<cairn_protocol::search::GrepItem>, bool)> = parts.into_inner().unwrap();
+    let parts: Vec<(Vec<FileLines>, bool)> = parts.into_inner().unwrap();
     let last: Vec<bool> = parts.iter().map(|(_, done)| *done).collect();
     assert_eq!(last.iter().position(|done| *done), Some(last.len() - 1));
-    (parts.into_iter().flat_map(|(items, _)| items).map(|i| (i.path, i.line)).collect(), end)
+    let items = parts.iter().flat_map(|(files, _)| files).flat_map(FileLines::items);
+    (items.map(|i| (i.path, i.line)).collect(), end)
 }
 
 #[test]
@@ -352,9 +352,12 @@ fn a_stream_tells_all_lines_in_order() {
         assert!(told == wanted[..k]);
         assert_eq!((end.total, end.truncated), (k as u64, k < wanted.len()));
     }
-    let all = world.indexes.grep(&GrepParams { k: 10_000, ..grep("row") }, &CancelFlag::new()).unwrap();
+    let root = world.indexes.status(None).unwrap()[0].root.clone();
     for at in [0, 1, 98, 99, 100, 5_000, 9_999] {
-        let (told, _) = streamed(&world, serde_json::json!({"cursor": cursor_after(&all.items[at]), "k": 3}));
+        let (path, line) = wanted[at].clone();
+        let file =
+            FileLines { path, root: root.clone(), lines: vec![line], text: String::new(), ranges: vec![] };
+        let (told, _) = streamed(&world, serde_json::json!({"cursor": cursor_after(&file), "k": 3}));
         assert!(told == wanted[at + 1..at + 4], "{at}");
     }
     let (told, end) = streamed(&world, serde_json::json!({"pattern": "not there"}));
@@ -365,9 +368,9 @@ fn a_stream_tells_all_lines_in_order() {
     };
     let unread = ask(serde_json::json!({"requestId": "r", "pattern": "row"}), false);
     assert!(unread.reason == Reason::Cancelled && unread.message.contains("search.partial"), "{unread:?}");
-    for (without, ranges) in [(false, vec![[2, 5]]), (true, vec![])] {
-        let p = serde_json::json!({"requestId": "r", "pattern": "row", "k": 1, "withoutRanges": without});
-        let tell = |items: Vec<cairn_protocol::search::GrepItem>, _| items.iter().all(|i| i.ranges == ranges);
+    for (with, ranges) in [(true, vec![vec![[2, 5]]]), (false, vec![])] {
+        let p = serde_json::json!({"requestId": "r", "pattern": "row", "k": 1, "withRanges": with});
+        let tell = |files: Vec<FileLines>, _| files.iter().all(|file| file.ranges == ranges);
         let params: GrepStreamParams = serde_json::from_value(p).unwrap();
         world.indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Reading one file: its matching lines, as they are told.
+//! Reading one file: its matching lines, as a page has them.
 
 use std::io::Read;
 
@@ -9,7 +9,6 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
 use super::Job;
-use super::order::{MAX_HELD, Order};
 
 /// Bytes of a line in the answer.
 const MAX_LINE: usize = 2048;
@@ -81,42 +80,35 @@ impl Read for Whole<'_> {
 }
 
 /// Gathers the lines of one file.
-pub(super) struct Collect<'a, 'o> {
-    pub(super) job: &'a Job<'a>,
-    pub(super) matcher: &'a RegexMatcher,
+pub(super) struct Collect<'a> {
+    job: &'a Job<'a>,
+    matcher: &'a RegexMatcher,
     /// Lines up to this one were on an earlier page.
-    pub(super) skip: u64,
-    /// Where lines are told in order, and this file's number.
-    pub(super) turn: Option<(&'a Order<'o>, usize)>,
+    skip: u64,
     pub(super) hits: FileHits,
-    /// Matches of the line at hand.
-    pub(super) ranges: Vec<(usize, usize)>,
+    matches: Matches,
 }
 
-impl Collect<'_, '_> {
+impl<'a> Collect<'a> {
+    pub(super) fn new(job: &'a Job<'a>, matcher: &'a RegexMatcher, skip: u64) -> Self {
+        Self { job, matcher, skip, hits: FileHits::default(), matches: Matches::default() }
+    }
+
     /// Lines that say nothing beyond a full answer are not kept.
-    fn is_full(&mut self) -> bool {
-        let Some((order, at)) = self.turn else { return self.hits.count > u64::from(self.job.params.k) };
-        self.hits.lines.len() >= MAX_HELD && !order.more(at, std::mem::take(&mut self.hits.lines))
+    fn is_full(&self) -> bool {
+        self.hits.count > u64::from(self.job.params.k)
     }
 
     fn keep(&mut self, number: u64, bytes: &[u8], is_match: bool) {
-        let bare = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        let bare = bare.strip_suffix(b"\r").unwrap_or(bare);
-        let ranges = &mut self.ranges;
-        ranges.clear();
-        if is_match && self.job.ranges {
-            let _ = self.matcher.find_iter(bare, |m| {
-                ranges.push((m.start(), m.end()));
-                ranges.len() < MAX_RANGES && m.end() <= MAX_LINE
-            });
-        }
-        let (text, ranges) = shown(bare, ranges);
+        let line = bare(bytes);
+        let matches = self.matches.of(self.matcher, line, is_match && self.job.ranges);
+        let shown = bounded(line);
+        let (text, ranges) = (String::from_utf8_lossy(shown).into_owned(), moved(shown, matches));
         self.hits.lines.push(Line { number, text, ranges, is_match });
     }
 }
 
-impl Sink for Collect<'_, '_> {
+impl Sink for Collect<'_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
@@ -151,25 +143,53 @@ impl Sink for Collect<'_, '_> {
     }
 }
 
-/// A line as text of at most [`MAX_LINE`] bytes, its ranges moved to where invalid UTF-8 was replaced.
-fn shown(line: &[u8], ranges: &[(usize, usize)]) -> (String, Vec<[u32; 2]>) {
+/// The matches of the line at hand.
+#[derive(Default)]
+pub(super) struct Matches(Vec<(usize, usize)>);
+
+impl Matches {
+    /// Where the line matches, when that is wanted.
+    pub(super) fn of(&mut self, matcher: &RegexMatcher, line: &[u8], wanted: bool) -> &[(usize, usize)] {
+        let Self(found) = self;
+        found.clear();
+        if wanted {
+            let _ = matcher.find_iter(line, |m| {
+                found.push((m.start(), m.end()));
+                found.len() < MAX_RANGES && m.end() <= MAX_LINE
+            });
+        }
+        found
+    }
+}
+
+/// A line without its end.
+pub(super) fn bare(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The first [`MAX_LINE`] bytes of a line, whole characters.
+pub(super) fn bounded(line: &[u8]) -> &[u8] {
     let mut cut = line.len().min(MAX_LINE);
     while cut > 0 && cut < line.len() && line[cut] & 0xC0 == 0x80 {
         cut -= 1;
     }
-    let line = &line[..cut];
-    let (text, moved): (String, Box<dyn Fn(usize) -> usize>) = match std::str::from_utf8(line) {
-        Ok(text) => (text.to_owned(), Box::new(|at| at)),
-        Err(_) => (
-            String::from_utf8_lossy(line).into_owned(),
-            Box::new(|at| String::from_utf8_lossy(&line[..at]).len()),
-        ),
-    };
-    let inside = ranges.iter().filter(|(start, end)| *start < cut && end > start);
-    // Most lines have one: no more than is needed is kept.
-    let mut told = Vec::with_capacity(ranges.len());
-    told.extend(inside.map(|(start, end)| [moved(*start) as u32, moved((*end).min(cut)) as u32]));
-    (text, told)
+    &line[..cut]
+}
+
+/// The matches in a line that was bounded, moved to where they are once invalid UTF-8 is replaced.
+pub(super) fn moved(line: &[u8], matches: &[(usize, usize)]) -> Vec<[u32; 2]> {
+    // Most lines have one match: no more than is needed is kept.
+    let mut told = Vec::with_capacity(matches.len());
+    let inside = matches.iter().filter(|(start, end)| *start < line.len() && end > start);
+    let inside = inside.map(|(start, end)| (*start, (*end).min(line.len())));
+    if std::str::from_utf8(line).is_ok() {
+        told.extend(inside.map(|(start, end)| [start as u32, end as u32]));
+    } else {
+        let place = |at: usize| String::from_utf8_lossy(&line[..at]).len() as u32;
+        told.extend(inside.map(|(start, end)| [place(start), place(end)]));
+    }
+    told
 }
 
 #[cfg(test)]
@@ -178,6 +198,10 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_and_ranges_follow() {
+        let shown = |line: &[u8], matches: &[(usize, usize)]| {
+            let line = bounded(line);
+            (String::from_utf8_lossy(line).into_owned(), moved(line, matches))
+        };
         assert_eq!(shown(b"abc", &[(1, 2)]), ("abc".into(), vec![[1, 2]]));
         let (text, ranges) = shown(b"a\xffbc", &[(2, 3)]);
         assert_eq!((&text[ranges[0][0] as usize..ranges[0][1] as usize], ranges.len()), ("b", 1));

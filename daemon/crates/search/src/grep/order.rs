@@ -6,25 +6,23 @@ use std::time::{Duration, Instant};
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::id::RootId;
-use cairn_protocol::search::GrepItem;
+use cairn_protocol::lines::FileLines;
 
-use super::lines::Line;
+use super::told::Lines;
 use crate::sync::{CancelFlag, lock};
 
-/// Told the next lines, and whether they are the last; false when nobody takes them any more.
-pub type OnLines<'a> = &'a (dyn Fn(Vec<GrepItem>, bool) -> bool + Sync);
+/// Told the next lines, by file, and whether they are the last; false when nobody takes them any more.
+pub type OnLines<'a> = &'a (dyn Fn(Vec<FileLines>, bool) -> bool + Sync);
 
 /// Lines of the first part, so that it comes early, and of the others.
 const FIRST: usize = 50;
-const PART: usize = 2_000;
-/// Bytes of text from which a part is told whatever its lines.
+const PART: usize = 10_000;
+/// Bytes of text of a part, if no line alone has more.
 const MAX_PART: usize = 256 * 1024;
 /// What there is is told when nothing was told for this long.
 const LATEST: Duration = Duration::from_millis(50);
-/// Lines found out of turn before threads wait for those that come before them.
-const MAX_AHEAD: usize = 50_000;
-/// Lines of one file that are held before its turn has come.
-pub(super) const MAX_HELD: usize = 10_000;
+/// Bytes found out of turn before threads wait for those that come before them.
+const MAX_AHEAD: usize = 4 * 1024 * 1024;
 /// How often a thread that waits looks whether the search was cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -44,8 +42,8 @@ struct State {
     /// The file whose turn it is.
     next: usize,
     /// Files that ended before their turn.
-    ended: BTreeMap<usize, Vec<Line>>,
-    /// Lines of those.
+    ended: BTreeMap<usize, Lines>,
+    /// Bytes of those.
     ahead: usize,
     /// Whether a thread tells what is in turn.
     telling: bool,
@@ -58,10 +56,9 @@ struct Out {
     /// Lines wanted, and those of them that are still to come.
     k: u64,
     left: u64,
-    part: Vec<GrepItem>,
-    /// Lines that make a part, and bytes of text in it so far.
-    size: usize,
-    bytes: usize,
+    part: Vec<FileLines>,
+    /// Lines and bytes of text that there is still room for in it.
+    room: (usize, usize),
     last: Instant,
     truncated: bool,
     gone: bool,
@@ -79,8 +76,7 @@ impl<'a> Order<'a> {
             k,
             left: k,
             part: Vec::new(),
-            size: FIRST,
-            bytes: 0,
+            room: (FIRST, MAX_PART),
             last: Instant::now(),
             truncated: false,
             gone: false,
@@ -91,12 +87,12 @@ impl<'a> Order<'a> {
 
     /// Takes the lines of the file `at` that were not given to [`Self::more`]. Each file ends once, also one without lines.
     /// False when nothing more is wanted.
-    pub(super) fn ended(&self, at: usize, lines: Vec<Line>) -> bool {
+    pub(super) fn ended(&self, at: usize, lines: Lines) -> bool {
         let mut state = lock(&self.state);
         while state.telling && state.ahead > MAX_AHEAD && !self.is_over(&state) {
             state = self.wait(state);
         }
-        state.ahead += lines.len();
+        state.ahead += lines.bytes();
         state.ended.insert(at, lines);
         if state.telling {
             return !state.over;
@@ -109,8 +105,8 @@ impl<'a> Order<'a> {
                 let next = state.next;
                 state.ended.remove(&next)
             } {
-                state.ahead -= lines.len();
-                if !lines.is_empty() {
+                state.ahead -= lines.bytes();
+                if lines.len() > 0 {
                     ready.push((state.next, lines));
                 }
                 state.next += 1;
@@ -131,7 +127,7 @@ impl<'a> Order<'a> {
 
     /// Tells lines of a file that has more of them than should be held: waits until it is its turn. False when nothing more
     /// is wanted.
-    pub(super) fn more(&self, at: usize, lines: Vec<Line>) -> bool {
+    pub(super) fn more(&self, at: usize, lines: Lines) -> bool {
         let mut state = lock(&self.state);
         // Files before this one were begun before it and end without it.
         while (state.next != at || state.telling) && !self.is_over(&state) {
@@ -173,21 +169,23 @@ impl<'a> Order<'a> {
     }
 
     /// Puts lines into parts and tells those that are full. True when nothing more is wanted.
-    fn take(&self, ready: Vec<(usize, Vec<Line>)>) -> bool {
+    fn take(&self, ready: Vec<(usize, Lines)>) -> bool {
         let mut out = lock(&self.out);
-        for (at, lines) in ready {
+        for (at, mut lines) in ready {
             let (root, path) = (self.place)(at);
-            // Lines before a cursor are no matches of this search.
-            for line in lines.into_iter().filter(|line| line.is_match) {
+            while lines.len() > 0 {
                 if out.left == 0 {
                     out.truncated = true;
                     return true;
                 }
-                out.left -= 1;
-                let item = line.into_item(root, path);
-                out.bytes += item.text.len();
-                out.part.push(item);
-                if (out.part.len() >= out.size || out.bytes > MAX_PART) && !self.send(&mut out) {
+                let most = usize::try_from(out.left).unwrap_or(usize::MAX).min(out.room.0);
+                let front = lines.front(most, out.room.1);
+                out.left -= front.len() as u64;
+                let file = front.into_file(root, path);
+                let room = (out.room.0 - file.lines.len(), out.room.1.saturating_sub(file.text.len()));
+                out.room = room;
+                out.part.push(file);
+                if (room.0 == 0 || room.1 == 0 || lines.len() > 0) && !self.send(&mut out) {
                     return true;
                 }
             }
@@ -198,7 +196,7 @@ impl<'a> Order<'a> {
 
     fn send(&self, out: &mut Out) -> bool {
         let part = std::mem::take(&mut out.part);
-        (out.size, out.bytes, out.last) = (PART, 0, Instant::now());
+        (out.room, out.last) = ((PART, MAX_PART), Instant::now());
         out.gone = !(self.tell)(part, false);
         !out.gone
     }
