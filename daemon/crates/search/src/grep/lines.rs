@@ -116,7 +116,7 @@ impl Sink for Collect<'_> {
             return Ok(false);
         }
         if self.job.params.count_only {
-            self.hits.count += found.lines().count() as u64;
+            self.hits.count += if self.job.multiline { found.lines().count() as u64 } else { 1 };
             return Ok(true);
         }
         let first = found.line_number().unwrap_or(0);
