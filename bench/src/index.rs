@@ -40,7 +40,7 @@ pub fn run(folder: &Path, dir: &Path) -> (Indexes, cairn_workspace::Root) {
     let peak = memory(None, "VmHWM");
     let anonymous = memory(None, "RssAnon");
     say(format!(
-        "index: memory                      peak {peak:.0} MB resident, {anonymous:.0} MB anonymous now"
+        "index: memory of this process      peak {peak:.0} MB resident, {anonymous:.0} MB anonymous now: unlike the daemon it gives nothing back"
     ));
     sizes(dir, text);
     again(&indexes, &root, &never);

@@ -24,6 +24,8 @@ use crate::sync::{CancelFlag, lock};
 
 /// How long the end of a pass waits for a place in the queue of progress.
 const END_WAIT: Duration = Duration::from_secs(5);
+/// Batches after which free memory is given back.
+pub const EASE: usize = 32;
 
 /// What the threads of one root share.
 pub struct Live {
@@ -206,6 +208,13 @@ impl Live {
     pub fn file_table(&self) -> Result<Arc<FileTable>, Failure> {
         let conn = self.readers.get()?;
         Ok(self.files(&conn)?)
+    }
+
+    /// Called after each of many batches: now and then, gives back what they freed.
+    pub fn ease(&self, batches: usize) {
+        if batches.is_multiple_of(EASE) {
+            (self.opts.give_back)();
+        }
     }
 
     /// Leaves chunks that are gone out of all answers from now on.

@@ -233,7 +233,7 @@ fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder, texts: &mut Vec<u8
 
 fn write_all(live: &Live, conn: &mut Connection, rx: Receiver<Batch>, total: usize) -> Result<(), Failure> {
     let mut done = 0;
-    while let Ok(batch) = rx.recv() {
+    for (batches, batch) in (1..).zip(rx) {
         if live.stopping() {
             return Ok(());
         }
@@ -253,6 +253,7 @@ fn write_all(live: &Live, conn: &mut Connection, rx: Receiver<Batch>, total: usi
             p.counts.bytes += delta.bytes;
             p.counts.chunks += delta.chunks;
         });
+        live.ease(batches);
         tidy(live, conn, MANY_SEGMENTS)?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::{Change, Watch};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 
-use crate::live::{Counts, Live};
+use crate::live::{Counts, EASE, Live};
 use crate::{db, enrich, grams, ingest, postings, text};
 
 /// Jobs and changes that may wait.
@@ -19,9 +19,6 @@ const QUEUE: usize = 64;
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// Paths beyond which a rescan is cheaper.
 const MAX_PATHS: usize = 2_000;
-
-/// Batches after which free memory is given back.
-const EASE: usize = 32;
 
 /// What the worker is asked to do.
 #[derive(Debug, Clone, Copy)]
@@ -247,9 +244,7 @@ impl Worker {
         // What takes longest comes last. A grep reads every file until it has trigrams; a search finds nothing by meaning
         // without vectors.
         self.batches += 1;
-        if self.batches.is_multiple_of(EASE) {
-            (live.opts.give_back)();
-        }
+        live.ease(self.batches);
         let slow = live.opts.embedder.is_transformer();
         if !slow && enrich::vector_batch(&live, conn)?.is_some() {
             return Ok(true);
