@@ -6,6 +6,7 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use cairn_protocol::{
@@ -161,4 +162,31 @@ fn many_files_in_one_folder_and_links_that_lead_round() {
     assert_eq!(world.status.files, 20_001, "{:?}", world.status);
     assert_eq!(world.lines("number_19999"), [("many/f19999.txt".to_owned(), 1)]);
     assert!(world.lines("root:").is_empty(), "a link leads nowhere");
+}
+
+#[test]
+fn what_is_freed_is_given_back_while_much_is_indexed() {
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    let dir = tempfile::tempdir().unwrap();
+    let top: PathBuf = dir.path().canonicalize().unwrap().join("root");
+    fs::create_dir(&top).unwrap();
+    for n in 0..2_500 {
+        fs::write(top.join(format!("f{n}.rs")), format!("fn f{n}() {{}}\n")).unwrap();
+    }
+    let root = Roots::new(vec![]).declare(&top).unwrap();
+    let id = root.id.clone();
+    let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    (options.watch, options.sweep_seconds) = (false, 0);
+    options.give_back = || drop(GIVEN.fetch_add(1, Ordering::Relaxed));
+    let indexes = Indexes::open(dir.path().join("index"), options, None);
+    indexes.add_root(root).unwrap();
+    let build = || indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert!(build().complete);
+    // Among the batches, and before the merges.
+    let given = GIVEN.load(Ordering::Relaxed);
+    assert!(given >= 2, "{given}");
+    // Of little work nothing is left to give.
+    fs::write(top.join("f0.rs"), "fn another() {}\n").unwrap();
+    assert!(build().complete);
+    assert_eq!(GIVEN.load(Ordering::Relaxed), given);
 }
