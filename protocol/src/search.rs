@@ -85,7 +85,7 @@ pub enum Fusion {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchFilters {
-    /// Language names as in `index.status` (`rust`, `python`, …), any of them.
+    /// Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names (`c++`), any of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
     /// Only files under this path, by whole components, relative to the root.

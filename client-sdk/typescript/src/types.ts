@@ -2483,7 +2483,7 @@ export interface SearchFilters {
   globs?: Array<string>;
   /** Symbol kinds (`function`, `class`, …): only results inside such a symbol. */
   kinds?: Array<string>;
-  /** Language names as in `index.status` (`rust`, `python`, …), any of them. */
+  /** Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names (`c++`), any of them. */
   languages?: Array<string>;
   /** Only files under this path, by whole components, relative to the root. */
   pathPrefix?: string | null;

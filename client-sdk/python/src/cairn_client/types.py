@@ -2746,7 +2746,7 @@ class SearchFilters(TypedDict):
     kinds: NotRequired[list[str]]
     """Symbol kinds (`function`, `class`, …): only results inside such a symbol."""
     languages: NotRequired[list[str]]
-    """Language names as in `index.status` (`rust`, `python`, …), any of them."""
+    """Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names (`c++`), any of them."""
     pathPrefix: NotRequired[str | None]
     """Only files under this path, by whole components, relative to the root."""
     roots: NotRequired[list[str]]

@@ -2,10 +2,12 @@
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::search::{MAX_K, SearchFilters, SearchParams};
+use cairn_workspace::language_named;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::dense::FileSet;
 use crate::live::{FileEntry, FileTable};
+use crate::symbols::KINDS;
 
 /// Longest query or pattern, in bytes.
 pub const MAX_QUERY: usize = 4096;
@@ -62,7 +64,7 @@ pub fn check_k(k: u32, most: u32) -> Result<(), Failure> {
 /// Compiled filters of one query.
 #[derive(Debug, Default)]
 pub struct Filters {
-    languages: Vec<String>,
+    languages: Vec<&'static str>,
     prefix: Option<String>,
     wanted: Option<GlobSet>,
     unwanted: Option<GlobSet>,
@@ -76,7 +78,7 @@ impl Filters {
     /// Compiles filters, with a further path prefix.
     ///
     /// # Errors
-    /// `bad_pattern` for a wrong glob, `invalid_params` for too many or a prefix that leads out.
+    /// `bad_pattern` for a wrong glob, `invalid_params` for too many, an unknown language or kind, or a prefix that leads out.
     pub fn new(given: Option<&SearchFilters>, prefix: Option<&str>) -> Result<Self, Failure> {
         let given = given.cloned().unwrap_or_default();
         let longest =
@@ -94,18 +96,18 @@ impl Filters {
         };
         let (no, yes): (Vec<String>, Vec<String>) = given.globs.into_iter().partition(|g| g.starts_with('!'));
         Ok(Self {
-            languages: given.languages.iter().map(|l| l.to_lowercase()).collect(),
+            languages: given.languages.iter().map(|name| language(name)).collect::<Result<_, _>>()?,
             prefix,
             wanted: glob_set(&yes)?,
             unwanted: glob_set(&no)?,
-            kinds: given.kinds.iter().map(|k| k.to_lowercase()).collect(),
+            kinds: given.kinds.iter().map(|name| kind(name)).collect::<Result<_, _>>()?,
             roots: given.roots,
         })
     }
 
     /// Whether a file may be in the answer.
     pub fn admits(&self, file: &FileEntry) -> bool {
-        (self.languages.is_empty() || file.lang().is_some_and(|l| self.languages.iter().any(|w| w == l)))
+        (self.languages.is_empty() || file.lang().is_some_and(|l| self.languages.contains(&l)))
             && self.prefix.as_ref().is_none_or(|p| under(&file.path, p))
             && self.wanted.as_ref().is_none_or(|g| g.is_match(&*file.path))
             && !self.unwanted.as_ref().is_some_and(|g| g.is_match(&*file.path))
@@ -119,6 +121,27 @@ impl Filters {
             && self.unwanted.is_none();
         (!open).then(|| table.files.iter().filter(|f| self.admits(f)).map(|f| f.id).collect())
     }
+}
+
+/// A language by one of its names. One that is unknown would find nothing and not say why.
+fn language(name: &str) -> Result<&'static str, Failure> {
+    let unknown = || {
+        let name = name.escape_default();
+        invalid(
+            "filters.languages",
+            format_args!("'{name}' is not known; index.status names those of a root"),
+        )
+    };
+    language_named(name).ok_or_else(unknown)
+}
+
+fn kind(name: &str) -> Result<String, Failure> {
+    let lower = name.to_lowercase();
+    if KINDS.contains(&&*lower) {
+        return Ok(lower);
+    }
+    let (name, all) = (name.escape_default(), KINDS.join(", "));
+    Err(invalid("filters.kinds", format_args!("'{name}' is none of {all}")))
 }
 
 /// Whether `path` is `prefix` or lies below it, by whole components.
@@ -218,6 +241,13 @@ mod tests {
             reason(SearchFilters { path_prefix: Some("../x".into()), ..Default::default() }),
             Reason::InvalidParams
         );
+        let message = |f: SearchFilters| Filters::new(Some(&f), None).unwrap_err().message;
+        let unknown =
+            message(SearchFilters { languages: vec!["go".into(), "klingon".into()], ..Default::default() });
+        assert!(unknown.contains("filters.languages: 'klingon'"), "{unknown}");
+        let unknown =
+            message(SearchFilters { kinds: vec!["Function".into(), "func".into()], ..Default::default() });
+        assert!(unknown.contains("filters.kinds: 'func'") && unknown.contains("method"), "{unknown}");
         assert!(check_k(0, 200).is_err() && check_k(201, 200).is_err() && check_k(200, 200).is_ok());
         assert!(check_text("query", "  ").is_err() && check_text("query", &"x".repeat(5000)).is_err());
     }

@@ -13,3 +13,26 @@ mod sections;
 mod shell;
 mod tables;
 mod walk;
+
+/// All kinds of definitions.
+pub const KINDS: &[&str] = &[
+    "actor",
+    "class",
+    "constant",
+    "constructor",
+    "enum",
+    "function",
+    "interface",
+    "macro",
+    "method",
+    "module",
+    "property",
+    "protocol",
+    "record",
+    "section",
+    "struct",
+    "trait",
+    "type",
+    "union",
+    "variable",
+];

@@ -101,6 +101,32 @@ const BY_NAME: &[(&str, &[&str])] = &[
     ("ini", &[".gitconfig", ".editorconfig", ".gitmodules"]),
 ];
 
+/// Other names that languages go by, lower-case.
+const ALSO: &[(&str, &str)] = &[
+    ("golang", "go"),
+    ("c#", "csharp"),
+    ("f#", "fsharp"),
+    ("objective-c", "objc"),
+    ("objectivec", "objc"),
+    ("obj-c", "objc"),
+    ("visualbasic", "vb"),
+    ("shell", "bash"),
+    ("makefile", "make"),
+    ("docker", "dockerfile"),
+    ("emacs-lisp", "lisp"),
+    ("restructuredtext", "rst"),
+    ("latex", "tex"),
+    ("systemverilog", "verilog"),
+];
+
+/// The language that is meant by its name, by one of its extensions (`js`, `.rs`) or by another name that it goes by.
+pub fn language_named(name: &str) -> Option<&'static str> {
+    let lower = name.trim().trim_start_matches('.').to_lowercase();
+    let known = BY_EXTENSION.iter().chain(BY_NAME).map(|(language, _)| *language);
+    let also = || ALSO.iter().find(|(name, _)| *name == lower).map(|(_, language)| *language);
+    known.into_iter().find(|l| *l == lower).or_else(also).or_else(|| by_extension().get(&*lower).copied())
+}
+
 /// The language of a file by its name, lower-case; `None` when the name tells nothing.
 pub fn language_of(rel: &str) -> Option<&'static str> {
     let name = rel.rsplit('/').next().unwrap_or(rel);
@@ -151,6 +177,29 @@ mod tests {
         ] {
             assert_eq!(language_of(path), want, "{path}");
         }
+    }
+
+    #[test]
+    fn languages_go_by_several_names() {
+        for (name, want) in [
+            ("rust", Some("rust")),
+            ("Rust", Some("rust")),
+            (".rs", Some("rust")),
+            ("js", Some("javascript")),
+            ("C++", Some("cpp")),
+            ("c#", Some("csharp")),
+            ("d", Some("d")),
+            ("go_mod", Some("go_mod")),
+            ("Golang", Some("go")),
+            ("klingon", None),
+            ("", None),
+        ] {
+            assert_eq!(language_named(name), want, "{name}");
+        }
+        assert!(
+            ALSO.iter()
+                .all(|(name, of)| language_named(of) == Some(of) && !by_extension().contains_key(name))
+        );
     }
 
     #[test]

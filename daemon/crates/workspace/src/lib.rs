@@ -19,7 +19,7 @@ mod watch;
 mod write;
 
 pub use background::background_thread;
-pub use languages::language_of;
+pub use languages::{language_named, language_of};
 pub use lines::{MAX_COUNTED_BYTES, count_languages};
 pub use listing::{list_dir, list_parts};
 pub use root::{Facts, FileStat, Opener, Root};

@@ -165,3 +165,17 @@ fn build((name, rows, make): &Entry) -> Grammar {
         .collect();
     Grammar { language, actions, rows }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_can_be_asked_for() {
+        for (lang, rows, _) in ALL {
+            for (node, kind, ..) in *rows {
+                assert!(kind.is_empty() || crate::symbols::KINDS.contains(kind), "{lang} {node} {kind}");
+            }
+        }
+    }
+}

@@ -91,6 +91,7 @@ impl<'a> Walk<'a> {
         let kind = self.refine(node, kind, qualifier.as_deref(), &name);
         // A scope without a kind is no definition: Rust's `impl`, Swift's `extension`.
         if !kind.is_empty() && self.symbols.len() < MAX_SYMBOLS {
+            debug_assert!(super::KINDS.contains(&kind), "a filter would refuse {kind}");
             let (start, last) = self.span(node);
             let around = || self.scopes.last().map(|s| s.name.clone());
             let container = qualifier.or_else(around);
