@@ -141,14 +141,14 @@ async fn reads_all_lines(run: &impl Fn(&Path) -> Command) {
     let dir = tempfile::tempdir().unwrap();
     let rows = |n: u32| (0..n).map(|row| format!("the {row}. ledger\n")).collect::<String>();
     // Of the longest one, more than a client holds at once, and than is held of one file.
-    tree(dir.path(), &[("a.txt", &rows(40)), ("b/many.txt", &rows(30_000)), ("c.txt", &rows(3))]);
+    tree(dir.path(), &[("a.txt", &rows(40)), ("b/many.txt", &rows(150_000)), ("c.txt", &rows(3))]);
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": dir.path()})).await;
     complete(&mut raw).await;
     let said: Value = serde_json::from_str(&printed(run(&daemon.home), "")).unwrap();
     let parts = said["parts"].as_u64().unwrap();
-    assert!(parts >= 4, "{said}");
-    let wanted = json!({"lines": 30_043, "same": true, "parts": parts, "bad": "bad_pattern", "some": true});
+    assert!(parts > 10, "{said}");
+    let wanted = json!({"lines": 150_043, "same": true, "parts": parts, "bad": "bad_pattern", "some": true});
     assert_eq!(said, wanted);
 }
 

@@ -185,12 +185,10 @@ fn write_lines(out: &mut String, path: &str, file: &FileLines) {
             out.push_str(number);
         }
         out.push(':');
-        if !ranges.is_empty() {
-            out.push_str(&matched(text, ranges));
-        } else if is_plain {
+        if is_plain && ranges.is_empty() {
             out.push_str(text);
         } else {
-            out.push_str(&plain(text));
+            out.push_str(&matched(text, ranges));
         }
         out.push('\n');
     }

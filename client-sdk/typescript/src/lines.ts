@@ -6,7 +6,7 @@ const AT_ONCE = 20_000;
 
 /**
  * All lines of a pattern, in order, part by part, while they are found. A socket of a browser cannot be held back: lines are
- * asked for some at a time, and the next when those were taken.
+ * asked for some at a time, and the next when those were taken. Who stops taking them asks for no more.
  */
 export async function* grepLines(client: Client, params: GrepStreamParams): AsyncGenerator<GrepItem[], void, undefined> {
   let left = params.k ?? Number.POSITIVE_INFINITY;

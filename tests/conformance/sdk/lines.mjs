@@ -10,7 +10,7 @@ async function all(lines) {
 const client = await cairn.local({ start: false });
 const pages = [];
 for (let cursor; ; ) {
-  const page = await client.searchGrep({ pattern: "e", k: 500, cursor });
+  const page = await client.searchGrep({ pattern: "e", k: 5000, cursor });
   pages.push(...page.items);
   cursor = page.nextCursor;
   if (cursor === undefined) break;
@@ -19,7 +19,7 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 const sorted = ({ path, root, line, text, ranges }) => ({ path, root, line, text, ranges });
 const parts = await all(client.grepLines({ requestId: "all", pattern: "e", withRanges: true }));
 const out = { lines: parts.flat().length, same: same(parts.flat().map(sorted), pages.map(sorted)), parts: parts.length };
-// Who stops reading ends it, and the connection goes on.
+// Who stops reading asks for no more, and the connection goes on.
 for await (const _ of client.grepLines({ requestId: "some", pattern: "e" })) break;
 try {
   await all(client.grepLines({ requestId: "bad", pattern: "(", isRegex: true }));

@@ -11,7 +11,7 @@ async def main():
         pages = []
         page = {}
         while page.get("nextCursor") or not page:
-            page = await cairn.search_grep(pattern="e", k=500, **({"cursor": page["nextCursor"]} if page else {}))
+            page = await cairn.search_grep(pattern="e", k=5000, **({"cursor": page["nextCursor"]} if page else {}))
             pages += page["items"]
         parts = [part async for part in cairn.grep_lines(requestId="all", pattern="e", withRanges=True)]
         told = [item for part in parts for item in part]

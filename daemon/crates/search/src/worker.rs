@@ -241,10 +241,10 @@ impl Worker {
         if self.enriched {
             return Ok(false);
         }
-        // What takes longest comes last. A grep reads every file until it has trigrams; a search finds nothing by meaning
-        // without vectors.
         self.batches += 1;
         live.ease(self.batches);
+        // What takes longest comes last. A grep reads every file until it has trigrams; a search finds nothing by meaning
+        // without vectors.
         let slow = live.opts.embedder.is_transformer();
         if !slow && enrich::vector_batch(&live, conn)?.is_some() {
             return Ok(true);

@@ -336,10 +336,10 @@ fn streamed(world: &World, more: serde_json::Value) -> (Vec<(String, u32)>, Grep
 #[test]
 fn a_stream_tells_all_lines_in_order() {
     let world = world(&[]);
-    // One file has more lines than are held before its turn, in front of it and behind it are many small ones.
+    // One file has more than is held before its turn (256 KiB), in front of it and behind it are many small ones.
     let mut wanted = Vec::new();
     for n in 0..300 {
-        let (path, lines) = (format!("f{n:03}.txt"), if n == 150 { 25_000 } else { n % 3 });
+        let (path, lines) = (format!("f{n:03}.txt"), if n == 150 { 60_000 } else { n % 3 });
         put(&world.top(), &path, &"a row\nnothing\n".repeat(lines as usize));
         wanted.extend((0..lines).map(|l| (path.clone(), 2 * l + 1)));
     }

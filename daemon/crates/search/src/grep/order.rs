@@ -89,7 +89,8 @@ impl<'a> Order<'a> {
     /// False when nothing more is wanted.
     pub(super) fn ended(&self, at: usize, lines: Lines) -> bool {
         let mut state = lock(&self.state);
-        while state.telling && state.ahead > MAX_AHEAD && !self.is_over(&state) {
+        // Whose turn it is never waits: the others wait for him.
+        while at != state.next && state.ahead > MAX_AHEAD && !self.is_over(&state) {
             state = self.wait(state);
         }
         state.ahead += lines.bytes();
@@ -199,5 +200,46 @@ impl<'a> Order<'a> {
         (out.room, out.last) = ((PART, MAX_PART), Instant::now());
         out.gone = !(self.tell)(part, false);
         !out.gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn what_is_found_before_its_turn_is_bounded() {
+        const FILES: usize = 40;
+        let (cancel, told, ended) = (CancelFlag::new(), Mutex::new(Vec::new()), AtomicUsize::new(0));
+        let (root, line) = (RootId("r".into()), "x".repeat(1024));
+        let place = |_| (&root, "a");
+        let tell = |files: Vec<FileLines>, _| {
+            lock(&told).extend(files.into_iter().flat_map(|file| file.lines));
+            true
+        };
+        let order = Order::new(u64::MAX, &tell, &place, &cancel);
+        // One file has as many lines as make half a megabyte, each with the number of the file.
+        let lines = |at: usize| Lines::of((0..512).map(|_| (at as u64, line.as_bytes())));
+        let most = MAX_AHEAD / lines(0).bytes() + 1;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for at in 1..FILES {
+                    order.ended(at, lines(at));
+                    ended.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            // The first file is still being read: the others come this far, and no further.
+            while ended.load(Ordering::SeqCst) < most {
+                std::thread::yield_now();
+            }
+            (0..10_000).for_each(|_| std::thread::yield_now());
+            assert_eq!(ended.load(Ordering::SeqCst), most);
+            order.ended(0, lines(0));
+        });
+        assert!(matches!(order.finish(), Ok((all, false)) if all == 512 * FILES as u64));
+        let told = lock(&told);
+        assert!(told.is_sorted() && told.len() == 512 * FILES);
     }
 }

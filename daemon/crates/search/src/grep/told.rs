@@ -139,6 +139,15 @@ impl Sink for Tell<'_, '_> {
 mod tests {
     use super::*;
 
+    impl Lines {
+        /// Numbers and texts as lines without ranges.
+        pub(in crate::grep) fn of<'a>(all: impl Iterator<Item = (u64, &'a [u8])>) -> Self {
+            let mut lines = Self::default();
+            all.for_each(|(number, text)| lines.add(number, text, None));
+            lines
+        }
+    }
+
     fn lines(texts: &[&str], with_ranges: bool) -> Lines {
         let mut lines = Lines::default();
         for (number, text) in (1..).zip(texts) {
