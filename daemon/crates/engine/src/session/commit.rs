@@ -49,11 +49,11 @@ impl Actor {
             Commit::Accept { run, start, replaces } => self.accept(run, *start, replaces.as_ref()).await,
             Commit::Begin { run, resumed } => self.begin(run, *resumed).await,
             Commit::End { run, then } => {
-                self.end_run(*then).await?;
+                self.end_run(run, *then).await?;
                 self.turns.remove(run);
                 Ok(())
             }
-            Commit::EndExplore { .. } => self.end_run(Then::Idle).await,
+            Commit::EndExplore { run } => self.end_run(run, Then::Idle).await,
             Commit::Fail { run, then } => self.fail(run, *then).await,
             Commit::CancelQueued { run, then } => self.cancel_queued(run, *then).await,
             Commit::BeginExplore { run, replaces } => self.begin_explore(run, replaces.as_ref()).await,
@@ -133,7 +133,12 @@ impl Actor {
         Ok(())
     }
 
-    async fn end_run(&mut self, then: Then) -> Result<(), Failure> {
+    async fn end_run(&mut self, run: &RunId, then: Then) -> Result<(), Failure> {
+        // Calls that the end of the daemon cut off leave their questions open for a resume. A run that a client cancelled in
+        // that moment is not resumed.
+        if self.engine.inner.shutdown.is_cancelled() {
+            self.withdraw(run).await?;
+        }
         let end = self.end.take().ok_or_else(|| unknown("a run's end"))?;
         let (records, state) = then_state(end.records, then, end.state);
         let mut append = Append::new(&self.session, records);

@@ -439,6 +439,9 @@ impl World {
                 Some(Row::Running)
             }
             Commit::End { run, then } => {
+                if self.daemon().drained {
+                    self.withdraw(run);
+                }
                 self.log.push(Record::Completed(run));
                 ended(then)
             }
