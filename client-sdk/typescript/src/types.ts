@@ -370,6 +370,8 @@ export type AgentEvt =
     runId: RunId;
     /** The client's name for it. */
     turnId: string;
+    /** What the client sent with it. */
+    metadata?: Record<string, string>;
     /** What it may do. */
     policy?: ExecutionPolicy | null;
   }
@@ -515,6 +517,8 @@ export type AgentEvt =
     tokensAfter: number;
     /** Tokens before, as counted here. */
     tokensBefore: number;
+    /** Number of the latest `steered` record that is part of the conversation here; 0 when there is none. */
+    heardSeq?: number;
   }
   /** The conversation was emptied; what follows starts afresh. */
   | {
@@ -713,9 +717,9 @@ export interface AuditEntry {
   id: number;
   /** The rule that decided. */
   rule: string;
-  /** The session. */
+  /** The session; its digits are all 0 for a direct call that concerns none. */
   sessionId: SessionId;
-  /** The tool. */
+  /** The tool, or the method of a direct call. */
   tool: string;
   /** Whether the output was cut. */
   truncated: boolean;
@@ -1922,7 +1926,7 @@ export type Outcome =
   | "cancelled"
   /** A call was denied for good, or nobody could be asked. */
   | "denied"
-  /** Its time or its tokens were used up. */
+  /** Its time was used up. A turn whose tokens were used up `failed` with the reason `budget_exceeded`. */
   | "timed_out";
 
 /** A page of a list. */
