@@ -1,6 +1,7 @@
 //! Opening, closing and the shared insides.
 
 use std::{
+    collections::HashMap,
     path::PathBuf,
     sync::{
         Arc, OnceLock, PoisonError, RwLock,
@@ -160,6 +161,7 @@ impl Engine {
         let plugins = Arc::<Plugins>::default();
         let inner = Inner {
             harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone())
+                .with_roots(Arc::clone(&roots))
                 .with_sandbox(sandbox)
                 .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>),
             trace,
@@ -341,7 +343,7 @@ impl Engine {
 
     /// Takes other rules and limits at once; what is at work goes on as it began.
     pub fn reconfigure(&self, live: Live) {
-        self.inner.harness.set_rules(live.rules);
+        self.inner.harness.set_rules(live.rules, HashMap::new());
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
         self.inner.max_runs.store(live.max_runs, Ordering::Relaxed);
         *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live.turns);
