@@ -70,6 +70,7 @@ pub async fn engine(
         rules: rules(config)?,
         roots: workspace_roots,
         max_runs: config.resources.max_runs,
+        drain: Duration::from_secs(config.daemon.drain_seconds),
         granted_file: config_dir.as_ref().map(|dir| dir.join("permissions.json")),
         approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),
         turns: turn_settings(config),

@@ -73,9 +73,9 @@ pub enum End {
     Told(Box<Append>),
     /// Nothing: the caller has no log.
     Untold,
-    /// Nothing, and the audit's row stays open: the daemon ends while the call is at work, and a run that is taken up again
-    /// asks before it acts a second time.
-    CutOff,
+    /// These records, and the audit's row says `interrupted`: the daemon ends while the call runs, and a run that is resumed
+    /// asks before it acts a second time. A call that had not been let through yet gets no record: it still waits.
+    CutOff(Option<Box<Append>>),
 }
 
 impl RuleSets {
@@ -256,13 +256,15 @@ impl Harness {
             exit_code: outcome.as_ref().ok().and_then(|o| o.exit_code),
             truncated: outcome.as_ref().is_ok_and(|o| o.truncated),
         };
-        let outcome_told = done.outcome.clone();
         let (end, value) = closing(outcome);
-        let records = match end {
-            End::Told(records) => Some(*records),
-            End::Untold => None,
-            End::CutOff => return Ok(value),
+        let (records, done) = match end {
+            End::Told(records) => (Some(*records), done),
+            End::Untold => (None, done),
+            End::CutOff(records) => {
+                (records.map(|r| *r), AuditOutcome { outcome: cairn_trace::INTERRUPTED.into(), ..done })
+            }
         };
+        let outcome_told = done.outcome.clone();
         self.trace.audit_outcome(audit, done, records).await.map_err(|e| unrecorded(&tool, e))?;
         if let Some(hooks) = self.listening() {
             hooks.tell(HookEvent::AfterTool { session_id, tool, outcome: outcome_told, millis }).await;

@@ -1,13 +1,6 @@
 //! Permission to act once: what a tool may touch.
 
-use std::{
-    future::Future,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cairn_protocol::{
     approval::Preview,
@@ -95,35 +88,6 @@ impl Changes {
     /// All of them; none are left.
     pub fn take(&self) -> Vec<Change> {
         std::mem::take(&mut self.seen().all)
-    }
-}
-
-/// Time that a run spent waiting for people.
-#[derive(Debug, Default)]
-pub struct WaitClock {
-    waited_ms: AtomicU64,
-    waiting: AtomicU32,
-}
-
-impl WaitClock {
-    /// Milliseconds waited so far, less a wait that goes on.
-    pub fn waited_ms(&self) -> u64 {
-        self.waited_ms.load(Ordering::SeqCst)
-    }
-
-    /// Whether somebody is being asked just now.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) > 0
-    }
-
-    pub(crate) async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> T {
-        let began = Instant::now();
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let done = work.await;
-        let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.waited_ms.fetch_add(waited, Ordering::SeqCst);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        done
     }
 }
 

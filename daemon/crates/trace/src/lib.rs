@@ -13,6 +13,7 @@ mod export;
 mod follow;
 mod fork;
 mod import;
+mod interrupt;
 mod line;
 mod live;
 mod read;
@@ -33,8 +34,9 @@ use cairn_protocol::error::{Failure, Reason};
 use cairn_store::{StoreError, Writer, rusqlite::Connection};
 
 pub use append::{Append, Appended, NewRecord};
-pub use audit::{AuditIntent, AuditOutcome};
+pub use audit::{AuditIntent, AuditOutcome, INTERRUPTED};
 pub use export::RUN_PARAMS;
+pub use fork::ForkCut;
 pub use follow::{Follower, Step};
 pub use line::Line;
 pub use receipt::digest;
