@@ -24,7 +24,9 @@ use tokio::sync::{Mutex, Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Knowledge, Notice, SkillList, index_tools,
+    Knowledge, Notice, SkillList,
+    clone::CloneSecrets,
+    index_tools,
     model::{ModelGate, ModelLimits, Models},
     plugin::Plugins,
     runs::Agent,
@@ -132,6 +134,7 @@ pub(crate) struct Inner {
     pub(crate) notices: broadcast::Sender<Notice>,
     pub(crate) state: StateFile,
     pub(crate) workspaces: PathBuf,
+    pub(crate) clone_secrets: Arc<CloneSecrets>,
     pub(crate) stop: CancellationToken,
     pub(crate) max_runs: AtomicU32,
     pub(crate) turn_agent: OnceLock<Arc<dyn TurnAgent>>,
@@ -152,7 +155,7 @@ impl Engine {
     /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
     pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
         let Parts { trace, roots, indexes, progress, registry, sandbox } = parts;
-        index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
+        let clone_secrets = index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
         registry.add(crate::undo::tool(&trace))?;
         trace.mark_interrupted().await?;
         let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
@@ -174,6 +177,7 @@ impl Engine {
             notices: broadcast::channel(NOTICES).0,
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
+            clone_secrets,
             stop: CancellationToken::new(),
             max_runs: AtomicU32::new(options.max_runs),
             turn_agent: OnceLock::new(),
