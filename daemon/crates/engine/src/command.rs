@@ -26,10 +26,14 @@ impl Engine {
     /// `session_not_found`, `request_conflict`, `overloaded`.
     pub async fn command(
         &self,
-        params: CommandParams,
+        mut params: CommandParams,
         client: Option<String>,
     ) -> Result<CommandReceipt, Failure> {
         self.need_open()?;
+        // Before the retry's digest is made, which is stored.
+        let mut call = params.cmd.payload.into_call();
+        self.inner.harness.withhold_secrets(&params.session_id, &call.name, &mut call.arguments);
+        params.cmd.payload = AgentCmd::from_call(call);
         let slot = self.command_slot()?;
         let retry = Retry::new(params.session_id.as_str(), params.request_id.as_ref(), &params);
         let _retries = self.lock_retries(&retry).await;

@@ -11,7 +11,7 @@ use std::{
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
     error::{Failure, Reason},
-    id::RootId,
+    id::{RootId, SessionId},
     plugin::HookEvent,
     tool::GrantedRule,
 };
@@ -207,6 +207,13 @@ impl Harness {
         arguments
     }
 
+    /// Takes secrets out of the arguments of a call before they are recorded.
+    pub fn withhold_secrets(&self, session: &SessionId, name: &str, arguments: &mut Value) {
+        if let Ok(entry) = self.registry.find(name) {
+            entry.tool.withhold_secrets(session, arguments);
+        }
+    }
+
     /// Look-up → schema → policy → approval → audit → permit → run → bounds → audit.
     ///
     /// # Errors
@@ -281,6 +288,7 @@ impl Harness {
         opening: &mut Option<Append>,
     ) -> Result<(u64, u64, Result<Output, Failure>), Failure> {
         call.arguments = self.repaired(&call.name, call.arguments);
+        entry.tool.withhold_secrets(&call.session, &mut call.arguments);
         entry.check(&call.arguments)?;
         if let Some(paths) = &call.grants.paths {
             call.grants.paths = Some(self.resolver(&call).run_paths(paths)?);

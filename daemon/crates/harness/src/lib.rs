@@ -25,7 +25,7 @@ mod wait_clock;
 
 pub use approval::{Approvals, Approver};
 pub use call::Call;
-pub use fetch::{FetchRequest, Fetched};
+pub use fetch::{FetchRequest, Fetched, is_public};
 pub use gate::{End, Harness, is_final};
 pub use grants::Grants as GrantedRules;
 pub use hooks::Hooks;

@@ -221,6 +221,9 @@ pub trait Tool: Send + Sync {
         vec![]
     }
 
+    /// Takes secrets out of the arguments before anything records them. The tool remembers what its call needs of them.
+    fn withhold_secrets(&self, _session: &SessionId, _arguments: &mut Value) {}
+
     /// What the call would do. Read-only tools are not asked. Touches nothing.
     ///
     /// # Errors

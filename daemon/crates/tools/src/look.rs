@@ -1,6 +1,6 @@
 //! What models look with: `read_file`, `list_files`, `search_files`, `search_code`, `datetime`.
 
-use std::{fmt::Write as _, sync::Arc, sync::Mutex, sync::PoisonError};
+use std::{fmt::Write as _, sync::Arc};
 
 use cairn_harness::Tool;
 use cairn_protocol::{
@@ -275,22 +275,21 @@ pub fn list_files(
     let matcher = glob.compile_matcher();
     let prefix =
         if rel.is_empty() || rel == "." { String::new() } else { format!("{}/", rel.trim_end_matches('/')) };
-    let found = Mutex::new(Vec::new());
     let own = permit.root().is_some_and(|own| own.id == root.id);
     let view = root.view();
-    let keep = |file: cairn_workspace::Walked| {
-        let Some(inner) = file.rel.strip_prefix(&prefix) else { return };
-        let shown = if own { permit.shows(&file.rel) } else { view.shows(&file.rel) };
+    let mut files = Vec::new();
+    let mut keep = |file: String| {
+        let Some(inner) = file.strip_prefix(&prefix) else { return };
+        let shown = if own { permit.shows(&file) } else { view.shows(&file) };
         if shown && matcher.is_match(inner) {
-            found.lock().unwrap_or_else(PoisonError::into_inner).push(file.rel);
+            files.push(file);
         }
     };
-    cairn_workspace::walk(root, &cairn_workspace::WalkOptions::default(), &keep);
-    let mut files = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let examined = cairn_workspace::find_files(root, rel, &mut keep)?;
     files.sort();
     let total = files.len();
     files.truncate(args.max_results.clamp(1, 1000));
-    let cut = files.len() < total;
+    let cut = files.len() < total || !examined.complete;
     let mut value = json!({"content": files.join("\n"), "total_matches": total, "truncated": cut});
     if !view.is_complete() {
         value["note"] = LEFT_OUT.into();

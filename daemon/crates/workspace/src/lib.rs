@@ -25,7 +25,7 @@ mod write;
 pub use background::background_thread;
 pub use languages::{language_named, language_of};
 pub use lines::{MAX_COUNTED_BYTES, count_languages};
-pub use listing::{list_dir, list_parts};
+pub use listing::{Examined, find_files, list_dir, list_parts};
 pub use pattern::PathPattern;
 pub use resolved::ResolvedPath;
 pub use root::{Facts, FileStat, Opener, Root};

@@ -230,9 +230,26 @@ impl Root {
         Ok((Dir::from_std_file(file), real))
     }
 
+    /// Where the folder that is held open lies, as the kernel names it; not known on every system.
+    pub(crate) fn opened_path(&self) -> Option<PathBuf> {
+        let held = self.inner.dir.read().unwrap_or_else(|e| e.into_inner()).0.clone();
+        if !cfg!(target_os = "linux") {
+            return None;
+        }
+        std::fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()
+    }
+
     /// Whether this absolute path is blocked.
     pub(crate) fn is_blocked(&self, path: &Path) -> bool {
         !self.inner.blocked_below.is_empty() && self.inner.blocked_below.iter().any(|b| path.starts_with(b))
+    }
+
+    /// Whether something beneath `folder` (absolute) is blocked or hidden by rules.
+    pub(crate) fn closed_below(&self, folder: &Path) -> bool {
+        let masked = self.view().masked(self);
+        masked.cut
+            || self.inner.blocked_below.iter().any(|blocked| blocked.starts_with(folder))
+            || masked.paths.iter().any(|rel| self.path.join(rel).starts_with(folder))
     }
 
     /// Tells which absolute paths are blocked or hidden by rules, as it is now.

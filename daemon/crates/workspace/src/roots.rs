@@ -57,6 +57,19 @@ impl Roots {
     /// `InvalidParams` for a relative path or a name that is not UTF-8, `PathNotFound`, `NotADirectory`,
     /// `PathUnreadable`, `PathBlocked` when it lies in a blocked path.
     pub fn declare(&self, path: &Path) -> Result<Root, Failure> {
+        self.declare_if(path, &|_| Ok(()))
+    }
+
+    /// The same for a folder that `check` lets through. It is told the real path of the very folder that is declared, whatever
+    /// is put in its place meanwhile.
+    ///
+    /// # Errors
+    /// As [`Roots::declare`], and those of `check`.
+    pub fn declare_if(
+        &self,
+        path: &Path,
+        check: &dyn Fn(&Path) -> Result<(), Failure>,
+    ) -> Result<Root, Failure> {
         let text = path.to_str().ok_or_else(|| invalid("a root's path is not valid UTF-8"))?;
         check_text(text)?;
         if !path.is_absolute() {
@@ -73,9 +86,14 @@ impl Roots {
         if !real.is_dir() {
             return Err(Failure::new(Reason::NotADirectory, format!("'{}' is not a folder", shown(text))));
         }
+        check(&real)?;
         std::fs::read_dir(&real).map_err(|e| failure(&e, text))?;
         let fresh = Root::open(real.clone(), self.blocked.clone(), Arc::downgrade(&self.declared))
             .map_err(|e| failure(&e, text))?;
+        if fresh.opened_path().is_some_and(|opened| opened != real) {
+            let text = format!("'{}' was replaced while it was declared", shown(text));
+            return Err(Failure::new(Reason::PathOutsideRoots, text));
+        }
         let mut all = self.declared.roots.write().unwrap_or_else(|e| e.into_inner());
         Ok(all.entry(fresh.id.clone()).or_insert(fresh).clone())
     }

@@ -67,7 +67,8 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
     let place = found.top.strip_prefix(&root.path).unwrap_or(Path::new("")).to_string_lossy().into_owned();
     let (staged, most) = (request.staged, request.max_bytes);
     let deadline = Instant::now() + DIFF_LIMIT;
-    let rx = open::on_thread(move |tx| {
+    let repository = found.clone();
+    let mut reading = open::on_thread(&repository, move |tx| {
         let work = || -> Result<(), git2::Error> {
             let Some(repo) = open::open(&found)? else { return Ok(()) };
             let _begun = tx.send(Ok(Piece::Found));
@@ -83,7 +84,7 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
     })?;
     let mut answer = GitDiff { truncated: true, ..GitDiff::default() };
     loop {
-        match rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        match reading.next(deadline) {
             Ok(Ok(Piece::Found)) => answer.is_repository = true,
             Ok(Ok(Piece::File(path, patch))) => {
                 answer.files.push(path);

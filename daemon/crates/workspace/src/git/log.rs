@@ -28,7 +28,8 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     let Some(found) = open::find(root, ".")? else { return Ok(vec![]) };
     let deadline = Instant::now() + LOG_LIMIT;
     let (is_closed, top) = (root.closed(), found.top.clone());
-    let rx = open::on_thread(move |tx| {
+    let repository = found.clone();
+    let mut reading = open::on_thread(&repository, move |tx| {
         let result = (|| match open::open(&found)? {
             Some(repo) => {
                 read(&repo, n.min(MAX_COMMITS), deadline, &mut |commit| tx.send(Ok(commit)).is_ok())
@@ -41,7 +42,7 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     })?;
     let mut commits = Vec::new();
     loop {
-        match rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        match reading.next(deadline) {
             Ok(Ok(mut commit)) => {
                 commit.paths.retain(|path| !is_closed(&top.join(path)));
                 commits.push(commit);

@@ -33,7 +33,8 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     let is_closed = root.closed();
     let deadline = Instant::now() + STATUS_LIMIT;
     // First what is cheap, then the whole: the first is the answer when the second does not come in time.
-    let rx = open::on_thread(move |tx| {
+    let repository = found.clone();
+    let mut reading = open::on_thread(&repository, move |tx| {
         let result = match open::open(&found) {
             Ok(Some(repo)) => {
                 let facts = facts(&repo);
@@ -51,7 +52,7 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
         let _ = tx.send(result);
     })?;
     let mut last = None;
-    while let Ok(part) = rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+    while let Ok(part) = reading.next(deadline) {
         last = Some(part.map_err(|e| git_failed(&what, &e))?);
     }
     last.map(|status| GitStatus { top, ..status })
