@@ -4,6 +4,7 @@
 mod agents;
 mod browser;
 mod chat;
+mod clones;
 mod commands;
 mod contents;
 mod crash;

@@ -184,7 +184,7 @@ fn content() -> Vec<Method> {
             "git.clone",
             "Clones into the workspaces folder; `git.progress` follows.",
             |cx, p: CloneParams| async move {
-                let receipt = cx.api().engine.git_clone(p)?;
+                let receipt = cx.api().engine.git_clone(p).await?;
                 let hold = cx.connection.hear_clone(&receipt.request_id);
                 cx.after_answer(move || drop(hold));
                 Ok(receipt)

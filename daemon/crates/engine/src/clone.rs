@@ -1,15 +1,71 @@
-//! Cloning: one implementation for the method and the tool.
+//! Cloning: one implementation for the method and the tool, and how far a clone may reach.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::VecDeque,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use cairn_protocol::{
-    error::Failure,
+    error::{Failure, Reason},
+    explore::ExploreStartParams,
     git::{CloneParams, CloneReceipt, CloneResult, GitProgress},
+    id::SessionId,
 };
-use cairn_workspace::git::{self, CloneRequest};
+use cairn_workspace::{
+    Roots,
+    git::{self, CloneRequest, CloneSource, Credentials, Remote, RemoteLocation},
+};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Engine, Notice, roots::blocking};
+
+/// Longest time for looking a server's name up.
+const LOOKUP_LIMIT: Duration = Duration::from_secs(10);
+/// Credentials that are remembered for calls which have not come yet.
+const MAX_SECRETS: usize = 64;
+
+/// Credentials that were in the URLs of calls, until the call is made. In memory alone: whoever resumes a run after a
+/// restart gives them again.
+#[derive(Default)]
+pub struct CloneSecrets(Mutex<VecDeque<(SessionId, String, Credentials)>>);
+
+impl CloneSecrets {
+    fn put(&self, session: &SessionId, url: &str, credentials: Credentials) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(s, u, _)| s != session || u != url);
+        if all.len() >= MAX_SECRETS {
+            all.pop_front();
+        }
+        all.push_back((session.clone(), url.to_owned(), credentials));
+    }
+
+    /// Those of a session's call, which are forgotten then.
+    pub fn take(&self, session: &SessionId, url: &str) -> Option<Credentials> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|(s, u, _)| s == session && u == url)?;
+        all.remove(at).map(|(_, _, credentials)| credentials)
+    }
+
+    /// Takes the credentials out of the URL of a call's arguments.
+    pub fn withhold(&self, session: &SessionId, arguments: &mut Value) {
+        let Some(given) = arguments.get_mut("remoteURL") else { return };
+        let Some(text) = given.as_str() else { return };
+        match Remote::parse(text) {
+            Ok(remote) => {
+                if let Some(credentials) = remote.credentials() {
+                    self.put(session, remote.url(), credentials.clone());
+                }
+                *given = remote.url().into();
+            }
+            // It is refused; what it may hold is recorded no more than that of a good one.
+            Err(_) => *given = git::without_credentials(text).into(),
+        }
+    }
+}
 
 /// Where the clone of `params` goes: one folder name under the workspaces folder.
 ///
@@ -19,15 +75,61 @@ pub fn destination(workspaces: &Path, params: &CloneParams) -> Result<PathBuf, F
     Ok(workspaces.join(git::folder_name(&params.remote_url, params.dest.as_deref())?))
 }
 
+/// Why somebody must be asked before a remote is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// It lies on this machine or in its network.
+    Near(String),
+    /// Its address is not known: a name of the user's ssh configuration, or of a proxy.
+    Unknown(String),
+}
+
+impl Doubt {
+    /// The doubt in words.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Near(text) | Self::Unknown(text) => text,
+        }
+    }
+}
+
+/// Judges how far a clone reaches, after its name was looked up: a folder must lie in a declared root, a server is best at a
+/// public address.
+///
+/// # Errors
+/// Those of [`CloneSource::folder`].
+pub async fn judge(roots: &Arc<Roots>, remote: Remote) -> Result<(CloneSource, Option<Doubt>), Failure> {
+    let RemoteLocation::Host { name, port, .. } = remote.location().clone() else {
+        let roots = Arc::clone(roots);
+        return blocking(move || Ok((CloneSource::folder(&roots, remote)?, None))).await;
+    };
+    let found = tokio::time::timeout(LOOKUP_LIMIT, tokio::net::lookup_host((name.as_str(), port))).await;
+    let addresses: Vec<IpAddr> = match found {
+        Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
+        _ => vec![],
+    };
+    let near = addresses.iter().find(|address| !cairn_harness::is_public(**address));
+    let doubt = match near {
+        Some(address) => {
+            Some(Doubt::Near(format!("'{name}' is at {address}, an address of this machine or its network")))
+        }
+        None if addresses.is_empty() => {
+            Some(Doubt::Unknown(format!("'{name}' was not found by name: its address is not known")))
+        }
+        None => None,
+    };
+    Ok((CloneSource::host(remote, addresses), doubt))
+}
+
 /// Clones off the async threads; cancelling the token kills git.
 pub async fn clone(
-    params: CloneParams,
+    source: CloneSource,
+    branch: Option<String>,
     dest: PathBuf,
     cancel: CancellationToken,
     progress: impl Fn(&str, f64) + Send + 'static,
 ) -> Result<CloneResult, Failure> {
-    let request =
-        CloneRequest { url: params.remote_url, branch: params.branch, dest, limit: git::CLONE_LIMIT };
+    let request = CloneRequest { source, branch, dest, limit: git::CLONE_LIMIT };
     blocking(move || {
         git::git_clone(&request, &mut |stage, percent| progress(stage, percent), &|| cancel.is_cancelled())
     })
@@ -36,36 +138,38 @@ pub async fn clone(
 
 impl Engine {
     /// Clones in the background; the end comes as a [`Notice::Git`] with `done`. A remote that was cloned before
-    /// is reused.
+    /// is reused. Nobody can be asked here, so an address of this machine or its network is refused.
     ///
     /// # Errors
-    /// `bad_url`, `invalid_params`.
-    pub fn git_clone(&self, params: CloneParams) -> Result<CloneReceipt, Failure> {
+    /// `bad_url`, `invalid_params`; those of [`judge`]; `network_denied`, `clone_failed` for an address that is not known.
+    pub async fn git_clone(&self, params: CloneParams) -> Result<CloneReceipt, Failure> {
         self.need_open()?;
+        let remote = Remote::parse(&params.remote_url)?;
         let dest = destination(&self.inner.workspaces, &params)?;
+        let by_ssh = matches!(remote.location(), RemoteLocation::Host { scheme: "ssh", .. });
+        let (source, doubt) = judge(&self.inner.roots, remote).await?;
+        match doubt {
+            Some(Doubt::Near(why)) => {
+                let text = format!(
+                    "{why}: clone it with git and declare the folder, or call the tool git_clone in a session"
+                );
+                return Err(Failure::new(Reason::NetworkDenied, text));
+            }
+            // The user's own ssh configuration knows it, or nobody does.
+            Some(Doubt::Unknown(_)) if by_ssh => {}
+            Some(Doubt::Unknown(why)) => return Err(Failure::new(Reason::CloneFailed, why)),
+            None => {}
+        }
         let request_id = params.request_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
         let receipt =
             CloneReceipt { request_id: request_id.clone(), path: dest.to_string_lossy().into_owned() };
         let engine = self.clone();
         self.inner.tasks.spawn(async move {
-            let news = engine.inner.notices.clone();
-            let id = request_id.clone();
-            let tell = move |stage: &str, percent: f64| {
-                let (request_id, stage) = (id.clone(), stage.to_owned());
-                let progress = GitProgress {
-                    request_id,
-                    stage,
-                    percent,
-                    done: false,
-                    result: None,
-                    error: None,
-                    reason: None,
-                };
-                let _listeners = news.send(Notice::Git(progress));
-            };
-            let remote = params.remote_url.clone();
-            let outcome = clone(params, dest, engine.inner.shutdown.child_token(), tell).await;
-            let outcome = outcome.and_then(|result| engine.remember_clone(&remote, result));
+            let url = source.url().to_owned();
+            let tell = engine.clone_progress(&request_id);
+            let cancel = engine.inner.shutdown.child_token();
+            let outcome = clone(source, params.branch, dest, cancel, tell).await;
+            let outcome = outcome.and_then(|result| engine.remember_clone(&url, result));
             let (result, error, reason) = match outcome {
                 Ok(result) => (Some(result), None, None),
                 Err(failure) => (None, Some(failure.message), Some(failure.reason.as_str().to_owned())),
@@ -77,11 +181,121 @@ impl Engine {
         Ok(receipt)
     }
 
-    fn remember_clone(&self, remote: &str, result: CloneResult) -> Result<CloneResult, Failure> {
-        let remote = git::without_credentials(remote);
+    /// Tells the steps of a clone.
+    fn clone_progress(&self, request_id: &str) -> impl Fn(&str, f64) + Send + 'static {
+        let (notices, id) = (self.inner.notices.clone(), request_id.to_owned());
+        move |stage, percent| {
+            let (request_id, stage) = (id.clone(), stage.to_owned());
+            let progress = GitProgress {
+                request_id,
+                stage,
+                percent,
+                done: false,
+                result: None,
+                error: None,
+                reason: None,
+            };
+            let _listeners = notices.send(Notice::Git(progress));
+        }
+    }
+
+    fn remember_clone(&self, url: &str, result: CloneResult) -> Result<CloneResult, Failure> {
         self.inner.state.change(|state| {
-            state.remotes.insert(result.path.clone(), remote);
+            state.remotes.insert(result.path.clone(), url.to_owned());
         })?;
         Ok(result)
+    }
+
+    /// Takes the credentials out of an explore's URL, before anything is recorded.
+    ///
+    /// # Errors
+    /// `bad_url`.
+    pub(crate) fn withhold_credentials(
+        params: &mut ExploreStartParams,
+    ) -> Result<Option<Credentials>, Failure> {
+        let Some(url) = &mut params.remote_url else { return Ok(None) };
+        let remote = Remote::parse(url)?;
+        remote.url().clone_into(url);
+        Ok(remote.credentials().cloned())
+    }
+
+    /// Remembers them for the clone of a session.
+    pub(crate) fn put_credentials(&self, session: &SessionId, url: &str, credentials: Option<Credentials>) {
+        if let Some(credentials) = credentials {
+            self.inner.clone_secrets.put(session, url, credentials);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(url: &str) -> Remote {
+        Remote::parse(url).unwrap()
+    }
+
+    // G4
+    #[tokio::test]
+    async fn addresses_of_this_machine_and_its_network_are_doubted_however_they_are_written() {
+        let roots = Arc::new(Roots::new(vec![]));
+        for url in [
+            "https://127.0.0.1/x",
+            "https://0x7f000001/x",
+            "https://2130706433/x",
+            "https://017700000001/x",
+            "https://127.1/x",
+            "https://[::1]/x",
+            "https://[::ffff:127.0.0.1]/x",
+            "https://[::ffff:a9fe:a9fe]/x",
+            "https://169.254.169.254/x",
+            "https://10.1.2.3/x",
+            "https://192.168.1.1:8443/x",
+            "https://0.0.0.0/x",
+            "https://localhost/x",
+            "ssh://git@127.0.0.1/x",
+            "git@10.0.0.1:x",
+            "git@[::1]:x",
+            "git://172.16.0.1/x",
+        ] {
+            let (_, doubt) = judge(&roots, of(url)).await.unwrap();
+            assert!(matches!(doubt, Some(Doubt::Near(_))), "{url}: {doubt:?}");
+        }
+        // Control: a public address is not doubted. It is not reached either.
+        let (_, doubt) = judge(&roots, of("https://1.1.1.1/x")).await.unwrap();
+        assert_eq!(doubt, None);
+        let (_, doubt) = judge(&roots, of("ssh://git@name.invalid/x")).await.unwrap();
+        assert!(matches!(doubt, Some(Doubt::Unknown(_))), "{doubt:?}");
+    }
+
+    // G1
+    #[tokio::test]
+    async fn folders_are_cloned_only_beneath_declared_roots_and_never_blocked_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for name in ["in/repo/.git", "out/.git", "in/blocked/.git", "in/holds/.git/blocked"] {
+            std::fs::create_dir_all(base.join(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(base.join("out"), base.join("in/link")).unwrap();
+        std::fs::create_dir(base.join("in/linked")).unwrap();
+        std::os::unix::fs::symlink(base.join("out/.git"), base.join("in/linked/.git")).unwrap();
+        let blocked = vec![base.join("in/blocked"), base.join("in/holds/.git/blocked")];
+        let roots = Arc::new(Roots::new(blocked));
+        let reason = async |path: &str| {
+            let url = format!("file://{}", base.join(path).display());
+            judge(&roots, of(&url)).await.err().map(|failure| failure.reason)
+        };
+        assert_eq!(reason("in/repo").await, Some(Reason::NoRoots));
+        roots.declare(&base.join("in")).unwrap();
+        assert_eq!(reason("in/repo").await, None, "the control");
+        assert_eq!(reason("in/../in/%72epo").await, None, "decoded as git does");
+        assert_eq!(reason("out").await, Some(Reason::PathOutsideRoots));
+        assert_eq!(reason("in/../out").await, Some(Reason::PathOutsideRoots));
+        assert_eq!(reason("in/link").await, Some(Reason::PathOutsideRoots));
+        assert_eq!(reason("in/blocked").await, Some(Reason::PathBlocked));
+        assert_eq!(reason("in/%62locked").await, Some(Reason::PathBlocked));
+        assert_eq!(reason("in/holds").await, Some(Reason::PathBlocked));
+        assert_eq!(reason("in/linked").await, Some(Reason::GitFailed));
+        assert_eq!(reason("in/none").await, Some(Reason::PathNotFound));
     }
 }

@@ -26,7 +26,7 @@ impl Engine {
     /// `session_not_found`, `request_conflict`, `overloaded`.
     pub async fn command(
         &self,
-        params: CommandParams,
+        mut params: CommandParams,
         client: Option<String>,
     ) -> Result<CommandReceipt, Failure> {
         self.need_open()?;
@@ -34,6 +34,10 @@ impl Engine {
             let text = format!("kind '{}' is no command: it is 'Cmd', when given", kind.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
         }
+        // Before the retry's digest is made, which is stored.
+        let mut call = params.cmd.payload.into_call();
+        self.inner.harness.withhold_secrets(&params.session_id, &call.name, &mut call.arguments);
+        params.cmd.payload = AgentCmd::from_call(call);
         let slot = self.command_slot()?;
         // An envelope's id names the command: the same again is the same command.
         let key = params.request_id.clone().or_else(|| params.cmd.id.map(|id| id.to_string()));

@@ -141,7 +141,10 @@ impl RunContext {
 
     /// The records of a command and its start.
     pub(crate) fn opening(&self, id: Uuid, parent_id: Option<Uuid>, cmd: AgentCmd) -> Vec<NewRecord> {
-        let op = cmd.clone().into_call().name;
+        let mut call = cmd.into_call();
+        let op = call.name.clone();
+        self.core().engine.inner.harness.withhold_secrets(self.session(), &op, &mut call.arguments);
+        let cmd = AgentCmd::from_call(call);
         let cmd = NewRecord { id, parent_id, origin: self.core().origin(None), body: Body::Cmd { cmd } };
         vec![cmd, self.record(Some(id), Some(&op), AgentEvt::Started { op: op.clone(), details: None })]
     }

@@ -1,6 +1,7 @@
 //! Opening, closing and the shared insides.
 
 use std::{
+    collections::HashMap,
     path::PathBuf,
     sync::{
         Arc, OnceLock, PoisonError, RwLock,
@@ -24,10 +25,12 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Knowledge, Notice, SkillList, index_tools,
+    Knowledge, Notice, SkillList,
+    clone::CloneSecrets,
+    index_tools,
+    keyed_locks::KeyedLocks,
     model::{ModelGate, ModelLimits, Models},
     plugin::Plugins,
-    keyed_locks::KeyedLocks,
     runs::Agent,
     session::{RunPermits, Sessions},
     state_file::StateFile,
@@ -141,6 +144,7 @@ pub(crate) struct Inner {
     pub(crate) notices: broadcast::Sender<Notice>,
     pub(crate) state: StateFile,
     pub(crate) workspaces: PathBuf,
+    pub(crate) clone_secrets: Arc<CloneSecrets>,
     pub(crate) stop: CancellationToken,
     /// Nothing new starts, while what runs may end.
     draining: AtomicBool,
@@ -162,7 +166,7 @@ impl Engine {
     /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
     pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
         let Parts { trace, roots, indexes, progress, registry, sandbox } = parts;
-        index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
+        let clone_secrets = index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
         registry.add(crate::undo::tool(&trace))?;
         trace.mark_interrupted().await?;
         let (shutdown, granted) = (CancellationToken::new(), GrantedRules::load(options.granted_file)?);
@@ -170,6 +174,7 @@ impl Engine {
         let plugins = Arc::<Plugins>::default();
         let inner = Inner {
             harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone())
+                .with_roots(Arc::clone(&roots))
                 .with_sandbox(sandbox)
                 .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>),
             trace,
@@ -185,6 +190,7 @@ impl Engine {
             notices: broadcast::channel(NOTICES).0,
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
+            clone_secrets,
             stop: CancellationToken::new(),
             draining: AtomicBool::new(false),
             drain: options.drain,
@@ -389,7 +395,7 @@ impl Engine {
 
     /// Takes other rules and limits at once; what is at work goes on as it began.
     pub fn reconfigure(&self, live: Live) {
-        self.inner.harness.set_rules(live.rules);
+        self.inner.harness.set_rules(live.rules, HashMap::new());
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
         self.inner.permits.resize(live.max_runs);
         *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live.turns);

@@ -16,11 +16,14 @@ use cairn_protocol::{
     id::{RunId, SessionId},
 };
 use cairn_trace::NewSession;
-use cairn_workspace::Root;
+use cairn_workspace::{
+    Root,
+    git::{Remote, RemoteLocation},
+};
 use tracing::Instrument as _;
 
 use crate::{
-    Engine, RunContext,
+    Engine, RunContext, clone,
     context::{Inside, cancelled, error_event},
     recorded::Recorded,
     retry::Retry,
@@ -44,10 +47,11 @@ impl Engine {
     /// `overloaded` when as many runs are at work as may be.
     pub async fn start_explore(
         &self,
-        params: ExploreStartParams,
+        mut params: ExploreStartParams,
         client: Option<String>,
     ) -> Result<RunReceipt, Failure> {
         self.need_open()?;
+        let credentials = Self::withhold_credentials(&mut params)?;
         let scope = params.session_id.as_ref().map_or(START, SessionId::as_str);
         let retry = Retry::new(scope, params.request_id.as_ref(), &params);
         let _retries = self.lock_retries(&retry).await;
@@ -65,6 +69,7 @@ impl Engine {
             }
         };
         let cx = self.run_context(&session, &RunId::new(), root, &params, client, None);
+        self.put_credentials(&session, params.remote_url.as_deref().unwrap_or_default(), credentials);
         let start = ExploreStart { cx, params, retry: retry.stored() };
         self.request(&session, Request::StartExplore(Box::new(start))).await?.receipt()
     }
@@ -89,10 +94,14 @@ impl Engine {
         }
         match (&params.root, &params.remote_url) {
             (_, Some(url)) => {
-                cairn_workspace::git::check_url(url)?;
+                let remote = Remote::parse(url)?;
                 if !params.policy.as_ref().is_some_and(|p| p.network) {
                     let text = "cloning needs the network, and policy.network is not set";
                     return Err(Failure::new(Reason::NetworkDenied, text));
+                }
+                // A server is judged when it is reached, where somebody can be asked.
+                if matches!(remote.location(), RemoteLocation::Folder(_)) {
+                    clone::judge(&self.inner.roots, remote).await?;
                 }
                 Ok(None)
             }

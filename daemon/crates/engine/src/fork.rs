@@ -25,7 +25,11 @@ struct LoggedTurn {
 ///
 /// # Errors
 /// `run_not_found` when there is no such turn; those of the log.
-pub(crate) async fn cut(trace: &Trace, session: &SessionId, before: Option<&str>) -> Result<ForkCut, Failure> {
+pub(crate) async fn cut(
+    trace: &Trace,
+    session: &SessionId,
+    before: Option<&str>,
+) -> Result<ForkCut, Failure> {
     let mut turns: Vec<LoggedTurn> = Vec::new();
     let mut records: Vec<(u64, Option<RunId>)> = Vec::new();
     let mut at = 0;

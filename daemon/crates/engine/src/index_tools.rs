@@ -1,45 +1,60 @@
 //! The engine's own tools: they change what is indexed, so they stay beside its life cycle.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_harness::{Asker, Intent, MustAsk, Output, Permit, Registry, Tool, ToolSpec, arguments};
 use cairn_protocol::{
+    approval::Preview,
     command::{IndexAddRoot, IndexBuild},
     error::{Failure, Reason},
     git::CloneParams,
-    id::RootId,
+    id::{RootId, SessionId},
     index::{IndexState, RootStatus},
 };
 use cairn_search::{CancelFlag, Indexes, Until};
-use cairn_workspace::Roots;
+use cairn_workspace::{Roots, git::Remote};
 use serde_json::Value;
 
-use crate::{clone, roots::blocking};
+use crate::{
+    clone::{self, CloneSecrets},
+    roots::blocking,
+};
 
 /// Longest an index build is waited for.
 const BUILD_WAIT: Duration = Duration::from_secs(600);
 /// How often other indexes are looked at.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Adds `index_add_root`, `index_build` and `git_clone`.
+/// Adds `index_add_root`, `index_build` and `git_clone`; gives what the last of them remembers of its calls.
 pub fn register(
     registry: &Registry,
     roots: &Arc<Roots>,
     indexes: &Arc<Indexes>,
     workspaces: &std::path::Path,
-) -> Result<(), Failure> {
-    let shared =
-        Shared { roots: Arc::clone(roots), indexes: Arc::clone(indexes), workspaces: workspaces.to_owned() };
+) -> Result<Arc<CloneSecrets>, Failure> {
+    let secrets = Arc::new(CloneSecrets::default());
+    let shared = Shared {
+        roots: Arc::clone(roots),
+        indexes: Arc::clone(indexes),
+        workspaces: workspaces.to_owned(),
+        secrets: Arc::clone(&secrets),
+    };
     let shared = Arc::new(shared);
     registry.add(Arc::new(AddRoot(Arc::clone(&shared))))?;
     registry.add(Arc::new(Build(Arc::clone(&shared))))?;
-    registry.add(Arc::new(GitClone(shared)))
+    registry.add(Arc::new(GitClone(shared)))?;
+    Ok(secrets)
 }
 
 struct Shared {
     roots: Arc<Roots>,
     indexes: Arc<Indexes>,
     workspaces: PathBuf,
+    secrets: Arc<CloneSecrets>,
 }
 
 struct AddRoot(Arc<Shared>);
@@ -56,16 +71,16 @@ impl Tool for AddRoot {
         let shared = Arc::clone(&self.0);
         let inside = permit.root().map(|root| root.path.clone());
         blocking(move || {
-            let path = std::fs::canonicalize(&params.path).map_err(|e| {
-                Failure::new(Reason::PathNotFound, format!("path '{}': {e}", params.path.escape_default()))
-            })?;
             let clones = std::fs::canonicalize(&shared.workspaces).ok();
-            let allowed = inside.into_iter().chain(clones).any(|base| path.starts_with(base));
-            if !allowed && shared.roots.find(&path.to_string_lossy()).is_err() {
-                let text = format!("path '{}' lies in no declared root", path.display());
-                return Err(Failure::new(Reason::PathOutsideRoots, text));
-            }
-            let root = shared.roots.declare(&path)?;
+            let bases: Vec<PathBuf> = inside.into_iter().chain(clones).collect();
+            let root = shared.roots.declare_if(Path::new(&params.path), &|real| {
+                let allowed = bases.iter().any(|base| real.starts_with(base));
+                if allowed || shared.roots.find(&real.to_string_lossy()).is_ok() {
+                    return Ok(());
+                }
+                let text = format!("path '{}' lies in no declared root", real.display());
+                Err(Failure::new(Reason::PathOutsideRoots, text))
+            })?;
             shared.indexes.add_root(root.clone())?;
             let made = serde_json::json!({"root": root.id, "path": root.path});
             Output::of("index_receipt", &made, false)
@@ -149,11 +164,40 @@ impl Tool for GitClone {
         }
     }
 
+    fn withhold_secrets(&self, session: &SessionId, arguments: &mut Value) {
+        self.0.secrets.withhold(session, arguments);
+    }
+
+    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+        let params: CloneParams = arguments(value.clone())?;
+        let (source, doubt) = clone::judge(&self.0.roots, Remote::parse(&params.remote_url)?).await?;
+        let why = doubt.map(|doubt| doubt.text().to_owned());
+        let preview = Preview {
+            summary: format!("git_clone {}", source.url()),
+            network: true,
+            warnings: why.iter().cloned().collect(),
+            ..Preview::default()
+        };
+        // A rule that names the tool would let any other address through as well.
+        let grants = if why.is_some() { String::new() } else { "git_clone".to_owned() };
+        Ok(Intent { preview, must_ask: why.map(MustAsk::Always), grants })
+    }
+
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         permit.need_network()?;
         let params: CloneParams = arguments(value)?;
         let dest = clone::destination(&self.0.workspaces, &params)?;
-        let result = clone::clone(params, dest, permit.cancel().clone(), |_, _| ()).await?;
+        let remote = Remote::parse(&params.remote_url)?;
+        let credentials = self.0.secrets.take(permit.session(), remote.url());
+        let remote = remote.with_credentials(credentials);
+        let (source, doubt) = clone::judge(&self.0.roots, remote).await?;
+        // The name may lead elsewhere than when somebody was asked.
+        let known = |why: &str| permit.approved().is_some_and(|p| p.warnings.iter().any(|w| w == why));
+        if let Some(doubt) = doubt.filter(|doubt| !known(doubt.text())) {
+            return Err(Failure::new(Reason::NetworkDenied, doubt.text()));
+        }
+        let cancel = permit.cancel().clone();
+        let result = clone::clone(source, params.branch, dest, cancel, |_, _| ()).await?;
         Output::of("clone_result", &result, false)
     }
 }

@@ -61,11 +61,7 @@ impl Recorded {
     }
 }
 
-fn take(
-    record: Envelope,
-    calls: &mut HashMap<Uuid, ToolCall>,
-    kept: &mut HashMap<String, RecordedOutcome>,
-) {
+fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMap<String, RecordedOutcome>) {
     let outcome = match record.body {
         Body::Cmd { cmd } => {
             calls.insert(record.id, cmd.into_call());

@@ -93,7 +93,8 @@ impl Sessions {
         }
         let (inbox, messages) = mpsc::channel(INBOX);
         let view = Arc::<Mutex<SessionView>>::default();
-        let actor = Actor::new(engine.clone(), session.clone(), messages, inbox.downgrade(), Arc::clone(&view));
+        let actor =
+            Actor::new(engine.clone(), session.clone(), messages, inbox.downgrade(), Arc::clone(&view));
         map.insert(session.clone(), ActorHandle { inbox: inbox.clone(), view });
         engine.inner.tasks.spawn(actor.run());
         inbox

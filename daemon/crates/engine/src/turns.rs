@@ -22,7 +22,7 @@ use crate::context::error_event;
 pub use ask::{Answer, Ask};
 pub use compact::Compaction;
 pub use context::{TurnContext, TurnSettings};
-pub(crate) use feed::{ReplaySource, Parts as ReplayParts};
+pub(crate) use feed::{Parts as ReplayParts, ReplaySource};
 pub use history::Conversation;
 
 /// The run's own operation.

@@ -165,8 +165,9 @@ fn is_text(kind: &str) -> bool {
     kind.starts_with("text/") || also.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml")
 }
 
-/// Whether an address is one that anybody on the internet reaches.
-fn is_public(ip: IpAddr) -> bool {
+/// Whether an address is one that anybody on the internet reaches: not of this machine, of a private network, or of a
+/// service that a provider gives to its machines alone.
+pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => is_public_v4(v4),
         IpAddr::V6(v6) => is_public_v6(v6),

@@ -127,7 +127,7 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     }
 }
 
-/// Whether calls by these settings leave this machine and its private network, without connecting. True where that
+/// Whether calls by these settings leave this machine, without connecting. True where that
 /// cannot be told.
 pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
     let Some(known) = catalog::find_provider(provider) else { return true };
@@ -178,11 +178,11 @@ fn remote(
     let endpoint = Endpoint::parse(address, known.name != "ollama")?;
     let who = format!("{} at {endpoint}", known.name);
     let key_variable = known.key_variables.first().copied();
-    if settings.key.is_none() && known.needs_key && endpoint.external() {
+    if settings.key.is_none() && known.needs_key && endpoint.distant() {
         let text = format!("{} needs a key{}", known.name, way_out(key_variable));
         return Err(LlmError::Unauthorized(text));
     }
-    if settings.key.is_some() && endpoint.external() && !endpoint.encrypted() {
+    if settings.key.is_some() && endpoint.distant() && !endpoint.encrypted() {
         return Err(LlmError::Rejected(format!("{who} would get the key unencrypted: use https")));
     }
     let headers = dialect.headers(settings.key.as_ref())?;

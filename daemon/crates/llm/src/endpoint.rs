@@ -14,6 +14,7 @@ pub(crate) struct Endpoint {
     /// What comes between the root and an API's path: `/v1`, another version, or nothing.
     version: String,
     external: bool,
+    distant: bool,
     encrypted: bool,
 }
 
@@ -54,7 +55,8 @@ impl Endpoint {
         Ok(Self {
             root: format!("{}://{host}{port}{path}", url.scheme()),
             version: if versioned { version.to_owned() } else { String::new() },
-            external: !is_near(&host),
+            external: !is_here(&host),
+            distant: !is_near(&host),
             encrypted: url.scheme() == "https",
         })
     }
@@ -69,10 +71,15 @@ impl Endpoint {
         format!("{}{path}", self.root)
     }
 
-    /// Whether it lies outside this machine and its private network, as far as the address alone can tell: a name
-    /// other than `localhost` counts as outside.
+    /// Whether it lies outside this machine, as far as the address alone can tell: a name other than `localhost` counts as
+    /// outside, and so does the private network, which is other people's machines.
     pub(crate) fn external(&self) -> bool {
         self.external
+    }
+
+    /// Whether it lies outside the private network too: it is reached through a proxy, and gets no key in the clear.
+    pub(crate) fn distant(&self) -> bool {
+        self.distant
     }
 
     /// Whether what is sent is encrypted.
@@ -98,19 +105,29 @@ fn has_version(path: &str, at: usize) -> bool {
     path.as_bytes().get(at + 2).is_some_and(u8::is_ascii_digit)
 }
 
+/// Loopback, as a name or as an address.
+fn is_here(host: &Host<&str>) -> bool {
+    match address(host) {
+        Ok(address) => address.is_loopback() || address.is_unspecified(),
+        Err(name) => name == "localhost" || name.ends_with(".localhost"),
+    }
+}
+
+/// This machine or its private network. Not the link-local range: there lie the metadata services of rented machines.
 fn is_near(host: &Host<&str>) -> bool {
-    let address = match host {
-        Host::Domain(name) => {
-            let name = name.trim_end_matches('.');
-            return name == "localhost" || name.ends_with(".localhost");
-        }
-        Host::Ipv4(address) => IpAddr::from(*address),
-        Host::Ipv6(address) => address.to_canonical(),
-    };
-    match address {
-        // Not the link-local range: there lie the metadata services of rented machines.
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_unspecified(),
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unspecified(),
+    is_here(host)
+        || address(host).is_ok_and(|address| match address {
+            IpAddr::V4(v4) => v4.is_private(),
+            IpAddr::V6(v6) => v6.is_unique_local(),
+        })
+}
+
+/// The address that a host is, or its name.
+fn address<'a>(host: &Host<&'a str>) -> Result<IpAddr, &'a str> {
+    match host {
+        Host::Domain(name) => Err(name.trim_end_matches('.')),
+        Host::Ipv4(address) => Ok(IpAddr::from(*address)),
+        Host::Ipv6(address) => Ok(address.to_canonical()),
     }
 }
 
@@ -148,18 +165,21 @@ mod tests {
         }
     }
 
+    // A9
     #[test]
-    fn only_this_machine_and_private_addresses_are_near() {
+    fn only_loopback_is_this_machine() {
         for (text, external) in [
             ("http://localhost:1", false),
             ("http://a.localhost", false),
             ("http://127.8.8.8", false),
             ("http://0.0.0.0:1", false),
-            ("http://10.1.2.3", false),
-            ("http://172.16.0.1", false),
-            ("http://192.168.1.9", false),
+            ("http://10.1.2.3", true),
+            ("http://172.16.0.1", true),
+            ("http://192.168.1.9", true),
             ("http://[::1]", false),
-            ("http://[fd00::1]", false),
+            ("http://[fd00::1]", true),
+            ("http://[fe80::1]", true),
+            ("http://[::ffff:10.1.2.3]", true),
             ("http://[::ffff:127.0.0.1]", false),
             ("http://[::ffff:8.8.8.8]", true),
             ("http://172.32.0.1", true),
@@ -175,6 +195,11 @@ mod tests {
             ("https://api.openai.com/v1", true),
         ] {
             assert_eq!(Endpoint::parse(text, true).unwrap().external(), external, "{text}");
+        }
+        for (text, distant) in
+            [("http://10.1.2.3", false), ("http://[fd00::1]", false), ("http://169.254.169.254", true)]
+        {
+            assert_eq!(Endpoint::parse(text, true).unwrap().distant(), distant, "{text}");
         }
     }
 }

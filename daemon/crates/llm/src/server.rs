@@ -164,7 +164,7 @@ pub(crate) fn client(
         .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls(endpoint).map_err(|error| refuse("no TLS", &error))?);
     // A proxy is for the way out: what is near is reached directly.
-    if let Some(proxy) = proxy.filter(|_| endpoint.external()) {
+    if let Some(proxy) = proxy.filter(|_| endpoint.distant()) {
         let proxy = reqwest::Proxy::all(proxy).map_err(|error| refuse("no proxy", &error.without_url()))?;
         builder = builder.proxy(proxy);
     }

@@ -14,7 +14,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use query::{Flags, Query};
+pub use query::{Flags, NEST_LIMIT, Query};
 pub use set::{Grams, Skips};
 pub use store::{batch, kill_paths, open, tidy, verify};
 

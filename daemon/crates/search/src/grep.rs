@@ -3,23 +3,24 @@
 
 mod lines;
 mod order;
+mod pattern;
 mod told;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
 use cairn_protocol::lines::{FileLines, GrepStreamEnd, GrepStreamParams};
 use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GREP_K};
-use cairn_workspace::Opener;
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use cairn_workspace::{Opener, View};
+use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
-use crate::grams::{Flags, Query, Skips};
+use crate::grams::{Query, Skips};
 use crate::indexes::Indexes;
 use crate::live::{FileEntry, FileTable, Live};
 use crate::sync::{CancelFlag, lock};
@@ -27,9 +28,13 @@ use crate::sync::{CancelFlag, lock};
 use lines::{Collect, FileHits, Whole, around};
 pub use order::OnLines;
 use order::Order;
+use pattern::Pattern;
 use told::Tell;
 
 const MAX_CONTEXT: u32 = 20;
+/// Longest time for the lines of one page, and for a stream, whose client may read slowly.
+const PAGE_LIMIT: Duration = Duration::from_secs(60);
+const STREAM_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Unreadable files named.
 const MAX_UNREADABLE: usize = 100;
 
@@ -39,6 +44,8 @@ struct Scope {
     table: Arc<FileTable>,
     opener: Opener,
     skips: Skips,
+    /// What rules hide.
+    view: View,
 }
 
 /// Where an answer goes on: the root and path of its last line, and that line.
@@ -83,7 +90,7 @@ impl Indexes {
             return Err(invalid("contextLines", format_args!("at most {MAX_CONTEXT}")));
         }
         let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
-        let job = Job::new(params, cancel)?;
+        let job = Job::new(params, cancel, started + PAGE_LIMIT)?;
         // Before it looks at the index: what waits would else answer from what was.
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
@@ -91,9 +98,10 @@ impl Indexes {
         let files = chosen(&scopes, &filters, job.after.as_ref());
         job.run_all(threads.count, &scopes, &files, None);
         drop(threads);
-        cancel.check()?;
+        job.check()?;
         let mut answer = job.answer(&scopes, &files);
         answer.complete = complete;
+        answer.restricted = scopes.iter().any(|s| !s.view.is_complete());
         answer.took_us = started.elapsed().as_micros() as u64;
         Ok(answer)
     }
@@ -127,7 +135,7 @@ impl Indexes {
             cursor: params.cursor.clone(),
             request_id: None,
         };
-        let mut job = Job::new(&plain, cancel)?;
+        let mut job = Job::new(&plain, cancel, started + STREAM_LIMIT)?;
         job.ranges &= params.with_ranges;
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
@@ -140,11 +148,12 @@ impl Indexes {
         let order = Order::new(params.k.unwrap_or(u64::MAX), tell, &place, cancel);
         job.run_all(threads.count, &scopes, &files, Some(&order));
         drop(threads);
-        cancel.check()?;
+        job.check()?;
         let (total, truncated) = order.finish()?;
         let found = job.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (files_searched, took_us) = (job.searched.into_inner(), started.elapsed().as_micros() as u64);
-        Ok(GrepStreamEnd { total, files_searched, truncated, complete, unreadable: found.named(), took_us })
+        let (unreadable, restricted) = (found.named(), scopes.iter().any(|s| !s.view.is_complete()));
+        Ok(GrepStreamEnd { total, files_searched, truncated, complete, unreadable, took_us, restricted })
     }
 
     /// What is looked into, and whether the lists of files are whole.
@@ -158,7 +167,8 @@ impl Indexes {
             let table = live.files(&conn)?;
             drop(conn);
             let opener = live.root.opener()?;
-            scopes.push(Scope { live, table, opener, skips });
+            let view = live.root.view();
+            scopes.push(Scope { live, table, opener, skips, view });
         }
         Ok((scopes, complete))
     }
@@ -178,7 +188,8 @@ fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) ->
             Some(cursor) => scope.table.files.partition_point(|f| *f.path < *cursor.path),
             None => 0,
         };
-        let wanted = |f: &&FileEntry| !scope.skips.has(f.id) && filters.admits(f);
+        let wanted =
+            |f: &&FileEntry| !scope.skips.has(f.id) && filters.admits(f) && scope.view.shows(&f.path);
         files.extend(scope.table.files[from..].iter().filter(wanted).map(|f| (n, f)));
     }
     files
@@ -195,6 +206,7 @@ struct Job<'a> {
     ranges: bool,
     after: Option<Cursor>,
     cancel: &'a CancelFlag,
+    deadline: Instant,
     /// Set when the lines found so far fill the answer: no further file is begun.
     full: AtomicBool,
     lines: AtomicU64,
@@ -217,55 +229,39 @@ impl Found {
 }
 
 impl<'a> Job<'a> {
-    fn new(params: &'a GrepParams, cancel: &'a CancelFlag) -> Result<Self, Failure> {
-        let mut build = RegexMatcherBuilder::new();
-        build.multi_line(true);
-        let (mut multiline, mut reading) = (false, Flags::default());
-        for flag in &params.flags {
-            match flag.as_str() {
-                "ignore_case" | "i" => {
-                    reading.any_case = true;
-                    build.case_insensitive(true)
-                }
-                // Whether case matters is the matcher's secret: asking for any case loses nothing.
-                "smart_case" | "S" => {
-                    reading.any_case = true;
-                    build.case_smart(true)
-                }
-                "word" | "w" => build.word(true),
-                "multiline" | "U" => {
-                    multiline = true;
-                    &mut build
-                }
-                "dot_all" | "s" => {
-                    reading.dot_all = true;
-                    build.dot_matches_new_line(true)
-                }
-                other => {
-                    return Err(invalid("flags", format_args!("'{}' is not known", other.escape_default())));
-                }
-            };
-        }
-        if !multiline {
-            build.line_terminator(Some(b'\n'));
-        }
-        let pattern =
-            if params.is_regex { params.pattern.clone() } else { regex_syntax::escape(&params.pattern) };
-        let matcher =
-            build.build(&pattern).map_err(|e| Failure::new(Reason::BadPattern, format!("pattern: {e}")))?;
+    fn new(params: &'a GrepParams, cancel: &'a CancelFlag, deadline: Instant) -> Result<Self, Failure> {
+        let Pattern { matcher, text, flags, multiline } = Pattern::of(params)?;
         Ok(Self {
             params,
             matcher,
-            query: Query::of(&pattern, reading),
+            query: Query::of(&text, flags),
             multiline,
             ranges: !multiline,
             after: params.cursor.as_deref().map(Cursor::parse).transpose()?,
             cancel,
+            deadline,
             full: AtomicBool::new(false),
             lines: AtomicU64::new(0),
             searched: AtomicU64::new(0),
             found: Mutex::default(),
         })
+    }
+
+    /// Whether it goes on: nobody cancelled it, and its time is not over.
+    fn goes_on(&self) -> bool {
+        !self.cancel.is_cancelled() && Instant::now() < self.deadline
+    }
+
+    /// Fails when it was cut off.
+    fn check(&self) -> Result<(), Failure> {
+        self.cancel.check()?;
+        if Instant::now() < self.deadline {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Reason::Cancelled,
+            "the pattern took too long to look for: name fewer files, or a simpler one",
+        ))
     }
 
     fn searcher(&self) -> Searcher {
@@ -296,7 +292,7 @@ impl<'a> Job<'a> {
         // Its own, so that threads do not wait for each other's scratch memory.
         let matcher = self.matcher.clone();
         let mut searched = 0;
-        while !self.full.load(Ordering::Relaxed) && !self.cancel.is_cancelled() {
+        while !self.full.load(Ordering::Relaxed) && self.goes_on() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((scope, file)) = files.get(at) else { break };
             let scope = &scopes[*scope];
@@ -345,7 +341,7 @@ impl<'a> Job<'a> {
         }
         let looked = match opener.open_file(&file.path) {
             Ok((open, size)) => {
-                let whole = Whole { file: &open, left: size.max(1) };
+                let whole = Whole { file: &open, left: size.max(1), job: self };
                 searcher.search_reader(matcher, whole, sink).is_ok()
             }
             Err(e)
@@ -355,7 +351,7 @@ impl<'a> Job<'a> {
             }
             Err(_) => false,
         };
-        if !looked {
+        if !looked && self.goes_on() {
             let mut found = lock(&self.found);
             if found.unreadable.len() < MAX_UNREADABLE {
                 found.unreadable.push(file.path.to_string());

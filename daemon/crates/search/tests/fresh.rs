@@ -194,7 +194,8 @@ fn damaged_or_missing_word_segments_are_made_again() {
 // S8
 #[test]
 fn a_root_whose_database_is_slow_to_open_stops_no_search() {
-    let (dir, top, slow) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (dir, top, slow) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(top.path().join("a.rs"), "fn zebra() {}\n").unwrap();
     let (indexes, id) = open(dir.path(), top.path(), false);
     indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();

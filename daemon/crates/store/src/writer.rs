@@ -219,7 +219,9 @@ mod tests {
         let wait = w.submit(|tx| Ok(tx.execute("INSERT INTO a VALUES (2)", [])?), |_| panic!("a defect"));
         assert_eq!(wait.unwrap().await.unwrap().unwrap(), 1);
         let all: Vec<i64> = w
-            .write(|tx| Ok(tx.prepare("SELECT x FROM a")?.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?))
+            .write(|tx| {
+                Ok(tx.prepare("SELECT x FROM a")?.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?)
+            })
             .await
             .unwrap();
         assert_eq!(all, [2], "what the panicked job wrote is undone");

@@ -140,7 +140,8 @@ fn take(
             // What a run that ended left open is not this daemon's business.
             AgentEvt::RunCompleted { .. } | AgentEvt::Stopped { .. } | AgentEvt::Completed { .. } => {
                 let run = record.origin.as_ref().and_then(|o| o.run_id.clone());
-                let of = |operation: &Operation| operation.record.origin.as_ref().and_then(|o| o.run_id.clone());
+                let of =
+                    |operation: &Operation| operation.record.origin.as_ref().and_then(|o| o.run_id.clone());
                 open.retain(|_, operation| run.is_none() || of(operation) != run);
             }
             _ => {}

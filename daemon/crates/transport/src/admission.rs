@@ -14,6 +14,7 @@ use crate::{
     auth::{self, Guard},
     http::{Shared, refusal},
     remote::Peer,
+    unproven::Proof,
 };
 
 /// How a listener knows its clients.
@@ -42,6 +43,7 @@ impl Admission {
             Door::Token(guard) => {
                 guard.check_source(headers)?;
                 let chosen = guard.check_token(headers)?;
+                Proof::of(parts).give();
                 let owner = auth::token(headers).to_owned();
                 Ok(Self { chosen, rights: Rights::ALL, owner })
             }

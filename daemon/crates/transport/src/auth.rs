@@ -9,6 +9,8 @@ use cairn_protocol::{
 };
 use subtle::ConstantTimeEq;
 
+use crate::strict;
+
 /// What is checked before a connection is taken.
 #[derive(Clone)]
 pub struct Guard {
@@ -54,8 +56,9 @@ impl Guard {
     /// # Errors
     /// `host_denied`.
     pub fn check_host<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, Failure> {
+        let one = headers.get_all(header::HOST).iter().count() == 1;
         let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
-        if self.host_allowed(host) {
+        if one && self.host_allowed(host) {
             return Ok(host);
         }
         let text = format!("host '{}' is not allowed", host.escape_default());
@@ -80,10 +83,7 @@ impl Guard {
     }
 
     fn host_allowed(&self, host: &str) -> bool {
-        let name = match host.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
-        };
+        let Some((name, _)) = strict::name_and_port(host) else { return false };
         let loopback =
             name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
         loopback || self.allowed_hosts.iter().any(|h| h.eq_ignore_ascii_case(name))
@@ -121,8 +121,10 @@ pub fn subprotocol(headers: &HeaderMap) -> Option<String> {
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let (only, None) = (all.next()?, all.next()) else { return None };
+    let (scheme, token) = only.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
 /// The token of an admitted request without a subprotocol; nothing when it was sent as one.
@@ -166,6 +168,11 @@ mod tests {
             ("10.9.0.1:7433", None, None),
             ("evil.example", None, Some(Reason::HostDenied)),
             ("127.0.0.1.evil.example", None, Some(Reason::HostDenied)),
+            // K2
+            ("127.0.0.1:7433@evil.example", None, Some(Reason::HostDenied)),
+            ("127.0.0.1:7433.evil.example", None, Some(Reason::HostDenied)),
+            ("localhost:", None, Some(Reason::HostDenied)),
+            ("[::1]x", None, Some(Reason::HostDenied)),
             ("", None, Some(Reason::HostDenied)),
             ("localhost", Some("https://evil.example"), Some(Reason::OriginDenied)),
             ("localhost", Some("null"), Some(Reason::OriginDenied)),
@@ -203,6 +210,10 @@ mod tests {
         assert_eq!(check(&[]), Err(Reason::Unauthorized));
         assert_eq!(check(&[("authorization", "Bearer secrets")]), Err(Reason::Unauthorized));
         assert_eq!(check(&[("authorization", "Bearer ")]), Err(Reason::Unauthorized));
+        // K2
+        let mut two = headers(&[("authorization", "Bearer secret")]);
+        two.append(header::AUTHORIZATION, "Bearer secret".parse().unwrap());
+        assert_eq!(guard().check_token(&two).map_err(|f| f.reason), Err(Reason::Unauthorized));
         assert_eq!(check(&[("sec-websocket-protocol", "bearer.secret")]), Ok(Some("bearer.secret".into())));
         assert_eq!(
             check(&[("sec-websocket-protocol", "cairn.v1, bearer.secret")]),

@@ -112,6 +112,12 @@ pub fn is_handshake(text: &str) -> bool {
     serde_json::from_str::<Request<'_>>(text).is_ok_and(|r| r.method.as_deref() == Some("initialize"))
 }
 
+/// Why an answer is a refusal.
+pub fn reason_of(text: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(text).ok()?;
+    answer.get("error")?.get("data")?.get("reason")?.as_str().map(str::to_owned)
+}
+
 /// Whether an answer is an error.
 pub fn is_error(text: &str) -> bool {
     serde_json::from_str::<Answer<'_>>(text).is_ok_and(|a| a.error.is_some())

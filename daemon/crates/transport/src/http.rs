@@ -6,6 +6,7 @@ use axum::{
     Router,
     extract::{ConnectInfo, Request, State, WebSocketUpgrade},
     http::{StatusCode, header},
+    middleware,
     response::{IntoResponse, Response},
     routing::{any, get},
 };
@@ -28,6 +29,8 @@ use crate::{
     mcp::{self, Mcp},
     post,
     remote::{self, Peer, Remote, TlsListener},
+    strict,
+    unproven::{self, Proof},
     viewer, ws,
 };
 
@@ -135,7 +138,8 @@ pub async fn serve(
         let listener = TlsListener::new(listener, Arc::clone(&remote))?;
         let router = routes()
             .with_state(Shared { door: Door::Device(Arc::clone(&guard)), ..shared.clone() })
-            .merge(Router::new().route(PAIR_PATH, get(pairing)).with_state(remote));
+            .merge(Router::new().route(PAIR_PATH, get(pairing)).with_state(remote))
+            .layer(middleware::from_fn(strict::check));
         let (service, shutdown) = (router.into_make_service_with_connect_info::<Peer>(), shutdown.clone());
         servers.spawn(async move {
             tokio::select! {
@@ -145,14 +149,15 @@ pub async fn serve(
         });
     }
     let router = routes().route(mcp::PATH, any(model_context)).merge(viewer::routes()).with_state(shared);
-    let router = router.layer(cors::layer(guard));
+    let router = router.layer(cors::layer(guard)).layer(middleware::from_fn(strict::check));
     for listener in listeners.local {
         listener.set_nonblocking(true)?;
-        let listener = Lingering(tokio::net::TcpListener::from_std(listener)?);
+        let listener = Lingering::proving(tokio::net::TcpListener::from_std(listener)?, unproven::LIMIT);
         let (router, shutdown) = (router.clone(), shutdown.clone());
+        let service = router.into_make_service_with_connect_info::<Proof>();
         servers.spawn(async move {
             tokio::select! {
-                ended = axum::serve(listener, router) => ended,
+                ended = axum::serve(listener, service) => ended,
                 () = shutdown.cancelled() => Ok(()),
             }
         });

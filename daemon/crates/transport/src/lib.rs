@@ -14,6 +14,8 @@ mod post;
 pub mod queue;
 pub mod remote;
 mod sse;
+mod strict;
+mod unproven;
 mod viewer;
 pub mod ws;
 

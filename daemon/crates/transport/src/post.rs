@@ -163,7 +163,7 @@ pub async fn session(
     }
     let params = json!({"sessionId": session, "after": after});
     if let Err(refusal) = follow::ask(&connection.0, "orchestrate.subscribe", &params).await {
-        let gone = refusal.contains(Reason::SessionNotFound.as_str());
+        let gone = follow::reason_of(&refusal).as_deref() == Some(Reason::SessionNotFound.as_str());
         return json_response(if gone { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST }, refusal);
     }
     let (stream, response) = sse::response(Form::Records);

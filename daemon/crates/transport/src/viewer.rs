@@ -21,6 +21,7 @@ use cairn_protocol::{
 use crate::{
     auth::SUBPROTOCOL,
     http::{Shared, refusal},
+    unproven::Proof,
     ws,
 };
 
@@ -96,9 +97,15 @@ async fn exchange(State(shared): State<Shared>, headers: HeaderMap, code: String
     }
 }
 
-async fn upgrade(State(shared): State<Shared>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+async fn upgrade(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    proof: Proof,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     let admitted = shared.guard.check_own_page(&headers).and_then(|()| {
         if shared.api.links().admits(secret(&headers), Instant::now()) {
+            proof.give();
             return Connection::open(&shared.api, RIGHTS);
         }
         Err(Failure::new(Reason::Unauthorized, "the viewer needs a new link; 'cairn viewer' makes one"))

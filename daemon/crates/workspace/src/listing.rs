@@ -33,11 +33,12 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failur
             builder(root, &real, &WalkOptions::default()).hidden(false).build_matchers().into_iter().next()
         })
         .flatten();
-    let mut listing = DirListing { path: at.to_owned(), entries: Vec::new(), truncated: false };
+    let is_closed = root.closed();
+    let mut listing = empty(root, at);
     let mut examined = 0;
     let mut queue = VecDeque::from([(String::new(), 1)]);
     while let Some((below, level)) = queue.pop_front() {
-        let mut found = match read_folder(root, at, &below, &mut examined) {
+        let mut found = match read_folder(root, at, &below, &mut examined, true) {
             Ok(found) => found,
             Err(e) if below.is_empty() => return Err(e),
             // Gone or closed since its parent was read.
@@ -48,7 +49,7 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failur
         for (name, kind, size) in found {
             let inner = join(&below, &name);
             let is_dir = kind == EntryKind::Dir;
-            if is_dir && (name == ".git" || root.is_blocked(&real.join(&inner))) {
+            if (is_dir && name == ".git") || is_closed(&real.join(&inner)) {
                 continue;
             }
             let trap = is_dir && !rules_are_readable(&real.join(&inner), &IGNORE_FILES);
@@ -70,6 +71,63 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failur
     Ok(listing)
 }
 
+/// What a search for files looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Examined {
+    /// Entries of folders.
+    pub entries: usize,
+    /// Whether that was all.
+    pub complete: bool,
+}
+
+/// Gives the files below the folder at `rel` to `found`, as the root names them: those that [`crate::walk`] would yield, and
+/// those of a folder that is ignored or hidden when it is named. Each folder is opened beneath the root by the kernel, so
+/// that nothing of what a link leads to outside is named, whatever is swapped meanwhile.
+///
+/// # Errors
+/// `NotADirectory`, and those of [`Root::open_file`].
+pub fn find_files(root: &Root, rel: &str, found: &mut dyn FnMut(String)) -> Result<Examined, Failure> {
+    let (_, real) = root.open_dir(rel)?;
+    let at = if rel.is_empty() { "." } else { rel };
+    let mut rules = rules_are_readable(&real, &IGNORE_FILES)
+        .then(|| builder(root, &real, &WalkOptions::default()).build_matchers().into_iter().next())
+        .flatten();
+    let mut entries = 0;
+    let mut queue = VecDeque::from([String::new()]);
+    while let Some(below) = queue.pop_front() {
+        let folder = match read_folder(root, at, &below, &mut entries, false) {
+            Ok(folder) => folder,
+            Err(e) if below.is_empty() => return Err(e),
+            Err(_) => continue,
+        };
+        for (name, kind, _) in folder {
+            let inner = join(&below, &name);
+            let is_dir = kind == EntryKind::Dir;
+            let place = real.join(&inner);
+            let closed = name == ".git"
+                || root.is_blocked(&place)
+                || (is_dir && !rules_are_readable(&place, &IGNORE_FILES));
+            if closed || rules.as_mut().is_some_and(|r| r.matched(&inner, is_dir).is_ignore()) {
+                continue;
+            }
+            match kind {
+                EntryKind::Dir => queue.push_back(inner),
+                EntryKind::File => found(if at == "." { inner } else { join(at, &inner) }),
+                _ => {}
+            }
+        }
+        if entries >= MAX_EXAMINED {
+            return Ok(Examined { entries, complete: false });
+        }
+    }
+    Ok(Examined { entries, complete: true })
+}
+
+fn empty(root: &Root, rel: &str) -> DirListing {
+    let restricted = !root.view().is_complete();
+    DirListing { path: rel.to_owned(), entries: Vec::new(), truncated: false, restricted }
+}
+
 fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty() && *name != ".")
 }
@@ -83,8 +141,14 @@ fn check_depth(depth: u32) -> Result<(), Failure> {
 
 type Found = (String, EntryKind, Option<u64>);
 
-/// The entries of one folder: name, kind, size of files. Names that are not UTF-8 are left out.
-fn read_folder(root: &Root, at: &str, below: &str, examined: &mut usize) -> Result<Vec<Found>, Failure> {
+/// The entries of one folder: name, kind, size of files where they are wanted. Names that are not UTF-8 are left out.
+fn read_folder(
+    root: &Root,
+    at: &str,
+    below: &str,
+    examined: &mut usize,
+    sizes: bool,
+) -> Result<Vec<Found>, Failure> {
     let rel = if below.is_empty() { at.to_owned() } else { join(at, below) };
     let (dir, _) = root.open_dir(&rel)?;
     let mut found = Vec::new();
@@ -96,7 +160,8 @@ fn read_folder(root: &Root, at: &str, below: &str, examined: &mut usize) -> Resu
         let Ok(entry) = entry else { continue };
         let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
         let kind = kind_of(kind.is_file(), kind.is_dir(), kind.is_symlink());
-        let size = (kind == EntryKind::File).then(|| entry.metadata().map(|m| m.len()).ok()).flatten();
+        let size =
+            (sizes && kind == EntryKind::File).then(|| entry.metadata().map(|m| m.len()).ok()).flatten();
         found.push((name, kind, size));
     }
     Ok(found)
@@ -113,7 +178,7 @@ fn join(dir: &str, name: &str) -> String {
 /// As [`list_dir`].
 pub fn list_parts(root: &Root, rel: &str, depth: u32, parts: &[String]) -> Result<DirListing, Failure> {
     let above = names(rel).count();
-    let mut listing = DirListing { path: rel.to_owned(), entries: Vec::new(), truncated: false };
+    let mut listing = empty(root, rel);
     check_depth(depth)?;
     root.open_dir(rel)?;
     for part in parts {

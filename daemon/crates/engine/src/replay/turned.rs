@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::compare::{self, Moved};
 use crate::{
     Engine, prompts, recorded,
-    turns::{ReplaySource, ReplayParts, QueuedTurn},
+    turns::{QueuedTurn, ReplayParts, ReplaySource},
 };
 
 /// One recorded turn.

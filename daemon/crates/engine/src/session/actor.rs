@@ -328,7 +328,9 @@ impl Actor {
                 Some(_) => (Reason::SessionBusy, format!("a turn is active in session {session}")),
                 None => (Reason::SessionBusy, format!("turns are pending in session {session}")),
             },
-            Refusal::QueueFull => (Reason::Overloaded, format!("{MAX_QUEUED} turns wait in session {session}")),
+            Refusal::QueueFull => {
+                (Reason::Overloaded, format!("{MAX_QUEUED} turns wait in session {session}"))
+            }
             Refusal::NoPermit => {
                 let limit = self.engine.inner.permits.limit();
                 (Reason::Overloaded, format!("{limit} runs are active, which is resources.maxRuns"))

@@ -177,17 +177,14 @@ impl Actor {
     }
 
     async fn begin_explore(&mut self, run: &RunId, replaces: Option<&RunId>) -> Result<(), Failure> {
-        let Some(Request::StartExplore(start)) = self.request.take() else { return Err(unknown("an explore")) };
+        let Some(Request::StartExplore(start)) = self.request.take() else {
+            return Err(unknown("an explore"));
+        };
         self.end_replaced(replaces).await?;
         let details = start.params.remote_url.clone().or_else(|| start.params.root.clone());
         let started = start.cx.record(None, None, AgentEvt::Started { op: explore::OP.into(), details });
-        let ended = [
-            RunState::Idle,
-            RunState::Completed,
-            RunState::Stopped,
-            RunState::Failed,
-            RunState::Interrupted,
-        ];
+        let ended =
+            [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
         let stored = serde_json::to_string(&start.params).unwrap_or_default();
         let mut append = Append::new(&self.session, vec![started])
             .state(RunState::Running)
@@ -237,7 +234,9 @@ impl Actor {
     }
 
     async fn resolve(&mut self) -> Result<(), Failure> {
-        let Some(Request::Answer { params, by, .. }) = &self.request else { return Err(unknown("an answer")) };
+        let Some(Request::Answer { params, by, .. }) = &self.request else {
+            return Err(unknown("an answer"));
+        };
         let approval = self.engine.inner.harness.resolve(params.clone(), by).await?;
         self.made = Some(Made::Approval(Box::new(approval)));
         Ok(())

@@ -29,8 +29,7 @@ const SHORT: Budget = Budget {
     edits: 1,
     deletes: 1,
 };
-const LONG: Budget =
-    Budget { starts: 3, cancels: 2, resumes: 2, crashes: 2, ..SHORT };
+const LONG: Budget = Budget { starts: 3, cancels: 2, resumes: 2, crashes: 2, ..SHORT };
 
 fn report(name: &str, found: &Found) {
     println!(
@@ -161,6 +160,11 @@ fn a_defect_in_the_rules_is_found() {
     for (what, rules) in BROKEN {
         let found = check(*rules, SHORT, Limits { depth: 16, states: 400_000 });
         let violation = found.violation.unwrap_or_else(|| panic!("not found: {what}"));
-        println!("model: \"{what}\" found after {} states, depth {}: {}", found.states, found.depth, violation.lines().next().unwrap_or_default());
+        println!(
+            "model: \"{what}\" found after {} states, depth {}: {}",
+            found.states,
+            found.depth,
+            violation.lines().next().unwrap_or_default()
+        );
     }
 }

@@ -21,16 +21,29 @@ pub(crate) struct ExploreStart {
 }
 
 pub(crate) enum Request {
-    Start { params: Box<RunStartParams>, client: Option<String> },
+    Start {
+        params: Box<RunStartParams>,
+        client: Option<String>,
+    },
     StartExplore(Box<ExploreStart>),
     /// With the explore that would go on, where that is what was interrupted.
     Resume(Option<Box<ExploreStart>>),
     /// Cancels the turn of that id; the active one when `None`.
     Cancel(Option<String>),
     Abort,
-    Steer { text: String, client: Option<String> },
-    Answer { params: ApprovalResolveParams, run: Option<RunId>, by: String },
-    Fork { before: Option<String>, title: Option<String> },
+    Steer {
+        text: String,
+        client: Option<String>,
+    },
+    Answer {
+        params: ApprovalResolveParams,
+        run: Option<RunId>,
+        by: String,
+    },
+    Fork {
+        before: Option<String>,
+        title: Option<String>,
+    },
     Archive(bool),
     /// Empties the conversation.
     Clear(Option<String>),

@@ -52,9 +52,18 @@ pub(crate) enum Trigger {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Active<R> {
     /// A turn that has left the queue and whose start is not in the log yet.
-    Starting { turn: QueuedRun<R>, trigger: Trigger },
-    Turn { run: R, stop: Option<Stop> },
-    Explore { run: R, stop: Option<Stop> },
+    Starting {
+        turn: QueuedRun<R>,
+        trigger: Trigger,
+    },
+    Turn {
+        run: R,
+        stop: Option<Stop>,
+    },
+    Explore {
+        run: R,
+        stop: Option<Stop>,
+    },
 }
 
 /// What a session's record says after a terminal record.

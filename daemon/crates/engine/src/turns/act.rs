@@ -53,7 +53,8 @@ impl TurnContext {
 
     async fn call_one(&self, call: ToolUse) -> Result<Message, Failure> {
         let command = Uuid::now_v7();
-        let ToolUse { id, name, arguments } = call;
+        let ToolUse { id, name, mut arguments } = call;
+        self.engine().inner.harness.withhold_secrets(self.session(), &name, &mut arguments);
         let evt =
             AgentEvt::ToolCall { call_id: id.clone(), name: name.clone(), arguments: arguments.clone() };
         let mut record = self.record(None, Some(&name), evt);

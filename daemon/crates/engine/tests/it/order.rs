@@ -56,10 +56,10 @@ async fn a_turn_that_cannot_be_accepted_leaves_nothing() {
         assert_eq!(failure.reason, Reason::RootNotFound);
         assert_eq!(stage.records(&session).await.len(), 0);
     }
-    let bad = Input::Parts(vec![serde_json::from_value(
-        serde_json::json!({"type": "image", "mime": "image/png", "data": "!!!"}),
-    )
-    .unwrap()]);
+    let bad = Input::Parts(vec![
+        serde_json::from_value(serde_json::json!({"type": "image", "mime": "image/png", "data": "!!!"}))
+            .unwrap(),
+    ]);
     // P13
     let params = RunStartParams { input: bad, ..turn_params(&session, "a", "") };
     assert_eq!(stage.engine.start_run(params, None).await.unwrap_err().reason, Reason::InvalidParams);

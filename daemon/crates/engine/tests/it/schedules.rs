@@ -47,8 +47,7 @@ impl Dice {
 /// Runs `life` in a runtime of its own and then kills that runtime: every task ends at the point where it waits, as in a
 /// daemon that dies. What the log's thread had been given is written, then nothing more.
 pub fn kill<T, F: Future<Output = (T, Trace)>>(life: impl FnOnce() -> F) -> (T, Trace) {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (made, trace) = runtime.block_on(life());
     runtime.shutdown_timeout(Duration::from_secs(20));
     // Behind everything that was queued.
@@ -146,7 +145,8 @@ impl Client<'_> {
         let open = self.stage.engine.approvals(ApprovalListParams::default()).await.unwrap();
         let Some(approval) = open.get(self.dice.below(open.len())) else { return };
         let decision = self.decision(&approval.rule);
-        let params = ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason: None };
+        let params =
+            ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason: None };
         let reasons = [Reason::ApprovalResolved, Reason::ApprovalNotFound, Reason::SessionNotFound];
         if self.dice.below(2) == 0 {
             let (one, two) = tokio::join!(
@@ -253,7 +253,8 @@ impl Client<'_> {
             }
             let mut pending = false;
             for session in &self.known.sessions {
-                pending |= matches!(self.stage.state(session).await, RunState::Running | RunState::Interrupted);
+                pending |=
+                    matches!(self.stage.state(session).await, RunState::Running | RunState::Interrupted);
             }
             if !pending && self.stage.engine.running() == 0 {
                 return;
@@ -342,8 +343,7 @@ fn schedule(seed: u64, setup: &Setup, counts: &mut HashMap<&'static str, u32>) {
                 known.sessions.push(stage.session(has_root.then_some(root.as_path())).await);
             }
             let steps = dice.below(25);
-            let mut client =
-                Client { seed, dice: &mut dice, known: &mut known, stage: &stage, root: &root };
+            let mut client = Client { seed, dice: &mut dice, known: &mut known, stage: &stage, root: &root };
             for _ in 0..steps {
                 client.one_step().await;
             }

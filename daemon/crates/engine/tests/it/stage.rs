@@ -8,7 +8,8 @@ use std::{
 };
 
 use cairn_engine::{
-    Agent, Approver, Engine, EngineOptions, Parts, Rule, Rules, RunContext, TurnAgent, TurnContext, TurnSettings,
+    Agent, Approver, Engine, EngineOptions, Parts, Rule, Rules, RunContext, TurnAgent, TurnContext,
+    TurnSettings,
     model::ModelLimits,
     record::Trace,
     tool::{Intent, Output, Permit, Registry, Tool, ToolSpec},
@@ -108,7 +109,7 @@ impl Tool for Act {
             }
         }
         if let Some(path) = arguments["write"].as_str() {
-            permit.write_file(path, None, b"text\n".to_vec())?;
+            permit.write_file(&permit.own_place(path)?, None, b"text\n".to_vec())?;
         }
         Output::of("acted", &json!({"commit": "0".repeat(40), "paths": arguments["paths"]}), false)
     }
@@ -314,7 +315,11 @@ impl Stage {
     }
 
     /// Waits for the end of a turn; the answer is its status and the reason of its failure.
-    pub async fn ended(&self, session: &SessionId, turn: &str) -> (cairn_protocol::turn::Outcome, Option<String>) {
+    pub async fn ended(
+        &self,
+        session: &SessionId,
+        turn: &str,
+    ) -> (cairn_protocol::turn::Outcome, Option<String>) {
         self.until(session, |evt| match evt {
             AgentEvt::RunCompleted { result } if result.turn_id == turn => {
                 Some((result.status, result.error.as_ref().map(|e| e.reason.clone())))

@@ -24,7 +24,7 @@ const MAX_GRAMS: usize = 2048;
 /// Repetitions that are written out.
 const MAX_REPEATS: u32 = 4;
 /// As in the matcher.
-const NEST_LIMIT: u32 = 250;
+pub const NEST_LIMIT: u32 = 250;
 
 /// How a pattern is read.
 #[derive(Debug, Clone, Copy, Default)]

@@ -61,12 +61,17 @@ pub(super) fn around(lines: &[Line], n: usize, number: u64, context: usize, befo
 pub(super) struct Whole<'a> {
     pub(super) file: &'a std::fs::File,
     pub(super) left: u64,
+    /// Whose reading ends with it.
+    pub(super) job: &'a Job<'a>,
 }
 
 impl Read for Whole<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.left == 0 {
             return Ok(0);
+        }
+        if !self.job.goes_on() {
+            return Err(std::io::ErrorKind::TimedOut.into());
         }
         let n = self.file.read(buffer)?;
         // A full buffer may hide that the file has grown; then its end is looked for as usual.

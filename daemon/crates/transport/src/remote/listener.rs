@@ -61,7 +61,7 @@ impl TlsListener {
         let (pin, tls) = remote.tls().ok_or_else(off)?;
         listener.set_nonblocking(true)?;
         let local = listener.local_addr()?;
-        let listener = Lingering(tokio::net::TcpListener::from_std(listener)?);
+        let listener = Lingering::new(tokio::net::TcpListener::from_std(listener)?);
         let (to, ready) = mpsc::channel(WAITING);
         let accepting = AbortOnDropHandle::new(tokio::spawn(accept(listener, tls.into(), pin, remote, to)));
         Ok(Self { ready, local, _accepting: accepting })

@@ -14,18 +14,23 @@ use super::{
     fetch::fetch,
     git_failed,
     run::{Task, command, run},
-    url::{check_url, same_remote, without_credentials},
+    source::{CloneSource, Reached},
+    url::{same_remote, without_credentials},
 };
 use crate::root::shown;
 
 /// Longest time for a clone unless the request says otherwise.
 pub const CLONE_LIMIT: Duration = Duration::from_secs(30 * 60);
 
+/// Longest time without a word from a git that reads a folder of this machine, and from one that reads a server: a slow
+/// one may prepare a large pack for long.
+const SILENCE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10 * 60));
+
 /// What to clone and where to.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct CloneRequest {
-    /// The remote; see [`check_url`].
-    pub url: String,
+    /// The remote, as it was judged.
+    pub source: CloneSource,
     /// The branch; the remote's default when `None`.
     pub branch: Option<String>,
     /// The folder to make, absolute; its parent is made if need be.
@@ -40,14 +45,13 @@ pub struct CloneRequest {
 /// brought up to date and given, marked as reused; where that cannot be, it is given as it was, with the reason.
 ///
 /// # Errors
-/// `BadUrl`, `InvalidParams` (branch), `DestinationExists`, `AuthenticationRequired`, `CloneFailed` (with git's words),
+/// `InvalidParams` (branch), `DestinationExists`, `AuthenticationRequired`, `CloneFailed` (with git's words),
 /// `DiskFull`, `Cancelled`, `GitFailed` (no `git` on this machine).
 pub fn git_clone(
     request: &CloneRequest,
     progress: &mut dyn FnMut(&'static str, f64),
     cancelled: &dyn Fn() -> bool,
 ) -> Result<CloneResult, Failure> {
-    check_url(&request.url)?;
     if let Some(branch) = &request.branch
         && (branch.is_empty()
             || branch.len() > 250
@@ -60,14 +64,13 @@ pub fn git_clone(
         return reuse(request, progress, cancelled);
     }
     let partial = Partial::beside(&request.dest)?;
-    let mut git = command(partial.0.parent().unwrap_or(Path::new("/")));
+    let mut git = command(partial.0.parent().unwrap_or(Path::new("/")), &request.source);
     git.args(["clone", "--progress", "--origin=origin", "--template=", "--no-recurse-submodules"]);
     if let Some(branch) = &request.branch {
         git.arg(format!("--branch={branch}"));
     }
-    git.arg("--").arg(&request.url).arg(&partial.0);
-    let task = Task { what: "cloning", url: &request.url, limit: request.limit };
-    run(git, &task, progress, cancelled)?;
+    git.arg("--").arg(request.source.url()).arg(&partial.0);
+    run(git, &request.task("cloning", request.limit), progress, cancelled)?;
     let (head, branch) = checked_out(&partial.0)?;
     std::fs::rename(&partial.0, &request.dest).map_err(|e| match e.kind() {
         std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists => {
@@ -76,6 +79,16 @@ pub fn git_clone(
         _ => io_failed(&request.dest, &e),
     })?;
     Ok(CloneResult { path: request.dest.display().to_string(), head, branch, reused: false, stale: None })
+}
+
+impl CloneRequest {
+    pub(super) fn task(&self, what: &'static str, limit: Duration) -> Task<'_> {
+        let silence = match self.source.reached {
+            Reached::Folder { .. } => SILENCE.0,
+            Reached::Host(_) => SILENCE.1,
+        };
+        Task { what, url: self.source.url(), limit, silence }
+    }
 }
 
 /// Removes what clones that were killed left in a folder of clones; gives how many there were. Call it when no clone
@@ -140,11 +153,14 @@ fn reuse(
     progress: &mut dyn FnMut(&'static str, f64),
     cancelled: &dyn Fn() -> bool,
 ) -> Result<CloneResult, Failure> {
+    if !std::fs::symlink_metadata(&request.dest).is_ok_and(|meta| meta.is_dir()) {
+        return Err(exists(&request.dest, "it is no folder"));
+    }
     let none: [&std::ffi::OsStr; 0] = [];
     let repo = git2::Repository::open_ext(&request.dest, git2::RepositoryOpenFlags::NO_SEARCH, none)
         .map_err(|_| exists(&request.dest, "it is not a clone"))?;
     let remote = repo.find_remote("origin").ok().and_then(|r| r.url().ok().map(str::to_owned));
-    if !remote.as_deref().is_some_and(|r| same_remote(r, &request.url)) {
+    if !remote.as_deref().is_some_and(|r| same_remote(r, request.source.url())) {
         let other = remote.map_or("no remote".into(), |r| without_credentials(&r));
         return Err(exists(&request.dest, &format!("it is a clone of {other}")));
     }

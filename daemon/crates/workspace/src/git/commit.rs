@@ -2,14 +2,13 @@
 
 use std::{
     os::unix::fs::PermissionsExt as _,
-    sync::mpsc,
     time::{Duration, Instant},
 };
 
 use cairn_protocol::error::{Failure, Reason};
 use git2::{ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, RepositoryState, Signature};
 
-use super::{git_failed, open};
+use super::{git_failed, open, pipes};
 use crate::{MAX_WRITTEN_BYTES, root::Root};
 
 /// Longest time for a commit.
@@ -39,7 +38,7 @@ struct Now {
 /// stays as it is. `None` when there is no repository, or nothing of these differs from its head, or git ignores it.
 ///
 /// # Errors
-/// `git_failed` during a merge or rebase, or when git cannot write; `too_large`; those of reading the files.
+/// `git_failed` for a git folder with links in it, during a merge or rebase, or when git cannot write; `too_large`; those of reading the files.
 pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option<Committed>, Failure> {
     if paths.len() > MAX_FILES {
         let text = format!("{} files are to be committed, {MAX_FILES} are allowed", paths.len());
@@ -48,6 +47,13 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
     let Some(found) = open::find(root, ".")? else { return Ok(None) };
     if found.top != root.path {
         return Ok(None);
+    }
+    if let Some(foreign) = found.git_dirs.iter().find_map(|dir| pipes::find_foreign(dir)) {
+        let text = format!(
+            "'{}' is no file or folder of the repository's own: nothing is written there",
+            foreign.display()
+        );
+        return Err(Failure::new(Reason::GitFailed, text));
     }
     let read = |path: &String| -> Result<Now, Failure> {
         let content = root.read_whole(path, MAX_WRITTEN_BYTES)?;
@@ -60,7 +66,8 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
     let now = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let message = message.to_owned();
     let (deadline, what) = (Instant::now() + LIMIT, "the commit");
-    let rx: mpsc::Receiver<_> = open::on_thread(move |tx| {
+    let repository = found.clone();
+    let mut reading: open::Reading<_> = open::on_thread(&repository, move |tx| {
         let made = match open::open(&found) {
             Ok(Some(repo)) => commit(&repo, &now, &message),
             Ok(None) => Ok(None),
@@ -68,7 +75,7 @@ pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option
         };
         let _gone = tx.send(made);
     })?;
-    match rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+    match reading.next(deadline) {
         Ok(made) => made.map_err(|e| git_failed(what, &e)),
         Err(_) => Err(Failure::new(Reason::GitFailed, format!("{what}: no answer within {LIMIT:?}"))),
     }

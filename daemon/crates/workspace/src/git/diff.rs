@@ -61,20 +61,21 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
     };
     let Some(found) = open::find(root, folder)? else { return Ok(GitDiff::default()) };
     let what = format!("git diff of '{}'", shown(rel));
-    let blocked: Vec<PathBuf> = root.blocked_below().to_vec();
+    let is_closed = root.closed();
     let parts = inside(&root.path, &found.top, &request.parts);
     let Some(parts) = parts else { return Ok(GitDiff { is_repository: true, ..GitDiff::default() }) };
     let place = found.top.strip_prefix(&root.path).unwrap_or(Path::new("")).to_string_lossy().into_owned();
     let (staged, most) = (request.staged, request.max_bytes);
     let deadline = Instant::now() + DIFF_LIMIT;
-    let rx = open::on_thread(move |tx| {
+    let repository = found.clone();
+    let mut reading = open::on_thread(&repository, move |tx| {
         let work = || -> Result<(), git2::Error> {
             let Some(repo) = open::open(&found)? else { return Ok(()) };
             let _begun = tx.send(Ok(Piece::Found));
             if !rules_are_readable(&found.top, &RULES) {
                 return Ok(());
             }
-            let closed = |path: &Path| blocked.iter().any(|b| found.top.join(path).starts_with(b));
+            let closed = |path: &Path| is_closed(&found.top.join(path));
             read(&repo, staged, &parts, &place, most, &closed, tx)
         };
         if let Err(error) = work() {
@@ -83,7 +84,7 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
     })?;
     let mut answer = GitDiff { truncated: true, ..GitDiff::default() };
     loop {
-        match rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        match reading.next(deadline) {
             Ok(Ok(Piece::Found)) => answer.is_repository = true,
             Ok(Ok(Piece::File(path, patch))) => {
                 answer.files.push(path);

@@ -6,8 +6,8 @@ use cairn_protocol::error::{Failure, Reason};
 use git2::Repository;
 
 use super::{
-    CloneRequest,
-    run::{Task, command, run},
+    CloneRequest, pipes,
+    run::{command, run},
 };
 
 /// Longest time for a fetch; a clone that is there is of more use than the wait for a network that is not.
@@ -53,14 +53,14 @@ pub(super) fn fetch(
         return Ok(Some("not fetched: it has commits of its own".into()));
     }
     let git = || {
-        let mut git = command(&request.dest);
+        let mut git = command(&request.dest, &request.source);
         git.arg("--git-dir").arg(request.dest.join(".git")).arg("--work-tree").arg(&request.dest);
         git
     };
-    let task = Task { what: "fetching", url: &request.url, limit: request.limit.min(LIMIT) };
+    let task = request.task("fetching", request.limit.min(LIMIT));
     let mut get = git();
     get.args(["fetch", "--progress", "--no-tags", "--no-recurse-submodules", "--"])
-        .arg(&request.url)
+        .arg(request.source.url())
         .arg(format!("+refs/heads/{branch}:{remote}"));
     if let Some(why) = failed(run(get, &task, progress, cancelled))? {
         return Ok(Some(format!("not fetched: {why}")));
@@ -90,6 +90,9 @@ fn plain(dest: &Path) -> Result<(), &'static str> {
     let meta = |path: &Path| std::fs::symlink_metadata(path).ok();
     if !meta(&dir).is_some_and(|m| m.is_dir()) {
         return Err("its .git is no folder");
+    }
+    if pipes::find_foreign(&dir).is_some() {
+        return Err("a part of its .git is neither a file nor a folder");
     }
     let file = dir.join("config");
     if !meta(&file).is_some_and(|m| m.is_file() && m.len() <= MAX_CONFIG) {

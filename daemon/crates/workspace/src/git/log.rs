@@ -27,7 +27,9 @@ const MAX_TEXT: usize = 300;
 pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     let Some(found) = open::find(root, ".")? else { return Ok(vec![]) };
     let deadline = Instant::now() + LOG_LIMIT;
-    let rx = open::on_thread(move |tx| {
+    let (is_closed, top) = (root.closed(), found.top.clone());
+    let repository = found.clone();
+    let mut reading = open::on_thread(&repository, move |tx| {
         let result = (|| match open::open(&found)? {
             Some(repo) => {
                 read(&repo, n.min(MAX_COMMITS), deadline, &mut |commit| tx.send(Ok(commit)).is_ok())
@@ -40,8 +42,11 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     })?;
     let mut commits = Vec::new();
     loop {
-        match rx.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(Ok(commit)) => commits.push(commit),
+        match reading.next(deadline) {
+            Ok(Ok(mut commit)) => {
+                commit.paths.retain(|path| !is_closed(&top.join(path)));
+                commits.push(commit);
+            }
             // A shallow or damaged history ends where it ends.
             Ok(Err(e)) if commits.is_empty() => return Err(git_failed("git log", &e)),
             Ok(Err(_)) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(commits),

@@ -7,8 +7,10 @@ mod diff;
 mod fetch;
 mod log;
 mod open;
+mod pipes;
 mod progress;
 mod run;
+mod source;
 mod status;
 mod url;
 
@@ -16,8 +18,11 @@ pub use clone::{CLONE_LIMIT, CloneRequest, git_clone, remove_partials};
 pub use commit::{Committed, git_commit};
 pub use diff::{DIFF_LIMIT, DiffRequest, GitDiff, git_diff};
 pub use log::{LOG_LIMIT, git_log};
+pub use source::CloneSource;
 pub use status::{MAX_CHANGES, STATUS_LIMIT, git_status};
-pub use url::{MAX_URL_BYTES, check_url, folder_name, without_credentials};
+pub use url::{
+    Credentials, MAX_URL_BYTES, Remote, RemoteLocation, check_url, folder_name, without_credentials,
+};
 
 use cairn_protocol::error::{Failure, Reason};
 

@@ -2,25 +2,37 @@
 //! that it did not lead elsewhere; all of it on a thread that is given up when it takes too long.
 
 use std::{
+    collections::BTreeMap,
     io::Read as _,
     path::{Path, PathBuf},
     sync::{
-        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc,
     },
+    time::{Duration, Instant},
 };
 
 use cairn_protocol::error::{Failure, Reason};
 use git2::{Repository, RepositoryOpenFlags};
 
+use super::pipes;
 use crate::root::Root;
 
-/// Most reads at work at once, those given up included: a pipe in a hostile repository may hold one for ever.
-const MAX_AT_WORK: usize = 16;
-static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+/// Most reads at work at once of one repository and of all, those given up included: something in a hostile repository may
+/// hold one for ever.
+const MAX_OF_REPOSITORY: usize = 4;
+const MAX_AT_WORK: usize = 64;
+static AT_WORK: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
+
+/// How long an answer is waited for before named pipes are looked for that it may wait at, how often their other ends are
+/// opened then, and how long that goes on when nobody waits for the answer any more.
+const PATIENCE: Duration = Duration::from_millis(250);
+const RELEASE_EVERY: Duration = Duration::from_millis(4);
+const RELEASE_FOR: Duration = Duration::from_secs(10);
 
 /// What libgit2 reads by itself in a git folder.
-const READ_AT_ONCE: [&str; 16] = [
+const READ_AT_ONCE: [&str; 20] = [
     "HEAD",
     "config",
     "config.worktree",
@@ -30,6 +42,10 @@ const READ_AT_ONCE: [&str; 16] = [
     "info",
     "info/attributes",
     "info/exclude",
+    "info/grafts",
+    "logs",
+    "logs/HEAD",
+    "modules",
     "objects",
     "objects/info",
     "objects/info/alternates",
@@ -40,13 +56,19 @@ const READ_AT_ONCE: [&str; 16] = [
 ];
 
 /// A repository that was looked at.
+#[derive(Debug, Clone)]
 pub(super) struct Found {
-    /// The folder with `.git` in it, canonical.
+    /// The folder with `.git` in it, canonical; that of a bare repository.
     pub(super) top: PathBuf,
+    /// The git folder, and the one that it shares with other work trees.
+    pub(super) git_dirs: Vec<PathBuf>,
 }
 
 /// The repository that holds the folder at `rel`: the nearest `.git` from there up to the root, never above it.
-/// `None` when there is none, or one that leads out of the declared roots or cannot be read without waiting.
+/// `None` when there is none, or one that leads out of the declared roots.
+///
+/// # Errors
+/// Those of opening the folder; `GitFailed` for a repository that cannot be read without waiting.
 pub(super) fn find(root: &Root, rel: &str) -> Result<Option<Found>, Failure> {
     let (_, real) = root.open_dir(rel)?;
     for top in real.ancestors().take_while(|a| a.starts_with(&root.path)) {
@@ -54,15 +76,43 @@ pub(super) fn find(root: &Root, rel: &str) -> Result<Option<Found>, Failure> {
         if std::fs::symlink_metadata(&dot_git).is_err() {
             continue;
         }
-        return Ok(match look_at(root, top, &dot_git) {
-            Ok(()) => Some(Found { top: top.to_path_buf() }),
+        return match look_at(root, top, &dot_git) {
+            Ok(found) => without_traps(found).map(Some),
             Err(why) => {
                 tracing::warn!(folder = %dot_git.display(), why, "not taken as a repository");
-                None
+                Ok(None)
             }
-        });
+        };
     }
     Ok(None)
+}
+
+/// The repository in exactly this folder, with or without a work tree, for a clone of it.
+///
+/// # Errors
+/// `GitFailed` with why it cannot be read.
+pub(super) fn find_here(root: &Root, folder: &Path) -> Result<Found, Failure> {
+    let dot_git = folder.join(".git");
+    let found = if std::fs::symlink_metadata(&dot_git).is_ok() {
+        look_at(root, folder, &dot_git)
+    } else {
+        let found = Found { top: folder.to_path_buf(), git_dirs: vec![folder.to_path_buf()] };
+        look_inside(root, folder).map(|()| found)
+    };
+    let refuse = |why| {
+        Failure::new(Reason::GitFailed, format!("'{}': {why}", crate::root::shown(&folder.to_string_lossy())))
+    };
+    without_traps(found.map_err(refuse)?)
+}
+
+fn without_traps(found: Found) -> Result<Found, Failure> {
+    let trap = found.git_dirs.iter().find_map(|dir| pipes::find_trap(&found.top, dir, &READ_AT_ONCE));
+    let Some(trap) = trap else { return Ok(found) };
+    let trap = crate::root::shown(&trap.to_string_lossy());
+    Err(Failure::new(
+        Reason::GitFailed,
+        format!("'{trap}' is a pipe, socket or device: the repository is not read"),
+    ))
 }
 
 /// Opens what [`find`] found. `None` when its configuration puts its files elsewhere.
@@ -76,8 +126,8 @@ pub(super) fn open(found: &Found) -> Result<Option<Repository>, git2::Error> {
     Ok(here.then_some(repo))
 }
 
-/// Whether a git folder, and whatever it names, lies in declared roots and is made of files and folders.
-fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<(), &'static str> {
+/// A git folder, when it and whatever it names lie in declared roots.
+fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<Found, &'static str> {
     let meta = std::fs::symlink_metadata(dot_git).map_err(|_| "it cannot be read")?;
     let git_dir = match () {
         () if meta.is_dir() => dot_git.to_path_buf(),
@@ -91,11 +141,14 @@ fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<(), &'static str> 
     };
     let git_dir = contained(root, &git_dir)?;
     look_inside(root, &git_dir)?;
-    if let Some(text) = read_short(&git_dir.join("commondir")) {
-        let common = contained(root, &git_dir.join(text.trim()))?;
+    let common = read_short(&git_dir.join("commondir"));
+    let mut git_dirs = vec![git_dir];
+    if let Some(text) = common {
+        let common = contained(root, &git_dirs[0].join(text.trim()))?;
         look_inside(root, &common)?;
+        git_dirs.push(common);
     }
-    Ok(())
+    Ok(Found { top: top.to_path_buf(), git_dirs })
 }
 
 fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
@@ -105,13 +158,10 @@ fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
         if meta.is_symlink() {
             contained(root, &path)?;
         }
-        match std::fs::metadata(&path) {
-            Ok(meta) if meta.is_file() || meta.is_dir() => {}
-            _ => return Err("a part of its git folder is neither a folder nor a file"),
-        }
     }
     let alternates = git_dir.join("objects/info/alternates");
-    if std::fs::symlink_metadata(&alternates).is_ok() {
+    // A pipe is refused as such.
+    if std::fs::metadata(&alternates).is_ok_and(|meta| meta.is_file()) {
         let text = read_short(&alternates).ok_or("its list of alternates cannot be read")?;
         for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
             contained(root, &git_dir.join("objects").join(line))?;
@@ -134,26 +184,107 @@ fn read_short(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// Runs `work` on a thread of its own; what it sends can be waited for. A thread that never ends is left behind, up to
-/// [`MAX_AT_WORK`] of them.
-pub(super) fn on_thread<T: Send + 'static>(
-    work: impl FnOnce(&mpsc::Sender<T>) + Send + 'static,
-) -> Result<mpsc::Receiver<T>, Failure> {
-    struct Slot;
-    impl Drop for Slot {
-        fn drop(&mut self) {
-            AT_WORK.fetch_sub(1, Ordering::AcqRel);
+/// A repository that is being read on a thread of its own.
+pub(super) struct Reading<T> {
+    answers: mpsc::Receiver<T>,
+    ended: Arc<AtomicBool>,
+    found: Found,
+    pipes: Option<Vec<PathBuf>>,
+}
+
+impl<T> Reading<T> {
+    /// The next answer. Where it does not come soon, named pipes of the repository that it may wait at are opened and closed
+    /// at their other end, so that whoever waits finds them empty.
+    ///
+    /// # Errors
+    /// `Timeout` at the deadline, `Disconnected` when there are no more.
+    pub(super) fn next(&mut self, deadline: Instant) -> Result<T, mpsc::RecvTimeoutError> {
+        let patient = Instant::now() + PATIENCE;
+        loop {
+            let now = Instant::now();
+            let pause = match &self.pipes {
+                Some(pipes) if !pipes.is_empty() => RELEASE_EVERY,
+                Some(_) => deadline.saturating_duration_since(now),
+                None => patient.saturating_duration_since(now),
+            };
+            match self.answers.recv_timeout(pause.min(deadline.saturating_duration_since(now))) {
+                Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                end => return end,
+            }
+            let pipes = self.pipes.get_or_insert_with(|| pipes::below(&self.found.folders()));
+            pipes::release(pipes);
         }
     }
-    let before = AT_WORK.fetch_add(1, Ordering::AcqRel);
-    let slot = Slot;
-    if before >= MAX_AT_WORK {
-        return Err(Failure::new(
-            Reason::Overloaded,
-            format!("{MAX_AT_WORK} reads of git repositories are at work"),
-        ));
+}
+
+impl Found {
+    /// What a reader of the repository may come to.
+    fn folders(&self) -> Vec<PathBuf> {
+        let outside = self.git_dirs.iter().filter(|dir| !dir.starts_with(&self.top));
+        std::iter::once(&self.top).chain(outside).cloned().collect()
     }
-    let (tx, rx) = mpsc::channel();
+}
+
+impl<T> Drop for Reading<T> {
+    fn drop(&mut self) {
+        if self.ended.load(Ordering::Acquire) {
+            return;
+        }
+        let (ended, folders) = (Arc::clone(&self.ended), self.found.folders());
+        // A thread that waits at a pipe is let go, so that it does not count against the repository for ever.
+        let _unreleased = std::thread::Builder::new().name("git-release".into()).spawn(move || {
+            let until = Instant::now() + RELEASE_FOR;
+            let pipes = pipes::below(&folders);
+            while !pipes.is_empty() && !ended.load(Ordering::Acquire) && Instant::now() < until {
+                pipes::release(&pipes);
+                std::thread::sleep(RELEASE_EVERY);
+            }
+        });
+    }
+}
+
+/// A read at work, counted for its repository.
+struct Slot {
+    top: PathBuf,
+    ended: Arc<AtomicBool>,
+}
+
+impl Slot {
+    fn take(top: &Path) -> Result<Slot, Failure> {
+        let mut at_work = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
+        let (own, all) = (at_work.get(top).copied().unwrap_or(0), at_work.values().sum::<usize>());
+        if own >= MAX_OF_REPOSITORY || all >= MAX_AT_WORK {
+            let text = format!("{own} reads of this git repository and {all} of all are at work");
+            return Err(Failure::new(Reason::Overloaded, text));
+        }
+        at_work.insert(top.to_path_buf(), own + 1);
+        Ok(Slot { top: top.to_path_buf(), ended: Arc::default() })
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut at_work = AT_WORK.lock().unwrap_or_else(PoisonError::into_inner);
+        match at_work.get_mut(&self.top) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(at_work.remove(&self.top)),
+        }
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
+/// Runs `work` on a thread of its own; what it sends can be waited for. A thread that never ends is left behind, up to
+/// [`MAX_OF_REPOSITORY`] of them for a repository.
+///
+/// # Errors
+/// `Overloaded`; `GitFailed` without a thread.
+pub(super) fn on_thread<T: Send + 'static>(
+    found: &Found,
+    work: impl FnOnce(&mpsc::Sender<T>) + Send + 'static,
+) -> Result<Reading<T>, Failure> {
+    let slot = Slot::take(&found.top)?;
+    let ended = Arc::clone(&slot.ended);
+    let (tx, answers) = mpsc::channel();
     std::thread::Builder::new()
         .name("git".into())
         .spawn(move || {
@@ -161,5 +292,5 @@ pub(super) fn on_thread<T: Send + 'static>(
             work(&tx);
         })
         .map_err(|e| Failure::new(Reason::GitFailed, format!("starting a thread: {e}")))?;
-    Ok(rx)
+    Ok(Reading { answers, ended, found: found.clone(), pipes: None })
 }

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
 use super::{
     progress::{Words, reason},
-    url::without_credentials,
+    source::{CloneSource, Settings},
 };
 
 /// How often cancelling and the time limit are looked at.
@@ -22,9 +22,12 @@ const TICK: Duration = Duration::from_millis(25);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Configuration that wins over every file: nothing that a repository or a template brings is run.
-const NEUTRAL: [(&str, &str); 10] = [
+const NEUTRAL: [(&str, &str); 12] = [
     ("protocol.ext.allow", "never"),
     ("protocol.fd.allow", "never"),
+    // What is sent in the clear is anybody's to read and to change; a redirection would lead to an address that nobody judged.
+    ("protocol.http.allow", "never"),
+    ("http.followRedirects", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.askPass", ""),
@@ -35,8 +38,8 @@ const NEUTRAL: [(&str, &str); 10] = [
     ("maintenance.auto", "false"),
 ];
 
-/// A git that is run in `folder`; its arguments come from the caller.
-pub(super) fn command(folder: &Path) -> Command {
+/// A git that is run in `folder` and reaches `source`; its arguments come from the caller.
+pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
     let mut git = Command::new("git");
     for name in [
         "GIT_DIR",
@@ -57,10 +60,13 @@ pub(super) fn command(folder: &Path) -> Command {
     ] {
         git.env_remove(name);
     }
-    git.env("GIT_CONFIG_COUNT", NEUTRAL.len().to_string());
-    for (n, (key, value)) in NEUTRAL.iter().enumerate() {
+    let Settings { config, environment } = source.settings();
+    let all = NEUTRAL.iter().copied().chain(config.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    git.env("GIT_CONFIG_COUNT", (NEUTRAL.len() + config.len()).to_string());
+    for (n, (key, value)) in all.enumerate() {
         git.env(format!("GIT_CONFIG_KEY_{n}"), key).env(format!("GIT_CONFIG_VALUE_{n}"), value);
     }
+    git.envs(environment);
     git.env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ASKPASS", "")
         .env("SSH_ASKPASS", "")
@@ -91,10 +97,12 @@ fn has_ssh_command() -> bool {
 pub(super) struct Task<'a> {
     /// `cloning` or `fetching`.
     pub(super) what: &'static str,
-    /// The remote.
+    /// The remote, without credentials.
     pub(super) url: &'a str,
     /// Longest time.
     pub(super) limit: Duration,
+    /// Longest time without a word from git.
+    pub(super) silence: Duration,
 }
 
 /// Runs it to its end, or to that of the caller's patience.
@@ -115,14 +123,14 @@ pub(super) fn run(
     })?;
     let output = read_output(&mut child);
     let mut words = Words::default();
-    let end = supervise(&mut child, &output, task.limit, cancelled, &mut |bytes| words.feed(bytes, progress));
+    let end = supervise(&mut child, &output, task, cancelled, &mut |bytes| words.feed(bytes, progress));
     // Whatever the end, nothing of its group stays; the leader is waited for so that its id is not reused before.
     if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     let status =
         child.wait().map_err(|e| Failure::new(Reason::GitFailed, format!("waiting for git: {e}")))?;
-    let (what, url) = (task.what, without_credentials(task.url));
+    let (what, url) = (task.what, task.url);
     match end {
         End::Exited => {}
         End::Cancelled => {
@@ -130,6 +138,10 @@ pub(super) fn run(
         }
         End::TimedOut => {
             let text = format!("{what} {url}: not done within {} s", task.limit.as_secs());
+            return Err(Failure::new(Reason::CloneFailed, text));
+        }
+        End::Silent => {
+            let text = format!("{what} {url}: git said nothing for {} s", task.silence.as_secs());
             return Err(Failure::new(Reason::CloneFailed, text));
         }
     }
@@ -140,7 +152,7 @@ pub(super) fn run(
     if status.success() {
         return Ok(());
     }
-    let words = words.finish().replace(task.url, &url);
+    let words = words.finish();
     Err(Failure::new(reason(&words), format!("{what} {url}: {words}")))
 }
 
@@ -148,20 +160,25 @@ enum End {
     Exited,
     Cancelled,
     TimedOut,
+    Silent,
 }
 
 fn supervise(
     child: &mut Child,
     output: &Receiver<Vec<u8>>,
-    limit: Duration,
+    task: &Task<'_>,
     cancelled: &dyn Fn() -> bool,
     feed: &mut dyn FnMut(&[u8]),
 ) -> End {
-    let deadline = Instant::now() + limit;
+    let deadline = Instant::now() + task.limit;
+    let mut heard = Instant::now();
     let mut open = true;
     loop {
         match open.then(|| output.recv_timeout(TICK)) {
-            Some(Ok(bytes)) => feed(&bytes),
+            Some(Ok(bytes)) => {
+                heard = Instant::now();
+                feed(&bytes);
+            }
             Some(Err(RecvTimeoutError::Disconnected)) => open = false,
             Some(Err(RecvTimeoutError::Timeout)) => {}
             None => std::thread::sleep(TICK),
@@ -171,6 +188,9 @@ fn supervise(
         }
         if Instant::now() >= deadline {
             return End::TimedOut;
+        }
+        if heard.elapsed() >= task.silence {
+            return End::Silent;
         }
         if !matches!(child.try_wait(), Ok(None)) {
             return End::Exited;

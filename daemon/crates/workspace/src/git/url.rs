@@ -1,21 +1,96 @@
-//! URLs of remotes: which are safe to give to git, what a clone is called, and how they are shown.
+//! URLs of remotes: which may be given to git, what a clone is called, and credentials that leave them first.
+
+use std::path::PathBuf;
 
 use cairn_protocol::error::{Failure, Reason};
+use percent_encoding::percent_decode_str;
 
 /// Longest URL.
 pub const MAX_URL_BYTES: usize = 2_048;
 const MAX_NAME: usize = 100;
-const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 
-/// Checks that a URL is one of `https`, `http`, `ssh`, `git`, `file`, or `[user@]host:path`, with nothing in it that
-/// git or ssh could take for an option or a helper program.
+/// The schemes that are cloned, with their ports.
+const SCHEMES: [(&str, u16); 4] = [("https", 443), ("ssh", 22), ("git", 9_418), ("file", 0)];
+
+/// A remote that may be given to git: its URL holds no credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    url: String,
+    location: RemoteLocation,
+    credentials: Option<Credentials>,
+}
+
+/// Where a remote lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RemoteLocation {
+    /// A folder of this machine, absolute.
+    Folder(PathBuf),
+    /// A server.
+    Host {
+        /// `https`, `ssh` or `git`.
+        scheme: &'static str,
+        /// Name or address, without brackets.
+        name: String,
+        /// The port, the scheme's own where the URL names none.
+        port: u16,
+    },
+}
+
+/// A user name, with the password where there was one. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub(super) user: String,
+    pub(super) password: Option<String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
+impl Remote {
+    /// Reads a URL of `https`, `ssh`, `git`, `file`, or `[user@]host:path`, with nothing in it that git or ssh could take
+    /// for an option or a helper program. User and password of `https` leave the URL.
+    ///
+    /// # Errors
+    /// `BadUrl`, with a text that repeats no credentials.
+    pub fn parse(url: &str) -> Result<Remote, Failure> {
+        parse(url).map_err(|why| {
+            let shown = crate::root::shown(&printable(url));
+            Failure::new(Reason::BadUrl, format!("'{shown}' {why}"))
+        })
+    }
+
+    /// The URL without credentials: this may be logged, stored and given to programs.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where it lies.
+    pub fn location(&self) -> &RemoteLocation {
+        &self.location
+    }
+
+    /// The credentials that were in the URL.
+    pub fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// The same remote with credentials that were taken out of its URL before.
+    #[must_use]
+    pub fn with_credentials(mut self, credentials: Option<Credentials>) -> Self {
+        self.credentials = self.credentials.or(credentials);
+        self
+    }
+}
+
+/// Checks a URL as [`Remote::parse`] does.
 ///
 /// # Errors
 /// `BadUrl`.
 pub fn check_url(url: &str) -> Result<(), Failure> {
-    parts(url).map(|_| ()).map_err(|why| {
-        Failure::new(Reason::BadUrl, format!("'{}' {why}", crate::root::shown(&without_credentials(url))))
-    })
+    Remote::parse(url).map(|_| ())
 }
 
 /// Name of a clone's folder: `given` when it is a plain name, else made of the URL's host and path.
@@ -23,7 +98,7 @@ pub fn check_url(url: &str) -> Result<(), Failure> {
 /// # Errors
 /// `BadUrl` for the URL, `InvalidParams` for the name.
 pub fn folder_name(url: &str, given: Option<&str>) -> Result<String, Failure> {
-    check_url(url)?;
+    let remote = Remote::parse(url)?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if let Some(name) = given {
         let good = !name.is_empty()
@@ -36,7 +111,7 @@ pub fn folder_name(url: &str, given: Option<&str>) -> Result<String, Failure> {
         }
         return Ok(name.to_owned());
     }
-    let (host, path) = parts(url).unwrap_or_default();
+    let (host, path) = split(&remote.url).unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or(host);
     let path = path.trim_end_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);
@@ -54,15 +129,28 @@ pub fn folder_name(url: &str, given: Option<&str>) -> Result<String, Failure> {
     Ok(if name.is_empty() { "repository".into() } else { name.into() })
 }
 
-/// A URL without user name and password, as it may be shown and stored. A bare user name of ssh stays.
+/// A URL without user, password, query and fragment, as it may be shown and stored. A bare user name of ssh stays. For URLs
+/// that others wrote, such as those in a repository's configuration.
 pub fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let Some((user, host)) = authority.rsplit_once('@') else { return url.to_owned() };
-    match scheme == "ssh" && !user.contains(':') {
-        true => url.to_owned(),
-        false => format!("{scheme}://{host}{path}"),
+    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((user, _)) if scheme == "ssh" && !user.contains(':') => format!("{scheme}://{rest}"),
+        Some((_, host)) => format!("{scheme}://{host}{path}"),
+        None => format!("{scheme}://{rest}"),
+    }
+}
+
+/// What an error repeats of a text that may be no URL at all: nothing that stands before an `@` or after a `?` or `#`.
+fn printable(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or(text);
+    match text.rsplit_once('@') {
+        Some((before, after)) => {
+            let scheme = before.split_once("://").map_or(String::new(), |(scheme, _)| format!("{scheme}://"));
+            format!("{scheme}…@{after}")
+        }
+        None => text.to_owned(),
     }
 }
 
@@ -76,8 +164,22 @@ pub(super) fn same_remote(a: &str, b: &str) -> bool {
     plain(a) == plain(b)
 }
 
-/// Host (with user and port) and path of a URL that is safe.
-fn parts(url: &str) -> Result<(&str, &str), &'static str> {
+/// Authority and path, without the scheme.
+fn split(url: &str) -> Option<(&str, &str)> {
+    match url.split_once("://") {
+        Some((_, rest)) => Some(rest.split_at(rest.find('/').unwrap_or(rest.len()))),
+        None => {
+            // The colons of an address in brackets are none that ends the host.
+            let colon = match url.split_once(']') {
+                Some((before, after)) if url.contains('[') && after.starts_with(':') => before.len() + 1,
+                _ => url.find(':')?,
+            };
+            Some((&url[..colon], &url[colon + 1..]))
+        }
+    }
+}
+
+fn parse(url: &str) -> Result<Remote, &'static str> {
     if url.is_empty() || url.len() > MAX_URL_BYTES {
         return Err("is empty or too long");
     }
@@ -87,40 +189,122 @@ fn parts(url: &str) -> Result<(&str, &str), &'static str> {
     if url.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err("holds a space or control character");
     }
-    let (host, path) = match url.split_once("://") {
-        Some((scheme, rest)) => {
-            if !SCHEMES.contains(&scheme) {
-                return Err("has a scheme that is not https, http, ssh, git or file");
-            }
-            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            match scheme == "file" {
-                true if !host.is_empty() => return Err("names a host; file URLs are file:///path"),
-                false if host.is_empty() => return Err("names no host"),
-                _ => {}
-            }
-            (host, path)
-        }
-        None => {
-            // `[user@]host:path`; a slash before the colon would be a local path, two colons a helper program.
-            let colon = match url.split_once(']') {
-                Some((before, after)) if url.contains('[') && after.starts_with(':') => before.len() + 1,
-                _ => url.find(':').ok_or("is not a URL")?,
-            };
-            let (host, path) = (&url[..colon], &url[colon + 1..]);
-            if host.is_empty() || host.contains('/') || path.is_empty() || path.starts_with(':') {
-                return Err("is not a URL");
-            }
-            (host, path)
-        }
-    };
-    let bare = host.rsplit('@').next().unwrap_or(host);
-    if host.starts_with('-') || bare.starts_with('-') || path.trim_start_matches('/').starts_with('-') {
+    let (authority, path) = split(url).ok_or("is not a URL")?;
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    if path.trim_start_matches('/').starts_with('-') {
         return Err("has a part that begins with '-'");
+    }
+    match scheme {
+        Some("file") => folder(url, authority, path),
+        Some(scheme) => {
+            let known = SCHEMES.iter().find(|(name, _)| *name == scheme);
+            let (scheme, port) = known.ok_or("has a scheme that is not https, ssh, git or file")?;
+            server(scheme, *port, authority, path)
+        }
+        None => short(url, authority, path),
+    }
+}
+
+fn folder(url: &str, authority: &str, path: &str) -> Result<Remote, &'static str> {
+    if !authority.is_empty() {
+        return Err("names a host; file URLs are file:///path");
+    }
+    // git decodes it as well: what is judged must be what is opened.
+    let decoded = percent_decode_str(path).decode_utf8().map_err(|_| "is not valid UTF-8")?;
+    if decoded.trim_matches('/').is_empty() || decoded.contains('\0') {
+        return Err("names no repository");
+    }
+    let location = RemoteLocation::Folder(PathBuf::from(decoded.into_owned()));
+    Ok(Remote { url: url.to_owned(), location, credentials: None })
+}
+
+fn server(
+    scheme: &'static str,
+    default_port: u16,
+    authority: &str,
+    path: &str,
+) -> Result<Remote, &'static str> {
+    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
+    let (name, port) = name_and_port(host, default_port)?;
+    if scheme == "https" && path.contains(['?', '#']) {
+        return Err("has a query or fragment, which git would show to every program of this machine; \
+                    give user and password, or let git's own credential helper know the token");
     }
     if path.trim_matches('/').is_empty() {
         return Err("names no repository");
     }
-    Ok((host, path))
+    let (kept, credentials) = match (scheme, user) {
+        (_, None) => (String::new(), None),
+        ("https", Some(user)) => (String::new(), Some(credentials(user)?)),
+        ("ssh", Some(user)) if is_user(user) => (format!("{user}@"), None),
+        ("ssh", Some(_)) => return Err("holds a password or a strange user name; ssh is given keys instead"),
+        _ => return Err("holds a user name, which git:// does not know"),
+    };
+    let url = format!("{scheme}://{kept}{host}{path}");
+    Ok(Remote { url, location: RemoteLocation::Host { scheme, name, port }, credentials })
+}
+
+/// `[user@]host:path`. A slash before the colon would be a local path, two colons a helper program.
+fn short(url: &str, authority: &str, path: &str) -> Result<Remote, &'static str> {
+    let first = path.split('/').next().unwrap_or(path);
+    if authority.is_empty() || authority.contains('/') || path.is_empty() || path.starts_with(':') {
+        return Err("is not a URL");
+    }
+    if first.contains('@') {
+        return Err("holds a password or a strange user name; ssh is given keys instead");
+    }
+    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
+    if user.is_some_and(|user| !is_user(user)) {
+        return Err("holds a strange user name");
+    }
+    if path.trim_matches('/').is_empty() {
+        return Err("names no repository");
+    }
+    let (name, port) = name_and_port(host, 22)?;
+    let location = RemoteLocation::Host { scheme: "ssh", name, port };
+    Ok(Remote { url: url.to_owned(), location, credentials: None })
+}
+
+fn is_user(user: &str) -> bool {
+    !user.is_empty()
+        && !user.starts_with('-')
+        && user.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+'))
+}
+
+fn credentials(user_info: &str) -> Result<Credentials, &'static str> {
+    let decode = |text: &str| match percent_decode_str(text).decode_utf8() {
+        Ok(text) if !text.chars().any(char::is_control) => Ok(text.into_owned()),
+        _ => Err("holds credentials that are no text"),
+    };
+    let (user, password) = user_info.split_once(':').map_or((user_info, None), |(u, p)| (u, Some(p)));
+    Ok(Credentials { user: decode(user)?, password: password.map(decode).transpose()? })
+}
+
+/// Host without brackets, and port. Nothing in it may be read in two ways by this and by git, curl or ssh.
+fn name_and_port(host: &str, default_port: u16) -> Result<(String, u16), &'static str> {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => {
+            let (name, port) = rest.split_once(']').ok_or("has no valid host")?;
+            name.parse::<std::net::Ipv6Addr>().map_err(|_| "has no valid host")?;
+            (name, port)
+        }
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if name.is_empty() {
+        return Err("names no host");
+    }
+    if name.starts_with('-') || (!host.starts_with('[') && !name.chars().all(plain)) {
+        return Err("has no valid host");
+    }
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => default_port,
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().ok().filter(|port| *port > 0).ok_or("has no valid port")?
+        }
+        _ => return Err("has no valid port"),
+    };
+    Ok((name.to_owned(), port))
 }
 
 #[cfg(test)]
@@ -160,6 +344,21 @@ mod tests {
             "https://h/\nx",
             "https://h/a b",
             "file://host/x",
+            // G4: only what the reference names.
+            "http://h/x",
+            "https://h:0/x",
+            "https://h:x/y",
+            "https://u:p/w@h/x",
+            "https://h\\evil/x",
+            "https://h%2eorg/x",
+            "https://[::1/x",
+            "https://[1.2.3.4]/x",
+            "git://u@h/x",
+            "ssh://u:p@h/x",
+            "ssh://-u@h/x",
+            "u:pw@h:x",
+            "https://h/x?private_token=s",
+            "https://h/x#s",
             "C:\u{7}x",
             "host::x",
             "https://h",
@@ -182,6 +381,7 @@ mod tests {
             ("https://token@h/x", "https://h/x"),
             ("ssh://git@h/x", "ssh://git@h/x"),
             ("ssh://git:pw@h/x", "ssh://h/x"),
+            ("https://h/x?private_token=s#f", "https://h/x"),
             ("git@h:x", "git@h:x"),
             ("https://h/a@b", "https://h/a@b"),
         ] {
@@ -189,5 +389,54 @@ mod tests {
         }
         assert!(same_remote("https://u:p@h/x.git", "https://h/x/"));
         assert!(!same_remote("https://h/x", "https://h/y"));
+    }
+
+    /// G3
+    #[test]
+    fn credentials_leave_the_url_and_no_error_repeats_them() {
+        let of = |url: &str| Remote::parse(url).unwrap();
+        let full = of("https://me:hunter%402@h.org:8443/a/b.git");
+        assert_eq!(full.url(), "https://h.org:8443/a/b.git");
+        let secret = full.credentials().unwrap();
+        assert_eq!((secret.user.as_str(), secret.password.as_deref()), ("me", Some("hunter@2")));
+        assert!(!format!("{full:?}").contains("hunter"));
+        let token = of("https://ghp_token@h/a");
+        assert_eq!((token.url(), token.credentials().unwrap().user.as_str()), ("https://h/a", "ghp_token"));
+        assert_eq!(of("ssh://git@h/a").url(), "ssh://git@h/a");
+        for bad in [
+            "https://me:hunter2@h",
+            "https://me:hunter2@h/x?y",
+            "https://h/x?token=hunter2",
+            "ssh://git:hunter2@h/x",
+            "git:hunter2@h:x",
+            "http://me:hunter2@h/x",
+            "https://me:hunter2/@h/x",
+            "https:me:hunter2@h/x",
+            "hunter2@@h:x",
+        ] {
+            let failure = Remote::parse(bad).unwrap_err();
+            assert!(!failure.message.contains("hunter2"), "{bad}: {failure}");
+        }
+    }
+
+    /// G4
+    #[test]
+    fn hosts_are_named_as_git_reads_them() {
+        let host = |url: &str| match Remote::parse(url).unwrap().location {
+            RemoteLocation::Host { scheme, name, port } => (scheme, name, port),
+            RemoteLocation::Folder(folder) => ("file", folder.display().to_string(), 0),
+        };
+        for (url, want) in [
+            ("https://h/x", ("https", "h", 443)),
+            ("https://[::1]:8/x", ("https", "::1", 8)),
+            ("https://0x7f000001/x", ("https", "0x7f000001", 443)),
+            ("ssh://u@h:23/x", ("ssh", "h", 23)),
+            ("u@h:x", ("ssh", "h", 22)),
+            ("u@[::1]:x", ("ssh", "::1", 22)),
+            ("git://h/x", ("git", "h", 9418)),
+            ("file:///a%2e%2e/b", ("file", "/a../b", 0)),
+        ] {
+            assert_eq!(host(url), (want.0, want.1.to_owned(), want.2), "{url}");
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Git: status and log of good and hostile repositories, clones that work, fail and are cut off.
 
 use std::{
-    io::{Read as _, Write as _},
     os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
     process::Command,
@@ -11,7 +10,10 @@ use std::{
 use cairn_protocol::error::Reason;
 use cairn_workspace::{
     Roots,
-    git::{CLONE_LIMIT, CloneRequest, git_clone, git_log, git_status, remove_partials},
+    git::{
+        CLONE_LIMIT, CloneRequest, CloneSource, DiffRequest, Remote, RemoteLocation, git_clone, git_commit,
+        git_diff, git_log, git_status, remove_partials,
+    },
 };
 
 use crate::{pipe, put, root};
@@ -104,14 +106,14 @@ fn no_program_of_a_hostile_repository_runs() {
 }
 
 #[test]
-fn repositories_that_lead_elsewhere_or_wait_are_none() {
+fn repositories_that_lead_elsewhere_are_none() {
     let outer = tempfile::tempdir().unwrap();
     let base = outer.path().canonicalize().unwrap();
     std::fs::create_dir(base.join("secret")).unwrap();
     repository(&base.join("secret"));
     let secret = base.join("secret/.git");
     type Make<'a> = &'a dyn Fn(&Path);
-    let cases: [(&str, Make<'_>); 7] = [
+    let cases: [(&str, Make<'_>); 6] = [
         ("a .git file", &|dir| put(dir, ".git", &format!("gitdir: {}\n", secret.display()))),
         ("a .git link", &|dir| symlink(&secret, dir.join(".git")).unwrap()),
         ("a work tree", &|dir| {
@@ -130,11 +132,6 @@ fn repositories_that_lead_elsewhere_or_wait_are_none() {
             repository(dir);
             std::fs::remove_dir_all(dir.join(".git/objects")).unwrap();
             symlink(secret.join("objects"), dir.join(".git/objects")).unwrap();
-        }),
-        ("a pipe", &|dir| {
-            repository(dir);
-            std::fs::remove_file(dir.join(".git/HEAD")).unwrap();
-            pipe(&dir.join(".git/HEAD"));
         }),
     ];
     for (what, make) in cases {
@@ -179,8 +176,18 @@ fn pipes_in_the_tree_do_not_hang_status() {
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
+/// A clone as its callers ask for it: of a folder that is declared, or of a server.
 fn request(url: &str, dest: &Path) -> CloneRequest {
-    CloneRequest { url: url.into(), branch: None, dest: dest.to_path_buf(), limit: CLONE_LIMIT }
+    let remote = Remote::parse(url).unwrap();
+    let source = match remote.location().clone() {
+        RemoteLocation::Folder(folder) => {
+            let roots = Roots::new(vec![]);
+            roots.declare(&folder).unwrap();
+            CloneSource::folder(&roots, remote).unwrap()
+        }
+        RemoteLocation::Host { .. } => CloneSource::host(remote, vec![]),
+    };
+    CloneRequest { source, branch: None, dest: dest.to_path_buf(), limit: CLONE_LIMIT }
 }
 
 fn left(dir: &Path) -> Vec<String> {
@@ -222,9 +229,11 @@ fn clones_reuses_and_refuses() {
     let option =
         CloneRequest { branch: Some("--upload-pack=x".into()), ..request(&url, &base.join("ws/none")) };
     assert_eq!(reason(option), Reason::InvalidParams);
-    assert_eq!(reason(request("file:///nowhere/at/all", &base.join("ws/none"))), Reason::CloneFailed);
+    std::fs::create_dir(base.join("plain")).unwrap();
+    let plain = format!("file://{}", base.join("plain").display());
+    assert_eq!(reason(request(&plain, &base.join("ws/none"))), Reason::CloneFailed);
     for bad in ["--upload-pack=touch x", "-x", "ext::sh -c touch% x", "/tmp/x"] {
-        assert_eq!(reason(request(bad, &base.join("ws/none"))), Reason::BadUrl, "{bad}");
+        assert_eq!(Remote::parse(bad).unwrap_err().reason, Reason::BadUrl, "{bad}");
     }
     std::fs::create_dir(base.join("empty")).unwrap();
     git(&base.join("empty"), &["init", "-q"]);
@@ -276,8 +285,9 @@ fn an_earlier_clone_is_brought_up_to_date_or_says_why_not() {
     git(&dest, &["reset", "-q", "--hard", "origin/main"]);
     assert_eq!((clone().stale, text("b.rs").as_str()), (None, "theirs\n"));
     // Without the remote it is given as it was, with git's words.
-    std::fs::rename(&origin, base.join("away")).unwrap();
-    let offline = clone();
+    let gone = request(&url, &dest);
+    std::fs::remove_dir_all(origin.join(".git")).unwrap();
+    let offline = git_clone(&gone, &mut |_, _| {}, &|| false).unwrap();
     assert!(offline.reused && offline.stale.unwrap().starts_with("not fetched: fetching file://"));
     assert_eq!(text("b.rs"), "theirs\n");
 }
@@ -323,47 +333,18 @@ fn an_earlier_clone_that_was_tampered_with_runs_nothing() {
     assert!(marker.exists());
 }
 
-/// A server that answers every request with `answer`, or holds it when there is none.
-fn server(answer: Option<&'static str>) -> u16 {
+/// A server that takes connections and says nothing.
+fn silent_server() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        let mut held = vec![];
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let _ = stream.read(&mut [0; 4096]);
-            match answer {
-                Some(text) => {
-                    let _ = stream.write_all(text.as_bytes());
-                }
-                None => held.push(stream),
-            }
-        }
-    });
+    std::thread::spawn(move || listener.incoming().flatten().collect::<Vec<_>>());
     port
 }
 
 #[test]
-fn a_password_is_never_asked_for() {
-    let port = server(Some(
-        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-    ));
-    let dir = tempfile::tempdir().unwrap();
-    for url in [format!("http://127.0.0.1:{port}/r.git"), format!("http://me:hunter2@127.0.0.1:{port}/r.git")]
-    {
-        let start = Instant::now();
-        let failed = git_clone(&request(&url, &dir.path().join("c")), &mut |_, _| {}, &|| false).unwrap_err();
-        assert_eq!(failed.reason, Reason::AuthenticationRequired, "{failed:?}");
-        assert!(!failed.message.contains("hunter2"), "{failed:?}");
-        assert!(start.elapsed() < Duration::from_secs(20));
-    }
-    assert!(left(dir.path()).is_empty());
-}
-
-#[test]
 fn a_clone_is_cancelled_or_runs_out_of_time() {
-    let port = server(None);
-    let url = format!("http://127.0.0.1:{port}/r.git");
+    let port = silent_server();
+    let url = format!("git://127.0.0.1:{port}/r.git");
     let dir = tempfile::tempdir().unwrap();
     let start = Instant::now();
     let asked = start + Duration::from_millis(300);
@@ -374,4 +355,199 @@ fn a_clone_is_cancelled_or_runs_out_of_time() {
     assert_eq!(git_clone(&limited, &mut |_, _| {}, &|| false).unwrap_err().reason, Reason::CloneFailed);
     assert!(start.elapsed() < Duration::from_secs(20));
     assert!(left(dir.path()).is_empty());
+}
+
+/// Waits until no thread of this process reads a repository; other tests have some for a moment.
+fn no_thread_is_left() -> bool {
+    let reads = |task: std::fs::DirEntry| {
+        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "git")
+    };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while std::fs::read_dir("/proc/self/task").unwrap().flatten().any(reads) {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
+}
+
+type Trap = (&'static str, &'static dyn Fn(&Path));
+
+/// Pipes in places that git reads before anything else.
+const TRAPS: &[Trap] = &[
+    ("HEAD", &|dir| replace(&dir.join(".git/HEAD"))),
+    ("config", &|dir| replace(&dir.join(".git/config"))),
+    ("index", &|dir| replace(&dir.join(".git/index"))),
+    ("packed-refs", &|dir| replace(&dir.join(".git/packed-refs"))),
+    ("a reference", &|dir| replace(&dir.join(".git/refs/heads/main"))),
+    ("info/exclude", &|dir| replace(&dir.join(".git/info/exclude"))),
+    ("info/attributes", &|dir| replace(&dir.join(".git/info/attributes"))),
+    ("info/grafts", &|dir| replace(&dir.join(".git/info/grafts"))),
+    ("alternates", &|dir| replace(&dir.join(".git/objects/info/alternates"))),
+    ("an include", &|dir| named(dir, "include.path", "../pipe")),
+    ("an include of an include", &|dir| {
+        put(dir, ".git/more", "[include]\n\tpath = \"../pipe\"\n");
+        named(dir, "include.path", "more");
+    }),
+    ("a file of excludes", &|dir| named(dir, "core.excludesFile", dir.join("pipe").to_str().unwrap())),
+    ("a file of attributes", &|dir| named(dir, "core.attributesFile", dir.join("pipe").to_str().unwrap())),
+];
+
+fn replace(path: &Path) {
+    let _none = std::fs::remove_file(path);
+    pipe(path);
+}
+
+fn named(dir: &Path, key: &str, value: &str) {
+    git(dir, &["config", key, value]);
+    pipe(&dir.join("pipe"));
+}
+
+// A5, G5: pipes in a git folder are named at once, by every call.
+#[test]
+fn a_pipe_that_git_would_open_is_refused_by_name_at_once() {
+    for (what, make) in TRAPS {
+        let (dir, root) = root();
+        repository(dir.path());
+        make(dir.path());
+        put(dir.path(), "a.rs", "changed\n");
+        let start = Instant::now();
+        let failures = [
+            git_status(&root, ".").map(drop).unwrap_err(),
+            git_log(&root, 5).map(drop).unwrap_err(),
+            git_diff(&root, ".", &DiffRequest { max_bytes: 1000, ..DiffRequest::default() })
+                .map(drop)
+                .unwrap_err(),
+            git_commit(&root, &["a.rs".into()], "x").map(drop).unwrap_err(),
+        ];
+        for failure in failures {
+            assert_eq!(failure.reason, Reason::GitFailed, "{what}");
+            assert!(failure.message.contains("pipe") || failure.message.contains("own"), "{what}: {failure}");
+        }
+        assert!(start.elapsed() < Duration::from_secs(2), "{what}: {:?}", start.elapsed());
+    }
+    assert!(no_thread_is_left());
+}
+
+// A5, G5: pipes deep in a tree hold no thread, and no other repository waits for them.
+#[test]
+fn pipes_deep_in_a_tree_hold_no_thread() {
+    let (good, good_root) = root();
+    repository(good.path());
+    let mut hostile = Vec::new();
+    for _ in 0..8 {
+        let (dir, root) = root();
+        repository(dir.path());
+        for n in 0..20 {
+            put(dir.path(), &format!("deep/{n}/a.rs"), "x");
+        }
+        git(dir.path(), &["add", "deep/1/a.rs", "deep/2/a.rs"]);
+        for n in 0..20 {
+            pipe(&dir.path().join(format!("deep/{n}/.gitignore")));
+            pipe(&dir.path().join(format!("deep/{n}/.gitattributes")));
+        }
+        put(dir.path(), "deep/1/a.rs", "changed");
+        hostile.push((dir, root));
+    }
+    let start = Instant::now();
+    for (dir, root) in &hostile {
+        let status = git_status(root, ".").unwrap();
+        assert!(!status.truncated, "{}", dir.path().display());
+        let diff = git_diff(root, ".", &DiffRequest { max_bytes: 1000, ..DiffRequest::default() }).unwrap();
+        assert!(diff.diff.contains("deep/1/a.rs") && !diff.truncated, "{diff:?}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(16), "{:?}", start.elapsed());
+    assert!(git_status(&good_root, ".").unwrap().is_repository);
+    assert!(no_thread_is_left());
+}
+
+// G8: a clone of a folder with pipes in its git folder is refused at once.
+#[test]
+fn a_clone_of_a_repository_with_pipes_is_refused_at_once() {
+    let base = tempfile::tempdir().unwrap();
+    for (what, make) in TRAPS {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().canonicalize().unwrap();
+        repository(&at);
+        let roots = Roots::new(vec![]);
+        roots.declare(&at).unwrap();
+        let remote = || Remote::parse(&format!("file://{}", at.display())).unwrap();
+        assert!(CloneSource::folder(&roots, remote()).is_ok(), "the control");
+        make(&at);
+        let start = Instant::now();
+        assert_eq!(CloneSource::folder(&roots, remote()).unwrap_err().reason, Reason::GitFailed, "{what}");
+        assert!(start.elapsed() < Duration::from_secs(2), "{what}");
+    }
+    drop(base);
+}
+
+// G1: a folder stays the one that was judged, whatever is put at its path.
+#[test]
+fn a_folder_that_is_replaced_after_it_was_judged_is_not_cloned() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    let (inner, secret) = (base.join("inner"), base.join("secret"));
+    for place in [&inner, &secret] {
+        std::fs::create_dir(place).unwrap();
+        repository(place);
+    }
+    put(&secret, "password", "hunter2");
+    git(&secret, &["add", "."]);
+    git(&secret, &["commit", "-qm", "secret"]);
+    let judged = request(&format!("file://{}", inner.display()), &base.join("ws/clone"));
+    std::fs::rename(&inner, base.join("aside")).unwrap();
+    symlink(&secret, &inner).unwrap();
+    git_clone(&judged, &mut |_, _| {}, &|| false).unwrap();
+    assert!(base.join("ws/clone/a.rs").exists() && !base.join("ws/clone/password").exists());
+    // Control: what is asked for now is the other one.
+    let url = format!("file://{}", inner.display());
+    let other =
+        Command::new("git").args(["clone", "-q", &url, "control"]).current_dir(&base).status().unwrap();
+    assert!(other.success() && base.join("control/password").exists());
+}
+
+// G2: nothing is written into a git folder through a link.
+#[test]
+fn a_commit_follows_no_link_out_of_the_git_folder() {
+    let links: [(&str, &str); 9] = [
+        (".git/logs/HEAD", "outside/file"),
+        (".git/logs/refs/heads/main", "outside/file"),
+        (".git/logs", "outside/logs"),
+        (".git/refs/heads", "outside/heads"),
+        (".git/refs/heads/main", "outside/main"),
+        (".git/objects/aa", "outside/objects"),
+        (".git/index", "outside/index"),
+        (".git/HEAD", "outside/HEAD"),
+        (".git/config", "outside/config"),
+    ];
+    for (link, to) in links {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("repo")).unwrap();
+        std::fs::create_dir_all(base.join("outside")).unwrap();
+        repository(&base.join("repo"));
+        put(&base, "outside/file", "as it was\n");
+        let (from, to) = (base.join("repo").join(link), base.join(to));
+        if from.exists() && !to.exists() {
+            std::fs::rename(&from, &to).unwrap();
+        }
+        let _gone = std::fs::remove_file(&from);
+        symlink(&to, &from).unwrap();
+        put(&base, "repo/a.rs", "changed\n");
+        // The folder that it leads to is declared as well: that is no leave to write there.
+        let roots = Roots::new(vec![]);
+        roots.declare(&base.join("outside")).unwrap();
+        let root = roots.declare(&base.join("repo")).unwrap();
+        let failure = git_commit(&root, &["a.rs".into()], "x").unwrap_err();
+        assert_eq!(failure.reason, Reason::GitFailed, "{link}: {failure}");
+        assert_eq!(std::fs::read_to_string(base.join("outside/file")).unwrap(), "as it was\n", "{link}");
+        // Control: without the link it is committed.
+        std::fs::remove_file(&from).unwrap();
+        let back = to.exists() && link != ".git/logs/HEAD" && link != ".git/logs/refs/heads/main";
+        if back {
+            std::fs::rename(&to, &from).unwrap();
+        }
+        assert!(git_commit(&root, &["a.rs".into()], "x").unwrap().is_some(), "{link}");
+    }
 }

@@ -164,3 +164,69 @@ fn lists_level_by_level() {
     let many = list_dir(&root, "many", 1).unwrap();
     assert_eq!((many.entries.len(), many.truncated), (5000, true));
 }
+
+// G8: what is asked for is looked at, and nothing beside it.
+#[test]
+fn files_of_a_folder_are_found_without_a_look_at_the_rest() {
+    let (dir, root) = root();
+    for n in 0..300 {
+        put(dir.path(), &format!("large/{n}.rs"), "");
+    }
+    for name in ["small/a.rs", "small/deep/b.rs", "small/deep/ignored.rs", "small/.hidden/c.rs"] {
+        put(dir.path(), name, "");
+    }
+    put(dir.path(), ".gitignore", "ignored.rs\n");
+    put(dir.path(), ".git/HEAD", "");
+    let found = |rel: &str| {
+        let mut files = Vec::new();
+        let examined = cairn_workspace::find_files(&root, rel, &mut |file| files.push(file)).unwrap();
+        files.sort();
+        (files, examined.entries)
+    };
+    assert_eq!(found("small"), (vec!["small/a.rs".to_owned(), "small/deep/b.rs".to_owned()], 5));
+    let (all, examined) = found(".");
+    assert!(all.len() == 302 && examined > 300, "the control: {examined}");
+    assert_eq!(
+        found("small/.hidden").0,
+        ["small/.hidden/c.rs"],
+        "a hidden folder is listed when it is named"
+    );
+    let refused = cairn_workspace::find_files(&root, "small/a.rs", &mut |_| ()).unwrap_err();
+    assert_eq!(refused.reason, cairn_protocol::error::Reason::NotADirectory);
+}
+
+// G9: no name of a file outside is told, whatever a link is swapped for meanwhile.
+#[test]
+fn a_link_that_is_swapped_while_files_are_found_names_nothing_outside() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let outer = tempfile::tempdir().unwrap();
+    put(outer.path(), "out/secret.rs", "");
+    put(outer.path(), "in/real/inner.rs", "");
+    let inside = outer.path().join("in");
+    let root = cairn_workspace::Roots::new(vec![]).declare(&inside).unwrap();
+    let (stop, mut seen_by_path, mut good) = (AtomicBool::new(false), false, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for target in ["real", "../out"] {
+                    let fresh = inside.join("fresh");
+                    let _ = std::os::unix::fs::symlink(target, &fresh);
+                    let _ = std::fs::rename(&fresh, inside.join("d"));
+                }
+            }
+        });
+        let start = std::time::Instant::now();
+        while (!seen_by_path || good < 50) && start.elapsed() < std::time::Duration::from_secs(30) {
+            // Control: what walks by path sees it.
+            let entries = std::fs::read_dir(inside.join("d")).into_iter().flatten().flatten();
+            seen_by_path |= entries.into_iter().any(|entry| entry.file_name() == "secret.rs");
+            let mut files = Vec::new();
+            if cairn_workspace::find_files(&root, "d", &mut |file| files.push(file)).is_ok() {
+                assert!(files.iter().all(|file| file == "d/inner.rs"), "{files:?}");
+                good += usize::from(!files.is_empty());
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(seen_by_path && good > 0, "{seen_by_path} {good}");
+}

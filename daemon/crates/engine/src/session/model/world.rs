@@ -242,7 +242,13 @@ impl World {
         daemon.jobs.extend(effects.into_iter().map(Job::Effect));
     }
 
-    fn request(&self, rules: Rules, steps: &mut Steps, action: Action, change: impl FnOnce(&mut World) -> Input<u8>) {
+    fn request(
+        &self,
+        rules: Rules,
+        steps: &mut Steps,
+        action: Action,
+        change: impl FnOnce(&mut World) -> Input<u8>,
+    ) {
         let mut next = self.clone();
         let input = change(&mut next);
         next.input(rules, input);
@@ -565,7 +571,9 @@ impl World {
             Phase::Waits | Phase::Done => {}
             Phase::Allowed => push(Action::Act, &|w| {
                 // What may have happened before was asked about again: that is a consent to repeat it.
-                if w.has(Record::ActBegun(run)) && w.count(Record::Asked(run)) > w.count(Record::ActBegun(run)) {
+                if w.has(Record::ActBegun(run))
+                    && w.count(Record::Asked(run)) > w.count(Record::ActBegun(run))
+                {
                     w.acts[usize::from(run)] = 0;
                 }
                 w.log.push(Record::ActBegun(run));
@@ -589,17 +597,21 @@ impl World {
             return Err(broken.into());
         }
         self.check_log()?;
-        let Some(daemon) = self.daemon.as_ref().filter(|daemon| daemon.jobs.is_empty()) else { return Ok(()) };
+        let Some(daemon) = self.daemon.as_ref().filter(|daemon| daemon.jobs.is_empty()) else {
+            return Ok(());
+        };
         let state = &daemon.state;
         match (&state.active, &daemon.task) {
             (None, None) => {
                 let read = self.recovered();
-                let same = read.queue == state.queue && read.explore == state.explore && read.halted == state.halted;
+                let same =
+                    read.queue == state.queue && read.explore == state.explore && read.halted == state.halted;
                 if !same || read.deleted != state.deleted {
                     return Err(format!("4: the actor knows {state:?}, the log {read:?}"));
                 }
             }
-            (Some(Active::Turn { run, .. } | Active::Explore { run, .. }), Some(task)) if *run == task.run => {}
+            (Some(Active::Turn { run, .. } | Active::Explore { run, .. }), Some(task))
+                if *run == task.run => {}
             _ => return Err("5: the active run has no task, or a task no active run".into()),
         }
         if state.active.is_none() && !state.queue.is_empty() && !state.halted {
@@ -650,7 +662,8 @@ impl World {
                 return Err("3: a turn started twice".into());
             }
             let asked = self.count(Record::Asked(run));
-            let resolved = self.log.iter().filter(|r| matches!(r, Record::Resolved(of, _) if *of == run)).count();
+            let resolved =
+                self.log.iter().filter(|r| matches!(r, Record::Resolved(of, _) if *of == run)).count();
             if resolved > asked {
                 return Err("6: an approval was resolved twice".into());
             }

@@ -1,0 +1,140 @@
+//! Patterns that may be compiled: how large one would become is told from its parsed form, before anything is built.
+
+use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::search::GrepParams;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+use crate::filters::invalid;
+use crate::grams::{Flags, NEST_LIMIT};
+
+/// Steps of the longest pattern, its repetitions written out. Matching may cost as much for each byte of a file.
+const MAX_STEPS: u64 = 50_000;
+/// Bytes of a compiled pattern, and of what a matcher remembers while it works.
+const MAX_COMPILED: usize = 16 * 1024 * 1024;
+const MAX_CACHE: usize = 16 * 1024 * 1024;
+/// Steps that one class of characters counts for, however many ranges it has.
+const MAX_OF_CLASS: u64 = 32;
+
+/// A pattern that is ready for use.
+pub(super) struct Pattern {
+    pub(super) matcher: RegexMatcher,
+    pub(super) text: String,
+    pub(super) flags: Flags,
+    pub(super) multiline: bool,
+}
+
+impl Pattern {
+    /// Compiles the pattern of a request.
+    ///
+    /// # Errors
+    /// `invalid_params` for an unknown flag, `bad_pattern` for what is no pattern or a too large one.
+    pub(super) fn of(params: &GrepParams) -> Result<Self, Failure> {
+        let mut build = RegexMatcherBuilder::new();
+        build.multi_line(true).size_limit(MAX_COMPILED).dfa_size_limit(MAX_CACHE).nest_limit(NEST_LIMIT);
+        let (mut multiline, mut flags) = (false, Flags::default());
+        for flag in &params.flags {
+            match flag.as_str() {
+                "ignore_case" | "i" => {
+                    flags.any_case = true;
+                    build.case_insensitive(true)
+                }
+                // Whether case matters is the matcher's secret: asking for any case loses nothing.
+                "smart_case" | "S" => {
+                    flags.any_case = true;
+                    build.case_smart(true)
+                }
+                "word" | "w" => build.word(true),
+                "multiline" | "U" => {
+                    multiline = true;
+                    &mut build
+                }
+                "dot_all" | "s" => {
+                    flags.dot_all = true;
+                    build.dot_matches_new_line(true)
+                }
+                other => {
+                    return Err(invalid("flags", format_args!("'{}' is not known", other.escape_default())));
+                }
+            };
+        }
+        if !multiline {
+            build.line_terminator(Some(b'\n'));
+        }
+        let text =
+            if params.is_regex { params.pattern.clone() } else { regex_syntax::escape(&params.pattern) };
+        check_size(&text)?;
+        let matcher =
+            build.build(&text).map_err(|e| Failure::new(Reason::BadPattern, format!("pattern: {e}")))?;
+        Ok(Self { matcher, text, flags, multiline })
+    }
+}
+
+/// Refuses a pattern that is too large. What cannot be parsed is left to the matcher, which says why.
+fn check_size(pattern: &str) -> Result<(), Failure> {
+    let parsed = regex_syntax::ParserBuilder::new().nest_limit(NEST_LIMIT).utf8(false).build().parse(pattern);
+    let steps = parsed.map_or(0, |hir| steps(&hir));
+    if steps <= MAX_STEPS {
+        return Ok(());
+    }
+    let text =
+        format!("pattern: with its repetitions written out it has {steps} steps, {MAX_STEPS} are allowed");
+    Err(Failure::new(Reason::BadPattern, text))
+}
+
+fn steps(hir: &Hir) -> u64 {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(Class::Unicode(class)) => (class.ranges().len() as u64).clamp(1, MAX_OF_CLASS),
+        HirKind::Class(Class::Bytes(class)) => (class.ranges().len() as u64).clamp(1, MAX_OF_CLASS),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min.saturating_add(1)).max(1);
+            steps(&repetition.sub).saturating_mul(times.into())
+        }
+        HirKind::Capture(capture) => steps(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().fold(1, |sum, part| sum.saturating_add(steps(part)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(pattern: &str) -> Result<Pattern, Failure> {
+        let params = serde_json::json!({"pattern": pattern, "isRegex": true});
+        Pattern::of(&serde_json::from_value(params).unwrap())
+    }
+
+    // A11
+    #[test]
+    fn a_pattern_that_would_become_too_large_is_refused_at_once_with_its_size() {
+        let start = std::time::Instant::now();
+        for pattern in [
+            "a{0,1000}{0,1000}",
+            "(?:a{0,300}){0,300}",
+            "((a{1,100}){1,100}){1,100}",
+            "(ab|cd){1000}{1000}{1000}{1000}",
+            "\\w{1000}{2}{2}",
+            "[^x]{0,60000}",
+        ] {
+            let failure = compile(pattern).err().unwrap();
+            assert_eq!(failure.reason, Reason::BadPattern, "{pattern}: {failure}");
+            assert!(failure.message.contains("steps"), "{pattern}: {failure}");
+        }
+        assert!(compile(&format!("{}a{}", "(".repeat(400), ")".repeat(400))).is_err());
+        assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
+        // Control: what people write is compiled.
+        for pattern in [
+            "fn \\w+\\(",
+            "(?i)error|warn(ing)?",
+            "\\w{1,64}",
+            "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+            "a{0,1000}",
+        ] {
+            assert!(compile(pattern).is_ok(), "{pattern}");
+        }
+    }
+}

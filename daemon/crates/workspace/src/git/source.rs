@@ -1,0 +1,130 @@
+//! Where a clone is made from, as it was judged: a folder that is held open, or a server at addresses that were looked at.
+
+use std::{fs::File, net::IpAddr, os::fd::AsRawFd as _, path::PathBuf};
+
+use cairn_protocol::error::{Failure, Reason};
+
+use super::{
+    open,
+    url::{Remote, RemoteLocation},
+};
+use crate::{Roots, root::shown};
+
+/// A remote that a clone may be made from.
+#[derive(Debug)]
+pub struct CloneSource {
+    pub(super) remote: Remote,
+    pub(super) reached: Reached,
+}
+
+/// What the clone reads.
+#[derive(Debug)]
+pub(super) enum Reached {
+    /// A folder of this machine: held open, so that it stays this one whatever is put at its path, and its name.
+    Folder { folder: File, path: PathBuf },
+    /// These addresses and no others, where git can be bound to them; any when there are none.
+    Host(Vec<IpAddr>),
+}
+
+impl CloneSource {
+    /// A folder of this machine, which must lie in a declared root.
+    ///
+    /// # Errors
+    /// `InvalidParams` for what is no folder's URL; those of [`Roots::resolve`]; `PathBlocked` also where a blocked path lies
+    /// beneath it; `GitFailed` for a repository that leads out of the roots or cannot be read without waiting.
+    pub fn folder(roots: &Roots, remote: Remote) -> Result<CloneSource, Failure> {
+        let RemoteLocation::Folder(path) = remote.location() else {
+            return Err(Failure::new(
+                Reason::InvalidParams,
+                format!("'{}' is no folder", shown(remote.url())),
+            ));
+        };
+        let text = path.to_str().unwrap_or_default();
+        let place = roots.resolve(text, None)?;
+        let root = place.root();
+        let (folder, real) = root.open_dir(place.real())?;
+        if root.closed_below(&real) {
+            let text = format!("'{}' holds a path that may not be read: a clone would show it", shown(text));
+            return Err(Failure::new(Reason::PathBlocked, text));
+        }
+        open::find_here(root, &real)?;
+        Ok(CloneSource { remote, reached: Reached::Folder { folder: folder.into_std_file(), path: real } })
+    }
+
+    /// A server; `addresses` are those that its name led to when it was judged.
+    pub fn host(remote: Remote, addresses: Vec<IpAddr>) -> CloneSource {
+        CloneSource { remote, reached: Reached::Host(addresses) }
+    }
+
+    /// The URL without credentials.
+    pub fn url(&self) -> &str {
+        self.remote.url()
+    }
+
+    /// By what git reaches this source and no other.
+    pub(super) fn settings(&self) -> Settings {
+        let (mut config, mut environment) = (Vec::new(), Vec::new());
+        let url = self.remote.url();
+        let mut instead = |base: String, of: String| config.push((format!("url.{base}.insteadOf"), of));
+        match (&self.reached, self.remote.location()) {
+            (Reached::Folder { folder, path }, _) => {
+                let base = if cfg!(target_os = "linux") {
+                    format!("file:///proc/{}/fd/{}", std::process::id(), folder.as_raw_fd())
+                } else {
+                    format!("file://{}", path.display())
+                };
+                instead(base, url.to_owned());
+            }
+            (Reached::Host(addresses), RemoteLocation::Host { scheme: "https", name, port }) => {
+                if !addresses.is_empty() && name.parse::<IpAddr>().is_err() {
+                    let list: Vec<String> = addresses.iter().map(bracketed).collect();
+                    config.push(("http.curloptResolve".into(), format!("{name}:{port}:{}", list.join(","))));
+                }
+            }
+            (Reached::Host(addresses), RemoteLocation::Host { scheme: "git", .. }) => {
+                // git:// has no other way to be bound to an address.
+                let server = url.split('/').nth(2).unwrap_or_default();
+                let port = server.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+                let port = port.map_or(String::new(), |(_, port)| format!(":{port}"));
+                if let Some(address) = addresses.first() {
+                    instead(format!("git://{}{port}/", bracketed(address)), format!("git://{server}/"));
+                }
+            }
+            (Reached::Host(_), _) => {}
+        }
+        if let (Some(given), Some(server)) = (self.remote.credentials(), url.split('/').nth(2)) {
+            let key = |name: &str| format!("credential.https://{server}.{name}");
+            environment.push(("CAIRN_GIT_USER", given.user.clone()));
+            environment.push(("CAIRN_GIT_PASSWORD", given.password.clone().unwrap_or_default()));
+            if given.password.is_some() {
+                // The helpers that the user has know other credentials, and would store these.
+                config.push((key("helper"), String::new()));
+                config.push((key("helper"), FULL_HELPER.to_owned()));
+            } else {
+                config.push((key("username"), given.user.clone()));
+                config.push((key("helper"), EMPTY_HELPER.to_owned()));
+            }
+        }
+        Settings { config, environment }
+    }
+}
+
+/// Settings of git and variables of its environment. Credentials are in the environment, never in arguments.
+pub(super) struct Settings {
+    pub(super) config: Vec<(String, String)>,
+    pub(super) environment: Vec<(&'static str, String)>,
+}
+
+/// A credential helper that knows what is in its environment. `printf` is the shell's own: no program gets the password as an
+/// argument.
+const FULL_HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \
+                           \"$CAIRN_GIT_USER\" \"$CAIRN_GIT_PASSWORD\"; }; f";
+/// A token in place of a user name needs no password.
+const EMPTY_HELPER: &str = "!f() { test \"$1\" = get && echo password=; }; f";
+
+fn bracketed(address: &IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    }
+}

@@ -1,0 +1,220 @@
+//! Clones go where their caller could go, and what they were given to get in stands nowhere.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::{mpsc, oneshot},
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        ServerConfig,
+        pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+    },
+};
+
+use crate::sealed::{Daemon, Raw, git, tree};
+
+/// What stands in a URL and must stand nowhere else.
+const PASSWORD: &str = "hunter2hunter2";
+
+/// The head of a request, and where its answer goes.
+type Asked = (String, oneshot::Sender<&'static str>);
+
+/// A git server behind TLS that answers as it is told.
+async fn tls_server() -> (u16, mpsc::Receiver<Asked>) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let config =
+        ServerConfig::builder().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key);
+    let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (asked, requests) = mpsc::channel(8);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut request = vec![0; 16 * 1024];
+            let Ok(n) = stream.read(&mut request).await else { continue };
+            let (tx, rx) = oneshot::channel();
+            let head = String::from_utf8_lossy(&request[..n]).into_owned();
+            if asked.send((head, tx)).await.is_err() {
+                return;
+            }
+            let status = rx.await.unwrap_or("500 Gone");
+            let answer = format!(
+                "HTTP/1.1 {status}\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            let _gone = stream.write_all(answer.as_bytes()).await;
+            let _gone = stream.shutdown().await;
+        }
+    });
+    (port, requests)
+}
+
+/// The next request of a git; panics when none comes.
+async fn next(requests: &mut mpsc::Receiver<Asked>) -> Asked {
+    tokio::time::timeout(Duration::from_secs(60), requests.recv()).await.unwrap().unwrap()
+}
+
+/// A client that answers approvals.
+async fn approver(daemon: &Daemon) -> Raw {
+    let authorization = format!("Bearer {}", daemon.token());
+    let mut raw = Raw::connect(&daemon.address(), &[("authorization", &authorization)]).await.unwrap();
+    let hello = json!({"protocolVersions": ["1"], "client": {"name": "approver", "version": "0"},
+        "capabilities": {"approvals": true}});
+    raw.ok("initialize", hello).await;
+    raw
+}
+
+/// The programs that have the password among their arguments.
+fn programs_that_show(secret: &str) -> Vec<String> {
+    let lines = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = lines.filter_map(|p| std::fs::read(p.path().join("cmdline")).ok());
+    lines.map(|l| String::from_utf8_lossy(&l).replace('\0', " ")).filter(|l| l.contains(secret)).collect()
+}
+
+/// The files below a folder that hold a text.
+fn files_that_hold(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
+    let (mut folders, mut found) = (vec![folder.to_path_buf()], vec![]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file()
+                && std::fs::read(entry.path()).unwrap().windows(text.len()).any(|w| w == text.as_bytes())
+            {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// The question that an explore of a URL comes to.
+async fn question(raw: &mut Raw) -> Value {
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
+    while tokio::time::Instant::now() < until {
+        let open = raw.ok("approval.list", json!({})).await;
+        if open["data"][0].is_object() {
+            return open["data"][0].clone();
+        }
+    }
+    panic!("nobody was asked");
+}
+
+// G3, G4
+#[tokio::test]
+async fn credentials_reach_the_server_and_stand_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let mut daemon = Daemon::start_with(&home, &[("GIT_SSL_NO_VERIFY", "1")]);
+    let (port, mut requests) = tls_server().await;
+    let mut raw = approver(&daemon).await;
+    let url = format!("https://me:{PASSWORD}@localhost:{port}/a/r.git");
+    // Nobody can be asked by the method, so this machine's own servers are not reached by it.
+    assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied");
+    let start = json!({"remoteURL": url, "policy": {"network": true}, "requestId": "one"});
+    let receipt = raw.ok("orchestrate.explore.start", start).await;
+    let asked = question(&mut raw).await;
+    assert!(!asked.to_string().contains(PASSWORD), "{asked}");
+    let warning = asked["preview"]["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("localhost") && warning.contains("address of this machine"), "{asked}");
+    raw.ok("approval.resolve", json!({"approvalId": asked["approvalId"], "decision": "once"})).await;
+    let (first, answer) = next(&mut requests).await;
+    assert!(
+        first.contains("GET /a/r.git/info/refs") && !first.to_lowercase().contains("authorization"),
+        "{first}"
+    );
+    answer.send("401 Unauthorized").unwrap();
+    let (second, answer) = next(&mut requests).await;
+    // me:hunter2hunter2
+    assert!(second.contains("Authorization: Basic bWU6aHVudGVyMmh1bnRlcjI="), "{second}");
+    assert_eq!(programs_that_show(PASSWORD), Vec::<String>::new());
+    assert!(!programs_that_show(&format!("https://localhost:{port}/a/r.git")).is_empty(), "the control");
+    answer.send("404 Not Found").unwrap();
+    let session = receipt["sessionId"].as_str().unwrap().to_owned();
+    let records = raw.follow(&session, 0).await;
+    let end = &records[records.len() - 1];
+    assert_eq!(end["evt"]["type"], "error", "{end}");
+    let export = raw.ok("session.export", json!({"sessionId": session})).await;
+    assert!(!export.to_string().contains(PASSWORD));
+    // What is refused is not recorded with its password either.
+    for bad in [format!("https://h/x?token={PASSWORD}"), format!("ssh://git:{PASSWORD}@h/x")] {
+        let start = json!({"remoteURL": bad, "policy": {"network": true}});
+        let refused = raw.call("orchestrate.explore.start", start).await;
+        assert_eq!(refused["error"]["data"]["reason"], "bad_url");
+        assert!(!refused.to_string().contains(PASSWORD), "{refused}");
+        let call = json!({"sessionId": session, "name": "git_clone", "arguments": {"remoteURL": bad}});
+        raw.ok("tool.call", call).await;
+    }
+    let audit = raw.ok("audit.query", json!({})).await;
+    assert!(!audit.to_string().contains(PASSWORD));
+    assert!(daemon.stop().success());
+    assert_eq!(files_that_hold(&home, PASSWORD), Vec::<std::path::PathBuf>::new());
+    assert!(!files_that_hold(&home, &format!("https://localhost:{port}/a/r.git")).is_empty(), "the control");
+}
+
+// G4
+#[tokio::test]
+async fn without_an_approver_no_address_of_this_machine_is_reached() {
+    let daemon = Daemon::start();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut raw = daemon.client().await;
+    for host in ["127.0.0.1", "0x7f000001", "2130706433", "localhost"] {
+        for scheme in ["https", "git", "ssh"] {
+            let url = format!("{scheme}://{host}:{port}/r.git");
+            assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied", "{url}");
+        }
+        let start = json!({"remoteURL": format!("https://{host}:{port}/r.git"), "policy": {"network": true}});
+        let receipt = raw.ok("orchestrate.explore.start", start).await;
+        let records = raw.follow(receipt["sessionId"].as_str().unwrap(), 0).await;
+        let end = &records[records.len() - 1]["evt"];
+        assert_eq!(
+            (end["type"].as_str(), end["reason"].as_str()),
+            (Some("error"), Some("no_approver")),
+            "{end}"
+        );
+    }
+    for host in ["[::1]", "169.254.169.254", "10.0.0.1", "[::ffff:127.0.0.1]"] {
+        let url = format!("https://{host}/r.git");
+        assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied", "{url}");
+    }
+    assert!(listener.accept().is_err(), "somebody came");
+    // Control: the address is one that can be reached.
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+}
+
+// G1, A3
+#[tokio::test]
+async fn an_explore_of_a_folder_by_its_url_reads_only_what_is_declared() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    let home = base.join("home");
+    for name in ["home/.password-store", "other", "declared"] {
+        let at = base.join(name);
+        tree(&at, &[("a.txt", "treasure\n")]);
+        git(&at, &["init", "-q", "-b", "main"]);
+        git(&at, &["add", "-A"]);
+        git(&at, &["commit", "-q", "-m", "first"]);
+    }
+    let daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": base.join("declared")})).await;
+    let start =
+        |path: &Path| json!({"remoteURL": format!("file://{}", path.display()), "policy": {"network": true}});
+    for closed in ["other", "home/.password-store", "declared/../other"] {
+        let refused = raw.refused("orchestrate.explore.start", start(&base.join(closed))).await;
+        assert_eq!(refused, "path_outside_roots", "{closed}");
+    }
+    let held = std::fs::read_dir(home.join("workspaces")).map_or(0, |w| w.count());
+    assert_eq!(held, 0, "something was copied");
+    let receipt = raw.ok("orchestrate.explore.start", start(&base.join("declared"))).await;
+    let records = raw.follow(receipt["sessionId"].as_str().unwrap(), 0).await;
+    assert_eq!(records[records.len() - 1]["evt"]["type"], "completed", "the control");
+}
