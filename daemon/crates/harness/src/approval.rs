@@ -253,7 +253,8 @@ impl Approvals {
             // The question is in the log all the same, with its denial.
             let mut question = self.pose(call, intent, rule, sender).await?;
             question.closed = true;
-            settle(&self.trace, &question.approval, &denial("no_approver", "nobody is there to answer")).await?;
+            settle(&self.trace, &question.approval, &denial("no_approver", "nobody is there to answer"))
+                .await?;
             let text =
                 format!("tool {} needs an approval ({rule}) and nobody is there to give it", call.name);
             return Err(Failure::new(Reason::NoApprover, text));
