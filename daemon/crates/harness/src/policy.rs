@@ -112,6 +112,8 @@ pub struct Rules {
     pub confirm: Vec<Rule>,
     /// For calls that no rule speaks of and that are not read-only.
     pub default: Verdict,
+    /// Why no rules are known: then nothing is done. A configuration that cannot be read may hold denials.
+    pub unreadable: Option<String>,
 }
 
 impl Default for Rules {
@@ -123,6 +125,7 @@ impl Default for Rules {
             allow: vec![],
             confirm: vec![],
             default: Verdict::Ask,
+            unreadable: None,
         }
     }
 }
@@ -289,7 +292,10 @@ impl Rules {
                 rule: format!("{name}: {rule}{}", part.unwrap_or_default()),
             })
         };
-        let before = found("finalDeny", &self.final_deny).or_else(|| limits(subject));
+        let unreadable =
+            self.unreadable.as_ref().map(|why| Decision { verdict: Verdict::Deny, rule: why.clone() });
+        let before =
+            unreadable.or_else(|| found("finalDeny", &self.final_deny)).or_else(|| limits(subject));
         if let Some(decision) = before {
             return decision;
         }
@@ -304,6 +310,12 @@ impl Rules {
     pub fn decide_line(&self, line: &CommandLine) -> Decision {
         let grants = Grants::default();
         self.decide(&Subject { command: Some(line), ..Subject::new(SHELL.0, &grants) })
+    }
+
+    /// Whether no call of a tool goes through, whatever it names: it need not be offered.
+    pub fn rule_out(&self, tool: &str) -> bool {
+        let closes = |rule: &Rule| rule.names(tool) && rule.scope == Scope::Any;
+        self.unreadable.is_some() || self.final_deny.iter().any(closes)
     }
 
     /// Whether a rule about a path speaks of this very tool.
@@ -326,6 +338,9 @@ impl Rules {
             let speaks = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
             speaks.then(|| ReadRule { pattern: pattern.clone(), reading, rule: format!("{name}: {rule}") })
         };
+        if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
+            return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
+        }
         let final_deny = self.final_deny.iter().filter_map(|r| one("finalDeny", r, Verdict::Deny));
         let overrides = self.overrides.iter().filter_map(|(r, v)| one("overrides", r, *v));
         let deny = self.deny.iter().filter_map(|r| one("deny", r, Verdict::Deny));
@@ -496,7 +511,7 @@ mod tests {
             deny: rules(&["content_get_span"]),
             allow: rules(&["write_file(src)"]),
             confirm: vec![],
-            default: Verdict::Ask,
+            ..Rules::default()
         };
         let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
         let tight = Grants {
