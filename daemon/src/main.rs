@@ -2,6 +2,7 @@
 
 mod advertise;
 mod compose;
+mod config_source;
 mod context;
 mod doctor;
 mod external;

@@ -10,6 +10,7 @@ use std::{
 use cairn_config::{Config, Loaded};
 use cairn_engine::Engine;
 use cairn_protocol::{
+    config::{ConfigAnswer, ConfigReloaded, ConfigValue},
     error::Failure,
     id::RootId,
     index::AddRootParams,
@@ -75,23 +76,47 @@ impl Reload {
     }
 
     /// Reads the configuration again. When any of it is wrong, all of it stays as it was.
-    pub fn run(&self, env: &Env, engine: &Engine, extras: &Extras) {
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn run(&self, env: &Env, engine: &Engine, extras: &Extras) -> Result<ConfigReloaded, String> {
         lifecycle::reloading();
         let loaded = settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
-        match loaded
-            .and_then(|loaded| self.take(&loaded, engine, extras).map(|()| loaded).map_err(|e| e.to_string()))
-        {
+        let taken = loaded.and_then(|loaded| {
+            self.take(&loaded, engine, extras).map(|()| loaded).map_err(|e| e.to_string())
+        });
+        let outcome = match taken {
             Ok(loaded) => {
                 loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
-                let waiting = self.waiting(&loaded);
+                let pending = self.waiting(&loaded);
                 tracing::info!("configuration read again");
-                if !waiting.is_empty() {
-                    tracing::warn!("these keys take effect at the next start: {}", waiting.join(", "));
+                if !pending.is_empty() {
+                    tracing::warn!("these keys take effect at the next start: {}", pending.join(", "));
                 }
+                let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+                Ok(ConfigReloaded { pending, warnings })
             }
-            Err(error) => tracing::error!("the configuration stays as it was: {error}"),
-        }
+            Err(error) => {
+                tracing::error!("the configuration stays as it was: {error}");
+                Err(error)
+            }
+        };
         lifecycle::tell(sd_notify::NotifyState::Ready);
+        outcome
+    }
+
+    /// What is in force of a configuration that was just read: keys that wait for a restart have the value they began with.
+    pub fn in_force(&self, loaded: &Loaded) -> ConfigAnswer {
+        let now = self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let value = |row: cairn_config::Row| {
+            let waits = !is_live(&row.key) && !is_of_root(&row.source);
+            let began = now.get(&row.key).filter(|began| waits && **began != row.value).cloned();
+            let pending = began.is_some().then(|| row.value.clone());
+            let value = began.unwrap_or(row.value);
+            (row.key, ConfigValue { value, source: row.source.to_string(), pending })
+        };
+        let values = cairn_config::rows(loaded).into_iter().map(value).collect();
+        ConfigAnswer { values, warnings: loaded.warnings.iter().map(ToString::to_string).collect() }
     }
 
     /// Reads what changed of the files, again and again, to the end of the daemon.
@@ -101,13 +126,14 @@ impl Reload {
         let mut seen: Option<Seen> = None;
         loop {
             tick.tick().await;
-            let (this, env, engine, extras) = (Arc::clone(&self), env.clone(), engine.clone(), extras.clone());
+            let (this, env, engine, extras) =
+                (Arc::clone(&self), env.clone(), engine.clone(), extras.clone());
             let (files, before) = (files.clone(), seen.take());
             let look = tokio::task::spawn_blocking(move || {
                 let now = Seen::look(&files, &engine);
                 let changed = |before: &Seen| before.layers != now.layers;
                 if before.as_ref().is_some_and(changed) {
-                    this.run(&env, &engine, &extras);
+                    let _logged = this.run(&env, &engine, &extras);
                 } else if let Some(before) = &before {
                     let other = |(id, stamp): &(&RootId, &Stamp)| before.roots.get(*id) != Some(*stamp);
                     let roots = engine.roots();
@@ -187,6 +213,11 @@ fn stamp(path: &std::path::Path) -> Stamp {
     use std::os::unix::fs::MetadataExt as _;
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len(), meta.ino()))
+}
+
+/// Whether a value comes from the file of a root, which takes effect at once.
+fn is_of_root(source: &cairn_config::Source) -> bool {
+    matches!(source, cairn_config::Source::File(path) if path.ends_with(FILE))
 }
 
 fn is_live(key: &str) -> bool {

@@ -54,7 +54,8 @@ impl RootConfigs {
             }
             Err(why) => {
                 let known = last.get(&root.id).cloned();
-                let kept = if known.is_some() { "what was in force stays" } else { "no tool may be used there" };
+                let kept =
+                    if known.is_some() { "what was in force stays" } else { "no tool may be used there" };
                 tracing::error!(root = %root.path.display(), "{kept}: {why}");
                 Some(known.unwrap_or_else(|| closed(why)))
             }

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     advertise, compose,
+    config_source::InForce,
     extras::Extras,
     instance::{Instance, InstanceError},
     lifecycle, listen,
@@ -128,6 +129,14 @@ pub async fn serve(
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
+    api.set_config(Arc::new(InForce {
+        env: env.clone(),
+        flags: options.flags.clone(),
+        engine: engine.clone(),
+        extras: extras.clone(),
+        reload: Arc::clone(&reload),
+        roots: Arc::clone(&configs),
+    }));
     let telemetry = Telemetry::start(&config.telemetry, &api, instance.id.as_str(), levels);
     let shutdown = CancellationToken::new();
     let key = control.remote.key();
@@ -142,7 +151,10 @@ pub async fn serve(
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);
-    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine, &extras)).await;
+    let again = || {
+        let _logged = reload.run(env, &engine, &extras);
+    };
+    let end = lifecycle::wait(signals, &api, &engine, idle_exit, again).await;
     tracing::info!(?end, "stopping");
     lifecycle::tell(sd_notify::NotifyState::Stopping);
     drop(advert);

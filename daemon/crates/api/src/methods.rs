@@ -37,6 +37,7 @@ pub const INITIALIZE: &str = "initialize";
 /// Every method, in the order of the reference.
 pub fn table() -> Vec<Method> {
     let mut all = daemon();
+    all.extend(crate::config::methods());
     all.extend(index());
     all.extend(search());
     all.extend(content());

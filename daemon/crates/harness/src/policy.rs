@@ -294,8 +294,7 @@ impl Rules {
         };
         let unreadable =
             self.unreadable.as_ref().map(|why| Decision { verdict: Verdict::Deny, rule: why.clone() });
-        let before =
-            unreadable.or_else(|| found("finalDeny", &self.final_deny)).or_else(|| limits(subject));
+        let before = unreadable.or_else(|| found("finalDeny", &self.final_deny)).or_else(|| limits(subject));
         if let Some(decision) = before {
             return decision;
         }
