@@ -23,6 +23,11 @@ macro_rules! prefixed {
                 Self(format!(concat!($prefix, "{}"), Uuid::now_v7().simple()).into())
             }
 
+            /// The id of none: all digits are 0.
+            pub fn nil() -> Self {
+                Self(format!(concat!($prefix, "{}"), Uuid::nil().simple()).into())
+            }
+
             /// The id as it stands on the wire.
             pub fn as_str(&self) -> &str {
                 &self.0

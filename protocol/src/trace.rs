@@ -148,9 +148,9 @@ pub struct AuditEntry {
     pub id: u64,
     /// When it was asked for.
     pub ts: Timestamp,
-    /// The session.
+    /// The session; its digits are all 0 for a direct call that concerns none.
     pub session_id: SessionId,
-    /// The tool.
+    /// The tool, or the method of a direct call.
     pub tool: String,
     /// SHA-256 (hex) of the arguments' JSON.
     pub args_digest: String,

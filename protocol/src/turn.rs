@@ -166,7 +166,7 @@ pub enum Outcome {
     Cancelled,
     /// A call was denied for good, or nobody could be asked.
     Denied,
-    /// Its time or its tokens were used up.
+    /// Its time was used up. A turn whose tokens were used up `failed` with the reason `budget_exceeded`.
     TimedOut,
 }
 

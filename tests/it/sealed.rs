@@ -123,6 +123,8 @@ impl Daemon {
 
     fn begin(home: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = command(home);
+        // What runs when a test stops the daemon is to be interrupted, unless the test wants it to end.
+        command.env("CAIRN_DAEMON_DRAIN_SECONDS", "0");
         command.args(["serve", "--port", "0"]).args(flags).envs(variables.iter().copied());
         let child = command.stderr(log(home)).spawn().unwrap();
         let daemon = Self { home: home.to_owned(), child, _dir: None };

@@ -18,8 +18,8 @@ use crate::{
     output,
 };
 
-/// How long a daemon may take to leave.
-const WAIT: Duration = Duration::from_secs(5);
+/// How long a daemon may take to leave: running work has `daemon.drainSeconds` (10 by default) to end.
+const WAIT: Duration = Duration::from_secs(60);
 /// Pause between looks at its lock.
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -717,9 +717,9 @@ export interface AuditEntry {
   id: number;
   /** The rule that decided. */
   rule: string;
-  /** The session. */
+  /** The session; its digits are all 0 for a direct call that concerns none. */
   sessionId: SessionId;
-  /** The tool. */
+  /** The tool, or the method of a direct call. */
   tool: string;
   /** Whether the output was cut. */
   truncated: boolean;
@@ -1934,7 +1934,7 @@ export type Outcome =
   | "cancelled"
   /** A call was denied for good, or nobody could be asked. */
   | "denied"
-  /** Its time or its tokens were used up. */
+  /** Its time was used up. A turn whose tokens were used up `failed` with the reason `budget_exceeded`. */
   | "timed_out";
 
 /** A page of a list. */

@@ -872,9 +872,9 @@ class AuditEntry(TypedDict):
     rule: str
     """The rule that decided."""
     sessionId: SessionId
-    """The session."""
+    """The session; its digits are all 0 for a direct call that concerns none."""
     tool: str
-    """The tool."""
+    """The tool, or the method of a direct call."""
     truncated: bool
     """Whether the output was cut."""
     ts: Timestamp
@@ -2162,7 +2162,7 @@ Outcome: TypeAlias = Literal[
     "failed",  # Something failed; `error` tells what.
     "cancelled",  # A client stopped it.
     "denied",  # A call was denied for good, or nobody could be asked.
-    "timed_out",  # Its time or its tokens were used up.
+    "timed_out",  # Its time was used up. A turn whose tokens were used up `failed` with the reason `budget_exceeded`.
 ]
 """How a turn ended."""
 

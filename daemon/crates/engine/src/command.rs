@@ -30,12 +30,18 @@ impl Engine {
         client: Option<String>,
     ) -> Result<CommandReceipt, Failure> {
         self.need_open()?;
+        if let Some(kind) = params.cmd.kind.as_deref().filter(|kind| *kind != "Cmd") {
+            let text = format!("kind '{}' is no command: it is 'Cmd', when given", kind.escape_default());
+            return Err(Failure::new(Reason::InvalidParams, text));
+        }
         // Before the retry's digest is made, which is stored.
         let mut call = params.cmd.payload.into_call();
         self.inner.harness.withhold_secrets(&params.session_id, &call.name, &mut call.arguments);
         params.cmd.payload = AgentCmd::from_call(call);
         let slot = self.command_slot()?;
-        let retry = Retry::new(params.session_id.as_str(), params.request_id.as_ref(), &params);
+        // An envelope's id names the command: the same again is the same command.
+        let key = params.request_id.clone().or_else(|| params.cmd.id.map(|id| id.to_string()));
+        let retry = Retry::new(params.session_id.as_str(), key.as_ref(), &params);
         let _retries = self.lock_retries(&retry).await;
         if let Some(receipt) = self.answered(&retry).await? {
             return Ok(receipt);

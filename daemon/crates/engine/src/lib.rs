@@ -8,6 +8,7 @@ mod carried;
 mod clone;
 mod command;
 mod context;
+mod direct;
 mod engine;
 mod explore;
 mod extend;

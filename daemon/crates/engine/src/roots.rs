@@ -29,7 +29,8 @@ impl Engine {
             let text = format!("path '{}' is not absolute", params.path.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
         }
-        let root = self.declare(PathBuf::from(&params.path)).await?;
+        let declared = self.declare(PathBuf::from(&params.path));
+        let root = self.audited("index.addRoot", None, &params, declared).await?;
         Ok(receipt(&root, params.request_id))
     }
 
@@ -55,16 +56,16 @@ impl Engine {
     /// `root_not_found`.
     pub async fn remove_root(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
         self.need_open()?;
-        let engine = self.clone();
-        blocking(move || {
+        let (engine, asked) = (self.clone(), params.clone());
+        let work = blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;
             engine.inner.state.change(|state| state.roots.retain(|path| *path != root.path))?;
             engine.inner.roots.remove(&root.id);
             engine.forget_root_settings(&root.id);
             engine.inner.indexes.remove_root(&root.id)?;
             Ok(receipt(&root, params.request_id))
-        })
-        .await
+        });
+        self.audited("index.removeRoot", None, &asked, work).await
     }
 
     /// Throws a root's index away and makes it anew.
@@ -73,13 +74,13 @@ impl Engine {
     /// `root_not_found`.
     pub async fn rebuild(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
         self.need_open()?;
-        let engine = self.clone();
-        blocking(move || {
+        let (engine, asked) = (self.clone(), params.clone());
+        let work = blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;
             engine.inner.indexes.rebuild(&root.id)?;
             Ok(receipt(&root, params.request_id))
-        })
-        .await
+        });
+        self.audited("index.rebuild", None, &asked, work).await
     }
 
     /// Has a root's index compare itself with the tree, whatever was watched. A root that is gone needs none.

@@ -3,7 +3,7 @@
 //! The question is durable before anybody sees it and its answer before anybody acts on it; the first answer counts. What
 //! ends the wait: an answer of any client, the deadline (a no), or the end of the run (a no). The end of the daemon leaves
 //! it open, so that it can be answered after the next start. A client that leaves changes nothing for a question that is
-//! open; a question that nobody could answer when it came up is refused at once.
+//! open; a question that nobody could answer when it came up is denied at once.
 
 use std::{
     collections::HashMap,
@@ -248,12 +248,16 @@ impl Approvals {
         if let Some(resolution) = known.as_ref().and_then(|k| k.resolution.clone()) {
             return Ok(resolution);
         }
+        let (sender, receiver) = oneshot::channel();
         if known.is_none() && self.approvers.load(Ordering::SeqCst) == 0 {
+            // The question is in the log all the same, with its denial.
+            let mut question = self.pose(call, intent, rule, sender).await?;
+            question.closed = true;
+            settle(&self.trace, &question.approval, &denial("no_approver", "nobody is there to answer")).await?;
             let text =
                 format!("tool {} needs an approval ({rule}) and nobody is there to give it", call.name);
             return Err(Failure::new(Reason::NoApprover, text));
         }
-        let (sender, receiver) = oneshot::channel();
         let mut question = match known {
             Some(known) => {
                 locked(&self.waiting).insert(known.approval_id.clone(), sender);

@@ -263,6 +263,10 @@ async fn silence_is_a_no_and_a_final_deny_is_never_asked() {
     drop(approver);
     let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert!(is_final(&failure) && failure.reason == Reason::NoApprover, "{failure}");
+    // R4
+    let asked = bench.trace.approvals(ApprovalListParams { resolved: true, ..Default::default() }).await.unwrap();
+    assert_eq!(asked.len(), 2, "the question is in the log, with its denial");
+    assert_eq!(asked[0].resolution.as_ref().unwrap().by, "no_approver");
     assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
 }
 
@@ -290,6 +294,25 @@ async fn a_question_outlives_the_daemon_and_is_not_asked_twice() {
     assert_eq!(next.runs.load(Ordering::SeqCst), 2);
 }
 
+// P12
+#[tokio::test]
+async fn a_dropped_call_closes_its_question() {
+    let bench = bench().await;
+    let _approver = bench.harness.approvals().join();
+    let (work, approval) = bench.asks("one").await;
+    work.abort();
+    let resolution = loop {
+        if let Some(resolution) = bench.trace.approval(&approval.approval_id).await.unwrap().resolution {
+            break resolution;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((resolution.decision, resolution.by.as_str()), (ApprovalDecision::Deny, "cancelled"));
+    let late = bench.answer(&approval, ApprovalDecision::Once).await.unwrap_err();
+    assert_eq!(late.reason, Reason::ApprovalResolved);
+    assert!(!bench.harness.approvals().is_awaited(&approval.approval_id));
+}
+
 #[tokio::test]
 async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -303,7 +326,7 @@ async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
         resumed,
         ..bench.call("write", json!({"word": id}))
     };
-    // What the end of the daemon cut off leaves its row open; what ended otherwise does not.
+    // What the end of the daemon cut off is marked; what ended otherwise is not.
     for (id, cut) in [("cut", true), ("whole", false)] {
         let closing = |outcome| (if cut { End::CutOff(None) } else { End::Untold }, outcome);
         let outcome: Result<Output, Failure> =
@@ -311,7 +334,7 @@ async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
         outcome.unwrap();
     }
     let open: Vec<_> = bench.audit().await.into_iter().map(|a| a.outcome).collect();
-    assert_eq!(open, [None, Some("ok".into())]);
+    assert_eq!(open, [Some("interrupted".into()), Some("ok".into())]);
     let Bench { dir, trace, session, .. } = bench;
     let next = over(dir, trace, session, rules, Duration::from_secs(60));
     let _approver = next.harness.approvals().join();

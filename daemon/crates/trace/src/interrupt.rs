@@ -42,7 +42,9 @@ impl Trace {
         for session in &acted {
             if !running.iter().any(|(id, _)| id == session) {
                 let records = self.open_operations(session).await?;
-                self.append_if_there(Append::new(session, records)).await?;
+                if !records.is_empty() {
+                    self.append_if_there(Append::new(session, records)).await?;
+                }
             }
         }
         let mut marked = Vec::new();

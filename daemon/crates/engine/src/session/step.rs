@@ -13,7 +13,8 @@
 //!    repeated only after somebody agreed.
 //! 4. A crash at any point loses nothing: every turn whose acceptance was acknowledged is in the log, with its end or pending,
 //!    and a session with pending turns is marked so that it can be resumed.
-//! 5. At most one run at a time in a session, and a turn waits only while another one runs or the session is halted.
+//! 5. At most one run at a time in a session; a turn waits only while another one runs or the session is halted; nothing starts
+//!    while the daemon stops.
 //! 6. An approval is resolved exactly once, and its waiter wakes.
 
 use std::collections::VecDeque;

@@ -197,3 +197,95 @@ impl Conversation {
         calls.flatten().map(|c| c.id.as_str()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{
+        id::SessionId,
+        model::{FinishReason, TokenUsage},
+        time::Timestamp,
+        turn::ModelChoice,
+    };
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// Folds events as records 1, 2, 3, …
+    fn folded(evts: Vec<AgentEvt>) -> Conversation {
+        let (mut fold, session_id) = (Fold::default(), SessionId::new());
+        for (seq, evt) in (1..).zip(evts) {
+            let (id, ts, body) = (Uuid::now_v7(), Timestamp::now(), Body::Evt { evt });
+            fold.take(Envelope { session_id: session_id.clone(), seq, id, parent_id: None, ts, origin: None, body });
+        }
+        let (mut talk, said) = fold.finish();
+        talk.messages.extend(said.into_iter().map(|(_, text)| Message::user(text)));
+        talk
+    }
+
+    fn answer(run: &RunId, call: &str, heard_seq: u64) -> AgentEvt {
+        AgentEvt::ModelAnswer(cairn_protocol::event::ModelAnswer {
+            run_id: run.clone(),
+            model: ModelChoice::default(),
+            calls: vec![ToolUse { id: call.into(), name: "look".into(), arguments: serde_json::json!({}) }],
+            finish: Some(FinishReason::ToolCalls),
+            usage: TokenUsage::default(),
+            tokens_per_second: 0.0,
+            context_tokens: None,
+            first_millis: 0,
+            millis: 0,
+            request_digest: String::new(),
+            heard_seq,
+            raw: None,
+        })
+    }
+
+    fn result(call: &str) -> AgentEvt {
+        AgentEvt::ToolResult(ToolOutcome {
+            call_id: call.into(),
+            name: "look".into(),
+            tag: "word".into(),
+            output: Some(serde_json::json!(call)),
+            blob: None,
+            error: None,
+            truncated: false,
+            millis: 0,
+            changes: vec![],
+        })
+    }
+
+    fn compacted(kept: u32, heard_seq: u64) -> AgentEvt {
+        AgentEvt::Compacted { summary: "S".into(), kept, tokens_before: 9, tokens_after: 1, heard_seq }
+    }
+
+    fn kinds(talk: &Conversation) -> Vec<&'static str> {
+        let kind = |message: &Message| match message {
+            Message::User { .. } => "user",
+            Message::Assistant { .. } => "call",
+            Message::Tool { .. } => "result",
+        };
+        talk.messages.iter().map(kind).collect()
+    }
+
+    // S7
+    #[test]
+    fn compaction_counts_the_texts_that_were_heard() {
+        let run = RunId::new();
+        let steered = AgentEvt::Steered { run_id: run.clone(), text: "be brief".into() };
+        // The agent held: call a, result a, call b, result b, the steering text; it kept the last three of them.
+        let evts = vec![answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), steered];
+        let all = |last| evts.iter().cloned().chain([last]).collect();
+        assert_eq!(kinds(&folded(all(compacted(3, 5)))), ["user", "call", "result", "user"]);
+        // One that came after the count was taken stays behind what was kept.
+        assert_eq!(kinds(&folded(all(compacted(2, 0)))), ["user", "call", "result", "user"]);
+    }
+
+    // S7
+    #[test]
+    fn a_result_keeps_its_call_whatever_an_older_log_counted() {
+        let run = RunId::new();
+        let evts = vec![answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), compacted(1, 0)];
+        let talk = folded(evts);
+        assert_eq!(kinds(&talk), ["user", "call", "result"]);
+        assert!(matches!(&talk.messages[1], Message::Assistant { calls, .. } if calls[0].id == "b"));
+    }
+}

@@ -66,8 +66,8 @@ impl World {
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Arguments {
-    /// The action.
-    id: String,
+    /// The action; the tool's name when absent.
+    id: Option<String>,
     /// A gate within it.
     gate: Option<String>,
     /// A file that it writes.

@@ -408,6 +408,8 @@ impl World {
             self.broken = Some("4: a run starts before its record");
         } else if self.daemon().task.is_some() {
             self.broken = Some("5: two runs at a time");
+        } else if self.daemon().draining {
+            self.broken = Some("5: a run starts while the daemon stops");
         }
         let phase = if self.has(Record::ExploreStarted(run)) || self.has(Record::ActEnded(run)) {
             Phase::Acted
