@@ -25,7 +25,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Knowledge, Notice, SkillList,
-    clone::CloneSecrets,
+    clone::{CloneEnds, CloneSecrets},
     index_tools,
     model::{ModelGate, ModelLimits, Models},
     plugin::Plugins,
@@ -135,6 +135,7 @@ pub(crate) struct Inner {
     pub(crate) state: StateFile,
     pub(crate) workspaces: PathBuf,
     pub(crate) clone_secrets: Arc<CloneSecrets>,
+    pub(crate) clone_ends: CloneEnds,
     pub(crate) stop: CancellationToken,
     pub(crate) max_runs: AtomicU32,
     pub(crate) turn_agent: OnceLock<Arc<dyn TurnAgent>>,
@@ -178,6 +179,7 @@ impl Engine {
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
             clone_secrets,
+            clone_ends: CloneEnds::default(),
             stop: CancellationToken::new(),
             max_runs: AtomicU32::new(options.max_runs),
             turn_agent: OnceLock::new(),

@@ -71,6 +71,11 @@ impl Pattern {
         each.filter(|_| line.unsure.is_none()).unwrap_or_else(|| vec![Self::Text(line.text.trim().into())])
     }
 
+    /// Whether its `*` takes nothing: what such a rule allows is the command without arguments.
+    pub fn takes_none(&self) -> bool {
+        matches!(self, Self::Words { words, open: true } if programs::takes_none(words))
+    }
+
     /// Whether this allows `part` of `line`, its redirections and variables aside.
     pub(crate) fn allows(&self, line: &CommandLine, part: &Part) -> bool {
         let (words, open) = match self {
