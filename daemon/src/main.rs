@@ -19,6 +19,7 @@ mod models;
 mod plugins;
 mod reload;
 mod remote;
+mod root_config;
 mod serve;
 mod service;
 mod settings;

@@ -2,19 +2,30 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
 };
 
 use cairn_config::{Config, Loaded};
 use cairn_engine::Engine;
 use cairn_protocol::{
     error::Failure,
+    id::RootId,
     index::AddRootParams,
     location::{DataRoot, Env},
 };
 use serde_json::Value;
 
-use crate::{compose, extras::Extras, lifecycle, logging::Levels, serve::Options, settings};
+use crate::{
+    compose,
+    extras::Extras,
+    lifecycle,
+    logging::Levels,
+    root_config::{FILE, layer_files},
+    serve::Options,
+    settings,
+};
 
 /// Keys that take effect at once; a dot at the end stands for a whole section.
 const LIVE: &[&str] = &[
@@ -32,7 +43,12 @@ const LIVE: &[&str] = &[
     "git.",
     "mcp.",
     "safety.require_confirmation",
+    "safety.blocked_commands",
+    "trust.folders",
 ];
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The configuration as it is in effect.
 pub struct Reload {
@@ -78,15 +94,49 @@ impl Reload {
         lifecycle::tell(sd_notify::NotifyState::Ready);
     }
 
+    /// Reads what changed of the files, again and again, to the end of the daemon.
+    pub async fn follow(self: Arc<Self>, env: Env, engine: Engine, extras: Extras) {
+        let mut tick = tokio::time::interval(LOOK);
+        let files = layer_files(&env, &self.options.flags);
+        let mut seen: Option<Seen> = None;
+        loop {
+            tick.tick().await;
+            let (this, env, engine, extras) =
+                (Arc::clone(&self), env.clone(), engine.clone(), extras.clone());
+            let (files, before) = (files.clone(), seen.take());
+            let look = tokio::task::spawn_blocking(move || {
+                let now = Seen::look(&files, &engine);
+                let changed = |before: &Seen| before.layers != now.layers;
+                if before.as_ref().is_some_and(changed) {
+                    this.run(&env, &engine, &extras);
+                } else if let Some(before) = &before {
+                    let other = |(id, stamp): &(&RootId, &Stamp)| before.roots.get(*id) != Some(*stamp);
+                    let roots = engine.roots();
+                    for (id, _) in now.roots.iter().filter(other) {
+                        roots.iter().filter(|root| root.id == *id).for_each(|root| engine.refresh_root(root));
+                    }
+                }
+                now
+            });
+            match look.await {
+                Ok(now) => seen = Some(now),
+                Err(error) => return tracing::error!(%error, "configuration files are not watched any more"),
+            }
+        }
+    }
+
     fn take(&self, loaded: &Loaded, engine: &Engine, extras: &Extras) -> Result<(), Failure> {
         let config = &loaded.config;
-        engine.reconfigure(compose::live(config)?);
-        compose::set_models(engine, config, &self.root);
+        // Everything that can be wrong is found before anything takes effect.
+        let live = compose::live(config)?;
         compose::limit_memory(config)?;
+        engine.reconfigure(live);
+        compose::set_models(engine, config, &self.root);
         extras.configure(engine, config);
         self.log_level(config);
         let (engine, roots) = (engine.clone(), config.roots.clone());
-        tokio::spawn(async move {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Ok(()) };
+        runtime.spawn(async move {
             for path in roots {
                 let path = path.to_string_lossy().into_owned();
                 if let Err(error) = engine.add_root(AddRootParams { path, request_id: None }).await {
@@ -114,8 +164,35 @@ impl Reload {
     }
 }
 
+/// What tells a changed file: time of change, size, inode; `None` for one that is not there.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+/// The files as they were when they were looked at.
+#[derive(Default)]
+struct Seen {
+    layers: Vec<Stamp>,
+    roots: BTreeMap<RootId, Stamp>,
+}
+
+impl Seen {
+    fn look(layers: &[PathBuf], engine: &Engine) -> Self {
+        let own = |root: cairn_workspace::Root| (root.id.clone(), stamp(&root.path.join(FILE)));
+        Self {
+            layers: layers.iter().map(|path| stamp(path)).collect(),
+            roots: engine.roots().into_iter().map(own).collect(),
+        }
+    }
+}
+
+fn stamp(path: &std::path::Path) -> Stamp {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len(), meta.ino()))
+}
+
 fn is_live(key: &str) -> bool {
-    LIVE.iter().any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
+    let switch = key.starts_with("tools.builtin.") && key.ends_with(".enabled");
+    switch || LIVE.iter().any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
 }
 
 fn values(loaded: &Loaded) -> BTreeMap<String, Value> {

@@ -86,6 +86,9 @@ pub struct DirListing {
     pub entries: Vec<DirEntry>,
     /// True when the limit of 5,000 entries cut it.
     pub truncated: bool,
+    /// Whether rules hide paths of what was asked for, which are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
 }
 
 /// One entry of a listing.

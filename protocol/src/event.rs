@@ -1,5 +1,7 @@
 //! What happens in a session.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +127,9 @@ pub enum AgentEvt {
         /// What it may do.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         policy: Option<ExecutionPolicy>,
+        /// What the client sent with it.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        metadata: BTreeMap<String, String>,
     },
     /// A turn began.
     #[serde(rename_all = "camelCase")]
@@ -224,6 +229,9 @@ pub enum AgentEvt {
         tokens_before: u64,
         /// Tokens after.
         tokens_after: u64,
+        /// Number of the latest `steered` record that is part of the conversation here; 0 when there is none.
+        #[serde(default)]
+        heard_seq: u64,
     },
     /// The conversation was emptied; what follows starts afresh.
     Cleared {},

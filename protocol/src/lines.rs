@@ -56,6 +56,9 @@ pub struct GrepStreamEnd {
     pub unreadable: Vec<String>,
     /// Microseconds spent.
     pub took_us: u64,
+    /// Whether rules hide paths of what was asked for, which are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
 }
 
 /// Live notification `search.partial` of a `search.grepStream`.

@@ -52,6 +52,9 @@ pub struct MapAnswer {
     pub complete: bool,
     /// Microseconds spent.
     pub took_us: u64,
+    /// Whether rules hide paths of what was asked for, which are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
 }
 
 /// A file of a map.

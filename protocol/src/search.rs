@@ -115,6 +115,9 @@ pub struct SearchAnswer {
     pub degraded: Vec<String>,
     /// Microseconds spent.
     pub took_us: u64,
+    /// Whether rules hide paths of what was asked for, which are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
 }
 
 /// One result: a range of lines.
@@ -295,6 +298,9 @@ pub struct GrepAnswer {
     pub unreadable: Vec<String>,
     /// Microseconds spent.
     pub took_us: u64,
+    /// Whether rules hide paths of what was asked for, which are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
 }
 
 /// One matching line.
@@ -375,6 +381,9 @@ pub struct SymbolsAnswer {
     pub complete: bool,
     /// Microseconds spent.
     pub took_us: u64,
+    /// Whether rules hide paths of what was asked for, which are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
 }
 
 /// A definition.

@@ -370,6 +370,8 @@ export type AgentEvt =
     runId: RunId;
     /** The client's name for it. */
     turnId: string;
+    /** What the client sent with it. */
+    metadata?: Record<string, string>;
     /** What it may do. */
     policy?: ExecutionPolicy | null;
   }
@@ -515,6 +517,8 @@ export type AgentEvt =
     tokensAfter: number;
     /** Tokens before, as counted here. */
     tokensBefore: number;
+    /** Number of the latest `steered` record that is part of the conversation here; 0 when there is none. */
+    heardSeq?: number;
   }
   /** The conversation was emptied; what follows starts afresh. */
   | {
@@ -972,6 +976,8 @@ export interface DirListing {
   path: string;
   /** True when the limit of 5,000 entries cut it. */
   truncated: boolean;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** An empty object. */
@@ -1401,6 +1407,8 @@ export interface GrepAnswer {
   counts?: Array<GrepCount>;
   /** Cursor of the next page. */
   nextCursor?: string | null;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
   /** Files that could not be read. */
   unreadable?: Array<string>;
 }
@@ -1486,6 +1494,8 @@ export interface GrepStreamEnd {
   total: number;
   /** True when there are more lines than `k`. */
   truncated: boolean;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
   /** Files that could not be read. */
   unreadable?: Array<string>;
 }
@@ -1719,6 +1729,8 @@ export interface MapAnswer {
   tokens: number;
   /** Microseconds spent. */
   tookUs: number;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** A definition of a map. */
@@ -2475,6 +2487,8 @@ export interface SearchAnswer {
   tookUs: number;
   /** What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is. */
   degraded?: Array<string>;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** Filters; every one given must hold. */
@@ -2770,6 +2784,8 @@ export interface SymbolsAnswer {
   items: Array<SymbolItem>;
   /** Microseconds spent. */
   tookUs: number;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** Parameters of `search.symbols`: definitions by name, or the outline of a file. */

@@ -288,6 +288,8 @@ impl SessionBuilder {
             rules: self.rules,
             roots: vec![],
             max_runs: 256,
+            // The host's own session: it closes it when it is done with it.
+            drain: Duration::ZERO,
             granted_file: Some(data.join("permissions.json")),
             approval_timeout: Duration::from_secs(600),
             turns: self.settings,

@@ -218,6 +218,8 @@ section! {
     DaemonConfig "camelCase" {
         /// Seconds without client and work after which a daemon that a client started leaves; 0 for never.
         idle_exit_seconds: u64 = 900,
+        /// Seconds that running work gets to end by itself when the daemon stops; then it is interrupted.
+        drain_seconds: u64 = 10,
         /// What it logs: `error`, `warn`, `info`, `debug`, `trace`, also by part (`info,cairn_search=debug`). `--log` and
         /// `CAIRN_LOG` win over it.
         log: String = "info".into(),

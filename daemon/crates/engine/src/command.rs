@@ -17,7 +17,7 @@ use cairn_trace::Append;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::{Engine, RunContext, carried::Carried, context::Inside, retry::Retry};
+use crate::{Engine, RunContext, carried::Carried, context::Inside, retry::Retry, run_core::RunCore};
 
 impl Engine {
     /// Takes a command: its record is durable when the receipt comes, its events follow.
@@ -35,8 +35,8 @@ impl Engine {
         self.inner.harness.withhold_secrets(&params.session_id, &call.name, &mut call.arguments);
         params.cmd.payload = AgentCmd::from_call(call);
         let slot = self.command_slot()?;
-        let _one_at_a_time = self.inner.starting.lock().await;
         let retry = Retry::new(params.session_id.as_str(), params.request_id.as_ref(), &params);
+        let _retries = self.lock_retries(&retry).await;
         if let Some(receipt) = self.answered(&retry).await? {
             return Ok(receipt);
         }
@@ -78,7 +78,7 @@ impl Engine {
         let opening = Append::new(cx.session(), opening);
         let started = std::time::Instant::now();
         // When nobody waits any more, the tool is told to stop and what it did is still recorded.
-        let _stop = cx.inner.cancel.clone().drop_guard();
+        let _stop = cx.cancel().clone().drop_guard();
         let work = Carried::new(&self.inner.tasks, async move {
             let _slot = slot;
             cx.perform(id, call, Some(opening)).await
@@ -110,7 +110,7 @@ impl Engine {
         root: Option<&str>,
         client: Option<String>,
     ) -> Result<RunContext, Failure> {
-        let inner = Inside {
+        let core = RunCore {
             engine: self.clone(),
             session: session.clone(),
             run: None,
@@ -118,6 +118,10 @@ impl Engine {
             grants: Grants::default(),
             cancel: self.inner.shutdown.child_token(),
             client,
+        };
+        let inner = Inside {
+            core,
+            aborted: Arc::default(),
             recorded: Arc::default(),
             done: Arc::new(AtomicU64::new(0)),
             failed: AtomicU64::new(0),

@@ -2,26 +2,25 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use cairn_harness::{Call, End, Grants, Output};
+use cairn_harness::{End, Output};
 use cairn_llm::{ChunkStream, ModelRequest};
 use cairn_protocol::{
     command::{AgentCmd, ToolCall},
-    envelope::{Body, Origin},
+    envelope::Body,
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef},
-    id::{RunId, SessionId},
+    id::SessionId,
 };
 use cairn_trace::{Append, NewRecord};
-use cairn_workspace::Root;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use crate::{Engine, recorded::Recorded, span};
+use crate::{recorded::Recorded, run_core::RunCore, span};
 
 /// Results larger than this are stored as blobs.
 const INLINE: usize = 64 * 1024;
@@ -33,13 +32,9 @@ pub struct RunContext {
 }
 
 pub(crate) struct Inside {
-    pub(crate) engine: Engine,
-    pub(crate) session: SessionId,
-    pub(crate) run: Option<RunId>,
-    pub(crate) root: Option<Root>,
-    pub(crate) grants: Grants,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) client: Option<String>,
+    pub(crate) core: RunCore,
+    /// Whether a client asked for the end.
+    pub(crate) aborted: Arc<AtomicBool>,
     pub(crate) recorded: Arc<Recorded>,
     pub(crate) done: Arc<AtomicU64>,
     pub(crate) failed: AtomicU64,
@@ -53,22 +48,26 @@ pub(crate) struct Inside {
 impl RunContext {
     /// The session.
     pub fn session(&self) -> &SessionId {
-        &self.inner.session
+        &self.core().session
+    }
+
+    pub(crate) fn core(&self) -> &RunCore {
+        &self.inner.core
     }
 
     /// Absolute path of the root the run works in.
     pub fn root_path(&self) -> Option<&std::path::Path> {
-        self.inner.root.as_ref().map(|root| root.path.as_path())
+        self.core().root.as_ref().map(|root| root.path.as_path())
     }
 
     /// The paths the run is limited to, relative to the root; none when it may read all of it.
     pub fn paths(&self) -> Option<&[String]> {
-        self.inner.grants.paths.as_deref()
+        self.core().grants.paths.as_deref()
     }
 
     /// Cancelled on abort and when the daemon stops.
     pub fn cancel(&self) -> &CancellationToken {
-        &self.inner.cancel
+        &self.core().cancel
     }
 
     /// Operations that ended, and how many of them failed.
@@ -86,7 +85,7 @@ impl RunContext {
     /// # Errors
     /// `external_llm_denied`, `budget_exceeded`; those of the model.
     pub async fn open_model(&self, mut request: ModelRequest) -> Result<ChunkStream, Failure> {
-        let engine = &self.inner.engine;
+        let engine = &self.core().engine;
         let choice = engine.model_choice(self.session()).await?;
         let provider = engine.model_source()?.provider(&choice)?;
         engine.inner.models.admit(&*provider, self.inner.model.unwrap_or(false))?;
@@ -113,8 +112,7 @@ impl RunContext {
     /// # Errors
     /// When the log cannot be written.
     pub async fn emit(&self, evt: AgentEvt) -> Result<(), Failure> {
-        let record = self.record(None, None, evt);
-        self.inner.engine.inner.trace.append(Append::new(&self.inner.session, vec![record])).await.map(drop)
+        self.core().emit_all(vec![evt]).await
     }
 
     /// Calls a tool through the gate, with its command, start and end in the log. In a resumed run, a result that
@@ -124,13 +122,20 @@ impl RunContext {
     /// The call's failure, which is in the log too; or that of the log.
     pub async fn call(&self, name: &str, arguments: serde_json::Value) -> Result<serde_json::Value, Failure> {
         let call = ToolCall { name: name.to_owned(), arguments };
-        if let Some(known) = self.inner.recorded.find(&self.inner.engine.inner.trace, &call).await? {
+        if let Some(known) = self.inner.recorded.find(&self.core().engine.inner.trace, &call).await? {
+            // What the index was brought up to date for comes next.
+            if call.name.starts_with("index_")
+                && let Some(root) = &self.core().root
+            {
+                self.core().engine.index_is_current(&root.id.0).await?;
+            }
             self.inner.done.fetch_add(1, Ordering::Relaxed);
-            return Ok(known);
+            self.inner.failed.fetch_add(u64::from(known.is_err()), Ordering::Relaxed);
+            return known;
         }
         let id = Uuid::now_v7();
         let opening = self.opening(id, None, AgentCmd::from_call(call.clone()));
-        let opening = Append::new(&self.inner.session, opening);
+        let opening = Append::new(self.session(), opening);
         self.perform(id, call, Some(opening)).await?.map(|output| output.value)
     }
 
@@ -138,9 +143,9 @@ impl RunContext {
     pub(crate) fn opening(&self, id: Uuid, parent_id: Option<Uuid>, cmd: AgentCmd) -> Vec<NewRecord> {
         let mut call = cmd.into_call();
         let op = call.name.clone();
-        self.inner.engine.inner.harness.withhold_secrets(&self.inner.session, &op, &mut call.arguments);
+        self.core().engine.inner.harness.withhold_secrets(self.session(), &op, &mut call.arguments);
         let cmd = AgentCmd::from_call(call);
-        let cmd = NewRecord { id, parent_id, origin: self.origin(None), body: Body::Cmd { cmd } };
+        let cmd = NewRecord { id, parent_id, origin: self.core().origin(None), body: Body::Cmd { cmd } };
         vec![cmd, self.record(Some(id), Some(&op), AgentEvt::Started { op: op.clone(), details: None })]
     }
 
@@ -154,7 +159,7 @@ impl RunContext {
         call: ToolCall,
         opening: Option<Append>,
     ) -> Result<Result<Output, Failure>, Failure> {
-        let registry = self.inner.engine.inner.harness.registry();
+        let registry = self.core().engine.inner.harness.registry();
         // A name that nobody registered is a client's or a model's text.
         let known = registry.is_read_only(&call.name).is_some();
         let span = span::operation(&self.inner.span, known.then_some(call.name.as_str()));
@@ -173,18 +178,12 @@ impl RunContext {
     ) -> Result<Result<Output, Failure>, Failure> {
         let inside = &self.inner;
         let op = call.name.clone();
-        let call = Call {
-            root: inside.root.clone(),
-            grants: inside.grants.clone(),
-            cancel: inside.cancel.clone(),
-            origin: self.origin(Some(&call.name)),
-            command: Some(id),
-            ..Call::new(inside.session.clone(), &call.name, call.arguments)
-        };
+        let call = self.core().call(Some(id), &call.name, call.arguments);
         let closing = |outcome: Result<Output, Failure>| {
-            if outcome.is_err() && inside.engine.inner.shutdown.is_cancelled() {
-                // Cut off by the end of the daemon: left open, so that a resumed run does it again.
-                return (End::CutOff, outcome);
+            if outcome.is_err() && self.core().is_cut_off() {
+                // A resumed run makes the call again.
+                let record = self.record(Some(id), Some(&op), interrupted_event(&op));
+                return (End::CutOff(Some(Box::new(Append::new(self.session(), vec![record])))), outcome);
             }
             inside.done.fetch_add(1, Ordering::Relaxed);
             let append = match &outcome {
@@ -192,12 +191,12 @@ impl RunContext {
                 Err(failure) => {
                     inside.failed.fetch_add(1, Ordering::Relaxed);
                     let record = self.record(Some(id), Some(&op), error_event(&op, failure));
-                    Append::new(&inside.session, vec![record])
+                    Append::new(self.session(), vec![record])
                 }
             };
             (End::Told(Box::new(append)), outcome)
         };
-        inside.engine.inner.harness.call_logged(call, opening, closing).await
+        self.core().engine.inner.harness.call_logged(call, opening, closing).await
     }
 
     fn result_of(&self, id: Uuid, op: &str, output: &Output) -> Append {
@@ -208,18 +207,22 @@ impl RunContext {
         let blob = large.then(|| BlobRef { sha256: sha256.clone(), size: text.len() as u64 });
         let data = (!large).then(|| output.value.clone());
         let evt = AgentEvt::Result { op: op.to_owned(), tag, mime, data, blob, truncated };
-        let append = Append::new(&self.inner.session, vec![self.record(Some(id), Some(op), evt)]);
+        let append = Append::new(self.session(), vec![self.record(Some(id), Some(op), evt)]);
         if large { append.blob(sha256, text.into_bytes()) } else { append }
     }
 
     pub(crate) fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
-        NewRecord { id: Uuid::now_v7(), parent_id, origin: self.origin(tool), body: Body::Evt { evt } }
+        self.core().record(parent_id, tool, evt)
     }
+}
 
-    fn origin(&self, tool: Option<&str>) -> Option<Origin> {
-        let (client, run_id) = (self.inner.client.clone(), self.inner.run.clone());
-        let tool = tool.map(str::to_owned);
-        (client.is_some() || run_id.is_some() || tool.is_some()).then_some(Origin { client, run_id, tool })
+/// The end record of an operation that the end of the daemon cut off.
+pub(crate) fn interrupted_event(op: &str) -> AgentEvt {
+    AgentEvt::Error {
+        op: op.to_owned(),
+        message: "the daemon ended while it ran".to_owned(),
+        retryable: true,
+        reason: Some(cairn_trace::INTERRUPTED.to_owned()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -20,19 +20,21 @@ use cairn_protocol::{
 use cairn_search::Indexes;
 use cairn_trace::Trace;
 use cairn_workspace::{Root, Roots};
-use tokio::sync::{Mutex, Semaphore, broadcast};
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Knowledge, Notice, SkillList,
     clone::{CloneEnds, CloneSecrets},
     index_tools,
+    keyed_locks::KeyedLocks,
     model::{ModelGate, ModelLimits, Models},
     plugin::Plugins,
+    root_settings::RootSettingsMap,
     runs::Agent,
-    runs::Runs,
+    session::{RunPermits, Sessions},
     state_file::StateFile,
-    turns::{TurnAgent, TurnSettings, Turns},
+    turns::{TurnAgent, TurnSettings},
 };
 
 /// Commands at work at once, over all sessions.
@@ -41,6 +43,10 @@ const MAX_COMMANDS: usize = 64;
 const NOTICES: usize = 1024;
 /// How long closing waits for runs to write their last record.
 const CLOSE_WAIT: Duration = Duration::from_millis(1200);
+/// How long closing waits for the threads of indexes.
+const INDEX_CLOSE_WAIT: Duration = Duration::from_secs(2);
+/// How often a drain looks for runs that wait for people.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What a host decides.
 #[derive(Debug, Clone)]
@@ -55,6 +61,8 @@ pub struct EngineOptions {
     pub roots: Vec<PathBuf>,
     /// Runs at work at once, over all sessions.
     pub max_runs: u32,
+    /// How long [`Engine::close`] lets running work go on before it interrupts it.
+    pub drain: Duration,
     /// Where rules that are granted for good are kept; in memory alone when `None`.
     pub granted_file: Option<PathBuf>,
     /// How long an approval waits.
@@ -74,6 +82,7 @@ impl Default for EngineOptions {
             rules: Rules::default(),
             roots: vec![],
             max_runs: 16,
+            drain: Duration::from_secs(10),
             granted_file: None,
             approval_timeout: Duration::from_secs(600),
             turns: TurnSettings::default(),
@@ -125,9 +134,10 @@ pub(crate) struct Inner {
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) harness: Harness,
     pub(crate) explorer: OnceLock<Arc<dyn Agent>>,
-    pub(crate) runs: Runs,
+    pub(crate) sessions: Sessions,
+    pub(crate) permits: RunPermits,
     /// Held while a starting method looks up its retry key and stores its receipt.
-    pub(crate) starting: Mutex<()>,
+    pub(crate) retries: KeyedLocks,
     pub(crate) commands: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
     pub(crate) shutdown: CancellationToken,
@@ -137,10 +147,12 @@ pub(crate) struct Inner {
     pub(crate) clone_secrets: Arc<CloneSecrets>,
     pub(crate) clone_ends: CloneEnds,
     pub(crate) stop: CancellationToken,
-    pub(crate) max_runs: AtomicU32,
+    /// Nothing new starts, while what runs may end.
+    draining: AtomicBool,
+    drain: Duration,
     pub(crate) turn_agent: OnceLock<Arc<dyn TurnAgent>>,
-    pub(crate) turns: Turns,
     turn_settings: RwLock<Arc<TurnSettings>>,
+    pub(crate) root_settings: RootSettingsMap,
     pub(crate) models: ModelGate,
     model_source: RwLock<Option<Arc<dyn Models>>>,
     pub(crate) knowledge: OnceLock<Arc<Knowledge>>,
@@ -164,14 +176,16 @@ impl Engine {
         let plugins = Arc::<Plugins>::default();
         let inner = Inner {
             harness: Harness::new(registry, options.rules, trace.clone(), granted, timeout, shutdown.clone())
+                .with_roots(Arc::clone(&roots))
                 .with_sandbox(sandbox)
                 .with_hooks(Arc::clone(&plugins) as Arc<dyn Hooks>),
             trace,
             roots,
             indexes,
             explorer: OnceLock::new(),
-            runs: Runs::default(),
-            starting: Mutex::default(),
+            sessions: Sessions::default(),
+            permits: RunPermits::new(options.max_runs),
+            retries: KeyedLocks::default(),
             commands: Arc::new(Semaphore::new(MAX_COMMANDS)),
             tasks: TaskTracker::new(),
             shutdown,
@@ -181,10 +195,11 @@ impl Engine {
             clone_secrets,
             clone_ends: CloneEnds::default(),
             stop: CancellationToken::new(),
-            max_runs: AtomicU32::new(options.max_runs),
+            draining: AtomicBool::new(false),
+            drain: options.drain,
             turn_agent: OnceLock::new(),
-            turns: Turns::default(),
             turn_settings: RwLock::new(Arc::new(options.turns)),
+            root_settings: RootSettingsMap::default(),
             models: ModelGate::new(options.models),
             model_source: RwLock::default(),
             knowledge: OnceLock::new(),
@@ -226,22 +241,61 @@ impl Engine {
         source.ok_or_else(|| Failure::new(Reason::NotSupported, "no model providers are set up"))
     }
 
-    /// How turns that begin are taken.
-    pub(crate) fn turn_settings(&self) -> Arc<TurnSettings> {
+    /// How turns that begin in `root` are taken.
+    pub(crate) fn turn_settings(&self, root: Option<&Root>) -> Arc<TurnSettings> {
+        if let Some(own) = self.inner.root_settings.of(root) {
+            return Arc::new(own.turns.clone());
+        }
         Arc::clone(&self.inner.turn_settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends politely: running work is cut off and marked interrupted, indexes stop. Bounded to about two seconds.
+    /// Ends politely. Nothing new starts; running work has the drain's time to end, then it is interrupted, with an end record
+    /// for what it ran. Turns that wait stay in the log, for the next start. Bounded to the drain and about four seconds.
     pub async fn close(&self) {
+        self.inner.draining.store(true, Ordering::SeqCst);
+        self.shut_sessions().await;
+        if tokio::time::timeout(self.inner.drain, self.drained()).await.is_err() {
+            tracing::info!(running = self.running(), "what still runs is interrupted");
+        }
         self.inner.shutdown.cancel();
+        self.interrupt_sessions().await;
         self.inner.tasks.close();
         if tokio::time::timeout(CLOSE_WAIT, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!("runs did not end in time; the next start marks them interrupted");
         }
         let indexes = Arc::clone(&self.inner.indexes);
-        if tokio::task::spawn_blocking(move || indexes.close()).await.is_err() {
-            tracing::error!("indexes failed while closing");
+        // A thread of its own: the runtime waits for its blocking threads without a bound.
+        let (done, closed) = tokio::sync::oneshot::channel();
+        let close = move || {
+            indexes.close();
+            let _gone = done.send(());
+        };
+        let thread = std::thread::Builder::new().name("close-indexes".into()).spawn(close);
+        match (thread, tokio::time::timeout(INDEX_CLOSE_WAIT, closed).await) {
+            (Ok(_), Ok(Ok(()))) => {}
+            (Ok(_), Err(_)) => tracing::warn!("indexes did not close in time"),
+            _ => tracing::error!("indexes failed while closing"),
         }
+    }
+
+    /// Ends when nothing runs any more but what waits for people, who will not answer a daemon that stops.
+    async fn drained(&self) {
+        let mut look = tokio::time::interval(LOOK);
+        loop {
+            let idle = self.inner.commands.available_permits() == MAX_COMMANDS;
+            if idle && (self.running() == 0 || self.inner.sessions.all_wait_for_people()) {
+                return;
+            }
+            tokio::select! {
+                () = self.inner.permits.all_returned(), if self.running() > 0 => {}
+                _ = look.tick() => {}
+            }
+        }
+    }
+
+    /// Whether the engine is closing.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::SeqCst)
     }
 
     /// The tools there are.
@@ -309,7 +363,7 @@ impl Engine {
 
     /// Runs at work.
     pub fn running(&self) -> u64 {
-        self.inner.runs.count() + self.inner.turns.count()
+        u64::from(self.inner.permits.used())
     }
 
     /// Asks the host to stop: see [`Engine::stop_asked`].
@@ -329,19 +383,20 @@ impl Engine {
 
     /// Refuses new work while closing.
     pub(crate) fn need_open(&self) -> Result<(), Failure> {
-        if self.inner.shutdown.is_cancelled() {
+        if self.is_draining() {
             return Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping"));
         }
         Ok(())
     }
 
-    /// Refuses a run while as many are at work as may be. Starts come one by one, so that none slips through.
+    /// Refuses a run while as many are active as may be, before something is made for it. What counts is the permit that it
+    /// takes later.
     pub(crate) fn need_room(&self) -> Result<(), Failure> {
-        let limit = self.inner.max_runs.load(Ordering::Relaxed);
-        if self.running() < u64::from(limit) {
+        let permits = &self.inner.permits;
+        if permits.used() < permits.limit() {
             return Ok(());
         }
-        let text = format!("{limit} runs are at work, which is resources.maxRuns");
+        let text = format!("{} runs are active, which is resources.maxRuns", permits.limit());
         Err(Failure::new(Reason::Overloaded, text))
     }
 
@@ -349,9 +404,10 @@ impl Engine {
     pub fn reconfigure(&self, live: Live) {
         self.inner.harness.set_rules(live.rules);
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
-        self.inner.max_runs.store(live.max_runs, Ordering::Relaxed);
+        self.inner.permits.resize(live.max_runs);
         *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live.turns);
         self.inner.models.set(live.models);
+        self.refresh_roots();
     }
 
     /// A session's record of failing work that nobody waits for.

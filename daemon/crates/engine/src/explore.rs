@@ -15,7 +15,7 @@ use cairn_protocol::{
     explore::{ExploreStartParams, ExploreStatus, ExploreSummary, PlannerKind, RunReceipt, RunState},
     id::{RunId, SessionId},
 };
-use cairn_trace::{Append, NewSession};
+use cairn_trace::NewSession;
 use cairn_workspace::{
     Root,
     git::{Remote, RemoteLocation},
@@ -27,7 +27,8 @@ use crate::{
     context::{Inside, cancelled, error_event},
     recorded::Recorded,
     retry::Retry,
-    runs::RunHandle,
+    run_core::RunCore,
+    session::{ExploreStart, Request, RunEnd},
 };
 
 /// The run's own operation: its first and last records carry it.
@@ -51,61 +52,39 @@ impl Engine {
     ) -> Result<RunReceipt, Failure> {
         self.need_open()?;
         let credentials = Self::withhold_credentials(&mut params)?;
-        let _one_at_a_time = self.inner.starting.lock().await;
         let scope = params.session_id.as_ref().map_or(START, SessionId::as_str);
         let retry = Retry::new(scope, params.request_id.as_ref(), &params);
+        let _retries = self.lock_retries(&retry).await;
         if let Some(receipt) = self.answered(&retry).await? {
             return Ok(receipt);
         }
-        self.need_room()?;
         let root = self.preflight(&params).await?;
         let session = match &params.session_id {
             Some(id) => self.inner.trace.session(id).await?.session_id,
             None => {
+                self.need_room()?;
                 let root = root.as_ref().map(|r| r.path.to_string_lossy().into_owned());
                 let title = title(&params);
                 self.inner.trace.create_session(NewSession { title, root, request: None }).await?.session_id
             }
         };
-        let run = RunId::new();
-        let receipt = serde_json::json!({"sessionId": session, "runId": run});
-        let cx = self.run_context(&session, &run, root, &params, client, None);
-        let details = params.remote_url.clone().or_else(|| params.root.clone());
-        let started = cx.record(None, None, AgentEvt::Started { op: OP.into(), details });
-        let ended =
-            [RunState::Idle, RunState::Completed, RunState::Stopped, RunState::Failed, RunState::Interrupted];
-        let stored = serde_json::to_string(&params).unwrap_or_default();
-        let mut append = Append::new(&session, vec![started])
-            .state(RunState::Running)
-            .only_if(&ended)
-            .run(&run, OP, stored);
-        if let Some((scope, key, digest)) = retry.stored() {
-            append = append.receipt(&scope, &key, digest, receipt);
-        }
-        let seq = self.inner.trace.append(append).await?.first;
+        let cx = self.run_context(&session, &RunId::new(), root, &params, client, None);
         self.put_credentials(&session, params.remote_url.as_deref().unwrap_or_default(), credentials);
-        self.spawn_explore(cx, params);
-        Ok(RunReceipt { session_id: session, run_id: run, seq })
+        let start = ExploreStart { cx, params, retry: retry.stored() };
+        self.request(&session, Request::StartExplore(Box::new(start))).await?.receipt()
     }
 
     /// Goes on with an interrupted explore. What the log holds is not done again.
     pub(crate) async fn resume_explore(&self, session: &SessionId) -> Result<RunReceipt, Failure> {
-        let _one_at_a_time = self.inner.starting.lock().await;
         let lost =
             || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
         let latest = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
-        let run = latest.run;
         let params: ExploreStartParams = serde_json::from_str(&latest.params).map_err(|_| lost())?;
-        self.need_room()?;
         let root = self.preflight(&params).await?;
-        let recorded = Recorded::read(&self.inner.trace, session, 0).await?;
-        let cx = self.run_context(session, &run, root, &params, None, Some(recorded));
-        let resumed = cx.record(None, None, AgentEvt::Resumed { op: OP.into() });
-        let append =
-            Append::new(session, vec![resumed]).state(RunState::Running).only_if(&[RunState::Interrupted]);
-        let seq = self.inner.trace.append(append).await?.first;
-        self.spawn_explore(cx, params);
-        Ok(RunReceipt { session_id: session.clone(), run_id: run, seq })
+        let recorded = Recorded::read(&self.inner.trace, session, &latest.run).await?;
+        let cx = self.run_context(session, &latest.run, root, &params, None, Some(recorded));
+        let start = ExploreStart { cx, params, retry: None };
+        self.request(session, Request::Resume(Some(Box::new(start)))).await?.receipt()
     }
 
     /// Checks what can be checked before the receipt. With a remote the root comes later, from the clone.
@@ -151,7 +130,7 @@ impl Engine {
         let model = (params.planner == Some(PlannerKind::Model)).then_some(policy.allow_external_llms);
         let grants =
             Grants { network: policy.network, ops: policy.ops, paths: policy.paths, unconfined: false };
-        let inner = Inside {
+        let core = RunCore {
             engine: self.clone(),
             session: session.clone(),
             run: Some(run.clone()),
@@ -159,6 +138,10 @@ impl Engine {
             grants,
             cancel: self.inner.shutdown.child_token(),
             client,
+        };
+        let inner = Inside {
+            core,
+            aborted: Arc::new(AtomicBool::new(false)),
             recorded: Arc::new(recorded.unwrap_or_default()),
             done: Arc::new(AtomicU64::new(0)),
             failed: AtomicU64::new(0),
@@ -169,40 +152,24 @@ impl Engine {
         RunContext { inner: Arc::new(inner) }
     }
 
-    fn spawn_explore(&self, cx: RunContext, params: ExploreStartParams) {
-        let Some(run) = cx.inner.run.clone() else { return };
-        let aborted = Arc::new(AtomicBool::new(false));
-        let handle = RunHandle {
-            run,
-            cancel: cx.cancel().clone(),
-            aborted: Arc::clone(&aborted),
-            done: Arc::clone(&cx.inner.done),
-            pending: Arc::clone(&cx.inner.pending),
+    /// Drives an explore to its end.
+    pub(crate) async fn drive_explore(&self, cx: RunContext, params: ExploreStartParams) -> RunEnd {
+        // A panic in an agent ends its run, not the daemon.
+        let work = tokio::spawn(drive(cx.clone(), params).instrument(cx.inner.span.clone()));
+        let outcome = match work.await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(Failure::new(Reason::Internal, format!("the explorer failed: {error}"))),
         };
-        self.inner.runs.add(cx.session(), handle);
-        let engine = self.clone();
-        self.inner.tasks.spawn(async move {
-            // A panic in an agent ends its run, not the daemon.
-            let work = tokio::spawn(drive(cx.clone(), params).instrument(cx.inner.span.clone()));
-            let outcome = match work.await {
-                Ok(outcome) => outcome,
-                Err(error) => Err(Failure::new(Reason::Internal, format!("the explorer failed: {error}"))),
-            };
-            engine.end_explore(&cx, outcome, aborted.load(Ordering::SeqCst)).await;
-            engine.inner.runs.remove(cx.session());
-        });
-    }
-
-    async fn end_explore(&self, cx: &RunContext, outcome: Result<ExploreSummary, Failure>, aborted: bool) {
-        let stopping = self.inner.shutdown.is_cancelled() && !aborted;
+        let aborted = cx.inner.aborted.load(Ordering::SeqCst);
         let mut artifact = None;
+        let interrupted = outcome.is_err() && !aborted && cx.core().is_cut_off();
         crate::span::ended(&cx.inner.span, &outcome);
         let (evt, state) = match outcome {
             Ok(summary) => {
-                artifact = serde_json::to_string(&summary).ok();
+                artifact = serde_json::to_string(&summary).ok().map(|text| (SUMMARY, text));
                 (AgentEvt::Completed { summary: Box::new(summary) }, RunState::Completed)
             }
-            Err(_) if stopping => (AgentEvt::Interrupted { op: OP.into() }, RunState::Interrupted),
+            Err(_) if interrupted => (AgentEvt::Interrupted { op: OP.into() }, RunState::Interrupted),
             Err(_) if aborted => {
                 let reason = "aborted by a client".to_owned();
                 (AgentEvt::Stopped { op: OP.into(), reason }, RunState::Stopped)
@@ -210,14 +177,7 @@ impl Engine {
             Err(failure) => (error_event(OP, &failure), RunState::Failed),
         };
         cx.inner.span.record("cairn.run.outcome", state.as_str());
-        let mut append = Append::new(cx.session(), vec![cx.record(None, None, evt)]).state(state);
-        if let Some(content) = artifact {
-            append = append.artifact(SUMMARY, content);
-        }
-        if let Err(cause) = self.inner.trace.append(append).await {
-            // The session stays `running` in the log; the next start marks it interrupted.
-            Engine::log_lost(cx.session(), &cause);
-        }
+        RunEnd { interrupted, records: vec![cx.record(None, None, evt)], state, artifact }
     }
 
     /// Where the latest explore of a session stands.
@@ -226,15 +186,14 @@ impl Engine {
     /// `session_not_found`.
     pub async fn explore_status(&self, id: &SessionId) -> Result<ExploreStatus, Failure> {
         let session = self.inner.trace.session(id).await?;
-        let running = self.inner.runs.get(id);
-        let run_id = match &running {
-            Some(handle) => Some(handle.run.clone()),
+        let running = self.inner.sessions.view(id).explore;
+        let (ops_done, ops_pending) = running
+            .as_ref()
+            .map_or((0, 0), |run| (run.done.load(Ordering::Relaxed), run.pending.load(Ordering::Relaxed)));
+        let run_id = match running {
+            Some(handle) => Some(handle.run),
             None => self.inner.trace.latest_run(id).await?.map(|latest| latest.run),
         };
-        let count = |pick: fn(&RunHandle) -> &Arc<AtomicU64>| {
-            running.as_ref().map_or(0, |h| pick(h).load(Ordering::Relaxed))
-        };
-        let (ops_done, ops_pending) = (count(|h| &h.done), count(|h| &h.pending));
         let saved = self.inner.trace.artifact(id, SUMMARY).await?;
         let summary = saved
             .filter(|_| session.state == RunState::Completed)
@@ -248,17 +207,14 @@ impl Engine {
     /// # Errors
     /// `session_not_found`.
     pub async fn abort_explore(&self, id: &SessionId) -> Result<ExploreStatus, Failure> {
-        if let Some(handle) = self.inner.runs.get(id) {
-            handle.aborted.store(true, Ordering::SeqCst);
-            handle.cancel.cancel();
-        }
+        self.request(id, Request::Abort).await?;
         self.explore_status(id).await
     }
 }
 
 /// Clones if need be, then hands over to the agent.
 async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSummary, Failure> {
-    let engine = cx.inner.engine.clone();
+    let engine = cx.core().engine.clone();
     let agent = engine.inner.explorer.get().cloned();
     let agent = agent.ok_or_else(|| Failure::new(Reason::NotSupported, "no explorer is registered"))?;
     let cx = match &params.remote_url {
@@ -290,13 +246,8 @@ impl RunContext {
     fn with_root(&self, root: Root) -> RunContext {
         let old = &self.inner;
         let inner = Inside {
-            engine: old.engine.clone(),
-            session: old.session.clone(),
-            run: old.run.clone(),
-            root: Some(root),
-            grants: old.grants.clone(),
-            cancel: old.cancel.clone(),
-            client: old.client.clone(),
+            core: RunCore { root: Some(root), ..old.core.clone() },
+            aborted: Arc::clone(&old.aborted),
             recorded: Arc::clone(&old.recorded),
             done: Arc::clone(&old.done),
             failed: AtomicU64::new(old.failed.load(Ordering::Relaxed)),

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Asker, Intent, Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_harness::{Asker, Intent, MustAsk, Output, Permit, Registry, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     approval::Preview,
     command::{IndexAddRoot, IndexBuild},
@@ -180,7 +180,7 @@ impl Tool for GitClone {
         };
         // A rule that names the tool would let any other address through as well.
         let grants = if why.is_some() { String::new() } else { "git_clone".to_owned() };
-        Ok(Intent { preview, must_ask: why, grants })
+        Ok(Intent { preview, must_ask: why.map(MustAsk::Always), grants })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

@@ -88,7 +88,7 @@ impl Tool for Ask {
         }
         let engine =
             self.engine.upgrade().ok_or_else(|| Failure::new(Reason::ShuttingDown, "the engine is gone"))?;
-        if engine.turns.current(permit.session()).is_some() {
+        if engine.sessions.has_turn(permit.session()) {
             let text = format!("session {} is asking its model already", permit.session());
             return Err(Failure::new(Reason::SessionBusy, text));
         }

@@ -11,7 +11,7 @@ use cairn_protocol::{
 use cairn_trace::Append;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ask, Compaction, Engine, TurnAgent, TurnContext, turns::Taken};
+use crate::{Ask, Compaction, Engine, TurnAgent, TurnContext, turns::QueuedTurn};
 
 /// Name of the artifact that keeps it.
 const KEPT: &str = "prompt.json";
@@ -65,8 +65,8 @@ impl Engine {
             policy: None,
             metadata: Default::default(),
         };
-        let taken = Taken { run: RunId::new(), params, client: None, resumed: false };
-        self.turn_context(session, &taken).await
+        let turn = QueuedTurn { run: RunId::new(), params, client: None, resumed: false };
+        self.turn_context(session, &turn).await
     }
 
     /// Condenses the conversation of a session into a summary.
@@ -74,8 +74,8 @@ impl Engine {
     /// # Errors
     /// `session_not_found`, `session_busy`, `context_overflow` when there is nothing to condense.
     pub async fn compress(&self, session: &SessionId) -> Result<Compressed, Failure> {
-        if self.inner.turns.current(session).is_some() {
-            return Err(Failure::new(Reason::SessionBusy, format!("a turn is at work in session {session}")));
+        if self.inner.sessions.has_turn(session) {
+            return Err(Failure::new(Reason::SessionBusy, format!("a turn is active in session {session}")));
         }
         let mut cx = self.idle_context(session).await?;
         // The user asked for it: their configuration alone decides whom may be asked.

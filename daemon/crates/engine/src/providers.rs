@@ -15,14 +15,21 @@ use cairn_protocol::{
 use cairn_trace::{Append, NewRecord};
 use uuid::Uuid;
 
-use crate::{Approver, Engine};
+use crate::{Approver, Engine, session::Request};
 
 impl Engine {
     /// Whom a session talks to: what was chosen for it, or the default.
     pub(crate) async fn model_choice(&self, session: &SessionId) -> Result<ModelChoice, Failure> {
         match self.inner.trace.chosen_model(session).await? {
             Some(choice) => Ok(choice),
-            None => Ok(self.model_source().map(|m| m.default_choice()).unwrap_or_default()),
+            None => {
+                let root = self.inner.trace.session(session).await?.root;
+                let root = root.and_then(|root| self.inner.roots.find(&root).ok());
+                match self.inner.root_settings.of(root.as_ref()).and_then(|own| own.model.clone()) {
+                    Some(choice) => Ok(choice),
+                    None => Ok(self.model_source().map(|m| m.default_choice()).unwrap_or_default()),
+                }
+            }
         }
     }
 
@@ -124,12 +131,16 @@ impl Engine {
         by: &str,
     ) -> Result<Approval, Failure> {
         self.need_open()?;
-        let approval = self.inner.harness.resolve(params, by).await?;
+        let asked = self.inner.trace.approval(&params.approval_id).await?;
+        let (run, by) = (asked.run_id, by.to_owned());
+        let request = Request::Answer { params, run, by };
+        let approval = self.request(&asked.session_id, request).await?.approval()?;
+        // A turn goes on by itself. What an explore needs, its root, is looked for here.
         let session = self.inner.trace.session(&approval.session_id).await?;
         if session.state == RunState::Interrupted {
             match self.resume_session(&session.session_id).await {
                 Ok(_) => {}
-                // Somebody else was quicker, or the run is not one that can go on.
+                // Another client was first, or the run is not one that can go on.
                 Err(failure) if failure.reason == Reason::NotResumable => {}
                 Err(failure) => tracing::warn!(session = %session.session_id, %failure, "not resumed"),
             }
@@ -177,12 +188,6 @@ impl Engine {
         session: &SessionId,
         client: Option<String>,
     ) -> Result<(), Failure> {
-        if self.inner.turns.current(session).is_some() {
-            return Err(Failure::new(Reason::SessionBusy, format!("a turn is at work in session {session}")));
-        }
-        let origin = Some(Origin { client, ..Origin::default() });
-        let body = Body::Evt { evt: AgentEvt::Cleared {} };
-        let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body };
-        self.inner.trace.append(Append::new(session, vec![record])).await.map(drop)
+        self.request(session, Request::Clear(client)).await.map(drop)
     }
 }

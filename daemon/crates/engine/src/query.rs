@@ -143,8 +143,8 @@ impl Engine {
     pub async fn get_span(&self, params: SpanParams) -> Result<Span, Failure> {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
-            let (root, rel) = roots.resolve(&params.path, params.root.as_deref())?;
-            cairn_workspace::read_span(&root, &rel, &params)
+            let place = roots.resolve(&params.path, params.root.as_deref())?;
+            cairn_workspace::read_span(place.root(), place.real(), &params)
         })
         .await
     }
@@ -156,8 +156,8 @@ impl Engine {
     pub async fn list_dir(&self, params: ListDirParams) -> Result<DirListing, Failure> {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
-            let (root, rel) = roots.resolve(&params.path, params.root.as_deref())?;
-            cairn_workspace::list_dir(&root, &rel, params.depth)
+            let place = roots.resolve(&params.path, params.root.as_deref())?;
+            cairn_workspace::list_dir(place.root(), place.real(), params.depth)
         })
         .await
     }
@@ -169,8 +169,8 @@ impl Engine {
     pub async fn git_status(&self, params: GitStatusParams) -> Result<GitStatus, Failure> {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
-            let (root, rel) = roots.resolve(&params.path, None)?;
-            cairn_workspace::git::git_status(&root, &rel)
+            let place = roots.resolve(&params.path, None)?;
+            cairn_workspace::git::git_status(place.root(), place.real())
         })
         .await
     }
@@ -200,6 +200,7 @@ fn grep_in_parts(
             }
         }
         whole.complete = part.complete;
+        whole.restricted |= part.restricted;
         if done {
             return Ok(GrepAnswer { truncated: part.truncated, next_cursor: part.next_cursor, ..whole });
         }

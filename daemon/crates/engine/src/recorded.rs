@@ -5,68 +5,87 @@ use std::collections::HashMap;
 use cairn_protocol::{
     command::ToolCall,
     envelope::{Body, Envelope},
-    error::Failure,
+    error::{Failure, Reason},
     event::{AgentEvt, BlobRef},
-    id::SessionId,
+    id::{RunId, SessionId},
 };
 use cairn_trace::{PAGE, Trace};
 use uuid::Uuid;
 
 use crate::queue::key;
 
-/// Results in the log by the call they answer.
+/// Outcomes in the log by the call they answer.
 #[derive(Debug, Default)]
-pub struct Recorded(HashMap<String, Kept>);
+pub struct Recorded(HashMap<String, RecordedOutcome>);
 
 #[derive(Debug)]
-enum Kept {
+enum RecordedOutcome {
     Inline(serde_json::Value),
     Blob(BlobRef),
+    Failed(Failure),
 }
 
 impl Recorded {
-    /// Reads the records of `session` after `after`, where its latest run began.
-    pub async fn read(trace: &Trace, session: &SessionId, after: u64) -> Result<Self, Failure> {
+    /// Reads what the run `run` of `session` did.
+    pub async fn read(trace: &Trace, session: &SessionId, run: &RunId) -> Result<Self, Failure> {
         let mut calls: HashMap<Uuid, ToolCall> = HashMap::new();
         let mut kept = HashMap::new();
-        let mut at = after;
+        let mut at = 0;
         loop {
             let page = trace.records(session, at, PAGE).await?;
             let Some(last) = page.last() else { return Ok(Self(kept)) };
             at = last.seq;
             for record in page {
-                take(record, &mut calls, &mut kept);
+                if record.origin.as_ref().and_then(|origin| origin.run_id.as_ref()) == Some(run) {
+                    take(record, &mut calls, &mut kept);
+                }
             }
         }
     }
 
-    /// The result of an equal call. Calls that bring the index up to date are always made again.
-    pub async fn find(&self, trace: &Trace, call: &ToolCall) -> Result<Option<serde_json::Value>, Failure> {
-        if call.name.starts_with("index_") {
-            return Ok(None);
-        }
+    /// The outcome of an equal call.
+    ///
+    /// # Errors
+    /// Those of the log; the inner failure is the call's own.
+    pub async fn find(
+        &self,
+        trace: &Trace,
+        call: &ToolCall,
+    ) -> Result<Option<Result<serde_json::Value, Failure>>, Failure> {
         match self.0.get(&key(call)) {
             None => Ok(None),
-            Some(Kept::Inline(value)) => Ok(Some(value.clone())),
-            Some(Kept::Blob(blob)) => whole_blob(trace, blob).await,
+            Some(RecordedOutcome::Inline(value)) => Ok(Some(Ok(value.clone()))),
+            Some(RecordedOutcome::Blob(blob)) => Ok(whole_blob(trace, blob).await?.map(Ok)),
+            Some(RecordedOutcome::Failed(failure)) => Ok(Some(Err(failure.clone()))),
         }
     }
 }
 
-fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMap<String, Kept>) {
-    match record.body {
+fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMap<String, RecordedOutcome>) {
+    let outcome = match record.body {
         Body::Cmd { cmd } => {
             calls.insert(record.id, cmd.into_call());
+            return;
         }
         Body::Evt { evt: AgentEvt::Result { data, blob, .. } } => {
-            let call = record.parent_id.and_then(|id| calls.remove(&id));
-            let value = data.map(Kept::Inline).or(blob.map(Kept::Blob));
-            if let (Some(call), Some(value)) = (call, value) {
-                kept.insert(key(&call), value);
-            }
+            data.map(RecordedOutcome::Inline).or(blob.map(RecordedOutcome::Blob))
         }
-        Body::Evt { .. } => {}
+        Body::Evt { evt: AgentEvt::Error { message, reason, .. } } => {
+            failure(message, reason.as_deref()).map(RecordedOutcome::Failed)
+        }
+        Body::Evt { .. } => return,
+    };
+    let call = record.parent_id.and_then(|id| calls.remove(&id));
+    if let (Some(call), Some(outcome)) = (call, outcome) {
+        kept.insert(key(&call), outcome);
     }
+}
+
+/// A failure that is a fact about the call. What was cut off or had no room says nothing of it and is tried again.
+fn failure(message: String, reason: Option<&str>) -> Option<Failure> {
+    let reason = *Reason::ALL.iter().find(|known| Some(known.as_str()) == reason)?;
+    let text = message.strip_prefix(&format!("{}: ", reason.as_str())).unwrap_or(&message).to_owned();
+    (!reason.retryable()).then(|| Failure::new(reason, text))
 }
 
 /// A blob that holds JSON; `None` when it cannot be read as that.

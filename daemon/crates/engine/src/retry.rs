@@ -3,7 +3,7 @@
 use cairn_protocol::error::{Failure, Reason};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::Engine;
+use crate::{Engine, keyed_locks::KeyedGuard};
 
 /// A request that may have come before: where its key counts, the key, and what it asks for.
 pub(crate) struct Retry {
@@ -24,6 +24,12 @@ impl Retry {
 }
 
 impl Engine {
+    /// Makes requests with the same retry key wait for each other, until the answer of this is dropped.
+    pub(crate) async fn lock_retries(&self, retry: &Retry) -> Option<KeyedGuard<'_>> {
+        let key = retry.key.as_ref()?;
+        Some(self.inner.retries.lock(format!("{}/{key}", retry.scope)).await)
+    }
+
     /// What the same request was answered before, if it came before.
     ///
     /// # Errors

@@ -38,6 +38,7 @@ impl Engine {
         let engine = self.clone();
         blocking(move || {
             let root = engine.inner.roots.declare(&path)?;
+            engine.refresh_root(&root);
             let known = engine.inner.state.get().roots.contains(&root.path);
             if !known {
                 engine.inner.state.change(|state| state.roots.push(root.path.clone()))?;
@@ -59,6 +60,7 @@ impl Engine {
             let root = engine.inner.roots.find(&params.root)?;
             engine.inner.state.change(|state| state.roots.retain(|path| *path != root.path))?;
             engine.inner.roots.remove(&root.id);
+            engine.forget_root_settings(&root.id);
             engine.inner.indexes.remove_root(&root.id)?;
             Ok(receipt(&root, params.request_id))
         })

@@ -2,7 +2,6 @@
 
 use cairn_protocol::{
     error::{Failure, Reason},
-    event::AgentEvt,
     explore::RunState,
     id::SessionId,
     plugin::HookEvent,
@@ -10,7 +9,7 @@ use cairn_protocol::{
 };
 use cairn_trace::NewSession;
 
-use crate::Engine;
+use crate::{Engine, fork, retry::Retry, session::Request};
 
 /// Scope of the retry keys of `session.create`.
 const CREATE: &str = "session.create";
@@ -31,15 +30,12 @@ impl Engine {
                 format!("title has more than {MAX_TITLE} characters"),
             ));
         }
-        let _one_at_a_time = self.inner.starting.lock().await;
-        let mut request = None;
-        if let Some(key) = &params.request_id {
-            let digest = cairn_trace::digest(&params);
-            if let Some(receipt) = self.inner.trace.receipt(CREATE, key, &digest).await? {
-                return self.inner.trace.session(&session_in(&receipt)?).await;
-            }
-            request = Some((CREATE.to_owned(), key.clone(), digest));
+        let retry = Retry::new(CREATE, params.request_id.as_ref(), &params);
+        let _retries = self.lock_retries(&retry).await;
+        if let Some(receipt) = self.answered::<serde_json::Value>(&retry).await? {
+            return self.inner.trace.session(&session_in(&receipt)?).await;
         }
+        let request = retry.stored();
         let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
         let made = self.inner.trace.create_session(NewSession { title, root, request }).await?;
         self.tell_start(&made).await;
@@ -72,13 +68,17 @@ impl Engine {
     ) -> Result<cairn_protocol::explore::RunReceipt, Failure> {
         self.need_open()?;
         let session = self.inner.trace.session(id).await?;
-        if session.state != RunState::Interrupted {
+        // `running` and no run: its end could not be written.
+        let is_stuck = session.state == RunState::Running && self.inner.sessions.view(id).is_idle();
+        if session.state != RunState::Interrupted && !is_stuck {
             let text = format!("session {id} is {}, not interrupted", session.state.as_str());
             return Err(Failure::new(Reason::NotResumable, text));
         }
         self.tell_start(&session).await;
         match self.inner.trace.latest_run(id).await? {
-            Some(latest) if latest.op == crate::turns::OP => self.resume_turn(id).await,
+            Some(latest) if latest.op == crate::turns::OP => {
+                self.request(id, Request::Resume(None)).await?.receipt()
+            }
             _ => self.resume_explore(id).await,
         }
     }
@@ -88,31 +88,23 @@ impl Engine {
     /// # Errors
     /// `session_not_found`, `session_busy`, `run_not_found` when there is no such turn.
     pub async fn fork_session(&self, params: ForkParams) -> Result<Session, Failure> {
-        let old = self.inner.trace.session(&params.session_id).await?;
-        let upto = match &params.before_turn_id {
-            None => old.head_seq,
-            Some(turn) => self.before_turn(&old.session_id, turn).await?,
-        };
-        let title = params.title.unwrap_or(old.title).chars().take(MAX_TITLE).collect();
-        let made = self.inner.trace.fork(&old.session_id, upto, title).await?;
+        let ForkParams { session_id, before_turn_id: before, title } = params;
+        let made = self.request(&session_id, Request::Fork { before, title }).await?.session()?;
         self.tell_start(&made).await;
         Ok(made)
     }
 
-    async fn before_turn(&self, session: &SessionId, turn: &str) -> Result<u64, Failure> {
-        let mut at = 0;
-        loop {
-            let page = self.inner.trace.records(session, at, cairn_trace::PAGE).await?;
-            let Some(last) = page.last() else {
-                let text = format!("session {session} has no turn '{}'", turn.escape_default());
-                return Err(Failure::new(Reason::RunNotFound, text));
-            };
-            at = last.seq;
-            let begins = |r: &cairn_protocol::envelope::Envelope| matches!(r.body.evt(), Some(AgentEvt::TurnAccepted { turn_id, .. }) if turn_id == turn);
-            if let Some(record) = page.iter().find(|r| begins(r)) {
-                return Ok(record.seq - 1);
-            }
-        }
+    /// The fork itself, which the session's actor asks for.
+    pub(crate) async fn fork(
+        &self,
+        from: &SessionId,
+        before: Option<&str>,
+        title: Option<String>,
+    ) -> Result<Session, Failure> {
+        let old = self.inner.trace.session(from).await?;
+        let cut = fork::cut(&self.inner.trace, from, before).await?;
+        let title = title.unwrap_or(old.title).chars().take(MAX_TITLE).collect();
+        self.inner.trace.fork(from, cut, title).await
     }
 
     /// Puts a session away, or takes it out again.
@@ -120,8 +112,8 @@ impl Engine {
     /// # Errors
     /// `session_not_found`.
     pub async fn archive_session(&self, params: ArchiveParams) -> Result<Session, Failure> {
-        self.inner.trace.session(&params.session_id).await?;
-        let session = self.inner.trace.archive(&params.session_id, params.archived).await?;
+        let request = Request::Archive(params.archived);
+        let session = self.request(&params.session_id, request).await?.session()?;
         if params.archived {
             self.tell(|| HookEvent::SessionStop { session_id: params.session_id }).await;
         } else {
@@ -135,7 +127,7 @@ impl Engine {
     /// # Errors
     /// `session_not_found`, `session_busy`.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
-        self.inner.trace.delete_session(id).await?;
+        self.request(id, Request::Delete).await?;
         self.tell(|| HookEvent::SessionStop { session_id: id.clone() }).await;
         Ok(())
     }

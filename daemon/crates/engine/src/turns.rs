@@ -1,4 +1,4 @@
-//! Turns: taking, queueing, driving, ending.
+//! Turns: what is asked, driving, the conversation, the end. Which turn runs when is decided in `session`.
 
 mod act;
 mod ask;
@@ -12,25 +12,17 @@ mod shown;
 mod start;
 mod streamed;
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
-use cairn_protocol::{
-    error::Failure,
-    id::{RunId, SessionId},
-    turn::RunStartParams,
-};
+use cairn_harness::WaitClock;
+use cairn_protocol::{error::Failure, event::AgentEvt, id::RunId, turn::RunStartParams};
 use tokio_util::sync::CancellationToken;
 
+use crate::context::error_event;
 pub use ask::{Answer, Ask};
 pub use compact::Compaction;
 pub use context::{TurnContext, TurnSettings};
-pub(crate) use feed::{Feed, Parts as FeedParts};
+pub(crate) use feed::{Parts as ReplayParts, ReplaySource};
 pub use history::Conversation;
 
 /// The run's own operation.
@@ -52,16 +44,16 @@ pub trait TurnAgent: Send + Sync {
     async fn system(&self, cx: &TurnContext) -> Result<String, Failure>;
 }
 
-/// A turn that was taken.
+/// A turn that was accepted and has no end yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Taken {
+pub(crate) struct QueuedTurn {
     pub run: RunId,
     pub params: RunStartParams,
     pub client: Option<String>,
     pub resumed: bool,
 }
 
-/// A turn at work.
+/// An active turn, as clients reach it.
 #[derive(Debug, Clone)]
 pub(crate) struct TurnHandle {
     pub run: RunId,
@@ -70,65 +62,12 @@ pub(crate) struct TurnHandle {
     pub aborted: Arc<AtomicBool>,
     /// What clients said meanwhile, with the number of its record.
     pub steering: Arc<Mutex<Vec<(u64, String)>>>,
+    /// The time that people took.
+    pub clock: Arc<WaitClock>,
 }
 
-/// Turns of one session. It is there as long as one is at work, or about to be.
-#[derive(Debug, Default)]
-pub(crate) struct Line {
-    pub current: Option<TurnHandle>,
-    pub waiting: VecDeque<Taken>,
-}
-
-/// Turns by session.
-#[derive(Debug, Default)]
-pub(crate) struct Turns {
-    lines: Mutex<HashMap<SessionId, Line>>,
-    at_work: AtomicU64,
-}
-
-impl Turns {
-    pub fn lines(&self) -> MutexGuard<'_, HashMap<SessionId, Line>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Turns at work.
-    pub fn count(&self) -> u64 {
-        self.at_work.load(Ordering::SeqCst)
-    }
-
-    /// Notes that a turn is at work.
-    pub fn begin(&self, session: &SessionId, handle: TurnHandle) {
-        self.at_work.fetch_add(1, Ordering::SeqCst);
-        self.lines().entry(session.clone()).or_default().current = Some(handle);
-    }
-
-    /// The turn at work can no longer be stopped or told anything; the next one has not begun.
-    pub fn close(&self, session: &SessionId) {
-        if let Some(line) = self.lines().get_mut(session) {
-            line.current = None;
-        }
-    }
-
-    /// Notes its end; the answer is the turn that waits next, which the caller begins.
-    pub fn end(&self, session: &SessionId) -> Option<Taken> {
-        self.at_work.fetch_sub(1, Ordering::SeqCst);
-        let mut lines = self.lines();
-        let line = lines.get_mut(session)?;
-        line.current = None;
-        let next = line.waiting.pop_front();
-        if next.is_none() {
-            lines.remove(session);
-        }
-        next
-    }
-
-    /// The turn at work in a session.
-    pub fn current(&self, session: &SessionId) -> Option<TurnHandle> {
-        self.lines().get(session)?.current.clone()
-    }
-
-    /// Turns that wait in a session.
-    pub fn waiting(&self, session: &SessionId) -> u64 {
-        self.lines().get(session).map_or(0, |line| line.waiting.len() as u64)
-    }
+/// The event that precedes `run_completed` of a turn that failed. Its `op` is not the run's own, which ends with
+/// `run_completed` alone.
+pub(crate) fn error(failure: &Failure) -> AgentEvt {
+    error_event("agent", failure)
 }

@@ -113,9 +113,10 @@ impl Tool for Undo {
         let write = move || -> Result<Output, Failure> {
             let mut paths = Vec::new();
             for Back { path, now, then } in back {
+                let place = permit.own_place(&path)?;
                 match (now, then) {
-                    (now, Some(then)) => permit.write_file(&path, now, then)?,
-                    (Some(now), None) => permit.remove_file(&path, now)?,
+                    (now, Some(then)) => permit.write_file(&place, now, then)?,
+                    (Some(now), None) => permit.remove_file(&place, now)?,
                     (None, None) => {}
                 }
                 paths.push(path);

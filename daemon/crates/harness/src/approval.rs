@@ -45,6 +45,60 @@ pub struct Approvals {
     stopping: CancellationToken,
 }
 
+/// A question while its call waits. Dropped before it is answered, as a cancelled future is, it is denied in the log: nothing
+/// waits for its answer any more. The end of the daemon leaves it open.
+struct OpenQuestion<'a> {
+    approvals: &'a Approvals,
+    approval: Approval,
+    closed: bool,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        locked(&self.approvals.waiting).remove(&self.approval.approval_id);
+        if self.closed || self.approvals.stopping.is_cancelled() {
+            return;
+        }
+        let (trace, approval) = (self.approvals.trace.clone(), self.approval.clone());
+        // Without a runtime the next start finds it open.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let resolution = denial("cancelled", "the call ended");
+            match settle(&trace, &approval, &resolution).await {
+                Err(failure) if failure.reason != Reason::ApprovalResolved => {
+                    tracing::warn!(approval = %approval.approval_id, %failure, "an approval stays open");
+                }
+                _ => {}
+            }
+        });
+    }
+}
+
+fn denial(by: &str, why: &str) -> Resolution {
+    Resolution {
+        decision: ApprovalDecision::Deny,
+        by: by.to_owned(),
+        reason: Some(why.to_owned()),
+        at: Timestamp::now(),
+    }
+}
+
+/// Stores an answer with its event, if it is the first.
+async fn settle(trace: &Trace, approval: &Approval, resolution: &Resolution) -> Result<(), Failure> {
+    let evt = AgentEvt::ApprovalResolved {
+        approval_id: approval.approval_id.clone(),
+        resolution: resolution.clone(),
+    };
+    let origin = Some(Origin {
+        client: Some(resolution.by.clone()),
+        run_id: approval.run_id.clone(),
+        tool: Some(approval.tool.clone()),
+    });
+    let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } };
+    let append = Append::new(&approval.session_id, vec![record]).answer(&approval.approval_id, resolution);
+    trace.append(append).await.map(drop)
+}
+
 /// What was decided for a session.
 pub(crate) type SessionRules = Arc<Vec<(Rule, Verdict)>>;
 
@@ -108,7 +162,7 @@ impl Approvals {
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
         let resolution =
             Resolution { decision: params.decision, by: by.to_owned(), reason, at: Timestamp::now() };
-        if let Err(failure) = self.settle(&approval, &resolution).await {
+        if let Err(failure) = settle(&self.trace, &approval, &resolution).await {
             if failure.reason != Reason::ApprovalResolved {
                 return Err(failure);
             }
@@ -144,21 +198,15 @@ impl Approvals {
         Ok(approval)
     }
 
-    /// Stores an answer with its event, if it is the first.
-    async fn settle(&self, approval: &Approval, resolution: &Resolution) -> Result<(), Failure> {
-        let evt = AgentEvt::ApprovalResolved {
-            approval_id: approval.approval_id.clone(),
-            resolution: resolution.clone(),
-        };
-        let origin = Some(Origin {
-            client: Some(resolution.by.clone()),
-            run_id: approval.run_id.clone(),
-            tool: Some(approval.tool.clone()),
-        });
-        let record = NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } };
-        let append =
-            Append::new(&approval.session_id, vec![record]).answer(&approval.approval_id, resolution);
-        self.trace.append(append).await.map(drop)
+    /// Denies a question whose run ended while no call waited for the answer, unless it is answered.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub async fn withdraw(&self, approval: &Approval) -> Result<(), Failure> {
+        match settle(&self.trace, approval, &denial("cancelled", "the run ended")).await {
+            Err(failure) if failure.reason != Reason::ApprovalResolved => Err(failure),
+            _ => Ok(()),
+        }
     }
 
     /// What was decided for a session before.
@@ -206,22 +254,24 @@ impl Approvals {
             return Err(Failure::new(Reason::NoApprover, text));
         }
         let (sender, receiver) = oneshot::channel();
-        let approval = match known {
+        let mut question = match known {
             Some(known) => {
-                let id = known.approval_id.clone();
-                locked(&self.waiting).insert(id.clone(), sender);
+                locked(&self.waiting).insert(known.approval_id.clone(), sender);
+                let mut question = OpenQuestion { approvals: self, approval: known, closed: false };
                 // An answer may have come after the question was looked up and before anybody waited for it.
-                let now = self.trace.approval(&id).await?;
+                question.closed = true;
+                let now = self.trace.approval(&question.approval.approval_id).await?;
                 if let Some(resolution) = now.resolution {
-                    locked(&self.waiting).remove(&id);
                     return Ok(resolution);
                 }
-                now
+                question.closed = false;
+                question
             }
             None => self.pose(call, intent, rule, sender).await?,
         };
-        let outcome = self.wait(call, &approval, receiver).await;
-        locked(&self.waiting).remove(&approval.approval_id);
+        let outcome = self.wait(call, &question.approval, receiver).await;
+        // A question that could not be closed in the log, as on a full disk, stays open: closing it again would fail as well.
+        question.closed = true;
         outcome
     }
 
@@ -231,7 +281,7 @@ impl Approvals {
         intent: &Intent,
         rule: &str,
         waiter: oneshot::Sender<Resolution>,
-    ) -> Result<Approval, Failure> {
+    ) -> Result<OpenQuestion<'_>, Failure> {
         let now = Timestamp::now();
         let timeout = i64::try_from(self.timeout_ms.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
         let approval = Approval {
@@ -253,11 +303,13 @@ impl Approvals {
         let record =
             NewRecord { id: Uuid::now_v7(), parent_id: call.command, origin, body: Body::Evt { evt } };
         let append = Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
+        // Before the append: dropped in the middle of it, the question may be in the log, and the denial comes after it there.
+        let mut question = OpenQuestion { approvals: self, approval, closed: false };
         if let Err(failure) = self.trace.append(append).await {
-            locked(&self.waiting).remove(&approval.approval_id);
+            question.closed = true;
             return Err(failure);
         }
-        Ok(approval)
+        Ok(question)
     }
 
     async fn wait(
@@ -280,13 +332,8 @@ impl Approvals {
         if by == "cancelled" && self.stopping.is_cancelled() {
             return Err(cancelled());
         }
-        let resolution = Resolution {
-            decision: ApprovalDecision::Deny,
-            by: by.to_owned(),
-            reason: Some(why.to_owned()),
-            at: Timestamp::now(),
-        };
-        match self.settle(approval, &resolution).await {
+        let resolution = denial(by, why);
+        match settle(&self.trace, approval, &resolution).await {
             Ok(()) if by == "cancelled" => Err(cancelled()),
             Ok(()) => Ok(resolution),
             // A client was first after all.

@@ -1,8 +1,9 @@
 //! The one way to act.
 
-mod decide;
+pub(crate) mod decide;
 
 use std::{
+    collections::HashMap,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -10,30 +11,36 @@ use std::{
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalResolveParams, Preview, Resolution},
     error::{Failure, Reason},
-    id::SessionId,
+    id::{RootId, SessionId},
     plugin::HookEvent,
     tool::GrantedRule,
 };
 use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace};
+use cairn_workspace::{ReadRules, Root, Roots, Visibility};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Approvals, Asker, Call, Decision, GrantedRules, Hooks, Output, Permit, Registry, Rule, Rules, Sandbox,
-    Verdict, registry::Entry, repair, snapshot::Snapshots, span,
+    Approvals, Asker, Call, CallPaths, Decision, GrantedRules, Hooks, Intent, MustAsk, Output, Permit,
+    Registry, Rule, Rules, Sandbox, Verdict, WhenMissing, paths::Resolver, permit::Admission,
+    registry::Entry, repair, snapshot::Snapshots, span,
 };
+use decide::{Judge, is_default};
 
 /// Most bytes of an output's JSON.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
+
+/// Characters of code that the audit keeps.
+const MAX_AUDITED: usize = 4000;
 
 /// The gate with all it needs.
 pub struct Harness {
     registry: Registry,
     /// A decision is made by one set of rules, whatever takes its place meanwhile.
-    rules: RwLock<Arc<Rules>>,
-    /// What skills add to the rules that were set.
-    added: RwLock<Added>,
+    rules: RwLock<RuleSets>,
+    /// The declared roots, which hold what rules hide.
+    roots: Option<Arc<Roots>>,
     hooks: Option<Arc<dyn Hooks>>,
     approvals: Approvals,
     trace: Trace,
@@ -41,17 +48,22 @@ pub struct Harness {
     snapshots: Arc<Snapshots>,
 }
 
-/// Rules that only tighten.
+/// The rules of all roots.
 #[derive(Default)]
-struct Added {
-    deny: Vec<Rule>,
-    confirm: Vec<Rule>,
+struct RuleSets {
+    base: Arc<Rules>,
+    /// For single roots, in place of the others.
+    by_root: HashMap<RootId, Arc<Rules>>,
+    /// What skills add to either: denials and questions.
+    added: (Vec<Rule>, Vec<Rule>),
 }
 
 /// How a call was let through.
 struct Admitted {
     audit: u64,
     approved: Option<Preview>,
+    paths: CallPaths,
+    judge: Judge,
 }
 
 /// What the log is told of the end of a call.
@@ -61,9 +73,22 @@ pub enum End {
     Told(Box<Append>),
     /// Nothing: the caller has no log.
     Untold,
-    /// Nothing, and the audit's row stays open: the daemon ends while the call is at work, and a run that is taken up again
-    /// asks before it acts a second time.
-    CutOff,
+    /// These records, and the audit's row says `interrupted`: the daemon ends while the call runs, and a run that is resumed
+    /// asks before it acts a second time. A call that had not been let through yet gets no record: it still waits.
+    CutOff(Option<Box<Append>>),
+}
+
+impl RuleSets {
+    fn with_added(&self, rules: &Arc<Rules>) -> Arc<Rules> {
+        let (deny, confirm) = &self.added;
+        if deny.is_empty() && confirm.is_empty() {
+            return Arc::clone(rules);
+        }
+        let mut all = Rules::clone(rules);
+        all.deny.extend(deny.iter().cloned());
+        all.confirm.extend(confirm.iter().cloned());
+        Arc::new(all)
+    }
 }
 
 impl Harness {
@@ -79,8 +104,18 @@ impl Harness {
     ) -> Self {
         let approvals = Approvals::new(trace.clone(), granted, timeout, stopping);
         let sandbox = Arc::new(Sandbox::new(None));
-        let (rules, added) = (RwLock::new(Arc::new(rules)), RwLock::default());
-        Self { registry, rules, added, hooks: None, approvals, trace, sandbox, snapshots: Arc::default() }
+        let rules = RwLock::new(RuleSets { base: Arc::new(rules), ..RuleSets::default() });
+        let snapshots = Arc::default();
+        Self { registry, rules, roots: None, hooks: None, approvals, trace, sandbox, snapshots }
+    }
+
+    /// The same with the declared roots: paths of calls are resolved in all of them, and what rules hide is hidden in every
+    /// answer about them.
+    #[must_use]
+    pub fn with_roots(mut self, roots: Arc<Roots>) -> Self {
+        self.roots = Some(roots);
+        self.publish();
+        self
     }
 
     /// The same with a sandbox for processes; without one none is started.
@@ -102,26 +137,47 @@ impl Harness {
         &self.sandbox
     }
 
-    /// Takes other rules for the calls that come.
-    pub fn set_rules(&self, rules: Rules) {
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    /// Takes other rules for the calls that come, in every root that has none of its own.
+    pub fn set_rules(&self, base: Rules) {
+        self.rules.write().unwrap_or_else(PoisonError::into_inner).base = Arc::new(base);
+        self.publish();
+    }
+
+    /// Takes rules for one root in place of those of all; `None` gives it those of all again.
+    pub fn set_root_rules(&self, root: &RootId, rules: Option<Rules>) {
+        {
+            let mut sets = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+            match rules {
+                Some(rules) => sets.by_root.insert(root.clone(), Arc::new(rules)),
+                None => sets.by_root.remove(root),
+            };
+        }
+        self.publish();
+    }
+
+    /// Whether rules let no call of a tool through in `root`, whatever it names.
+    pub fn rules_out(&self, tool: &str, root: Option<&Root>) -> bool {
+        self.rules(root).rule_out(tool)
     }
 
     /// Adds denials and questions to the rules, in the place of those added before.
     pub fn tighten(&self, deny: Vec<Rule>, confirm: Vec<Rule>) {
-        *self.added.write().unwrap_or_else(PoisonError::into_inner) = Added { deny, confirm };
+        self.rules.write().unwrap_or_else(PoisonError::into_inner).added = (deny, confirm);
+        self.publish();
     }
 
-    fn rules(&self) -> Arc<Rules> {
-        let rules = Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner));
-        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
-        if added.deny.is_empty() && added.confirm.is_empty() {
-            return rules;
-        }
-        let mut all = Rules::clone(&rules);
-        all.deny.extend(added.deny.iter().cloned());
-        all.confirm.extend(added.confirm.iter().cloned());
-        Arc::new(all)
+    /// Makes what the rules hide known to whatever reads.
+    fn publish(&self) {
+        let Some(roots) = &self.roots else { return };
+        let sets = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let of = |rules: &Arc<Rules>| -> ReadRules { Arc::new(sets.with_added(rules).read_rules(None)) };
+        let by_root = sets.by_root.iter().map(|(id, rules)| (id.clone(), of(rules))).collect();
+        roots.set_visibility(Visibility { base: of(&sets.base), by_root });
+    }
+
+    fn rules(&self, root: Option<&Root>) -> Arc<Rules> {
+        let sets = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        sets.with_added(root.and_then(|root| sets.by_root.get(&root.id)).unwrap_or(&sets.base))
     }
 
     /// The tools there are.
@@ -220,13 +276,15 @@ impl Harness {
             exit_code: outcome.as_ref().ok().and_then(|o| o.exit_code),
             truncated: outcome.as_ref().is_ok_and(|o| o.truncated),
         };
-        let outcome_told = done.outcome.clone();
         let (end, value) = closing(outcome);
-        let records = match end {
-            End::Told(records) => Some(*records),
-            End::Untold => None,
-            End::CutOff => return Ok(value),
+        let (records, done) = match end {
+            End::Told(records) => (Some(*records), done),
+            End::Untold => (None, done),
+            End::CutOff(records) => {
+                (records.map(|r| *r), AuditOutcome { outcome: cairn_trace::INTERRUPTED.into(), ..done })
+            }
         };
+        let outcome_told = done.outcome.clone();
         self.trace.audit_outcome(audit, done, records).await.map_err(|e| unrecorded(&tool, e))?;
         if let Some(hooks) = self.listening() {
             hooks.tell(HookEvent::AfterTool { session_id, tool, outcome: outcome_told, millis }).await;
@@ -245,6 +303,9 @@ impl Harness {
         call.arguments = self.repaired(&call.name, call.arguments);
         entry.tool.withhold_secrets(&call.session, &mut call.arguments);
         entry.check(&call.arguments)?;
+        if let Some(paths) = &call.grants.paths {
+            call.grants.paths = Some(self.resolver(&call).run_paths(paths)?);
+        }
         let admitted = self.admit(entry, &call, opening).await?;
         let started = Instant::now();
         let outcome = if call.dry_run {
@@ -253,11 +314,63 @@ impl Harness {
             // Less than the full sandbox is only for calls that somebody was asked about, with the warning.
             let sandbox =
                 if call.grants.unconfined { Arc::new(self.sandbox.off()) } else { Arc::clone(&self.sandbox) };
-            let permit = Permit::grant(&call, admitted.approved, sandbox, Arc::clone(&self.snapshots));
+            let Admitted { approved, paths, judge, .. } = admitted;
+            let (roots, spec) = (self.roots.clone(), entry.spec.clone());
+            let admission = Admission { approved, paths, judge, roots, spec };
+            let permit = Permit::grant(&call, admission, sandbox, Arc::clone(&self.snapshots));
             run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok((admitted.audit, millis, outcome))
+    }
+
+    fn resolver<'a>(&'a self, call: &'a Call) -> Resolver<'a> {
+        Resolver { roots: self.roots.as_ref(), own: call.root.as_ref() }
+    }
+
+    /// What the call would do, for whoever is asked, and the decision with what the tool itself says.
+    async fn intend(
+        &self,
+        entry: &Entry,
+        call: &Call,
+        paths: &CallPaths,
+        mut decision: Decision,
+    ) -> Result<(Option<Intent>, Decision), Failure> {
+        if decision.verdict == Verdict::Deny || entry.spec.read_only {
+            return Ok((None, decision));
+        }
+        let asker = Asker { session: &call.session, root: call.root.as_ref(), paths };
+        let mut intent = entry.tool.intent(&asker, &call.arguments).await?;
+        if entry.spec.command.is_some() {
+            self.warn_of_sandbox(call, &mut intent)?;
+        }
+        match &intent.must_ask {
+            Some(MustAsk::Always(why)) => decision = Decision { verdict: Verdict::Ask, rule: why.clone() },
+            // Rules of a person and answers given before speak for themselves.
+            Some(MustAsk::Unruled(why)) if is_default(&decision) => {
+                decision = Decision { verdict: Verdict::Ask, rule: why.clone() };
+            }
+            _ => {}
+        }
+        Ok((Some(intent), decision))
+    }
+
+    /// What whoever is asked about a command must know of where it runs.
+    fn warn_of_sandbox(&self, call: &Call, intent: &mut Intent) -> Result<(), Failure> {
+        let preview = &mut intent.preview;
+        preview.network = call.grants.network;
+        if call.grants.network {
+            preview.warnings.push("it has the network".into());
+        }
+        if call.grants.unconfined {
+            preview.warnings.push("it runs outside the sandbox".into());
+        } else if self.sandbox.when_missing_is() == WhenMissing::Off {
+            preview.warnings.push("it runs outside the sandbox: safety.sandbox_enabled is false".into());
+        } else if let Some(why) = self.sandbox.consent()? {
+            preview.warnings.push(why.clone());
+            intent.must_ask = Some(MustAsk::Always(why));
+        }
+        Ok(())
     }
 
     /// Decides, asks where the rules say so, and records the decision.
@@ -268,7 +381,9 @@ impl Harness {
         opening: &mut Option<Append>,
     ) -> Result<Admitted, Failure> {
         let memory = self.approvals.memory(&call.session).await?;
-        let mut decision = self.decide(entry, call, &memory);
+        let judge = self.judge(call, memory);
+        let judged = self.decide(entry, call, &judge);
+        let (mut decision, paths) = (judged.decision, CallPaths::new(judged.paths));
         let mut vetoed = None;
         if decision.verdict != Verdict::Deny
             && let Some(why) = self.vetoed(call).await
@@ -276,32 +391,14 @@ impl Harness {
             vetoed = Some(Failure::new(Reason::PluginRefused, format!("tool {}: {why}", call.name)));
             decision = Decision { verdict: Verdict::Deny, rule: format!("plugin: {why}") };
         }
-        let (mut intent, mut unknown) = (None, false);
-        if decision.verdict != Verdict::Deny && !entry.spec.read_only {
-            let asker = Asker { session: &call.session, root: call.root.as_ref() };
-            let mut told = entry.tool.intent(&asker, &call.arguments).await?;
-            let unconfined = call.grants.unconfined && entry.spec.command.is_some();
-            if unconfined {
-                told.preview.warnings.push("it runs outside the sandbox".into());
-            }
-            if entry.spec.command.is_some()
-                && !unconfined
-                && let Some(why) = self.sandbox.consent()?
-            {
-                told.preview.warnings.push(why.clone());
-                told.must_ask = Some(why);
-            }
-            if let Some(why) = &told.must_ask {
-                decision = Decision { verdict: Verdict::Ask, rule: why.clone() };
-            }
-            if let (true, Some(id)) = (call.resumed, &call.call_id)
-                && self.trace.audit_open(&call.session, id).await?
-            {
-                unknown = true;
-                let rule = "the daemon ended while it ran: it may have acted already".to_owned();
-                decision = Decision { verdict: Verdict::Ask, rule };
-            }
-            intent = Some(told);
+        let (intent, mut decision) = self.intend(entry, call, &paths, decision).await?;
+        let mut unknown = false;
+        if let (true, true, Some(id)) = (intent.is_some(), call.resumed, &call.call_id)
+            && self.trace.audit_open(&call.session, id).await?
+        {
+            unknown = true;
+            let rule = "the daemon ended while it ran: it may have acted already".to_owned();
+            decision = Decision { verdict: Verdict::Ask, rule };
         }
         let (mut verdict, mut rule) = (decision.verdict, decision.rule);
         let mut refusal = vetoed;
@@ -327,7 +424,7 @@ impl Harness {
                     Err(failure) => return Err(failure),
                 };
         }
-        let command = intent.and_then(|i| shell_line(&i.preview));
+        let command = intent.and_then(|i| shell_line(&i.preview)).or_else(|| code(entry, call));
         if call.grants.unconfined {
             rule = format!("{rule} (the run has no sandbox)");
         }
@@ -335,7 +432,7 @@ impl Harness {
         if verdict == Verdict::Deny {
             return Err(refusal.unwrap_or_else(|| denied(&call.name, &rule)));
         }
-        Ok(Admitted { audit, approved })
+        Ok(Admitted { audit, approved, paths, judge })
     }
 
     fn listening(&self) -> Option<&Arc<dyn Hooks>> {
@@ -403,6 +500,12 @@ fn shell_line(preview: &Preview) -> Option<String> {
     let command = preview.command.as_deref()?;
     let folder = preview.folder.as_deref().unwrap_or(".");
     Some(format!("{folder}$ {}", crate::redact::secrets(command)))
+}
+
+/// What the audit keeps of code that a tool runs.
+fn code(entry: &Entry, call: &Call) -> Option<String> {
+    let text = call.arguments.get(entry.spec.code?)?.as_str()?;
+    Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))
 }
 
 async fn run(entry: &Entry, permit: Permit, arguments: Value) -> Result<Output, Failure> {

@@ -1,25 +1,20 @@
 //! Permission to act once: what a tool may touch.
 
-use std::{
-    future::Future,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
     id::SessionId,
 };
-use cairn_workspace::Root;
+use cairn_workspace::{ResolvedPath, Root, Roots, View};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Call, FetchRequest, Fetched,
+    Call, CallPaths, FetchRequest, Fetched, ToolSpec, Verdict,
+    gate::decide::Judge,
+    paths::Resolver,
     sandbox::{Confined, Ended, Sandbox, Stream, Wake},
     snapshot::Snapshots,
 };
@@ -96,35 +91,6 @@ impl Changes {
     }
 }
 
-/// Time that a run spent waiting for people.
-#[derive(Debug, Default)]
-pub struct WaitClock {
-    waited_ms: AtomicU64,
-    waiting: AtomicU32,
-}
-
-impl WaitClock {
-    /// Milliseconds waited so far, less a wait that goes on.
-    pub fn waited_ms(&self) -> u64 {
-        self.waited_ms.load(Ordering::SeqCst)
-    }
-
-    /// Whether somebody is being asked just now.
-    pub fn is_waiting(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) > 0
-    }
-
-    pub(crate) async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> T {
-        let began = Instant::now();
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let done = work.await;
-        let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.waited_ms.fetch_add(waited, Ordering::SeqCst);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        done
-    }
-}
-
 /// Ends a run that nobody waits for any more.
 struct EndOnDrop(Wake);
 
@@ -138,7 +104,7 @@ impl Drop for EndOnDrop {
 ///
 /// ```compile_fail,E0624
 /// fn forge(call: &cairn_harness::Call, sandbox: std::sync::Arc<cairn_harness::Sandbox>) -> cairn_harness::Permit {
-///     cairn_harness::Permit::grant(call, None, sandbox, Default::default())
+///     cairn_harness::Permit::grant(call, todo!(), sandbox, Default::default())
 /// }
 /// ```
 /// ```compile_fail,E0451
@@ -169,7 +135,9 @@ pub struct Permit {
     network: bool,
     paths: Option<Vec<String>>,
     cancel: CancellationToken,
-    approved: Option<Preview>,
+    admission: Admission,
+    /// What rules hide of the session's root.
+    view: OnceLock<View>,
     changes: Changes,
     sandbox: Arc<Sandbox>,
     snapshots: Arc<Snapshots>,
@@ -177,11 +145,23 @@ pub struct Permit {
     accepted: bool,
 }
 
+/// How the gate let a call through.
+pub(crate) struct Admission {
+    /// What a person was shown and approved.
+    pub approved: Option<Preview>,
+    /// The paths that were judged.
+    pub paths: CallPaths,
+    /// The rules, for paths that no argument named.
+    pub judge: Judge,
+    pub roots: Option<Arc<Roots>>,
+    pub spec: ToolSpec,
+}
+
 impl Permit {
     /// Made by the gate, after policy and audit.
     pub(crate) fn grant(
         call: &Call,
-        approved: Option<Preview>,
+        admission: Admission,
         sandbox: Arc<Sandbox>,
         snapshots: Arc<Snapshots>,
     ) -> Self {
@@ -192,8 +172,9 @@ impl Permit {
             network: call.grants.network,
             paths: call.grants.paths.clone(),
             cancel: call.cancel.child_token(),
-            accepted: approved.is_some(),
-            approved,
+            accepted: admission.approved.is_some(),
+            admission,
+            view: OnceLock::new(),
             sandbox,
             snapshots,
             changes: call.changes.clone(),
@@ -202,7 +183,141 @@ impl Permit {
 
     /// What somebody was shown and said yes to, when they were asked: nothing else may be done.
     pub fn approved(&self) -> Option<&Preview> {
-        self.approved.as_ref()
+        self.admission.approved.as_ref()
+    }
+
+    /// Paths in the arguments.
+    pub fn paths(&self) -> &CallPaths {
+        &self.admission.paths
+    }
+
+    /// The path that an argument holds, all of which may be read.
+    ///
+    /// # Errors
+    /// Those of resolving it; `path_blocked` or `tool_denied` with the rule for one that may not be read.
+    pub fn place(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
+        let found = self.judged(path, root)?;
+        self.require_path(&found)?;
+        Ok(found)
+    }
+
+    /// The same for a tool that narrows: with the parts of it that may be read, where that is not all of it.
+    ///
+    /// # Errors
+    /// As [`Permit::place`].
+    pub fn wide_place(
+        &self,
+        path: &str,
+        root: Option<&str>,
+    ) -> Result<(ResolvedPath, Option<Vec<String>>), Failure> {
+        let found = self.judged(path, root)?;
+        self.require_own(&found)?;
+        self.view_of(found.root()).require(&found, self.accepted)?;
+        let parts = self.reach(found.real())?;
+        Ok((found, parts))
+    }
+
+    /// The same in the session's own root.
+    ///
+    /// # Errors
+    /// As [`Permit::place`], `no_roots`, `path_outside_roots`.
+    pub fn own_place(&self, path: &str) -> Result<ResolvedPath, Failure> {
+        let found = crate::tool::own_path(self.root(), &self.admission.paths, path)?;
+        self.judge(&found)?;
+        self.require_path(&found)?;
+        Ok(found)
+    }
+
+    /// A path as the gate judged it, or, when no argument named it, judged now.
+    fn judged(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
+        if let Some(found) = self.admission.paths.find(path, root) {
+            return Ok(found.clone());
+        }
+        let resolver = Resolver { roots: self.admission.roots.as_ref(), own: self.root.as_ref() };
+        let found = resolver.locate(path, root)?;
+        self.judge(&found)?;
+        Ok(found)
+    }
+
+    fn judge(&self, path: &ResolvedPath) -> Result<(), Failure> {
+        // The root itself is what a call is about that names nothing.
+        if path.requested() == "."
+            || self.admission.paths.iter().any(|p| p.root().id == path.root().id && p.real() == path.real())
+        {
+            return Ok(());
+        }
+        let decision = self.admission.judge.path(&self.admission.spec, None, path);
+        match decision.verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Ask if self.accepted => Ok(()),
+            _ => {
+                let text = format!("'{}' is not allowed by {}", path.requested(), decision.rule);
+                Err(Failure::new(Reason::ToolDenied, text))
+            }
+        }
+    }
+
+    /// Refuses a path of another root in a run that keeps to paths of its own.
+    fn require_own(&self, path: &ResolvedPath) -> Result<(), Failure> {
+        let own = self.root.as_ref().is_some_and(|root| root.id == path.root().id);
+        if self.paths.is_none() || own {
+            return Ok(());
+        }
+        Err(Failure::new(
+            Reason::ToolDenied,
+            format!("'{}' is outside the paths of this run", path.requested()),
+        ))
+    }
+
+    fn require_path(&self, path: &ResolvedPath) -> Result<(), Failure> {
+        self.require_own(path)?;
+        self.view_of(path.root()).require(path, self.accepted)?;
+        self.need_path(path.real())
+    }
+
+    /// What rules hide of the session's root.
+    fn view(&self) -> Option<&View> {
+        let root = self.root.as_ref()?;
+        Some(self.view.get_or_init(|| self.own_view(root).unwrap_or_else(|| root.view())))
+    }
+
+    fn own_view(&self, root: &Root) -> Option<View> {
+        self.admission.judge.view_for(&self.admission.spec.name, root)
+    }
+
+    /// Paths that rules hide from this tool and not from every other: those a search knows itself.
+    ///
+    /// # Errors
+    /// `tool_failed` when there is more of it than can be named.
+    pub fn hidden_paths(&self) -> Result<Vec<String>, Failure> {
+        let Some(root) = &self.root else { return Ok(vec![]) };
+        let Some(masked) = self.own_view(root).map(|view| view.masked(root)) else { return Ok(vec![]) };
+        if masked.cut {
+            return Err(Failure::new(Reason::ToolFailed, "rules hide more than can be left out of a search"));
+        }
+        Ok(masked.paths)
+    }
+
+    fn view_of(&self, root: &Root) -> View {
+        match (self.view(), &self.root) {
+            (Some(view), Some(own)) if own.id == root.id => view.clone(),
+            _ => self.own_view(root).unwrap_or_else(|| root.view()),
+        }
+    }
+
+    /// Whether the file at `rel` (resolved, in the session's root) may be shown in a list of many.
+    pub fn shows(&self, rel: &str) -> bool {
+        self.need_path(rel).is_ok() && self.view().is_none_or(|view| view.shows(rel))
+    }
+
+    /// Whether everything in the session's root may be shown.
+    pub fn shows_all(&self) -> bool {
+        self.paths.is_none() && self.view().is_none_or(View::is_complete)
+    }
+
+    /// Whether rules hide something of the session's root, for answers that say so.
+    pub fn hides(&self) -> bool {
+        self.view().is_some_and(|view| !view.is_complete())
     }
 
     /// Runs a process in the sandbox, to the end of all that it starts. The workspace is the session's root and, of it,
@@ -221,9 +336,7 @@ impl Permit {
         if confined.network {
             self.need_network()?;
         }
-        confined.root = Some(root.path.clone());
-        confined.parts.clone_from(&self.paths);
-        confined.accepted = self.accepted;
+        self.mount(root, &mut confined)?;
         let (sandbox, wake) = (Arc::clone(&self.sandbox), Wake::new()?);
         let running = wake.clone();
         let _ends_with_this = EndOnDrop(wake.clone());
@@ -247,6 +360,28 @@ impl Permit {
         joined.unwrap_or_else(|e| {
             Err(Failure::new(Reason::Internal, format!("the process could not be followed: {e}")))
         })
+    }
+
+    /// The workspace of a process: which folders it is to see, each with what it must turn out to be once it is mounted, and what
+    /// of them rules hide.
+    fn mount(&self, root: &Root, confined: &mut Confined) -> Result<(), Failure> {
+        confined.root = Some(root.path.clone());
+        confined.parts.clone_from(&self.paths);
+        confined.accepted = self.accepted;
+        match &self.paths {
+            None => confined.expect(root, ".")?,
+            Some(paths) => {
+                for rel in paths {
+                    confined.expect(root, rel)?;
+                }
+            }
+        }
+        for other in std::mem::take(&mut confined.roots) {
+            confined.expect(&other, ".")?;
+            confined.mask(&other, &other.view())?;
+            confined.readable.push(other.path.clone());
+        }
+        confined.mask(root, &self.view_of(root))
     }
 
     /// Reads a page of the web.
@@ -334,43 +469,50 @@ impl Permit {
         Ok(Some(outer))
     }
 
-    /// The file at `rel` in the root as it is, of at most `limit` bytes; `None` when there is none.
+    /// The file as it is, of at most `limit` bytes; `None` when there is none.
     ///
     /// # Errors
-    /// `no_roots`, `tool_denied` outside the run's paths, and those of opening it.
-    pub fn read_file(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
-        self.need_path(rel)?;
-        self.need_root()?.read_whole(rel, limit)
+    /// `tool_denied` outside the run's paths, and those of opening it.
+    pub fn read_file(&self, path: &ResolvedPath, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
+        self.require_path(path)?;
+        path.root().read_whole(path.real(), limit)
     }
 
-    /// Writes the file at `rel` whole, when it still holds `before`; the change is noted. Blocks.
+    /// Writes a file whole, when it still holds `before`; the change is noted. Blocks.
     ///
     /// # Errors
-    /// `file_changed`; `no_roots`, `tool_denied` outside the run's paths, and those of writing it.
-    pub fn write_file(&self, rel: &str, before: Option<Vec<u8>>, after: Vec<u8>) -> Result<(), Failure> {
-        self.need_unchanged(rel, before.as_deref())?;
-        self.need_root()?.write_whole(rel, &after)?;
-        self.changes.push(Change { path: rel.to_owned(), before, after: Some(after), lost: false });
+    /// `file_changed`; `tool_denied` outside the run's paths, and those of writing it.
+    pub fn write_file(
+        &self,
+        path: &ResolvedPath,
+        before: Option<Vec<u8>>,
+        after: Vec<u8>,
+    ) -> Result<(), Failure> {
+        self.need_unchanged(path, before.as_deref())?;
+        path.root().write_whole(path.real(), &after)?;
+        self.changes.push(Change { path: path.real().to_owned(), before, after: Some(after), lost: false });
         Ok(())
     }
 
-    /// Removes the file at `rel`, when it still holds `before`; the change is noted. Blocks.
+    /// Removes a file, a symlink itself, when it still holds `before`; the change is noted. Blocks.
     ///
     /// # Errors
     /// As [`Permit::write_file`].
-    pub fn remove_file(&self, rel: &str, before: Vec<u8>) -> Result<(), Failure> {
-        self.need_unchanged(rel, Some(&before))?;
-        self.need_root()?.remove_file(rel)?;
-        self.changes.push(Change { path: rel.to_owned(), before: Some(before), after: None, lost: false });
+    pub fn remove_file(&self, path: &ResolvedPath, before: Vec<u8>) -> Result<(), Failure> {
+        self.need_unchanged(path, Some(&before))?;
+        path.root().remove_file(path.entry())?;
+        let change = Change { path: path.entry().to_owned(), before: Some(before), after: None, lost: false };
+        self.changes.push(change);
         Ok(())
     }
 
-    fn need_unchanged(&self, rel: &str, before: Option<&[u8]>) -> Result<(), Failure> {
-        let now = self.read_file(rel, cairn_workspace::MAX_WRITTEN_BYTES)?;
+    fn need_unchanged(&self, path: &ResolvedPath, before: Option<&[u8]>) -> Result<(), Failure> {
+        let now = self.read_file(path, cairn_workspace::MAX_WRITTEN_BYTES)?;
         if now.as_deref() == before {
             return Ok(());
         }
-        Err(Failure::new(Reason::FileChanged, format!("'{rel}' changed while the call was under way")))
+        let text = format!("'{}' changed while the call was under way", path.requested());
+        Err(Failure::new(Reason::FileChanged, text))
     }
 
     /// Cancelled when the caller gives up or the time is over.

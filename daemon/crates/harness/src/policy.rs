@@ -4,7 +4,9 @@
 //! `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any tool, and a path covers what lies
 //! beneath it, by whole components.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::Path, str::FromStr};
+
+use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
 
 use crate::{
     Grants,
@@ -41,9 +43,12 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scope {
     Any,
-    Path(String),
+    Path(PathPattern),
     Command(Pattern),
 }
+
+/// The tool whose rules about paths say what may be read, whichever tool reads it.
+const READ: &str = "read_file";
 
 /// The tool whose rules speak of commands, and its other names.
 const SHELL: (&str, &[&str]) = ("run_shell", &["bash", "shell"]);
@@ -74,18 +79,7 @@ impl CheckedRule {
             let paths = if about_commands { vec![] } else { vec![example.clone()] };
             let tool = if rule.tool == "*" { SHELL.0 } else { &rule.tool };
             let command = about_commands.then_some(&line);
-            let (read_only, network, narrows, memory, granted) = (false, false, false, &[][..], &[][..]);
-            let subject = Subject {
-                tool,
-                paths: &paths,
-                command,
-                read_only,
-                network,
-                narrows,
-                grants: &grants,
-                memory,
-                granted,
-            };
+            let subject = Subject { paths: &paths, command, ..Subject::new(tool, &grants) };
             let part = |p| rule.matches_part(&subject, &line, p, verdict == Verdict::Allow, &|_| false);
             match (about_commands, verdict) {
                 (false, _) => rule.matches(&subject, verdict == Verdict::Allow),
@@ -118,6 +112,8 @@ pub struct Rules {
     pub confirm: Vec<Rule>,
     /// For calls that no rule speaks of and that are not read-only.
     pub default: Verdict,
+    /// Why no rules are known: then nothing is done. A configuration that cannot be read may hold denials.
+    pub unreadable: Option<String>,
 }
 
 impl Default for Rules {
@@ -129,6 +125,7 @@ impl Default for Rules {
             allow: vec![],
             confirm: vec![],
             default: Verdict::Ask,
+            unreadable: None,
         }
     }
 }
@@ -140,6 +137,10 @@ pub struct Subject<'a> {
     pub tool: &'a str,
     /// Paths its arguments name, relative to the root where they lie in it.
     pub paths: &'a [String],
+    /// Where the root of those paths lies, for rules about absolute ones.
+    pub top: Option<&'a Path>,
+    /// Paths that rules name and where these lead ([`Rules::links`]): what is denied under one name is under the other.
+    pub links: &'a [(PathPattern, PathPattern)],
     /// The command line it would run.
     pub command: Option<&'a CommandLine>,
     /// Whether it only reads.
@@ -154,6 +155,35 @@ pub struct Subject<'a> {
     pub memory: &'a [(Rule, Verdict)],
     /// What was allowed for good by answers to approvals.
     pub granted: &'a [Rule],
+}
+
+impl<'a> Subject<'a> {
+    /// A call of `tool` that names nothing.
+    pub fn new(tool: &'a str, grants: &'a Grants) -> Self {
+        Self {
+            tool,
+            paths: &[],
+            top: None,
+            links: &[],
+            command: None,
+            read_only: false,
+            network: false,
+            narrows: false,
+            grants,
+            memory: &[],
+            granted: &[],
+        }
+    }
+
+    /// Whether a rule about `pattern` speaks of `path`. One that denies also speaks of where its own path leads.
+    fn covers(&self, pattern: &PathPattern, path: &str, denies: bool) -> bool {
+        let hit = |pattern: &PathPattern| match self.top {
+            Some(top) if !path.starts_with('/') => pattern.covers_in(top, path),
+            _ => pattern.is_absolute() == path.starts_with('/') && pattern.covers(path),
+        };
+        let leads = |(named, real): &(PathPattern, PathPattern)| named == pattern && hit(real);
+        hit(pattern) || (denies && self.links.iter().any(leads))
+    }
 }
 
 /// Whether `path` is `prefix` or lies beneath it, by whole components.
@@ -209,14 +239,14 @@ impl Rule {
         }
         match (&self.scope, subject.command) {
             (Scope::Any, _) => true,
-            (Scope::Path(prefix), command) => {
-                let mut hits = subject.paths.iter().map(|p| beneath(p, prefix));
+            (Scope::Path(pattern), command) => {
+                let mut hits = subject.paths.iter().map(|p| subject.covers(pattern, p, !all));
                 if all {
                     return command.is_none() && !subject.paths.is_empty() && hits.all(|h| h);
                 }
-                let named = |line: &CommandLine| {
-                    line.paths().any(|p| beneath(p, prefix) || beneath(&placed(&line.folder, p), prefix))
-                };
+                let covers = |path: &str| subject.covers(pattern, path, true);
+                let named =
+                    |line: &CommandLine| line.paths().any(|p| covers(p) || covers(&placed(&line.folder, p)));
                 hits.any(|h| h) || command.is_some_and(named)
             }
             (Scope::Command(_), None) => false,
@@ -262,7 +292,9 @@ impl Rules {
                 rule: format!("{name}: {rule}{}", part.unwrap_or_default()),
             })
         };
-        let before = found("finalDeny", &self.final_deny).or_else(|| limits(subject));
+        let unreadable =
+            self.unreadable.as_ref().map(|why| Decision { verdict: Verdict::Deny, rule: why.clone() });
+        let before = unreadable.or_else(|| found("finalDeny", &self.final_deny)).or_else(|| limits(subject));
         if let Some(decision) = before {
             return decision;
         }
@@ -276,10 +308,55 @@ impl Rules {
     /// What these rules say of a command line alone, whoever asks.
     pub fn decide_line(&self, line: &CommandLine) -> Decision {
         let grants = Grants::default();
-        let (tool, command, paths, memory, granted) = (SHELL.0, Some(line), &[][..], &[][..], &[][..]);
-        let (read_only, network, narrows) = (false, false, false);
-        let grants = &grants;
-        self.decide(&Subject { tool, paths, command, read_only, network, narrows, grants, memory, granted })
+        self.decide(&Subject { command: Some(line), ..Subject::new(SHELL.0, &grants) })
+    }
+
+    /// Whether no call of a tool goes through, whatever it names: it need not be offered.
+    pub fn rule_out(&self, tool: &str) -> bool {
+        let closes = |rule: &Rule| rule.names(tool) && rule.scope == Scope::Any;
+        self.unreadable.is_some() || self.final_deny.iter().any(closes)
+    }
+
+    /// Whether a rule about a path speaks of this very tool.
+    pub fn name_paths_of(&self, tool: &str) -> bool {
+        let overrides = self.overrides.iter().map(|(rule, _)| rule);
+        let mut all = self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
+        all.any(|rule| rule.tool == tool && matches!(rule.scope, Scope::Path(_)))
+    }
+
+    /// What these rules say about reading, in their order, for the answers of every tool: rules about paths of any tool and of
+    /// `read_file`; with `tool`, those of that tool as well.
+    pub fn read_rules(&self, tool: Option<&str>) -> Vec<ReadRule> {
+        let one = |name: &str, rule: &Rule, verdict: Verdict| {
+            let Scope::Path(pattern) = &rule.scope else { return None };
+            let reading = match verdict {
+                Verdict::Allow => Reading::Shown,
+                Verdict::Ask => Reading::Asked,
+                Verdict::Deny => Reading::Hidden,
+            };
+            let speaks = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
+            speaks.then(|| ReadRule { pattern: pattern.clone(), reading, rule: format!("{name}: {rule}") })
+        };
+        if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
+            return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
+        }
+        let final_deny = self.final_deny.iter().filter_map(|r| one("finalDeny", r, Verdict::Deny));
+        let overrides = self.overrides.iter().filter_map(|(r, v)| one("overrides", r, *v));
+        let deny = self.deny.iter().filter_map(|r| one("deny", r, Verdict::Deny));
+        let allow = self.allow.iter().filter_map(|r| one("allow", r, Verdict::Allow));
+        let confirm = self.confirm.iter().filter_map(|r| one("confirm", r, Verdict::Ask));
+        final_deny.chain(overrides).chain(deny).chain(allow).chain(confirm).collect()
+    }
+
+    /// Paths of `root` that rules name and that lead elsewhere in it, with where they lead.
+    pub fn links(&self, root: &Root) -> Vec<(PathPattern, PathPattern)> {
+        let overrides = self.overrides.iter().map(|(rule, _)| rule);
+        let rules = self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
+        let link = |rule: &Rule| match &rule.scope {
+            Scope::Path(pattern) => Some((pattern.clone(), pattern.leads_to(root)?)),
+            _ => None,
+        };
+        rules.filter_map(link).collect()
     }
 
     /// Session memory → overrides → deny → allow, with `matches(rule, whether it allows)`.
@@ -403,7 +480,7 @@ impl FromStr for Rule {
             Some(command) if tool == SHELL.0 => {
                 Scope::Command(Pattern::read(command).map_err(|e| format!("rule '{text}': {e}"))?)
             }
-            Some(path) => Scope::Path(path.to_owned()),
+            Some(path) => Scope::Path(PathPattern::read(path).map_err(|e| format!("rule '{text}': {e}"))?),
         };
         Ok(Self { tool: tool.into(), scope })
     }
@@ -420,17 +497,7 @@ mod tests {
     fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool, want: (Verdict, &str)) {
         let paths: Vec<String> = if path.is_empty() { vec![] } else { vec![path.into()] };
         let (network, narrows) = (tool == "git_clone", tool == "search_hybrid");
-        let subject = Subject {
-            tool,
-            paths: &paths,
-            command: None,
-            read_only,
-            network,
-            narrows,
-            grants,
-            memory: &[],
-            granted: &[],
-        };
+        let subject = Subject { paths: &paths, read_only, network, narrows, ..Subject::new(tool, grants) };
         let got = rules.decide(&subject);
         assert_eq!((got.verdict, got.rule.as_str()), want, "{tool} {path}");
     }
@@ -443,7 +510,7 @@ mod tests {
             deny: rules(&["content_get_span"]),
             allow: rules(&["write_file(src)"]),
             confirm: vec![],
-            default: Verdict::Ask,
+            ..Rules::default()
         };
         let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
         let tight = Grants {

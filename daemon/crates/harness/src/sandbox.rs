@@ -125,6 +125,11 @@ impl Sandbox {
         }
     }
 
+    /// What happens where the full sandbox cannot be had.
+    pub(crate) fn when_missing_is(&self) -> WhenMissing {
+        self.when_missing
+    }
+
     /// One that confines nothing, for a run whose user has said so.
     pub(crate) fn off(&self) -> Self {
         let (helper, host, bubblewrap) = (self.helper.clone(), self.host.clone(), self.bubblewrap.clone());

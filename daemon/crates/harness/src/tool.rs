@@ -2,11 +2,16 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use cairn_protocol::{approval::Preview, error::Failure, id::SessionId, tool::ToolInfo};
-use cairn_workspace::Root;
+use cairn_protocol::{
+    approval::Preview,
+    error::{Failure, Reason},
+    id::SessionId,
+    tool::ToolInfo,
+};
+use cairn_workspace::{ResolvedPath, Root};
 use serde_json::Value;
 
-use crate::Permit;
+use crate::{CallPaths, Permit};
 
 /// What a tool says of itself.
 #[derive(Debug, Clone)]
@@ -36,6 +41,8 @@ pub struct ToolSpec {
     pub paths: &'static [&'static str],
     /// Name of the argument that holds a shell's command line.
     pub command: Option<&'static str>,
+    /// Name of the argument that holds code which is run: the audit keeps it.
+    pub code: Option<&'static str>,
     /// Time it may take.
     pub timeout: Duration,
 }
@@ -57,6 +64,7 @@ impl ToolSpec {
             hidden: false,
             paths: &["path", "pathPrefix"],
             command: None,
+            code: None,
             timeout: Duration::from_secs(30),
         }
     }
@@ -102,6 +110,55 @@ pub struct Asker<'a> {
     pub session: &'a SessionId,
     /// The root it works in.
     pub root: Option<&'a Root>,
+    /// The paths in its arguments.
+    pub paths: &'a CallPaths,
+}
+
+impl Asker<'_> {
+    /// A path in the arguments, in the session's own root.
+    ///
+    /// # Errors
+    /// `no_roots`, `path_outside_roots` and those of resolving it.
+    pub fn own_path(&self, path: &str) -> Result<ResolvedPath, Failure> {
+        own_path(self.root, self.paths, path)
+    }
+}
+
+/// The resolved form of a path argument that must lie in the session's own root.
+pub(crate) fn own_path(root: Option<&Root>, paths: &CallPaths, path: &str) -> Result<ResolvedPath, Failure> {
+    let own = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
+    let found = match paths.find(path, None) {
+        Some(found) => found.clone(),
+        None if path.starts_with('/') => {
+            // An absolute path that the gate could not place lies in no root at all, or in a blocked path.
+            let rel = std::path::Path::new(path).strip_prefix(&own.path).ok().and_then(|rel| rel.to_str());
+            own.locate(rel.unwrap_or(path))?
+        }
+        None => own.locate(path)?,
+    };
+    if found.root().id != own.id {
+        let text = format!("'{path}' lies in another root than the session's, {}", own.path.display());
+        return Err(Failure::new(Reason::PathOutsideRoots, text));
+    }
+    Ok(found)
+}
+
+/// Why a call must be asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MustAsk {
+    /// Whatever rules and earlier answers allow.
+    Always(String),
+    /// Unless a rule or an earlier answer speaks of it: the default alone does not let it through.
+    Unruled(String),
+}
+
+impl MustAsk {
+    /// The reason in words.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Always(why) | Self::Unruled(why) => why,
+        }
+    }
 }
 
 /// What a call of a tool that changes something would do, told before it does it.
@@ -109,8 +166,8 @@ pub struct Asker<'a> {
 pub struct Intent {
     /// For whoever is asked.
     pub preview: Preview,
-    /// Why this very call must be asked about, whatever rules allow it.
-    pub must_ask: Option<String>,
+    /// Why this very call must be asked about.
+    pub must_ask: Option<MustAsk>,
     /// The rules that an approval for the session or for good writes, one a line; none when such a call cannot be told from
     /// others, and then it is approved once.
     pub grants: String,
@@ -172,9 +229,10 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// When the call could not be done in any case; it fails with this then, and nobody is asked.
     async fn intent(&self, asker: &Asker<'_>, arguments: &Value) -> Result<Intent, Failure> {
-        let (_, spec) = (asker, self.spec());
+        let spec = self.spec();
         let named = spec.paths.iter().filter_map(|key| arguments.get(*key)?.as_str());
-        let paths: Vec<String> = named.map(str::to_owned).collect();
+        let real = |text: &str| asker.paths.find(text, None).map_or(text, ResolvedPath::real).to_owned();
+        let paths: Vec<String> = named.map(real).collect();
         let preview = Preview {
             summary: format!("{} {}", spec.name, paths.join(" ")).trim().to_owned(),
             paths,

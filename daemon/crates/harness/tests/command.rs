@@ -47,17 +47,7 @@ fn read(list: &[&str]) -> Vec<Rule> {
 fn decide(rules: &Rules, text: &str) -> (Verdict, String) {
     let line = CommandLine::parse(text);
     let grants = Grants::default();
-    let subject = Subject {
-        tool: "run_shell",
-        paths: &[],
-        command: Some(&line),
-        read_only: false,
-        network: false,
-        narrows: false,
-        grants: &grants,
-        memory: &[],
-        granted: &[],
-    };
+    let subject = Subject { command: Some(&line), memory: &[], ..Subject::new("run_shell", &grants) };
     let decision = rules.decide(&subject);
     (decision.verdict, decision.rule)
 }
@@ -191,17 +181,7 @@ fn each_part_goes_its_own_way_through_the_lists() {
         overrides: read(overrides).into_iter().map(|r| (r, Verdict::Allow)).collect(),
         ..Rules::default()
     };
-    let subject = Subject {
-        tool: "run_shell",
-        paths: &[],
-        command: Some(&line),
-        read_only: false,
-        network: false,
-        narrows: false,
-        grants: &grants,
-        memory: &memory,
-        granted: &[],
-    };
+    let subject = Subject { command: Some(&line), memory: &memory, ..Subject::new("run_shell", &grants) };
     for (deny, overrides, want) in [
         (&[][..], &[][..], Verdict::Ask),
         (&["run_shell(rm)"][..], &[][..], Verdict::Deny),

@@ -305,7 +305,7 @@ async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
     };
     // What the end of the daemon cut off leaves its row open; what ended otherwise does not.
     for (id, cut) in [("cut", true), ("whole", false)] {
-        let closing = |outcome| (if cut { End::CutOff } else { End::Untold }, outcome);
+        let closing = |outcome| (if cut { End::CutOff(None) } else { End::Untold }, outcome);
         let outcome: Result<Output, Failure> =
             bench.harness.call_logged(call(&bench, id, false), None, closing).await.unwrap();
         outcome.unwrap();

@@ -2,7 +2,7 @@
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::search::{MAX_K, SearchFilters, SearchParams};
-use cairn_workspace::language_named;
+use cairn_workspace::{View, language_named};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::dense::FileSet;
@@ -113,13 +113,16 @@ impl Filters {
             && !self.unwanted.as_ref().is_some_and(|g| g.is_match(&*file.path))
     }
 
-    /// The files that may be in the answer; `None` when all may.
-    pub fn files(&self, table: &FileTable) -> Option<FileSet> {
-        let open = self.languages.is_empty()
+    /// The files that may be in the answer, less what rules hide; `None` when all may.
+    pub fn files(&self, table: &FileTable, view: &View) -> Option<FileSet> {
+        let open = view.is_complete()
+            && self.languages.is_empty()
             && self.prefix.is_none()
             && self.wanted.is_none()
             && self.unwanted.is_none();
-        (!open).then(|| table.files.iter().filter(|f| self.admits(f)).map(|f| f.id).collect())
+        (!open).then(|| {
+            table.files.iter().filter(|f| self.admits(f) && view.shows(&f.path)).map(|f| f.id).collect()
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
 use cairn_protocol::lines::{FileLines, GrepStreamEnd, GrepStreamParams};
 use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GREP_K};
-use cairn_workspace::Opener;
+use cairn_workspace::{Opener, View};
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
@@ -44,6 +44,8 @@ struct Scope {
     table: Arc<FileTable>,
     opener: Opener,
     skips: Skips,
+    /// What rules hide.
+    view: View,
 }
 
 /// Where an answer goes on: the root and path of its last line, and that line.
@@ -99,6 +101,7 @@ impl Indexes {
         job.check()?;
         let mut answer = job.answer(&scopes, &files);
         answer.complete = complete;
+        answer.restricted = scopes.iter().any(|s| !s.view.is_complete());
         answer.took_us = started.elapsed().as_micros() as u64;
         Ok(answer)
     }
@@ -149,7 +152,8 @@ impl Indexes {
         let (total, truncated) = order.finish()?;
         let found = job.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (files_searched, took_us) = (job.searched.into_inner(), started.elapsed().as_micros() as u64);
-        Ok(GrepStreamEnd { total, files_searched, truncated, complete, unreadable: found.named(), took_us })
+        let (unreadable, restricted) = (found.named(), scopes.iter().any(|s| !s.view.is_complete()));
+        Ok(GrepStreamEnd { total, files_searched, truncated, complete, unreadable, took_us, restricted })
     }
 
     /// What is looked into, and whether the lists of files are whole.
@@ -163,7 +167,8 @@ impl Indexes {
             let table = live.files(&conn)?;
             drop(conn);
             let opener = live.root.opener()?;
-            scopes.push(Scope { live, table, opener, skips });
+            let view = live.root.view();
+            scopes.push(Scope { live, table, opener, skips, view });
         }
         Ok((scopes, complete))
     }
@@ -183,7 +188,8 @@ fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) ->
             Some(cursor) => scope.table.files.partition_point(|f| *f.path < *cursor.path),
             None => 0,
         };
-        let wanted = |f: &&FileEntry| !scope.skips.has(f.id) && filters.admits(f);
+        let wanted =
+            |f: &&FileEntry| !scope.skips.has(f.id) && filters.admits(f) && scope.view.shows(&f.path);
         files.extend(scope.table.files[from..].iter().filter(wanted).map(|f| (n, f)));
     }
     files

@@ -1,8 +1,9 @@
 //! The owner of all indexes: adds, removes, rebuilds and closes them, and waits for them.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -157,13 +158,17 @@ pub struct Indexes {
     notify: Option<Sender<IndexProgress>>,
     roots: Roots,
     rebuilds: Mutex<FxHashMap<RootId, Rebuild>>,
+    /// Roots that are being added just now.
+    adding: Mutex<HashSet<RootId>>,
+    added: Condvar,
 }
 
 impl Indexes {
     /// Indexes in folders below `dir`. Opens none yet. `notify` receives progress; what it has no room for is lost.
     pub fn open(dir: PathBuf, opts: IndexOptions, notify: Option<Sender<IndexProgress>>) -> Self {
         let (folders, opts) = (Folders::new(dir), Arc::new(opts));
-        Self { folders, opts, notify, roots: Roots::default(), rebuilds: Mutex::default() }
+        let (roots, rebuilds, adding, added) = Default::default();
+        Self { folders, opts, notify, roots, rebuilds, adding, added }
     }
 
     pub(crate) fn options(&self) -> &IndexOptions {
@@ -175,10 +180,24 @@ impl Indexes {
     /// # Errors
     /// When the system gives no thread. A database that cannot be used shows in the status.
     pub fn add_root(&self, root: Root) -> Result<(), Failure> {
-        let mut roots = lock(&self.roots);
-        if roots.contains_key(&root.id) {
+        let mut adding = lock(&self.adding);
+        while adding.contains(&root.id) {
+            adding = self.added.wait(adding).unwrap_or_else(PoisonError::into_inner);
+        }
+        if lock(&self.roots).contains_key(&root.id) {
             return Ok(());
         }
+        adding.insert(root.id.clone());
+        drop(adding);
+        // Outside all locks: a database on a slow disk delays nobody but those who add the same root.
+        let started = self.start(&root);
+        let outcome = started.map(|running| drop(lock(&self.roots).insert(root.id.clone(), running)));
+        lock(&self.adding).remove(&root.id);
+        self.added.notify_all();
+        outcome
+    }
+
+    fn start(&self, root: &Root) -> Result<Running, Failure> {
         let folder = self.folders.choose(&root.id);
         let live = Arc::new(Live::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
         // So that searches find an existing index at once; a failure is met again, and told, by the worker.
@@ -188,8 +207,7 @@ impl Indexes {
         let started = worker::start(Arc::clone(&live));
         let (jobs, thread) =
             started.map_err(|e| Failure::new(Reason::Internal, format!("no thread for the index: {e}")))?;
-        roots.insert(root.id, Running { live, jobs, thread: Some(thread) });
-        Ok(())
+        Ok(Running { live, jobs, thread: Some(thread) })
     }
 
     /// Stops the index of a root and deletes its folder. False when there is none. What takes longer than [`REMOVE_WAIT`] goes

@@ -37,7 +37,8 @@ impl Indexes {
         let live = self.live(root)?;
         let table = live.file_table()?;
         let mut folders: BTreeMap<&str, (u64, BTreeMap<&'static str, u64>)> = BTreeMap::new();
-        for file in &table.files {
+        let view = live.root.view();
+        for file in table.files.iter().filter(|f| view.shows(&f.path)) {
             let top = file.path.split_once('/').map_or(".", |(top, _)| top);
             let (files, languages) = folders.entry(top).or_default();
             *files += 1;
@@ -75,6 +76,7 @@ impl Indexes {
     pub fn paths(&self, root: &RootId) -> Result<Vec<String>, Failure> {
         let live = self.live(root)?;
         let table = live.file_table()?;
-        Ok(table.files.iter().map(|f| f.path.to_string()).collect())
+        let view = live.root.view();
+        Ok(table.files.iter().filter(|f| view.shows(&f.path)).map(|f| f.path.to_string()).collect())
     }
 }

@@ -136,7 +136,14 @@ impl Indexes {
             };
             partial(SearchPartial { request_id: request.clone(), corpus, items: items.clone(), done: true });
         }
-        Ok(SearchAnswer { items, complete, degraded, took_us: started.elapsed().as_micros() as u64 })
+        let restricted = lives.iter().any(|live| !live.root.view().is_complete());
+        Ok(SearchAnswer {
+            items,
+            complete,
+            degraded,
+            took_us: started.elapsed().as_micros() as u64,
+            restricted,
+        })
     }
 }
 
@@ -201,7 +208,7 @@ impl<'a> Query<'a> {
         };
         let table = live.files(&conn)?;
         let snapshot = live.postings.snapshot();
-        let files = self.filters.files(&table);
+        let files = self.filters.files(&table, &live.root.view());
         if self.mode != Mode::Lexical && self.vector.is_empty() {
             let (embedder, text) = (&live.opts.embedder, [self.params.query.as_bytes()]);
             self.vector = embedder.embed(&text)?;

@@ -190,3 +190,34 @@ fn damaged_or_missing_word_segments_are_made_again() {
     }
     assert_as_fresh(&index, &id, &top);
 }
+
+// S8
+#[test]
+fn a_root_whose_database_is_slow_to_open_stops_no_search() {
+    let (dir, top, slow) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(top.path().join("a.rs"), "fn zebra() {}\n").unwrap();
+    let (indexes, id) = open(dir.path(), top.path(), false);
+    indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
+    let root = Roots::new(Vec::new()).declare(slow.path()).unwrap();
+    // Opening waits for this lock, as it would for a slow disk.
+    let folder = dir.path().join(&*root.id.0);
+    fs::create_dir(&folder).unwrap();
+    let lock = cairn_store::rusqlite::Connection::open(folder.join("index.db")).unwrap();
+    lock.execute_batch("PRAGMA locking_mode = EXCLUSIVE; CREATE TABLE held (x); BEGIN EXCLUSIVE").unwrap();
+    let mut slowest = Duration::ZERO;
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let adding = scope.spawn(|| indexes.add_root(root));
+        while !adding.is_finished() {
+            let asked = Instant::now();
+            assert_eq!(paths(&indexes, "zebra"), ["a.rs"]);
+            slowest = slowest.max(asked.elapsed());
+        }
+        adding.join().unwrap().unwrap();
+    });
+    assert!(began.elapsed() > Duration::from_secs(2), "nothing was slow: {:?}", began.elapsed());
+    assert!(slowest < Duration::from_secs(2), "a search waited {slowest:?}");
+    drop(lock);
+    indexes.close();
+}

@@ -29,6 +29,9 @@ pub enum StoreError {
     /// The writer has ended.
     #[error("the database's writer has stopped")]
     Closed,
+    /// The job panicked; what it wrote is undone.
+    #[error("a job of the database's writer panicked")]
+    Panicked,
     /// The writer's queue is full.
     #[error("the database's queue is full")]
     Busy,

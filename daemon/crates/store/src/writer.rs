@@ -3,9 +3,12 @@
 //! Whoever waits for an answer knows that what it wrote is on the disk. Grouping is by drain: what waits when a
 //! commit ends goes into the next one, so a single job pays one commit and a thousand share one.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -76,13 +79,18 @@ impl Writer {
     {
         let (answer, wait) = oneshot::channel();
         let boxed: Job = Box::new(move |tx| {
-            let outcome = tx.and_then(job);
+            // A panic is a defect of one job: the others, and the thread, go on.
+            let run = AssertUnwindSafe(|| tx.and_then(job));
+            let outcome = catch_unwind(run).unwrap_or(Err(StoreError::Panicked));
             Done {
                 ok: outcome.is_ok(),
                 tell: Box::new(move |fate| {
                     let outcome = fate.and(outcome);
                     if let Ok(value) = &outcome {
-                        after(value);
+                        let publish = AssertUnwindSafe(|| after(value));
+                        if catch_unwind(publish).is_err() {
+                            tracing::error!("publishing a committed job panicked");
+                        }
                     }
                     // The caller may have gone; what was committed stays.
                     let _gone = answer.send(outcome);
@@ -194,6 +202,29 @@ mod tests {
         let count: i64 =
             w.write(|tx| Ok(tx.query_row("SELECT count(*) FROM a", [], |r| r.get(0))?)).await.unwrap();
         assert_eq!(count, 3);
+    }
+
+    // S13
+    #[tokio::test]
+    async fn a_panic_in_a_job_ends_that_job_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let w = writer(dir.path());
+        let lost = w
+            .write(|tx| -> Result<(), StoreError> {
+                tx.execute("INSERT INTO a VALUES (1)", [])?;
+                panic!("a defect of the job")
+            })
+            .await;
+        assert!(matches!(lost, Err(StoreError::Panicked)), "{lost:?}");
+        let wait = w.submit(|tx| Ok(tx.execute("INSERT INTO a VALUES (2)", [])?), |_| panic!("a defect"));
+        assert_eq!(wait.unwrap().await.unwrap().unwrap(), 1);
+        let all: Vec<i64> = w
+            .write(|tx| {
+                Ok(tx.prepare("SELECT x FROM a")?.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?)
+            })
+            .await
+            .unwrap();
+        assert_eq!(all, [2], "what the panicked job wrote is undone");
     }
 
     #[tokio::test]

@@ -42,9 +42,9 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "file_ranking",
         |deps, permit, params: RankFilesParams, _| {
             let k = params.k.clamp(1, 200) as usize;
-            let most = if permit.reach(".")?.is_some() { usize::MAX } else { k };
+            let most = if permit.shows_all() { k } else { usize::MAX };
             let mut files = deps.indexes.rank_files(&permit.need_root()?.id, most)?;
-            files.retain(|file| permit.need_path(&file.path).is_ok());
+            files.retain(|file| permit.shows(&file.path));
             files.truncate(k);
             Ok((serde_json::json!({"files": files}), false))
         },
@@ -61,12 +61,11 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
                 role: f.language.unwrap_or_default().to_owned(),
             };
             let root = &permit.need_root()?.id;
-            let folders: Vec<LayoutEntry> = match permit.reach(".")? {
-                None => deps.indexes.folders(root)?.into_iter().map(entry).collect(),
-                Some(_) => {
-                    let paths = deps.indexes.paths(root)?;
-                    folders_of(paths.iter().filter(|path| permit.need_path(path).is_ok()))
-                }
+            let folders: Vec<LayoutEntry> = if permit.shows_all() {
+                deps.indexes.folders(root)?.into_iter().map(entry).collect()
+            } else {
+                let paths = deps.indexes.paths(root)?;
+                folders_of(paths.iter().filter(|path| permit.shows(path)))
             };
             Ok((serde_json::json!({"folders": folders}), false))
         },

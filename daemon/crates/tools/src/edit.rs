@@ -5,13 +5,13 @@ mod change;
 
 use std::sync::Arc;
 
-use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_harness::{Asker, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments, diff};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
     id::SessionId,
 };
-use cairn_workspace::{MAX_WRITTEN_BYTES, Root, is_delicate};
+use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath, is_delicate};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ pub trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
     /// The change of a file that holds `before`.
     fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure>;
     /// Why this change must be asked about in any case.
-    fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<String>;
+    fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk>;
 }
 
 impl Plan for WriteFile {
@@ -77,9 +77,9 @@ impl Plan for WriteFile {
     fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure> {
         Ok(Change::whole(rel, before, self.content.into_bytes()))
     }
-    fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<String> {
+    fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk> {
         let blind = !seen && before.is_some_and(|b| !b.is_empty());
-        blind.then(|| "it replaces a file that was not read since it changed".to_owned())
+        blind.then(|| MustAsk::Always("it replaces a file that was not read since it changed".to_owned()))
     }
 }
 
@@ -100,15 +100,15 @@ impl Plan for EditFile {
         };
         Change::edit(rel, before, &self.old_text, &self.new_text, self.replace_all)
     }
-    fn must_ask(seen: bool, _before: Option<&[u8]>) -> Option<String> {
-        (!seen).then(|| "it edits a file that was not read since it changed".to_owned())
+    fn must_ask(seen: bool, _before: Option<&[u8]>) -> Option<MustAsk> {
+        (!seen).then(|| MustAsk::Always("it edits a file that was not read since it changed".to_owned()))
     }
 }
 
 impl Plan for DeleteFile {
     const NAME: &'static str = "delete_file";
-    const DESCRIPTION: &'static str =
-        "Deletes a file. The user is always asked first; the deletion can be undone by the turn's id.";
+    const DESCRIPTION: &'static str = "Deletes a file. The user is asked first unless a rule of theirs says otherwise; the deletion can be undone by the \
+         turn's id.";
     fn path(&self) -> &str {
         &self.path
     }
@@ -116,8 +116,8 @@ impl Plan for DeleteFile {
         let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist"));
         Ok(Change::delete(rel, before.ok_or_else(missing)?))
     }
-    fn must_ask(_seen: bool, _before: Option<&[u8]>) -> Option<String> {
-        Some("deleting is always asked about".to_owned())
+    fn must_ask(_seen: bool, _before: Option<&[u8]>) -> Option<MustAsk> {
+        Some(MustAsk::Unruled("deleting is asked about unless a rule allows it".to_owned()))
     }
 }
 
@@ -135,36 +135,29 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     vec![one::<WriteFile>(deps), one::<EditFile>(deps), one::<DeleteFile>(deps)]
 }
 
-/// The path of a file to change, in the session's own root.
-pub fn own_path(deps: &Deps, root: Option<&Root>, path: &str) -> Result<String, Failure> {
-    let own = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
-    let (found, rel) = deps.roots.resolve(path, Some(&own.id.to_string()))?;
-    if found.id != own.id {
-        let text = format!("'{path}' lies in another root than the session's, {}", own.path.display());
-        return Err(Failure::new(Reason::PathOutsideRoots, text));
-    }
-    Ok(rel)
-}
-
-/// What somebody who is asked sees of changes.
-pub fn intent_of(changes: &[Change], tool: &str, must_ask: Option<String>) -> Intent {
-    let paths: Vec<String> = changes.iter().map(|c| c.path.clone()).collect();
-    let delicate = paths.iter().find_map(|p| is_delicate(p));
-    let shown = changes.iter().map(|c| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
+/// What somebody who is asked sees of changes. Where a path leads elsewhere than it says, both are named, and what is sensitive under
+/// either name is asked about.
+pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Option<MustAsk>) -> Intent {
+    let paths: Vec<String> = changes.iter().map(|(_, change)| change.path.clone()).collect();
+    let delicate = changes.iter().flat_map(|(place, _)| place.spellings()).find_map(is_delicate);
+    let links = changes.iter().filter(|(place, _)| place.requested() != place.real());
+    let links = links.map(|(place, _)| format!("'{}' is a link to '{}'", place.requested(), place.real()));
+    let why = must_ask.as_ref().map(|must| must.why().to_owned());
+    let shown = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
     let preview = Preview {
         summary: format!("{tool} {}", paths.join(", ")),
         diff: Some(shown),
+        warnings: links.chain(why).chain(delicate.clone()).collect(),
         paths,
-        warnings: must_ask.iter().chain(&delicate).cloned().collect(),
         ..Preview::default()
     };
-    Intent { preview, must_ask: delicate.or(must_ask), grants: tool.to_owned() }
+    Intent { preview, must_ask: delicate.map(MustAsk::Always).or(must_ask), grants: tool.to_owned() }
 }
 
 /// Refuses a change that is not the one somebody said yes to.
-pub fn need_same(permit: &Permit, changes: &[Change]) -> Result<(), Failure> {
+pub fn need_same(permit: &Permit, changes: &[(ResolvedPath, Change)]) -> Result<(), Failure> {
     let Some(approved) = permit.approved() else { return Ok(()) };
-    let now = changes.iter().map(|c| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
+    let now = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
     if approved.diff.as_deref() == Some(now.as_str()) {
         return Ok(());
     }
@@ -176,14 +169,14 @@ impl<P: Plan> Changing<P> {
     fn plan(
         &self,
         session: &SessionId,
-        root: Option<&Root>,
+        place: &ResolvedPath,
         args: P,
-    ) -> Result<(Change, Option<String>), Failure> {
-        let rel = own_path(&self.deps, root, args.path())?;
-        let before = root.map(|r| r.read_whole(&rel, MAX_WRITTEN_BYTES)).transpose()?.flatten();
-        let seen = before.as_deref().is_some_and(|b| self.deps.seen.knows(session, &rel, b));
+    ) -> Result<(Change, Option<MustAsk>), Failure> {
+        let before = place.root().read_whole(place.real(), MAX_WRITTEN_BYTES)?;
+        let seen = before.as_deref().is_some_and(|b| self.deps.seen.knows(session, place.real(), b));
         let must_ask = P::must_ask(seen, before.as_deref());
-        Ok((args.plan(&rel, before)?, must_ask))
+        let named = if P::NAME == DeleteFile::NAME { place.entry() } else { place.real() };
+        Ok((args.plan(named, before)?, must_ask))
     }
 }
 
@@ -195,18 +188,20 @@ impl<P: Plan> Tool for Changing<P> {
 
     async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
         let args: P = arguments(value.clone())?;
-        let (change, must_ask) = self.plan(asker.session, asker.root, args)?;
-        Ok(intent_of(&[change], P::NAME, must_ask))
+        let place = asker.own_path(args.path())?;
+        let (change, must_ask) = self.plan(asker.session, &place, args)?;
+        Ok(intent_of(&[(place, change)], P::NAME, must_ask))
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let args: P = arguments(value)?;
-        let (change, _) = self.plan(permit.session(), permit.root(), args)?;
-        need_same(&permit, std::slice::from_ref(&change))?;
+        let place = permit.own_place(args.path())?;
+        let (change, _) = self.plan(permit.session(), &place, args)?;
+        need_same(&permit, &[(place.clone(), change.clone())])?;
         let deps = self.deps.clone();
         reading::off_thread(move || {
             let told = change.told();
-            change.make(&permit, &deps.seen)?;
+            change.make(&permit, &place, &deps.seen)?;
             Output::of("file_change", &told, false)
         })
         .await

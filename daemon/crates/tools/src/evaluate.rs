@@ -44,7 +44,7 @@ impl Tool for Evaluate {
         let text = "Evaluate Python 3 code for compute and algorithm prototyping. FORBIDDEN: writing files, subprocess, \
                     network, ctypes. Stdlib compute only; files of the workspace can be read.";
         let spec = ToolSpec::reading::<EvaluateParams>("evaluate", text);
-        ToolSpec { paths: &[], timeout: Duration::from_secs(SECONDS.1 + 10), ..spec }
+        ToolSpec { paths: &[], code: Some("code"), timeout: Duration::from_secs(SECONDS.1 + 10), ..spec }
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
@@ -54,9 +54,11 @@ impl Tool for Evaluate {
         let folder =
             permit.reach(".")?.and_then(|p| p.first().cloned()).map_or(root.clone(), |part| root.join(part));
         let preamble = PREAMBLE.replace("WRITE_TOOL", self.writer);
-        let words = ["/usr/bin/env", "python3", "-I", "-S", "-E", "-c", &preamble, &params.code];
+        let words = ["python3", "-I", "-S", "-E", "-c", &preamble, &params.code];
         let mut confined = Confined::program(words.map(str::to_owned).to_vec(), folder);
         confined.writable = false;
+        // It computes; what starts programs is `run_shell`, with its rules.
+        confined.sole_program = true;
         confined.limits.wall =
             Duration::from_secs(params.timeout_seconds.unwrap_or(SECONDS.0).clamp(1, SECONDS.1));
         confined.limits.output = MAX_OUTPUT;

@@ -214,6 +214,7 @@ impl Tool for External {
             hidden: false,
             paths: &[],
             command: None,
+            code: None,
             timeout: self.timeout + MARGIN,
         }
     }

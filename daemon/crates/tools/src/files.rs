@@ -5,10 +5,7 @@ use std::sync::Arc;
 use cairn_harness::Tool;
 use cairn_protocol::content::{ListDirParams, SpanParams};
 
-use crate::{
-    Deps,
-    reading::{place, reading, wide_place},
-};
+use crate::{Deps, reading::reading};
 
 /// Both tools.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
@@ -17,11 +14,12 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "fs_list_dir",
         "Lists a folder to a depth, ignored files left out.",
         "dir_listing",
-        |deps, permit, params: ListDirParams, _| {
-            let (root, rel, parts) = wide_place(deps, permit, &params.path, params.root.as_deref())?;
+        |_, permit, params: ListDirParams, _| {
+            let (place, parts) = permit.wide_place(&params.path, params.root.as_deref())?;
+            let (root, rel) = (place.root(), place.real());
             let listing = match parts {
-                None => cairn_workspace::list_dir(&root, &rel, params.depth)?,
-                Some(parts) => cairn_workspace::list_parts(&root, &rel, params.depth, &parts)?,
+                None => cairn_workspace::list_dir(root, rel, params.depth)?,
+                Some(parts) => cairn_workspace::list_parts(root, rel, params.depth, &parts)?,
             };
             let cut = listing.truncated;
             Ok((listing, cut))
@@ -32,9 +30,9 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "content_get_span",
         "Reads a range of lines of a file; large ranges are cut and say so.",
         "span",
-        |deps, permit, params: SpanParams, _| {
-            let (root, rel) = place(deps, permit, &params.path, params.root.as_deref())?;
-            let span = cairn_workspace::read_span(&root, &rel, &params)?;
+        |_, permit, params: SpanParams, _| {
+            let place = permit.place(&params.path, params.root.as_deref())?;
+            let span = cairn_workspace::read_span(place.root(), place.real(), &params)?;
             let cut = span.truncated;
             Ok((span, cut))
         },

@@ -9,10 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    Deps,
-    reading::{reading, wide_place},
-};
+use crate::{Deps, reading::reading};
 
 /// Arguments of `git_log`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,15 +42,16 @@ struct GitDiffParams {
     max_bytes: Option<usize>,
 }
 
-fn diff(deps: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool), Failure> {
+fn diff(_: &Deps, permit: &Permit, params: GitDiffParams) -> Result<(Value, bool), Failure> {
     let wanted = params.path.as_deref().unwrap_or(".");
-    let (root, rel, parts) = wide_place(deps, permit, wanted, None)?;
+    let (place, parts) = permit.wide_place(wanted, None)?;
+    let (root, rel) = (place.root(), place.real());
     let request = DiffRequest {
         staged: params.staged,
-        parts: parts.unwrap_or_else(|| vec![rel.clone()]),
+        parts: parts.unwrap_or_else(|| vec![rel.to_owned()]),
         max_bytes: params.max_bytes.unwrap_or(DIFF_BYTES.0).clamp(1, DIFF_BYTES.1),
     };
-    let answer = cairn_workspace::git::git_diff(&root, &rel, &request)?;
+    let answer = cairn_workspace::git::git_diff(root, rel, &request)?;
     let value = json!({
         "is_repository": answer.is_repository,
         "diff": answer.diff,
@@ -80,7 +78,11 @@ struct Commit;
 impl Tool for Commit {
     fn spec(&self) -> ToolSpec {
         let text = "Commits the named files of the workspace's repository, without hooks or signing.";
-        ToolSpec { hidden: true, paths: &[], ..ToolSpec::writing::<GitCommitParams>("git_commit", text) }
+        ToolSpec {
+            hidden: true,
+            paths: &["paths"],
+            ..ToolSpec::writing::<GitCommitParams>("git_commit", text)
+        }
     }
 
     async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
@@ -92,7 +94,8 @@ impl Tool for Commit {
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
         let GitCommitParams { paths, message } = arguments(value)?;
-        paths.iter().try_for_each(|path| permit.need_path(path))?;
+        let entry = |path: &String| Ok(permit.own_place(path)?.entry().to_owned());
+        let paths = paths.iter().map(entry).collect::<Result<Vec<_>, Failure>>()?;
         let root = permit.need_root()?.clone();
         let work = move || cairn_workspace::git::git_commit(&root, &paths, &message);
         let made = crate::reading::off_thread(work).await?;
@@ -108,15 +111,16 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         "git_status",
         "Branch, head and changed files of a repository.",
         "git_status",
-        |deps, permit, params: GitStatusParams, _| {
-            let (root, rel, parts) = wide_place(deps, permit, &params.path, None)?;
-            let mut status = cairn_workspace::git::git_status(&root, &rel)?;
+        |_, permit, params: GitStatusParams, _| {
+            let (place, parts) = permit.wide_place(&params.path, None)?;
+            let (root, rel) = (place.root(), place.real());
+            let mut status = cairn_workspace::git::git_status(root, rel)?;
             if parts.is_some() {
                 let top = status.top.clone();
                 // Changes are told relative to the repository, a run's paths relative to the root.
                 let within = |path: &str| {
                     let path = if top.is_empty() { path.to_owned() } else { format!("{top}/{path}") };
-                    permit.need_path(&path).is_ok()
+                    permit.shows(&path)
                 };
                 status.changes.retain(|change| within(&change.path));
             }
@@ -132,9 +136,9 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
         |_, permit, params: GitLogParams, _| {
             let limit = params.limit.clamp(1, 1000) as usize;
             let mut commits = cairn_workspace::git::git_log(permit.need_root()?, limit)?;
-            if permit.reach(".")?.is_some() {
+            if !permit.shows_all() {
                 for commit in &mut commits {
-                    commit.paths.retain(|path| permit.need_path(path).is_ok());
+                    commit.paths.retain(|path| permit.shows(path));
                 }
                 commits.retain(|commit| !commit.paths.is_empty());
             }

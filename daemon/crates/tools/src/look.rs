@@ -14,11 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    Deps,
-    reading::{place, reading, wide_place},
-    search::scope,
-};
+use crate::{Deps, reading::reading, search::scope};
 
 /// Bytes of a file whose lines are counted and that counts as read.
 const MAX_COUNTED: u64 = 8 * 1024 * 1024;
@@ -177,16 +173,17 @@ pub fn read_file(
     args: ReadFile,
     _: &cairn_search::CancelFlag,
 ) -> Result<(Value, bool), Failure> {
-    let (root, rel) = place(deps, permit, &args.path, None)?;
-    let bytes = root.open_file(&rel)?.metadata().map_or(0, |m| m.len());
+    let place = permit.place(&args.path, None)?;
+    let (root, rel) = (place.root(), place.real());
+    let bytes = root.open_file(rel)?.metadata().map_or(0, |m| m.len());
     if bytes > MAX_COUNTED {
-        return part_of_large(&root, &rel, &args);
+        return part_of_large(root, rel, &args);
     }
-    let content = root.read_whole(&rel, MAX_COUNTED)?.unwrap_or_default();
+    let content = root.read_whole(rel, MAX_COUNTED)?.unwrap_or_default();
     if permit.root().is_some_and(|own| own.id == root.id) {
-        deps.seen.note(permit.session(), &rel, &content);
+        deps.seen.note(permit.session(), rel, &content);
     }
-    Ok(shown(&rel, &content, &args))
+    Ok(shown(rel, &content, &args))
 }
 
 /// A range of a file, numbered.
@@ -263,12 +260,13 @@ fn part_of_large(root: &cairn_workspace::Root, rel: &str, args: &ReadFile) -> Re
 
 /// Finds files by a glob.
 pub fn list_files(
-    deps: &Deps,
+    _: &Deps,
     permit: &cairn_harness::Permit,
     args: ListFiles,
     _: &cairn_search::CancelFlag,
 ) -> Result<(Value, bool), Failure> {
-    let (root, rel, parts) = wide_place(deps, permit, &args.path, None)?;
+    let (place, _) = permit.wide_place(&args.path, None)?;
+    let (root, rel) = (place.root(), place.real());
     let bad = |e: globset::Error| Failure::new(Reason::BadPattern, format!("pattern: {}", e.kind()));
     // Without a slash a pattern means a name anywhere, as people write it.
     let text = if args.pattern.contains('/') { args.pattern.clone() } else { format!("**/{}", args.pattern) };
@@ -277,20 +275,26 @@ pub fn list_files(
     let matcher = glob.compile_matcher();
     let prefix =
         if rel.is_empty() || rel == "." { String::new() } else { format!("{}/", rel.trim_end_matches('/')) };
+    let own = permit.root().is_some_and(|own| own.id == root.id);
+    let view = root.view();
     let mut files = Vec::new();
     let mut keep = |file: String| {
         let Some(inner) = file.strip_prefix(&prefix) else { return };
-        let allowed = parts.is_none() || permit.need_path(&file).is_ok();
-        if allowed && matcher.is_match(inner) {
+        let shown = if own { permit.shows(&file) } else { view.shows(&file) };
+        if shown && matcher.is_match(inner) {
             files.push(file);
         }
     };
-    let examined = cairn_workspace::find_files(&root, &rel, &mut keep)?;
+    let examined = cairn_workspace::find_files(root, rel, &mut keep)?;
     files.sort();
     let total = files.len();
     files.truncate(args.max_results.clamp(1, 1000));
     let cut = files.len() < total || !examined.complete;
-    Ok((json!({"content": files.join("\n"), "total_matches": total, "truncated": cut}), cut))
+    let mut value = json!({"content": files.join("\n"), "total_matches": total, "truncated": cut});
+    if !view.is_complete() {
+        value["note"] = LEFT_OUT.into();
+    }
+    Ok((value, cut))
 }
 
 /// Finds lines by a regular expression.
@@ -329,7 +333,7 @@ pub fn search_files(
             let _ok = writeln!(content, "{}-{}", item.line as usize + 1 + at, clipped(line));
         }
     }
-    let note = (!answer.complete).then_some("the index is not complete yet: there may be more");
+    let note = note(answer.complete, permit.hides());
     let value = json!({
         "content": content, "total_matches": answer.total, "truncated": answer.truncated, "note": note,
     });
@@ -358,8 +362,17 @@ fn search_code(
         }
         content.push('\n');
     }
-    let note = (!answer.complete).then_some("the index is not complete yet: there may be more");
+    let note = note(answer.complete, permit.hides());
     Ok((json!({"content": content.trim_end(), "passages": answer.items.len(), "note": note}), false))
+}
+
+/// What an answer says when rules hide a part of what was searched.
+const LEFT_OUT: &str = "paths that rules hide are left out";
+
+fn note(complete: bool, hides: bool) -> Option<String> {
+    let pending = (!complete).then_some("the index is not complete yet: there may be more");
+    let notes: Vec<&str> = pending.into_iter().chain(hides.then_some(LEFT_OUT)).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 #[cfg(test)]

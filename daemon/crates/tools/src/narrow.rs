@@ -42,6 +42,12 @@ pub fn narrow(filters: &mut SearchFilters, parts: &[String]) -> Result<(), Failu
     Ok(())
 }
 
+/// Globs that leave out a path and what lies beneath it.
+pub fn exclude(path: &str) -> [String; 2] {
+    let names: Vec<&str> = path.split('/').collect();
+    [format!("!{}", glob(&names, &[])), format!("!{}", glob(&names, &["**"]))]
+}
+
 /// A glob of the search as it applies to whole paths.
 fn anchored(glob: &str) -> Result<String, Failure> {
     let folders_in_braces =

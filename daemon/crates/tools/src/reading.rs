@@ -3,7 +3,6 @@
 use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_search::CancelFlag;
-use cairn_workspace::Root;
 use serde_json::Value;
 
 use crate::Deps;
@@ -86,33 +85,4 @@ pub async fn off_thread<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Failure::new(Reason::Internal, format!("tool failed: {error}"))))
-}
-
-/// The place a path argument names, all of which may be read: relative paths lie in the session's root.
-pub fn place(
-    deps: &Deps,
-    permit: &Permit,
-    path: &str,
-    root: Option<&str>,
-) -> Result<(Root, String), Failure> {
-    let (root, rel) = resolve(deps, permit, path, root)?;
-    permit.need_path(&rel)?;
-    Ok((root, rel))
-}
-
-/// The same for a tool that narrows: with the parts of the place that may be read, where that is not all of it.
-pub fn wide_place(
-    deps: &Deps,
-    permit: &Permit,
-    path: &str,
-    root: Option<&str>,
-) -> Result<(Root, String, Option<Vec<String>>), Failure> {
-    let (root, rel) = resolve(deps, permit, path, root)?;
-    let parts = permit.reach(&rel)?;
-    Ok((root, rel, parts))
-}
-
-fn resolve(deps: &Deps, permit: &Permit, path: &str, root: Option<&str>) -> Result<(Root, String), Failure> {
-    let base = root.map(str::to_owned).or_else(|| permit.root().map(|r| r.id.to_string()));
-    deps.roots.resolve(path, base.as_deref())
 }

@@ -283,6 +283,7 @@ impl Tool for RemoteTool {
             hidden: false,
             paths: &[],
             command: None,
+            code: None,
             timeout: self.server.timeout + MARGIN,
         }
     }

@@ -8,7 +8,11 @@ use cairn_protocol::{
     search::{GrepParams, SearchFilters, SearchParams, SymbolsParams},
 };
 
-use crate::{Deps, narrow::narrow, reading::reading};
+use crate::{
+    Deps,
+    narrow::{exclude, narrow},
+    reading::reading,
+};
 
 /// Keeps a search inside the session's root, unless it names roots itself, and inside the run's paths: a search of more than
 /// they are finds what lies in them.
@@ -19,10 +23,17 @@ pub fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(),
     {
         filters.roots.push(root.id.to_string());
     }
-    match permit.reach(filters.path_prefix.as_deref().unwrap_or("."))? {
-        None => Ok(()),
-        Some(parts) => narrow(filters, &parts),
+    let wanted = filters.path_prefix.take().unwrap_or_else(|| ".".into());
+    let mut parts = None;
+    for root in &filters.roots {
+        let place;
+        (place, parts) = permit.wide_place(&wanted, Some(root))?;
+        // Where it leads is a matter of one root; of several each has its own.
+        let prefix = if filters.roots.len() == 1 { place.real() } else { place.requested() };
+        filters.path_prefix = (prefix != ".").then(|| prefix.to_owned());
     }
+    filters.globs.extend(permit.hidden_paths()?.iter().flat_map(|path| exclude(path)));
+    parts.map_or(Ok(()), |parts| narrow(filters, &parts))
 }
 
 /// Every search tool.

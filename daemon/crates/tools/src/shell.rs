@@ -11,6 +11,7 @@ use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
 };
+use cairn_workspace::Root;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -170,16 +171,20 @@ impl Shell {
     }
 
     fn folder(&self, permit: &Permit, wanted: &str) -> Result<PathBuf, Failure> {
-        let root = &permit.need_root()?.path;
-        let folder = root.join(wanted);
-        let inside = folder
-            .strip_prefix(root)
-            .ok()
-            .filter(|rest| rest.components().all(|c| !matches!(c, std::path::Component::ParentDir)));
-        match inside {
-            Some(rest) => permit.need_path(&rest.to_string_lossy()).map(|()| folder.clone()),
-            None if self.deps.shell.anywhere => Ok(folder),
-            None => {
+        // A run with paths of its own starts in the first folder of them.
+        if wanted == here()
+            && let Some(parts) = permit.reach(".")?
+        {
+            let folders = parts.iter().filter_map(|part| permit.own_place(part).ok());
+            let mut folders = folders.map(|place| place.absolute()).filter(|folder| folder.is_dir());
+            let none = "none of the paths of this run is a folder that a command could run in";
+            return folders.next().ok_or_else(|| Failure::new(Reason::ToolDenied, none));
+        }
+        match permit.own_place(wanted) {
+            Ok(place) => Ok(place.absolute()),
+            Err(failure) if failure.reason != Reason::PathOutsideRoots => Err(failure),
+            Err(_) if self.deps.shell.anywhere => Ok(permit.need_root()?.path.join(wanted)),
+            Err(_) => {
                 let text = format!("working_directory '{wanted}' is outside the workspace");
                 Err(Failure::new(Reason::PathOutsideRoots, text))
             }
@@ -228,17 +233,17 @@ impl Tool for Shell {
         confined.limits.wall = wanted.clamp(Duration::from_secs(1), self.longest());
         confined.limits.output = self.deps.shell.max_output.unwrap_or(MAX_OUTPUT);
         confined.network = permit.need_network().is_ok();
-        confined.readable = readable(&self.deps, &permit)?;
+        confined.roots = readable(&self.deps, &permit)?;
         finished(permit.run(confined, |_, _| {}).await?)
     }
 }
 
 /// The other declared roots, unless the run keeps to some paths.
-pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<Root>, Failure> {
     let own = &permit.need_root()?.path;
     Ok(match permit.reach(".")? {
         Some(_) => vec![],
-        None => deps.roots.list().into_iter().map(|r| r.path).filter(|p| !p.starts_with(own)).collect(),
+        None => deps.roots.list().into_iter().filter(|root| !root.path.starts_with(own)).collect(),
     })
 }
 

@@ -9,6 +9,8 @@
 #[path = "it/place.rs"]
 #[expect(dead_code, reason = "not all of it is wanted here")]
 mod place;
+#[path = "sandboxed/spellings.rs"]
+mod spellings;
 
 use std::{os::unix::fs::PermissionsExt as _, path::Path, process::ExitCode};
 
@@ -28,14 +30,43 @@ fn main() -> ExitCode {
         args.next();
         return sandbox_main(args);
     }
-    if std::env::args().any(|a| a == "--list") {
-        println!("a_program_sees_the_workspace_alone: test");
-        return ExitCode::SUCCESS;
-    }
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let listed = std::env::args().any(|a| a == "--list");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(a_program_sees_the_workspace_alone());
-    println!("ok");
+    for (name, test) in TESTS {
+        if listed {
+            println!("{name}: test");
+        } else if wanted.is_empty() || wanted.iter().any(|w| name.contains(w)) {
+            runtime.block_on(test());
+            println!("test {name} ... ok");
+        }
+    }
     ExitCode::SUCCESS
+}
+
+type Test = fn() -> std::pin::Pin<Box<dyn Future<Output = ()>>>;
+
+const TESTS: &[(&str, Test)] = &[
+    ("a_program_sees_the_workspace_alone", || Box::pin(a_program_sees_the_workspace_alone())),
+    ("no_spelling_of_a_path_gets_around_a_rule", || {
+        Box::pin(spellings::no_spelling_of_a_path_gets_around_a_rule())
+    }),
+    ("a_link_swapped_during_a_call_shows_nothing", || {
+        Box::pin(spellings::a_link_swapped_during_a_call_shows_nothing())
+    }),
+    ("run_paths_are_mounted_only_beneath_the_root", || {
+        Box::pin(spellings::run_paths_are_mounted_only_beneath_the_root())
+    }),
+    ("evaluate_starts_no_program", || Box::pin(spellings::evaluate_starts_no_program())),
+];
+
+/// The real sandbox, whose helper is this binary; `None` where it cannot be had.
+pub fn sandbox() -> Option<Sandbox> {
+    let helper = std::env::current_exe().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let host = Host { path: std::env::split_paths(&path).collect(), ..Host::default() };
+    let sandbox = Sandbox::new(Some(helper)).for_host(host);
+    (sandbox.probe().tier == Tier::Full).then_some(sandbox)
 }
 
 fn spec(name: &str, program: &Path, network: bool) -> ExternalSpec {

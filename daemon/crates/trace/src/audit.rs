@@ -8,6 +8,9 @@ use cairn_store::{StoreError, rusqlite::Savepoint};
 
 use crate::{Append, PAGE, Trace, sql};
 
+/// Outcome of a call that the end of a daemon cut off, and reason of its end record.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// What is about to happen, or was refused.
 #[derive(Debug, Clone)]
 pub struct AuditIntent {
@@ -108,12 +111,39 @@ impl Trace {
         let (session, call) = (session.clone(), call.to_owned());
         self.read(move |conn| {
             let query = "SELECT count(*) FROM audit
-                WHERE session_id = ?1 AND call_id = ?2 AND decision = 'allow' AND outcome IS NULL";
+                WHERE session_id = ?1 AND call_id = ?2 AND decision = 'allow'
+                AND (outcome IS NULL OR outcome = 'interrupted')";
             let open: u64 =
                 conn.query_row(query, params![session.as_str(), call], |r| r.get(0)).map_err(sql)?;
             Ok(open > 0)
         })
         .await
+    }
+
+    /// Completes the rows of calls that were under way when an earlier daemon ended, and names their sessions. Called once,
+    /// before anything can run.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written.
+    pub(crate) async fn close_audit(&self) -> Result<Vec<SessionId>, Failure> {
+        let sessions = self
+            .inner
+            .writer
+            .write(|tx| {
+                let open = "FROM audit WHERE decision = 'allow' AND outcome IS NULL";
+                let query = format!("SELECT DISTINCT session_id {open}");
+                let found: Vec<String> =
+                    tx.prepare(&query)?.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?;
+                if !found.is_empty() {
+                    tx.execute(
+                        "UPDATE audit SET outcome = ?1 WHERE decision = 'allow' AND outcome IS NULL",
+                        [INTERRUPTED],
+                    )?;
+                }
+                Ok(found)
+            })
+            .await?;
+        Ok(sessions.into_iter().filter_map(|id| id.parse().ok()).collect())
     }
 
     /// Entries, oldest first.

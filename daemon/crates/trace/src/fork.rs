@@ -1,8 +1,9 @@
 //! Forking a session: a new one with the same past.
 
 use cairn_protocol::{
-    envelope::Envelope,
+    envelope::{Body, Envelope},
     error::{Failure, Reason},
+    event::AgentEvt,
     explore::RunState,
     id::SessionId,
     session::Session,
@@ -13,18 +14,29 @@ use cairn_store::{
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 
-use crate::Trace;
+use crate::{NewRecord, Trace};
+
+/// The part of a session's past that a fork gets.
+#[derive(Debug, Clone, Default)]
+pub struct ForkCut {
+    /// Number of the last record.
+    pub upto: u64,
+    /// Records before it that belong to turns which the fork does not have, by number, ascending.
+    pub left_out: Vec<u64>,
+    /// Records that come after it: the ends of turns that were interrupted and do not go on in the fork.
+    pub ends: Vec<NewRecord>,
+}
 
 impl Trace {
-    /// Makes a session with the records of `from` up to `upto`, its artifacts and blobs. Numbers, ids and times of the records
-    /// stay; they speak of the new session.
+    /// Makes a session with the past of `from`, its artifacts and blobs. Ids and times of the records stay, and their numbers as
+    /// well where nothing before them is left out; they speak of the new session.
     ///
     /// # Errors
     /// `session_not_found`; `session_busy` while a run is at work in it.
-    pub async fn fork(&self, from: &SessionId, upto: u64, title: String) -> Result<Session, Failure> {
+    pub async fn fork(&self, from: &SessionId, cut: ForkCut, title: String) -> Result<Session, Failure> {
         let (old, new) = (from.clone(), SessionId::new());
         let made = new.clone();
-        let busy = self.inner.writer.write(move |tx| copy(tx, &old, &made, upto, &title)).await?;
+        let busy = self.inner.writer.write(move |tx| copy(tx, &old, &made, cut, &title)).await?;
         match busy {
             None => Err(Failure::new(Reason::SessionNotFound, format!("there is no session {from}"))),
             Some(true) => {
@@ -51,7 +63,7 @@ fn copy(
     tx: &Savepoint<'_>,
     old: &SessionId,
     new: &SessionId,
-    upto: u64,
+    cut: ForkCut,
     title: &str,
 ) -> Result<Option<bool>, StoreError> {
     let query = "SELECT state, head_seq FROM session WHERE id = ?1";
@@ -61,11 +73,13 @@ fn copy(
     if state == RunState::Running.as_str() {
         return Ok(Some(true));
     }
-    let last = upto.min(head);
+    let last = cut.upto.min(head);
+    let new_seq = |seq: u64| seq - cut.left_out.partition_point(|left_out| *left_out <= seq) as u64;
+    let head = new_seq(last) + cut.ends.len() as u64;
     tx.execute(
         "INSERT INTO session (id, title, root, state, created_ms, updated_ms, head_seq, provider, model, endpoint)
          SELECT ?2, ?3, root, 'idle', ?4, ?4, ?5, provider, model, endpoint FROM session WHERE id = ?1",
-        params![old.as_str(), new.as_str(), title, Timestamp::now().0, last],
+        params![old.as_str(), new.as_str(), title, Timestamp::now().0, head],
     )?;
     let mut read =
         tx.prepare("SELECT ts, kind, seq, payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2")?;
@@ -75,12 +89,27 @@ fn copy(
     let mut rows = read.query(params![old.as_str(), last])?;
     while let Some(row) = rows.next()? {
         let (ts, kind, seq): (i64, String, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if cut.left_out.binary_search(&seq).is_ok() {
+            continue;
+        }
         let payload: String = row.get(3)?;
         let broken = |e: serde_json::Error| StoreError::Corrupt(format!("record {seq} of {old}: {e}"));
         let mut envelope: Envelope = serde_json::from_str(&payload).map_err(broken)?;
         envelope.session_id = new.clone();
+        envelope.seq = new_seq(seq);
+        if let Body::Evt { evt } = &mut envelope.body {
+            renumber(evt, new_seq);
+        }
         let json = serde_json::to_string(&envelope).map_err(broken)?;
-        write.execute(params![new.as_str(), seq, ts, kind, json])?;
+        write.execute(params![new.as_str(), envelope.seq, ts, kind, json])?;
+    }
+    let now = Timestamp::now();
+    for (seq, record) in (new_seq(last) + 1..).zip(cut.ends) {
+        let NewRecord { id, parent_id, origin, body } = record;
+        let envelope = Envelope { session_id: new.clone(), seq, id, parent_id, ts: now, origin, body };
+        let json = serde_json::to_string(&envelope)
+            .map_err(|e| StoreError::Corrupt(format!("record cannot be written as json: {e}")))?;
+        write.execute(params![new.as_str(), seq, now.0, "Evt", json])?;
     }
     tx.execute(
         "INSERT INTO artifact (session_id, name, created_ms, content)
@@ -92,4 +121,13 @@ fn copy(
         params![old.as_str(), new.as_str()],
     )?;
     Ok(Some(false))
+}
+
+/// Numbers of records that an event speaks of.
+fn renumber(evt: &mut AgentEvt, new_seq: impl Fn(u64) -> u64) {
+    match evt {
+        AgentEvt::ModelAnswer(answer) => answer.heard_seq = new_seq(answer.heard_seq),
+        AgentEvt::Compacted { heard_seq, .. } => *heard_seq = new_seq(*heard_seq),
+        _ => {}
+    }
 }

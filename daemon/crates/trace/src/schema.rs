@@ -7,6 +7,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, sql: V1 },
     Migration { version: 2, sql: V2 },
     Migration { version: 3, sql: V3 },
+    Migration { version: 4, sql: V4 },
 ];
 
 /// `trace_event.payload` is the whole record, the same bytes that clients receive. `receipt.scope` is a session
@@ -113,4 +114,9 @@ CREATE TABLE blob_part (
     text TEXT NOT NULL,
     PRIMARY KEY (session_id, sha256, start)
 ) WITHOUT ROWID;
+";
+
+/// Calls without an end, which a start looks for.
+const V4: &str = "
+CREATE INDEX audit_unfinished ON audit(session_id) WHERE decision = 'allow' AND outcome IS NULL;
 ";

@@ -1,9 +1,7 @@
-//! Sessions: make, list, find, delete; what was cut off by the end of the daemon.
+//! Sessions: make, list, find, delete.
 
 use cairn_protocol::{
-    envelope::Body,
     error::{Failure, Reason},
-    event::AgentEvt,
     explore::RunState,
     id::{RunId, SessionId},
     session::{Page, Session},
@@ -11,9 +9,8 @@ use cairn_protocol::{
     turn::ModelChoice,
 };
 use cairn_store::rusqlite::{OptionalExtension, Row, params};
-use uuid::Uuid;
 
-use crate::{Append, NewRecord, PAGE, Trace, receipt, sql};
+use crate::{PAGE, Trace, receipt, sql};
 
 /// A session to make.
 #[derive(Debug, Clone, Default)]
@@ -258,31 +255,5 @@ impl Trace {
                 Ok(())
             }
         }
-    }
-
-    /// Marks every session that a dead daemon left running as interrupted; returns them. Called once, before
-    /// anything can run.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
-    pub async fn mark_interrupted(&self) -> Result<Vec<SessionId>, Failure> {
-        let query = "SELECT id, run_op FROM session WHERE state = 'running'";
-        let found: Vec<(String, String)> = self
-            .read(move |conn| {
-                let mut statement = conn.prepare(query).map_err(sql)?;
-                let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).map_err(sql)?;
-                rows.collect::<Result<_, _>>().map_err(sql)
-            })
-            .await?;
-        let mut marked = Vec::new();
-        for (id, op) in found {
-            let Ok(id) = id.parse::<SessionId>() else { continue };
-            let evt = AgentEvt::Interrupted { op };
-            let record =
-                NewRecord { id: Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } };
-            self.append(Append::new(&id, vec![record]).state(RunState::Interrupted)).await?;
-            marked.push(id);
-        }
-        Ok(marked)
     }
 }

@@ -5,15 +5,19 @@
 //! opened beneath its root by the kernel, so that a symlink swapped in between leads nowhere.
 
 mod background;
+mod beneath;
 mod blocked;
 pub mod git;
 mod guard;
 mod languages;
 mod lines;
 mod listing;
+mod pattern;
+mod resolved;
 mod root;
 mod roots;
 mod span;
+mod visibility;
 mod walk;
 mod watch;
 mod write;
@@ -22,9 +26,12 @@ pub use background::background_thread;
 pub use languages::{language_named, language_of};
 pub use lines::{MAX_COUNTED_BYTES, count_languages};
 pub use listing::{Examined, find_files, list_dir, list_parts};
+pub use pattern::PathPattern;
+pub use resolved::ResolvedPath;
 pub use root::{Facts, FileStat, Opener, Root};
 pub use roots::{MAX_PATH_BYTES, Roots};
 pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
+pub use visibility::{Masked, ReadRule, ReadRules, Reading, View, Visibility};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
 pub use watch::{Change, MAX_PENDING, QUIET, Ticks, Watch};
 pub use write::{MAX_WRITTEN_BYTES, is_delicate};

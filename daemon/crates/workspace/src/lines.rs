@@ -31,6 +31,7 @@ const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".t
 pub fn count_languages(root: &Root, exclude: &[String], parts: Option<&[String]>) -> BTreeMap<String, u64> {
     let parts: Option<Vec<PathBuf>> = parts.map(|all| all.iter().map(|part| root.path.join(part)).collect());
     let counts: Mutex<BTreeMap<LanguageType, u64>> = Mutex::default();
+    let is_closed = root.closed();
     if rules_are_readable(&root.path, &NAMES) {
         let mut walk = ignore::WalkBuilder::new(&root.path);
         walk.add_custom_ignore_filename(".tokeignore").threads(0).overrides(exclusions(root, exclude));
@@ -48,6 +49,9 @@ pub fn count_languages(root: &Root, exclude: &[String], parts: Option<&[String]>
                 };
                 if !within {
                     return if on_the_way { WalkState::Continue } else { WalkState::Skip };
+                }
+                if is_closed(entry.path()) {
+                    return WalkState::Skip;
                 }
                 let small = || entry.metadata().is_ok_and(|m| m.len() <= MAX_COUNTED_BYTES);
                 if entry.file_type().is_some_and(|t| t.is_file())

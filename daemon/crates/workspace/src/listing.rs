@@ -33,7 +33,8 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failur
             builder(root, &real, &WalkOptions::default()).hidden(false).build_matchers().into_iter().next()
         })
         .flatten();
-    let mut listing = DirListing { path: at.to_owned(), entries: Vec::new(), truncated: false };
+    let is_closed = root.closed();
+    let mut listing = empty(root, at);
     let mut examined = 0;
     let mut queue = VecDeque::from([(String::new(), 1)]);
     while let Some((below, level)) = queue.pop_front() {
@@ -48,7 +49,7 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failur
         for (name, kind, size) in found {
             let inner = join(&below, &name);
             let is_dir = kind == EntryKind::Dir;
-            if is_dir && (name == ".git" || root.is_blocked(&real.join(&inner))) {
+            if (is_dir && name == ".git") || is_closed(&real.join(&inner)) {
                 continue;
             }
             let trap = is_dir && !rules_are_readable(&real.join(&inner), &IGNORE_FILES);
@@ -122,6 +123,11 @@ pub fn find_files(root: &Root, rel: &str, found: &mut dyn FnMut(String)) -> Resu
     Ok(Examined { entries, complete: true })
 }
 
+fn empty(root: &Root, rel: &str) -> DirListing {
+    let restricted = !root.view().is_complete();
+    DirListing { path: rel.to_owned(), entries: Vec::new(), truncated: false, restricted }
+}
+
 fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty() && *name != ".")
 }
@@ -172,7 +178,7 @@ fn join(dir: &str, name: &str) -> String {
 /// As [`list_dir`].
 pub fn list_parts(root: &Root, rel: &str, depth: u32, parts: &[String]) -> Result<DirListing, Failure> {
     let above = names(rel).count();
-    let mut listing = DirListing { path: rel.to_owned(), entries: Vec::new(), truncated: false };
+    let mut listing = empty(root, rel);
     check_depth(depth)?;
     root.open_dir(rel)?;
     for part in parts {

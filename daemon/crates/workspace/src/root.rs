@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io,
-    os::fd::AsRawFd,
+    os::fd::{AsFd as _, AsRawFd},
     path::{Path, PathBuf},
     sync::{Arc, RwLock, Weak},
 };
@@ -13,11 +13,13 @@ use cairn_protocol::{
     error::{Failure, Reason},
     id::RootId,
 };
-use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
-use rustix::fs::{AtFlags, statat};
+use cap_std::fs::{Dir, Metadata, MetadataExt as _};
+use rustix::fs::{AtFlags, OFlags, statat};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
+    ReadRules, ResolvedPath, View,
+    beneath::{self, Unresolved},
     blocked::{Blocked, normalize},
     roots::Declared,
 };
@@ -76,11 +78,70 @@ impl Root {
         })
     }
 
-    /// Opens a regular file for reading. The kernel keeps the look-up beneath the root: `..` and symlinks may lead
-    /// about inside it, never out of it, whatever is swapped meanwhile.
+    /// Resolves a path of this root: the one place where symlinks are followed. It need not exist.
     ///
     /// # Errors
-    /// `PathOutsideRoots`, `PathBlocked`, `PathNotFound`, `NotAFile` (folders, pipes, sockets, devices; never waits
+    /// `PathOutsideRoots` when it or a link on the way leads out, `PathBlocked`, `PathNotFound` for a loop of links, `PathUnreadable`,
+    /// `InvalidParams`.
+    pub fn locate(&self, rel: &str) -> Result<ResolvedPath, Failure> {
+        let folded = folded(rel)?;
+        let dir = self.dir(rel)?;
+        let found = beneath::resolve(dir.as_fd(), &self.path, Path::new(&folded)).map_err(|e| match e {
+            Unresolved::Outside => outside(rel),
+            Unresolved::Io(error) => failure(&error, rel),
+        })?;
+        let text = |path: PathBuf| match path.into_os_string().into_string() {
+            Ok(text) if text.is_empty() => Ok(".".to_owned()),
+            Ok(text) => Ok(text),
+            Err(_) => Err(Failure::new(
+                Reason::InvalidParams,
+                format!("'{}' leads to a name that is not UTF-8", shown(rel)),
+            )),
+        };
+        let (entry, real) = (text(found.entry)?, text(found.real)?);
+        self.check_blocked(&self.path.join(&entry), rel)?;
+        self.check_blocked(&self.path.join(&real), rel)?;
+        Ok(ResolvedPath { root: self.clone(), requested: folded, entry, real })
+    }
+
+    /// The same for a path whose content is shown.
+    ///
+    /// # Errors
+    /// As [`Root::locate`]; `PathBlocked` with the rule for a path that may not be read.
+    pub fn resolve(&self, rel: &str) -> Result<ResolvedPath, Failure> {
+        let found = self.locate(rel)?;
+        self.view().require(&found, false)?;
+        Ok(found)
+    }
+
+    /// What rules hide of this root, now.
+    pub fn view(&self) -> View {
+        match self.inner.declared.upgrade() {
+            Some(declared) => View::new(self, declared.read_rules(&self.id)),
+            None => View::default(),
+        }
+    }
+
+    /// What these rules hide of this root, now.
+    pub fn view_by(&self, rules: ReadRules) -> View {
+        View::new(self, rules)
+    }
+
+    /// Which file or folder lies at `rel`: device and inode. No symlink is followed.
+    ///
+    /// # Errors
+    /// As [`Root::stat`].
+    pub fn identity_of(&self, rel: &str) -> Result<(u64, u64), Failure> {
+        let dir = self.dir(rel)?;
+        let found = beneath::open(dir.as_fd(), &inside(rel)?, beneath::path_only());
+        let stat = found.and_then(|fd| Ok(rustix::fs::fstat(fd)?)).map_err(|e| failure(&e, rel))?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
+    /// Opens a regular file for reading; no symlink is followed ([`Root::locate`] resolves them before).
+    ///
+    /// # Errors
+    /// `PathOutsideRoots`, `PathBlocked`, `PathNotFound` (a symlink too), `NotAFile` (folders, pipes, sockets, devices; never waits
     /// for them), `PathUnreadable`, `InvalidParams`.
     pub fn open_file(&self, rel: &str) -> Result<File, Failure> {
         self.opener()?.open_file(rel).map(|(file, _)| file)
@@ -95,10 +156,10 @@ impl Root {
     }
 
     fn open_in(&self, dir: &Dir, rel: &str) -> Result<(File, u64), Failure> {
-        let mut options = OpenOptions::new();
-        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-        options.read(true).custom_flags(flags.bits() as i32);
-        let file = dir.open_with(inside(rel)?, &options).map_err(|e| failure(&e, rel))?.into_std();
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let path = inside(rel)?;
+        let opened = beneath::open(dir.as_fd(), &path, flags).map_err(|e| failure(&e, rel))?;
+        let file = File::from(opened);
         if !self.inner.blocked_below.is_empty() {
             self.check_real(dir, &file, rel)?;
         }
@@ -109,37 +170,64 @@ impl Root {
         Ok((file, meta.len()))
     }
 
-    /// What lies at `rel`, without following a symlink in the last place.
+    /// What lies at `rel`, a symlink in the last place as itself; none is followed.
     ///
     /// # Errors
     /// As [`Root::open_file`], without `NotAFile`.
     pub fn stat(&self, rel: &str) -> Result<FileStat, Failure> {
         let dir = self.dir(rel)?;
         let path = inside(rel)?;
-        if !self.inner.blocked_below.is_empty() {
-            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let real = dir.canonicalize(parent).map_err(|e| failure(&e, rel))?;
-            let name = path.file_name().map(PathBuf::from).unwrap_or_default();
-            self.check_blocked(&self.path.join(real).join(name), rel)?;
-        }
-        dir.symlink_metadata(path).map(|m| FileStat::of(&m)).map_err(|e| failure(&e, rel))
+        let (parent, name) = (path.parent(), path.file_name());
+        let (Some(parent), Some(name)) = (parent.filter(|p| !p.as_os_str().is_empty()), name) else {
+            return dir.symlink_metadata(&path).map(|m| FileStat::of(&m)).map_err(|e| failure(&e, rel));
+        };
+        let folder = beneath::open(dir.as_fd(), parent, FOLDER).map_err(|e| failure(&e, rel))?;
+        let folder = Dir::from_std_file(File::from(folder));
+        folder.symlink_metadata(name).map(|m| FileStat::of(&m)).map_err(|e| failure(&e, rel))
     }
 
-    /// Opens the folder at `rel`.
+    /// Names in the folder at `rel` and whether they are folders; none where it cannot be read.
+    pub(crate) fn names(&self, rel: &str) -> Vec<(String, bool)> {
+        let Ok((dir, _)) = self.open_dir(rel) else { return vec![] };
+        let entries = dir.entries().into_iter().flatten().flatten();
+        let name = |e: cap_std::fs::DirEntry| {
+            Some((e.file_name().into_string().ok()?, e.file_type().is_ok_and(|t| t.is_dir())))
+        };
+        entries.filter_map(name).collect()
+    }
+
+    /// Which file lies at `rel` when it is a regular one with further names.
+    pub(crate) fn linked(&self, rel: &str) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt as _;
+        let meta = self.open_file(rel).ok()?.metadata().ok()?;
+        (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
+    }
+
+    /// Whether the file or folder at `rel` is that file or holds it. Looks at `left` entries at most.
+    pub(crate) fn holds(&self, rel: &str, file: (u64, u64), left: &mut usize) -> bool {
+        let same = self.stat(rel).is_ok_and(|s| s.inode == file.1) && self.linked(rel) == Some(file);
+        same || self.names(rel).into_iter().any(|(name, _)| {
+            *left = left.saturating_sub(1);
+            *left > 0 && self.holds(&format!("{rel}/{name}"), file, left)
+        })
+    }
+
+    /// Opens the folder at `rel`; no symlink is followed.
     pub(crate) fn open_dir(&self, rel: &str) -> Result<(Dir, PathBuf), Failure> {
         let dir = self.dir(rel)?;
         let path = inside(rel)?;
-        let opened = dir.open_dir(path).map_err(|e| match e.raw_os_error() {
+        let opened = beneath::open(dir.as_fd(), &path, FOLDER).map_err(|e| match e.raw_os_error() {
             Some(code)
-                if code == rustix::io::Errno::NOTDIR.raw_os_error() && dir.symlink_metadata(path).is_ok() =>
+                if code == rustix::io::Errno::NOTDIR.raw_os_error()
+                    && dir.symlink_metadata(&path).is_ok() =>
             {
                 Failure::new(Reason::NotADirectory, format!("'{}' is not a folder", shown(rel)))
             }
             _ => failure(&e, rel),
         })?;
-        let file = opened.try_clone().map_err(|e| failure(&e, rel))?.into_std_file();
+        let file = File::from(opened);
         let real = self.check_real(&dir, &file, rel)?;
-        Ok((opened, real))
+        Ok((Dir::from_std_file(file), real))
     }
 
     /// Where the folder that is held open lies, as the kernel names it; not known on every system.
@@ -156,9 +244,22 @@ impl Root {
         !self.inner.blocked_below.is_empty() && self.inner.blocked_below.iter().any(|b| path.starts_with(b))
     }
 
-    /// Blocked paths inside this root.
-    pub(crate) fn blocked_below(&self) -> &[PathBuf] {
-        &self.inner.blocked_below
+    /// Whether something beneath `folder` (absolute) is blocked or hidden by rules.
+    pub(crate) fn closed_below(&self, folder: &Path) -> bool {
+        let masked = self.view().masked(self);
+        masked.cut
+            || self.inner.blocked_below.iter().any(|blocked| blocked.starts_with(folder))
+            || masked.paths.iter().any(|rel| self.path.join(rel).starts_with(folder))
+    }
+
+    /// Tells which absolute paths are blocked or hidden by rules, as it is now.
+    pub(crate) fn closed(&self) -> impl Fn(&Path) -> bool + Send + Sync + use<> {
+        let (blocked, view, top) = (self.inner.blocked_below.clone(), self.view(), self.path.clone());
+        move |path| {
+            let hidden =
+                || path.strip_prefix(&top).ok().and_then(Path::to_str).is_some_and(|rel| !view.shows(rel));
+            blocked.iter().any(|b| path.starts_with(b)) || hidden()
+        }
     }
 
     /// Whether a canonical path lies in this root or in any other that is declared beside it.
@@ -189,20 +290,15 @@ impl Root {
         };
         let real = match named {
             Some(path) => path,
-            None => self.path.join(dir.canonicalize(inside(rel)?).map_err(|e| failure(&e, rel))?),
+            None => self.path.join(dir.canonicalize(&inside(rel)?).map_err(|e| failure(&e, rel))?),
         };
         self.check_blocked(&real, rel)?;
         Ok(real)
     }
 
-    /// The root's handle, for writing to `rel`.
-    pub(crate) fn dir_for_writing(&self, rel: &str) -> Result<Arc<Dir>, Failure> {
-        self.dir(rel)
-    }
-
     /// The folder's handle. A folder that was deleted and made again under the same path is the root again.
     fn dir(&self, rel: &str) -> Result<Arc<Dir>, Failure> {
-        self.check_blocked(&normalize(&self.path.join(inside(rel)?)), rel)?;
+        self.check_blocked(&self.path.join(inside(rel)?), rel)?;
         let gone = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => {
                 Failure::new(Reason::PathNotFound, format!("root {} is gone", self.path.display()))
@@ -232,7 +328,7 @@ impl Opener {
     /// # Errors
     /// As [`Root::open_file`].
     pub fn open_file(&self, rel: &str) -> Result<(File, u64), Failure> {
-        self.root.check_blocked(&normalize(&self.root.path.join(inside(rel)?)), rel)?;
+        self.root.check_blocked(&normalize(&self.root.path.join(rel)), rel)?;
         self.root.open_in(&self.dir, rel)
     }
 }
@@ -265,7 +361,7 @@ impl Opener {
     /// The facts of what lies at `rel`, by one plain look-up that follows symlinks of folders wherever they lead: only to
     /// be compared with facts that are known. `None` when there is nothing.
     pub fn facts(&self, rel: &str) -> Option<Facts> {
-        let stat = statat(&*self.dir, inside(rel).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat = statat(&*self.dir, Path::new(rel), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Facts {
             size: u64::try_from(stat.st_size).ok()?,
             changed_ns: nanos(stat.st_ctime, i64::try_from(stat.st_ctime_nsec).ok()?),
@@ -315,20 +411,52 @@ fn identity(path: &Path) -> io::Result<Identity> {
     Ok((meta.dev(), meta.ino()))
 }
 
+/// The folder at a canonical path: no symlink is followed in any component, so that a folder above the root that was swapped for one
+/// is an error.
 fn open_folder(path: &Path) -> io::Result<(Arc<Dir>, Identity)> {
-    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
-    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    use std::os::unix::fs::MetadataExt as _;
+    let top = File::open("/")?;
+    let rel = path.strip_prefix("/").unwrap_or(path);
+    let rel = if rel.as_os_str().is_empty() { Path::new(".") } else { rel };
+    let file = File::from(beneath::open(top.as_fd(), rel, FOLDER)?);
     let meta = file.metadata()?;
     Ok((Arc::new(Dir::from_std_file(file)), (meta.dev(), meta.ino())))
 }
 
-/// The path to look up beneath the root's handle.
-fn inside(rel: &str) -> Result<&Path, Failure> {
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// The path to look up beneath the root's handle, with `..` folded.
+fn inside(rel: &str) -> Result<std::borrow::Cow<'_, Path>, Failure> {
     if rel.contains('\0') {
         return Err(Failure::new(Reason::InvalidParams, "a path holds a NUL byte"));
     }
-    Ok(Path::new(if rel.is_empty() { "." } else { rel }))
+    if rel.starts_with('/') || rel.split('/').any(|part| part == "..") {
+        return Ok(PathBuf::from(folded(rel)?).into());
+    }
+    Ok(Path::new(if rel.is_empty() { "." } else { rel }).into())
+}
+
+/// A relative path without empty components, `.` and `..`; `.` for the root itself.
+pub(crate) fn folded(rel: &str) -> Result<String, Failure> {
+    if rel.contains('\0') {
+        return Err(Failure::new(Reason::InvalidParams, "a path holds a NUL byte"));
+    }
+    if rel.starts_with('/') {
+        return Err(outside(rel));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for name in crate::pattern::parts(rel) {
+        if name != ".." {
+            names.push(name);
+        } else if names.pop().is_none() {
+            return Err(outside(rel));
+        }
+    }
+    Ok(if names.is_empty() { ".".into() } else { names.join("/") })
+}
+
+fn outside(rel: &str) -> Failure {
+    Failure::new(Reason::PathOutsideRoots, format!("'{}' leads out of its root", shown(rel)))
 }
 
 /// A path for a message: bounded and printable.
@@ -349,9 +477,10 @@ pub(crate) fn failure(error: &io::Error, rel: &str) -> Failure {
         (io::ErrorKind::NotFound, _) | (_, Some(Errno::NOTDIR)) => {
             Failure::new(Reason::PathNotFound, format!("'{what}' does not exist"))
         }
-        (_, Some(Errno::LOOP)) => {
-            Failure::new(Reason::PathNotFound, format!("'{what}' is a loop of symlinks"))
-        }
+        (_, Some(Errno::LOOP)) => Failure::new(
+            Reason::PathNotFound,
+            format!("'{what}' is a symlink that leads nowhere or was not there before"),
+        ),
         (_, Some(Errno::NAMETOOLONG)) => {
             Failure::new(Reason::InvalidParams, format!("'{what}' is too long a path"))
         }

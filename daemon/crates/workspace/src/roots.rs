@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::{Arc, RwLock},
 };
 
@@ -12,8 +12,10 @@ use cairn_protocol::{
 };
 
 use crate::{
+    ResolvedPath, Visibility,
     blocked::{Blocked, normalize, resolve_existing},
-    root::{Root, failure, shown},
+    root::{Root, failure, folded, shown},
+    visibility::ReadRules,
 };
 
 /// Most bytes of a path that comes from outside.
@@ -28,11 +30,18 @@ pub struct Roots {
 
 /// The set itself, which each root looks back at (a worktree's git folder may lie in another root).
 #[derive(Debug, Default)]
-pub(crate) struct Declared(RwLock<BTreeMap<RootId, Root>>);
+pub(crate) struct Declared {
+    roots: RwLock<BTreeMap<RootId, Root>>,
+    visibility: RwLock<Visibility>,
+}
 
 impl Declared {
     pub(crate) fn contains(&self, path: &Path) -> bool {
-        self.0.read().unwrap_or_else(|e| e.into_inner()).values().any(|r| path.starts_with(&r.path))
+        self.roots.read().unwrap_or_else(|e| e.into_inner()).values().any(|r| path.starts_with(&r.path))
+    }
+
+    pub(crate) fn read_rules(&self, id: &RootId) -> ReadRules {
+        self.visibility.read().unwrap_or_else(|e| e.into_inner()).of(id)
     }
 }
 
@@ -85,24 +94,24 @@ impl Roots {
             let text = format!("'{}' was replaced while it was declared", shown(text));
             return Err(Failure::new(Reason::PathOutsideRoots, text));
         }
-        let mut all = self.declared.0.write().unwrap_or_else(|e| e.into_inner());
+        let mut all = self.declared.roots.write().unwrap_or_else(|e| e.into_inner());
         Ok(all.entry(fresh.id.clone()).or_insert(fresh).clone())
     }
 
     /// Takes a root off the list and gives it back; clones of it keep working for those who hold them.
     pub fn remove(&self, id: &RootId) -> Option<Root> {
-        self.declared.0.write().unwrap_or_else(|e| e.into_inner()).remove(id)
+        self.declared.roots.write().unwrap_or_else(|e| e.into_inner()).remove(id)
     }
 
     /// The root with this id.
     pub fn get(&self, id: &RootId) -> Option<Root> {
-        self.declared.0.read().unwrap_or_else(|e| e.into_inner()).get(id).cloned()
+        self.declared.roots.read().unwrap_or_else(|e| e.into_inner()).get(id).cloned()
     }
 
     /// All roots, by path.
     pub fn list(&self) -> Vec<Root> {
         let mut all: Vec<Root> =
-            self.declared.0.read().unwrap_or_else(|e| e.into_inner()).values().cloned().collect();
+            self.declared.roots.read().unwrap_or_else(|e| e.into_inner()).values().cloned().collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
     }
@@ -128,15 +137,30 @@ impl Roots {
         })
     }
 
-    /// Finds the root of a path and the path relative to it (`.` for the root itself; `/` between names).
+    /// Sets what rules hide, for the answers that come.
+    pub fn set_visibility(&self, visibility: Visibility) {
+        *self.declared.visibility.write().unwrap_or_else(|e| e.into_inner()) = visibility;
+    }
+
+    /// Resolves a path whose content is shown.
+    ///
+    /// # Errors
+    /// As [`Roots::locate`]; `PathBlocked` with the rule for a path that may not be read.
+    pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
+        let found = self.locate(path, root)?;
+        found.root.view().require(&found, false)?;
+        Ok(found)
+    }
+
+    /// Finds the root of a path and resolves it there.
     ///
     /// An absolute path must lie in a declared root, the innermost one wins, and with `root` given it must lie in
     /// that one; a prefix that is a symlink is resolved. A relative path belongs to `root`, or to the only root there
-    /// is. The path need not exist. What this gives is still opened beneath the root by the kernel.
+    /// is. The path need not exist.
     ///
     /// # Errors
-    /// `InvalidParams`, `NoRoots`, `RootNotFound`, `RootAmbiguous`, `PathOutsideRoots`, `PathBlocked`.
-    pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<(Root, String), Failure> {
+    /// `InvalidParams`, `NoRoots`, `RootNotFound`, `RootAmbiguous`, and those of [`Root::locate`].
+    pub fn locate(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
         check_text(path)?;
         let given = root.map(|r| self.find(r)).transpose()?;
         let all = self.list();
@@ -155,14 +179,12 @@ impl Roots {
                     return Err(Failure::new(Reason::RootAmbiguous, text));
                 }
             };
-            let rel = relative(Path::new(path)).ok_or_else(|| outside(path))?;
-            (root, rel)
+            (root, PathBuf::from(folded(path).map_err(|_| outside(path))?))
         };
         if root.is_blocked(&root.path.join(&rel)) {
             return Err(blocked(path));
         }
-        let rel = rel.to_str().filter(|r| !r.is_empty()).unwrap_or(".").to_owned();
-        Ok((root, rel))
+        root.locate(rel.to_str().filter(|r| !r.is_empty()).unwrap_or("."))
     }
 }
 
@@ -180,20 +202,6 @@ fn find_absolute(roots: &[Root], path: &Path) -> Option<(Root, PathBuf)> {
             plain.file_name().and_then(|name| innermost(&parent.join(name)))
         })
         .or_else(|| innermost(&resolve_existing(&plain)))
-}
-
-/// A relative path without `.` and `..`; `None` when it leaves where it starts.
-fn relative(path: &Path) -> Option<PathBuf> {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::Normal(name) => out.push(name),
-            Component::ParentDir if out.pop() => {}
-            _ => return None,
-        }
-    }
-    Some(out)
 }
 
 fn check_text(path: &str) -> Result<(), Failure> {

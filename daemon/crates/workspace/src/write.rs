@@ -62,10 +62,10 @@ impl Root {
     }
 
     /// Puts `bytes` in place of the file at `rel`, or makes it with the folders above it. Whoever looks sees the old file or
-    /// the new one; its mode is kept. A symlink inside the root is followed, and what it leads to is written.
+    /// the new one; its mode is kept. No symlink is followed: resolve the path first.
     ///
     /// # Errors
-    /// As [`Root::open_file`]; `PathBlocked` for folders of version control; `TooLarge`; `DiskFull`.
+    /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version control; `TooLarge`; `DiskFull`.
     pub fn write_whole(&self, rel: &str, bytes: &[u8]) -> Result<(), Failure> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
             let text = format!("'{}' would have more than {MAX_WRITTEN_BYTES} bytes", shown(rel));
@@ -114,10 +114,9 @@ impl Root {
         folder.remove_file(&name).map_err(|e| written(&e, rel))
     }
 
-    /// The folder that holds the file at `rel` (made when `make`), and the file's name in it. Symlinks are resolved first, so
-    /// that what is checked is what is written.
+    /// The folder that holds the file at `rel` (made when `make`), and the file's name in it.
     fn writable(&self, rel: &str, make: bool) -> Result<(Dir, String), Failure> {
-        let real = if make { self.followed(rel)? } else { normal(rel)? };
+        let real = normal(rel)?;
         closed(&real)?;
         let (parent, name) = real.rsplit_once('/').map_or(("", real.as_str()), |(p, n)| (p, n));
         if name.is_empty() {
@@ -140,29 +139,15 @@ impl Root {
         Ok((folder, name.to_owned()))
     }
 
-    /// Where `rel` leads when the file itself is a symlink inside the root.
-    fn followed(&self, rel: &str) -> Result<String, Failure> {
-        let plain = normal(rel)?;
-        let dir = self.dir_for_writing(&plain)?;
-        match dir.symlink_metadata(&plain) {
-            Ok(meta) if meta.is_symlink() => {
-                let real = dir.canonicalize(&plain).map_err(|e| failure(&e, rel))?;
-                Ok(real.to_string_lossy().into_owned())
-            }
-            _ => Ok(plain),
-        }
-    }
-
     fn make_folders(&self, parent: &str, rel: &str) -> Result<(), Failure> {
-        let dir = self.dir_for_writing(parent)?;
         let mut at = String::new();
         for part in parent.split('/') {
-            at = if at.is_empty() { part.to_owned() } else { format!("{at}/{part}") };
-            match dir.create_dir(&at) {
+            match self.open_dir(&at)?.0.create_dir(part) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(written(&e, rel)),
             }
+            at = if at.is_empty() { part.to_owned() } else { format!("{at}/{part}") };
         }
         Ok(())
     }
@@ -248,7 +233,8 @@ mod tests {
         let root = root(dir.path());
         std::fs::write(dir.path().join("real"), "x").unwrap();
         symlink("real", dir.path().join("link")).unwrap();
-        root.write_whole("link", b"y").unwrap();
+        assert_eq!(root.write_whole("link", b"y").unwrap_err().reason, Reason::NotAFile);
+        root.write_whole(root.locate("link").unwrap().real(), b"y").unwrap();
         assert!(dir.path().join("link").symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read(dir.path().join("real")).unwrap(), b"y");
         symlink(outside.path(), dir.path().join("out")).unwrap();
@@ -256,6 +242,7 @@ mod tests {
         std::fs::write(outside.path().join("f"), "safe").unwrap();
         for path in ["out/f", "out/new", "file", "../x", "a/../../x", "out/../../x"] {
             assert!(root.write_whole(path, b"bad").is_err(), "{path}");
+            assert_eq!(root.locate(path).unwrap_err().reason, Reason::PathOutsideRoots, "{path}");
         }
         assert!(root.remove_file("out/f").is_err());
         assert_eq!(std::fs::read(outside.path().join("f")).unwrap(), b"safe");
@@ -279,7 +266,12 @@ mod tests {
             "alias/config",
             "sub/./.git/hooks/h",
         ] {
-            assert_eq!(root.write_whole(path, b"x").unwrap_err().reason, Reason::PathBlocked, "{path}");
+            let real = root.locate(path).unwrap();
+            assert_eq!(
+                root.write_whole(real.real(), b"x").unwrap_err().reason,
+                Reason::PathBlocked,
+                "{path}"
+            );
         }
         root.write_whole("sub/.gitignore", b"x").unwrap();
         for path in [".envrc", "a/.vscode/tasks.json", ".cairn.json", ".github/workflows/x.yml"] {

@@ -181,11 +181,13 @@ async fn iterations_tokens_and_time_are_bounded() {
     assert_eq!(result.error.unwrap().reason, "turn_limit");
     assert_eq!(stage.script.left(), 7);
     let stage = Stage::new(many(10)).await;
+    // P13
     let result = stage.turn_with("go", ExecutionPolicy { max_tokens: Some(10), ..Default::default() }).await;
-    assert_eq!(
-        (result.status, result.error.unwrap().reason.as_str()),
-        (Outcome::TimedOut, "budget_exceeded")
-    );
+    assert_eq!((result.status, result.error.unwrap().reason.as_str()), (Outcome::Failed, "budget_exceeded"));
+    let events = stage.records().await;
+    let error = events.iter().position(|e| matches!(e, AgentEvt::Error { op, .. } if op == "agent")).unwrap();
+    let end = events.iter().position(|e| matches!(e, AgentEvt::RunCompleted { .. })).unwrap();
+    assert!(error < end, "a failed turn tells its error before its end");
     assert_eq!(stage.script.left(), 9);
     let stage = Stage::new(vec![ScriptedAnswer::new(vec![Step::Hang])]).await;
     let result =

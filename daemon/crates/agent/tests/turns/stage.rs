@@ -181,6 +181,7 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
         rules,
         roots: vec![],
         max_runs: 200,
+        drain: Duration::ZERO,
         granted_file: None,
         approval_timeout: Duration::from_secs(60),
         turns,

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::compare::{self, Moved};
 use crate::{
     Engine, prompts, recorded,
-    turns::{Feed, FeedParts, Taken},
+    turns::{QueuedTurn, ReplayParts, ReplaySource},
 };
 
 /// One recorded turn.
@@ -35,7 +35,7 @@ struct Turn {
     input: Vec<Part>,
     policy: Option<ExecutionPolicy>,
     answers: Vec<ModelAnswer>,
-    feed: FeedParts,
+    feed: ReplayParts,
     shown_chars: u64,
     status: Option<Outcome>,
     steps: Vec<(u64, String, Value)>,
@@ -110,8 +110,8 @@ impl Engine {
             policy: turn.policy,
             metadata: Default::default(),
         };
-        let taken = Taken { run, params, client: Some("replay".into()), resumed: false };
-        let feed = Arc::new(Feed::new(turn.feed));
+        let taken = QueuedTurn { run, params, client: Some("replay".into()), resumed: false };
+        let feed = Arc::new(ReplaySource::new(turn.feed));
         self.take_recorded(replay, &taken, provider, Arc::clone(&feed), (turn.shown_chars, turn.began))
             .await?;
         let differs = std::mem::take(&mut feed.parts().differs);
@@ -148,14 +148,14 @@ impl Engine {
             let Body::Evt { evt } = &record.body else { continue };
             let of = |turns: &mut Vec<Turn>| turns.iter().position(|t| Some(&t.run) == run.as_ref());
             match evt {
-                AgentEvt::TurnAccepted { run_id, turn_id, input, policy } => turns.push(Turn {
+                AgentEvt::TurnAccepted { run_id, turn_id, input, policy, .. } => turns.push(Turn {
                     run: run_id.clone(),
                     turn_id: turn_id.clone(),
                     began: record.ts,
                     input: input.clone(),
                     policy: policy.clone(),
                     answers: vec![],
-                    feed: FeedParts::default(),
+                    feed: ReplayParts::default(),
                     shown_chars: 0,
                     status: None,
                     steps: vec![],

@@ -17,7 +17,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{Feed, TurnContext, shown};
+use super::{ReplaySource, TurnContext, shown};
+use crate::context::interrupted_event;
 
 /// Results larger than this are stored as blobs.
 const INLINE: usize = 64 * 1024;
@@ -66,22 +67,19 @@ impl TurnContext {
         }
         let changes = Changes::watched();
         let call = Call {
-            root: self.root().cloned(),
-            grants: self.grants().clone(),
-            cancel: self.cancel().clone(),
-            origin: self.origin(Some(&name)),
-            command: Some(command),
             call_id: Some(id.clone()),
             resumed: self.is_resumed(),
             dry_run: self.policy().dry_run,
             changes: changes.clone(),
             clock: self.clock(),
-            ..Call::new(self.session().clone(), &name, arguments)
+            ..self.core().call(Some(command), &name, arguments)
         };
         let closing = |outcome: Result<Output, Failure>| {
-            if self.engine().inner.shutdown.is_cancelled() && outcome.is_err() {
-                // Cut off by the end of the daemon: left open, so that a resumed turn goes on with it.
-                return (End::CutOff, Err(super::drive::cancelled()));
+            if self.core().is_cut_off() && outcome.is_err() {
+                // It has no result, so that a resumed turn goes on with it.
+                let record = self.record(Some(command), Some(&name), interrupted_event(&name));
+                let append = Append::new(self.session(), vec![record]);
+                return (End::CutOff(Some(Box::new(append))), Err(super::drive::cancelled()));
             }
             let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
@@ -110,7 +108,7 @@ impl TurnContext {
     /// where it is something else.
     async fn call_again(
         &self,
-        feed: &Feed,
+        feed: &ReplaySource,
         command: Uuid,
         id: String,
         name: String,
@@ -122,12 +120,7 @@ impl TurnContext {
         };
         let harness = &self.engine().inner.harness;
         if harness.registry().is_read_only(&name) == Some(true) && outcome.error.is_none() {
-            let call = Call {
-                root: self.root().cloned(),
-                grants: self.grants().clone(),
-                cancel: self.cancel().clone(),
-                ..Call::new(self.session().clone(), &name, arguments)
-            };
+            let call = self.core().call(None, &name, arguments);
             let now = match harness.call(call).await {
                 Ok(output) => output.value,
                 Err(failure) => {

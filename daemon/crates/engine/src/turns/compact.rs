@@ -125,7 +125,10 @@ impl TurnContext {
             return Err(Failure::new(Reason::ContextOverflow, text));
         }
         let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-        let evt = AgentEvt::Compacted { summary, kept, tokens_before: before, tokens_after: after };
+        // The kept messages count the texts that were heard; the fold has them from this number.
+        let heard_seq = self.heard_seq();
+        let evt =
+            AgentEvt::Compacted { summary, kept, tokens_before: before, tokens_after: after, heard_seq };
         self.emit_all(vec![evt]).await?;
         Ok((self.conversation().await?, Compaction { before, after }))
     }

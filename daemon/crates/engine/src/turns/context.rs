@@ -6,15 +6,14 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use cairn_harness::{Grants, ToolSpec, WaitClock};
+use cairn_harness::{ToolSpec, WaitClock};
 use cairn_llm::Provider;
 use cairn_protocol::{
-    envelope::{Body, Origin},
     error::{Failure, Reason},
     event::{AgentEvt, PlanItem},
     id::{RunId, SessionId},
@@ -29,8 +28,8 @@ use cairn_workspace::Root;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Conversation, Feed, TurnHandle};
-use crate::{Engine, prompts::SessionPrompt};
+use super::{Conversation, ReplaySource, TurnHandle};
+use crate::{Engine, prompts::SessionPrompt, run_core::RunCore};
 
 /// How turns are taken; the same for the whole of a turn.
 #[derive(Debug, Clone)]
@@ -83,45 +82,44 @@ impl Default for TurnSettings {
 /// One turn's view of the engine. Clones share it.
 #[derive(Clone)]
 pub struct TurnContext {
-    pub(super) inside: Arc<Inside>,
+    pub(crate) inside: Arc<Inside>,
 }
 
-pub(super) struct Inside {
-    pub engine: Engine,
-    pub session: SessionId,
+pub(crate) struct Inside {
+    pub core: RunCore,
     pub handle: TurnHandle,
-    pub root: Option<Root>,
     pub created_at: Timestamp,
     /// When the turn began; in a replay, when the recorded one did.
     pub began: Timestamp,
     pub policy: ExecutionPolicy,
-    pub grants: Grants,
-    pub client: Option<String>,
     pub settings: Arc<TurnSettings>,
     pub provider: Result<Arc<dyn Provider>, Failure>,
-    pub clock: Arc<WaitClock>,
     pub resumed: bool,
+    /// Whether its time is over.
+    pub timed_out: AtomicBool,
     pub heard: AtomicU64,
     pub usage: Mutex<TokenUsage>,
     pub tools: Mutex<Vec<ToolTrace>>,
     pub ids: Mutex<HashSet<String>>,
+    /// Records of its last steps, which go into the log with its end.
+    pub closing: Mutex<Vec<AgentEvt>>,
     /// In a replay: what stands in for the world.
-    pub feed: Option<Arc<Feed>>,
+    pub feed: Option<Arc<ReplaySource>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TurnContext {
     /// The engine, for what lies beyond a turn: searches, maps.
     pub fn engine(&self) -> &Engine {
-        &self.inside.engine
+        &self.core().engine
     }
 
     /// The session.
     pub fn session(&self) -> &SessionId {
-        &self.inside.session
+        &self.core().session
     }
 
     /// The run.
@@ -131,7 +129,7 @@ impl TurnContext {
 
     /// Absolute path of the root the turn works in.
     pub fn root_path(&self) -> Option<&Path> {
-        self.inside.root.as_ref().map(|r| r.path.as_path())
+        self.core().root.as_ref().map(|r| r.path.as_path())
     }
 
     /// What the turn may do.
@@ -195,6 +193,11 @@ impl TurnContext {
         said.into_iter().filter_map(hear).collect()
     }
 
+    /// Takes a text that is in the log; a turn that ended before hears it no more, its session does.
+    pub(crate) fn hear(&self, seq: u64, text: String) {
+        locked(&self.inside.handle.steering).push((seq, text));
+    }
+
     /// The skills of the host.
     pub fn skills(&self) -> Vec<SkillInfo> {
         self.engine().skills()
@@ -213,7 +216,9 @@ impl TurnContext {
             Some(ops) => ops.iter().any(|o| *o == s.name),
             None => !hidden(s) && (!s.network || self.policy().network),
         };
-        all.into_iter().filter(offered).collect()
+        let harness = &self.engine().inner.harness;
+        let closed = |s: &ToolSpec| harness.rules_out(&s.name, self.inside.core.root.as_ref());
+        all.into_iter().filter(|s| offered(s) && !closed(s)).collect()
     }
 
     /// What was set for the session's system text.
@@ -277,7 +282,7 @@ impl TurnContext {
         let evt = AgentEvt::Steered { run_id: self.run().clone(), text: text.to_owned() };
         let append = Append::new(self.session(), vec![self.record(None, None, evt)]);
         let seq = self.engine().inner.trace.append(append).await?.first;
-        locked(&self.inside.handle.steering).push((seq, text.to_owned()));
+        self.hear(seq, text.to_owned());
         Ok(())
     }
 
@@ -301,23 +306,23 @@ impl TurnContext {
         }
     }
 
-    pub(super) fn grants(&self) -> &Grants {
-        &self.inside.grants
+    pub(crate) fn core(&self) -> &RunCore {
+        &self.inside.core
     }
 
     pub(super) fn root(&self) -> Option<&Root> {
-        self.inside.root.as_ref()
+        self.core().root.as_ref()
     }
 
     pub(super) fn clock(&self) -> Arc<WaitClock> {
-        Arc::clone(&self.inside.clock)
+        Arc::clone(&self.inside.handle.clock)
     }
 
     pub(super) fn is_resumed(&self) -> bool {
         self.inside.resumed
     }
 
-    pub(super) fn feed(&self) -> Option<&Feed> {
+    pub(super) fn feed(&self) -> Option<&ReplaySource> {
         self.inside.feed.as_deref()
     }
 
@@ -377,23 +382,14 @@ impl TurnContext {
     }
 
     pub(super) fn pass(&self, evt: &AgentEvt) {
-        self.engine().inner.trace.pass(self.session(), self.origin(None), None, evt);
+        self.engine().inner.trace.pass(self.session(), self.core().origin(None), None, evt);
     }
 
     pub(super) async fn emit_all(&self, evts: Vec<AgentEvt>) -> Result<(), Failure> {
-        if evts.is_empty() {
-            return Ok(());
-        }
-        let records = evts.into_iter().map(|evt| self.record(None, None, evt)).collect();
-        self.engine().inner.trace.append(Append::new(self.session(), records)).await.map(drop)
+        self.core().emit_all(evts).await
     }
 
-    pub(super) fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
-        NewRecord { id: Uuid::now_v7(), parent_id, origin: self.origin(tool), body: Body::Evt { evt } }
-    }
-
-    pub(super) fn origin(&self, tool: Option<&str>) -> Option<Origin> {
-        let (client, run_id) = (self.inside.client.clone(), Some(self.run().clone()));
-        Some(Origin { client, run_id, tool: tool.map(str::to_owned) })
+    pub(crate) fn record(&self, parent_id: Option<Uuid>, tool: Option<&str>, evt: AgentEvt) -> NewRecord {
+        self.core().record(parent_id, tool, evt)
     }
 }

@@ -1,7 +1,7 @@
 //! Driving a turn to its end.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -10,16 +10,13 @@ use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
     explore::RunState,
-    id::SessionId,
     model::Message,
     turn::{ModelChoice, Outcome, RunError, RunResult},
 };
-use cairn_trace::Append;
-
 use tracing::Instrument as _;
 
-use super::{OP, Taken, TurnAgent, TurnContext};
-use crate::{Engine, span};
+use super::{QueuedTurn, TurnAgent, TurnContext};
+use crate::{Engine, session::RunEnd, span};
 
 /// Time that a cancelled turn has to write down what came.
 const GRACE: Duration = Duration::from_millis(60);
@@ -37,59 +34,41 @@ pub(super) fn choice(provider: &dyn cairn_llm::Provider) -> ModelChoice {
 }
 
 impl Engine {
-    /// Drives a turn in the background, and the ones that wait behind it.
-    pub(super) fn spawn_turn(&self, cx: TurnContext, taken: Taken) {
-        let engine = self.clone();
-        // Here, where the request that starts it is still at work. Those behind it are of requests long gone.
-        let span = span_of(&cx, &taken);
-        self.inner.tasks.spawn(async move {
-            let session = cx.session().clone();
-            let mut next = Some((cx, taken));
-            let mut first = Some(span);
-            while let Some((cx, taken)) = next.take() {
-                let span = first.take().unwrap_or_else(|| span_of(&cx, &taken));
-                engine.drive_turn(&cx, &taken).instrument(span).await;
-                next = engine.next_turn(&session).await;
-            }
-        });
-    }
-
-    pub(super) async fn drive_turn(&self, cx: &TurnContext, taken: &Taken) {
+    /// Drives a turn to its end, which the session's actor writes down.
+    pub(crate) async fn drive_turn(&self, cx: &TurnContext, turn: &QueuedTurn) -> RunEnd {
         let agent = self.inner.turn_agent.get().cloned();
         let outcome = match agent {
             None => Err(Failure::new(Reason::NotSupported, "no agent is registered")),
             Some(agent) => {
                 // A panic in an agent ends its turn, not the daemon.
-                let work = cx.clone();
-                let work = async move { work_on(&*agent, &work).await };
+                let (work, turn) = (cx.clone(), turn.clone());
+                let work = async move { work_on(&*agent, &work, &turn).await };
                 let task = tokio::spawn(work.in_current_span());
                 let ended = task.await;
                 ended
                     .unwrap_or_else(|e| Err(Failure::new(Reason::Internal, format!("the agent failed: {e}"))))
             }
         };
-        self.end_turn(cx, taken, outcome).await;
+        self.end_of(cx, turn, outcome).await
     }
 
-    async fn end_turn(&self, cx: &TurnContext, taken: &Taken, outcome: Result<String, Failure>) {
+    async fn end_of(&self, cx: &TurnContext, turn: &QueuedTurn, outcome: Result<String, Failure>) -> RunEnd {
         let aborted = cx.inside.handle.aborted.load(Ordering::SeqCst);
-        if self.inner.shutdown.is_cancelled() && !aborted && outcome.is_err() {
-            let evt = AgentEvt::Interrupted { op: OP.into() };
-            let append =
-                Append::new(cx.session(), vec![cx.record(None, None, evt)]).state(RunState::Interrupted);
-            if let Err(cause) = self.inner.trace.append(append).await {
-                Engine::log_lost(cx.session(), &cause);
-            }
-            return;
+        if cx.core().is_cut_off() && !aborted && outcome.is_err() {
+            let state = RunState::Interrupted;
+            return RunEnd { interrupted: true, records: vec![], state, artifact: None };
         }
-        // From here on nobody is heard any more.
-        self.inner.turns.close(cx.session());
         let last = match &outcome {
             Ok(text) => Some(text.clone()),
             Err(_) => self.last_words(cx).await,
         };
         let failure = outcome.err();
-        let status = status(failure.as_ref(), aborted);
+        let status = status(failure.as_ref(), aborted, cx.inside.timed_out.load(Ordering::SeqCst));
+        let mut evts = std::mem::take(&mut *super::context::locked(&cx.inside.closing));
+        if evts.is_empty() {
+            evts.extend(self.turn_diff(cx).await);
+        }
+        evts.extend(failure.as_ref().filter(|_| status != Outcome::Cancelled).map(super::error));
         let error = failure.map(|f| RunError {
             reason: f.reason.as_str().to_owned(),
             retryable: f.reason.retryable(),
@@ -98,14 +77,14 @@ impl Engine {
         });
         let result = RunResult {
             session_id: cx.session().clone(),
-            turn_id: taken.params.turn_id.clone(),
-            run_id: taken.run.clone(),
+            turn_id: turn.params.turn_id.clone(),
+            run_id: turn.run.clone(),
             status,
             final_output: last.filter(|text| !text.is_empty()),
             usage: cx.usage(),
             tool_trace: cx.tool_trace(),
             error,
-            metadata: taken.params.metadata.clone(),
+            metadata: turn.params.metadata.clone(),
         };
         span::turn_ended(&tracing::Span::current(), &result);
         let state = match status {
@@ -113,22 +92,21 @@ impl Engine {
             Outcome::Cancelled => RunState::Stopped,
             Outcome::Failed | Outcome::Denied | Outcome::TimedOut => RunState::Failed,
         };
-        let mut evts = vec![AgentEvt::RunCompleted { result: Box::new(result) }];
-        if let Some(diff) = self.turn_diff(cx).await {
-            let committed = self.auto_commit(cx, taken, &diff, status).await;
-            evts.splice(0..0, std::iter::once(diff).chain(committed));
-        }
+        evts.push(AgentEvt::RunCompleted { result: Box::new(result) });
         let records = evts.into_iter().map(|evt| cx.record(None, None, evt)).collect();
-        let append = Append::new(cx.session(), records).state(state);
-        if let Err(cause) = self.inner.trace.append(append).await {
-            // The session stays `running` in the log; the next start marks it interrupted.
-            Engine::log_lost(cx.session(), &cause);
-        }
+        RunEnd { interrupted: false, records, state, artifact: None }
+    }
+
+    /// Tells what a turn that did its work changed, and commits it where the settings say so.
+    async fn close_changes(&self, cx: &TurnContext, turn: &QueuedTurn) {
+        let Some(diff) = self.turn_diff(cx).await else { return };
+        let committed = self.auto_commit(cx, turn, &diff).await;
+        super::context::locked(&cx.inside.closing).extend(std::iter::once(diff).chain(committed));
     }
 
     /// What the turn changed in files. That it cannot be told is no reason for a turn to fail.
     async fn turn_diff(&self, cx: &TurnContext) -> Option<AgentEvt> {
-        let root = cx.inside.root.as_ref().filter(|_| !cx.tool_trace().is_empty())?;
+        let root = cx.root().filter(|_| !cx.tool_trace().is_empty())?;
         let handle = &cx.inside.handle;
         let trace = &self.inner.trace;
         match super::changes::event(trace, cx.session(), &handle.run, &handle.turn_id, root).await {
@@ -140,30 +118,20 @@ impl Engine {
         }
     }
 
-    /// Commits what the turn changed, where the settings say so, through the gate as any action. That it cannot be done is
-    /// told, and no reason for a turn to fail.
-    async fn auto_commit(
-        &self,
-        cx: &TurnContext,
-        taken: &Taken,
-        diff: &AgentEvt,
-        status: Outcome,
-    ) -> Option<AgentEvt> {
-        let prefix = cx.settings().auto_commit.as_ref().filter(|_| status == Outcome::Completed)?;
+    /// Commits what the turn changed, where the settings say so, as an action of the turn: under its rights and until its end.
+    /// That it cannot be done is told, and no reason for a turn to fail.
+    async fn auto_commit(&self, cx: &TurnContext, turn: &QueuedTurn, diff: &AgentEvt) -> Option<AgentEvt> {
+        let prefix = cx.settings().auto_commit.as_ref()?;
         let AgentEvt::TurnDiff { turn_id, paths, .. } = diff else { return None };
         if cx.feed().is_some() {
             return None;
         }
-        let asked = taken.params.input.text();
+        let asked = turn.params.input.text();
         let line = asked.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("changes of a turn");
         let message =
             format!("{prefix} {}", line.chars().take(MAX_SUBJECT).collect::<String>()).trim().to_owned();
         let arguments = serde_json::json!({"paths": paths, "message": message});
-        let call = Call {
-            root: cx.inside.root.clone(),
-            origin: cx.origin(Some("git_commit")),
-            ..Call::new(cx.session().clone(), "git_commit", arguments)
-        };
+        let call = Call { clock: cx.clock(), ..cx.core().call(None, "git_commit", arguments) };
         match self.inner.harness.call(call).await {
             Ok(output) => {
                 let commit = output.value.get("commit")?.as_str()?.to_owned();
@@ -186,34 +154,22 @@ impl Engine {
             _ => None,
         })
     }
-
-    /// The turn that waits next, begun.
-    async fn next_turn(&self, session: &SessionId) -> Option<(TurnContext, Taken)> {
-        loop {
-            let taken = self.inner.turns.end(session)?;
-            if self.inner.shutdown.is_cancelled() {
-                return None;
-            }
-            match self.begin_turn(session, &taken).await {
-                Ok(cx) => return Some((cx, taken)),
-                Err(cause) => Engine::log_lost(session, &cause),
-            }
-        }
-    }
-}
-
-fn span_of(cx: &TurnContext, taken: &Taken) -> tracing::Span {
-    span::run(OP, cx.session(), &taken.run, taken.resumed)
 }
 
 /// Lets the agent work until it is done, cancelled or out of time.
-async fn work_on(agent: &dyn TurnAgent, cx: &TurnContext) -> Result<String, Failure> {
-    let work = agent.turn(cx);
+async fn work_on(agent: &dyn TurnAgent, cx: &TurnContext, turn: &QueuedTurn) -> Result<String, Failure> {
+    let work = async {
+        let text = agent.turn(cx).await?;
+        cx.engine().close_changes(cx, turn).await;
+        // Told to stop while its changes were committed.
+        if cx.cancel().is_cancelled() { Err(cancelled()) } else { Ok(text) }
+    };
     tokio::pin!(work);
     tokio::select! {
         biased;
         outcome = &mut work => outcome,
         late = out_of_time(cx) => {
+            cx.inside.timed_out.store(true, Ordering::SeqCst);
             cx.cancel().cancel();
             let _rest = tokio::time::timeout(GRACE, &mut work).await;
             Err(late)
@@ -229,9 +185,9 @@ async fn out_of_time(cx: &TurnContext) -> Failure {
     let limit = cx.policy().timeout_seconds.map(Duration::from_secs).or(cx.settings().timeout);
     let Some(limit) = limit else { return std::future::pending().await };
     let began = Instant::now();
-    let clock = Arc::clone(&cx.inside.clock);
+    let clock = cx.clock();
     loop {
-        let used = began.elapsed().saturating_sub(Duration::from_millis(clock.waited_ms()));
+        let used = began.elapsed().saturating_sub(clock.waited());
         let left = limit.saturating_sub(used);
         if left.is_zero() && !clock.is_waiting() {
             let text = format!("the turn took longer than {} s", limit.as_secs());
@@ -241,12 +197,12 @@ async fn out_of_time(cx: &TurnContext) -> Failure {
     }
 }
 
-fn status(failure: Option<&Failure>, aborted: bool) -> Outcome {
+fn status(failure: Option<&Failure>, aborted: bool, timed_out: bool) -> Outcome {
     match failure {
         None => Outcome::Completed,
         Some(_) if aborted => Outcome::Cancelled,
+        Some(_) if timed_out => Outcome::TimedOut,
         Some(f) if f.reason == Reason::Cancelled => Outcome::Cancelled,
-        Some(f) if f.reason == Reason::BudgetExceeded => Outcome::TimedOut,
         Some(f) if is_final(f) || f.reason == Reason::ExternalDenied => Outcome::Denied,
         Some(_) => Outcome::Failed,
     }

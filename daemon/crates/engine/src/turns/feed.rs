@@ -9,7 +9,7 @@ use cairn_protocol::event::ToolOutcome;
 
 /// The recorded side of one turn.
 #[derive(Debug, Default)]
-pub(crate) struct Feed(Mutex<Parts>);
+pub(crate) struct ReplaySource(Mutex<Parts>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
@@ -27,7 +27,7 @@ pub(crate) struct Parts {
     pub differs: Vec<(String, serde_json::Value, serde_json::Value)>,
 }
 
-impl Feed {
+impl ReplaySource {
     pub fn new(parts: Parts) -> Self {
         Self(Mutex::new(parts))
     }

@@ -65,14 +65,7 @@ impl Fold {
             }
             AgentEvt::ToolResult(outcome) => self.result(outcome),
             AgentEvt::Steered { text, .. } => self.said.push((seq, text)),
-            AgentEvt::Compacted { summary, kept, .. } => {
-                let at = self.talk.messages.len().saturating_sub(kept as usize);
-                let tail = self.talk.messages.split_off(at);
-                self.talk.messages = vec![Message::user(super::compact::told(&summary))];
-                self.talk.messages.extend(tail);
-                let moved = self.blobs.drain(..).filter(|b| b.0 >= at);
-                self.blobs = moved.map(|(i, id, blob, chars)| (i - at + 1, id, blob, chars)).collect();
-            }
+            AgentEvt::Compacted { summary, kept, heard_seq, .. } => self.compacted(&summary, kept, heard_seq),
             AgentEvt::Cleared {} => {
                 let (inputs, shown_chars) = (std::mem::take(&mut self.inputs), self.shown_chars);
                 *self = Self { inputs, shown_chars, ..Self::default() };
@@ -80,6 +73,21 @@ impl Fold {
             AgentEvt::RunCompleted { .. } => self.settle(),
             _ => {}
         }
+    }
+
+    /// Replaces all but the last `kept` messages, among which are the texts that were heard by then.
+    fn compacted(&mut self, summary: &str, kept: u32, heard_seq: u64) {
+        self.heard(heard_seq);
+        let mut at = self.talk.messages.len().saturating_sub(kept as usize);
+        // Logs of earlier versions counted otherwise: a result without its call is refused by every provider.
+        while at > 0 && matches!(self.talk.messages.get(at), Some(Message::Tool { .. })) {
+            at -= 1;
+        }
+        let tail = self.talk.messages.split_off(at);
+        self.talk.messages = vec![Message::user(super::compact::told(summary))];
+        self.talk.messages.extend(tail);
+        let moved = self.blobs.drain(..).filter(|b| b.0 >= at);
+        self.blobs = moved.map(|(i, id, blob, chars)| (i - at + 1, id, blob, chars)).collect();
     }
 
     fn result(&mut self, outcome: ToolOutcome) {

@@ -1,84 +1,174 @@
 //! What the rules say of a call, and of the calls that it stands for.
 
+use std::sync::Arc;
+
+use cairn_workspace::{ResolvedPath, Root, View};
+
 use super::Harness;
-use crate::{Call, Decision, Grants, Rule, Subject, Verdict, command::CommandLine, registry::Entry};
+use crate::{
+    Call, Decision, Grants, Rule, Rules, Subject, ToolSpec, Verdict,
+    command::CommandLine,
+    paths::{CallPath, Resolver, named},
+    registry::Entry,
+};
+
+/// The rules as they are for one call.
+#[derive(Clone)]
+pub(crate) struct Judge {
+    rules: Arc<Rules>,
+    granted: Arc<Vec<Rule>>,
+    memory: Arc<Vec<(Rule, Verdict)>>,
+    grants: Grants,
+    own: Option<Root>,
+}
+
+/// A decision with the paths that it is about.
+pub(super) struct Judged {
+    pub decision: Decision,
+    pub paths: Vec<CallPath>,
+}
 
 impl Harness {
-    pub(super) fn decide(&self, entry: &Entry, call: &Call, memory: &[(Rule, Verdict)]) -> Decision {
-        let granted = self.approvals.grants().rules();
-        let rules = self.rules();
-        let one = |entry: &Entry, call: &Call, paths: &[String], narrows: bool| {
-            let command = command_line(entry, call, paths);
-            let decision = rules.decide(&Subject {
-                tool: &entry.spec.name,
-                paths,
-                command: command.as_ref(),
-                read_only: entry.spec.read_only,
-                network: entry.spec.network,
-                narrows,
-                grants: &call.grants,
-                memory,
-                granted: &granted,
-            });
-            if entry.spec.own_state && decision.verdict == Verdict::Ask && by_default(&decision) {
-                let rule = "default: changes Cairn's own state alone".to_owned();
-                return Decision { verdict: Verdict::Allow, rule };
-            }
-            decision
-        };
-        let parts = entry.tool.stands_for(&call.arguments);
-        if parts.is_empty() {
-            return one(entry, call, &named_paths(entry, call), entry.spec.narrows);
+    /// The rules for `call`, whose run's paths are resolved.
+    pub(super) fn judge(&self, call: &Call, memory: Arc<Vec<(Rule, Verdict)>>) -> Judge {
+        Judge {
+            rules: self.rules(call.root.as_ref()),
+            granted: Arc::new(self.approvals.grants().rules()),
+            memory,
+            grants: call.grants.clone(),
+            own: call.root.clone(),
         }
-        let (mut all, mut decisions) = (Vec::new(), Vec::new());
+    }
+
+    pub(super) fn decide(&self, entry: &Entry, call: &Call, judge: &Judge) -> Judged {
+        let resolver = Resolver { roots: self.roots.as_ref(), own: call.root.as_ref() };
+        let parts = entry.tool.stands_for(&call.arguments);
+        let mut paths = named(&entry.spec, &call.arguments, &resolver);
+        if parts.is_empty() {
+            let decision = judge.decide(&entry.spec, call, &paths);
+            return Judged { decision, paths };
+        }
+        let mut decisions = Vec::new();
+        // Which tools a run may call is said of the name that is called.
+        let inner = Judge { grants: Grants { ops: None, ..call.grants.clone() }, ..judge.clone() };
         for (name, arguments) in parts {
-            // Which tools a run may call is said of the name that is called.
-            let grants = Grants { ops: None, ..call.grants.clone() };
-            let part = Call { name: name.to_owned(), arguments, grants, ..call.clone() };
+            let part = Call { name: name.to_owned(), arguments, ..call.clone() };
             let Ok(entry) = self.registry.find(name) else {
-                return Decision { verdict: Verdict::Deny, rule: format!("tools: {name} is not there") };
+                let rule = format!("tools: {name} is not there");
+                return Judged { decision: Decision { verdict: Verdict::Deny, rule }, paths };
             };
-            let paths = named_paths(&entry, &part);
-            decisions.push(one(&entry, &part, &paths, entry.spec.narrows));
-            all.extend(paths);
+            let named = named(&entry.spec, &part.arguments, &resolver);
+            decisions.push(inner.decide(&entry.spec, &part, &named));
+            paths.extend(named);
         }
         // How far its paths reach is decided part by part.
-        strictest(one(entry, call, &all, true), decisions)
+        let own = ToolSpec { narrows: true, ..entry.spec.clone() };
+        Judged { decision: strictest(judge.decide(&own, call, &paths), decisions), paths }
     }
 }
 
-fn by_default(decision: &Decision) -> bool {
+impl Judge {
+    /// What rules hide of `root` from a tool that they name; `None` when they hide from it what they hide from all.
+    pub(crate) fn view_for(&self, tool: &str, root: &Root) -> Option<View> {
+        let named = self.rules.name_paths_of(tool);
+        named.then(|| root.view_by(Arc::new(self.rules.read_rules(Some(tool)))))
+    }
+
+    /// Each path is judged by itself and under each of its spellings; the strictest answer counts.
+    fn decide(&self, spec: &ToolSpec, call: &Call, paths: &[CallPath]) -> Decision {
+        let command = command_line(spec, call, paths);
+        if paths.is_empty() {
+            return self.one(spec, command.as_ref(), None);
+        }
+        let all = paths.iter().map(|path| match &path.resolved {
+            Some(path) => self.path(spec, command.as_ref(), path),
+            None => self.one(spec, command.as_ref(), Some((&path.text, None, &self.grants))),
+        });
+        strictest_of(all)
+    }
+
+    /// What the rules say of a tool and one path, for paths that no argument named.
+    pub(crate) fn path(
+        &self,
+        spec: &ToolSpec,
+        command: Option<&CommandLine>,
+        path: &ResolvedPath,
+    ) -> Decision {
+        let same = self.own.as_ref().is_none_or(|own| own.id == path.root().id);
+        if self.grants.paths.is_some() && !same {
+            return Decision { verdict: Verdict::Deny, rule: "policy.paths of the run".into() };
+        }
+        // What a run keeps to is a matter of where a path leads, not of how it is spelled.
+        let anywhere = Grants { paths: None, ..self.grants.clone() };
+        let all = path.spellings().map(|spelling| {
+            let grants = if spelling == path.real() { &self.grants } else { &anywhere };
+            self.one(spec, command, Some((spelling, Some(path.root()), grants)))
+        });
+        strictest_of(all)
+    }
+
+    fn one(
+        &self,
+        spec: &ToolSpec,
+        command: Option<&CommandLine>,
+        path: Option<(&str, Option<&Root>, &Grants)>,
+    ) -> Decision {
+        let root = path.and_then(|(_, root, _)| root);
+        let links = root.map(|root| self.rules.links(root)).unwrap_or_default();
+        let paths: Vec<String> = path.iter().map(|(path, ..)| (*path).to_owned()).collect();
+        let decision = self.rules.decide(&Subject {
+            paths: &paths,
+            top: root.or(self.own.as_ref()).map(|root| root.path.as_path()),
+            links: &links,
+            command,
+            read_only: spec.read_only,
+            network: spec.network,
+            narrows: spec.narrows,
+            memory: &self.memory,
+            granted: &self.granted,
+            ..Subject::new(&spec.name, path.map_or(&self.grants, |(.., grants)| grants))
+        });
+        if spec.own_state && decision.verdict == Verdict::Ask && is_default(&decision) {
+            let rule = "default: changes Cairn's own state alone".to_owned();
+            return Decision { verdict: Verdict::Allow, rule };
+        }
+        decision
+    }
+}
+
+/// Whether no rule spoke.
+pub(super) fn is_default(decision: &Decision) -> bool {
     decision.rule.starts_with("default:")
+}
+
+fn rank(decision: &Decision) -> u8 {
+    match decision.verdict {
+        Verdict::Allow => 0,
+        Verdict::Ask => 1,
+        Verdict::Deny => 2,
+    }
+}
+
+/// The first of the strictest.
+fn strictest_of(all: impl Iterator<Item = Decision>) -> Decision {
+    let stricter = |a: Decision, b: Decision| if rank(&b) > rank(&a) { b } else { a };
+    // There is always one: a path has at least one spelling.
+    all.reduce(stricter).unwrap_or(Decision { verdict: Verdict::Deny, rule: "no path".into() })
 }
 
 /// The strictest of what is said of a call and of the calls it stands for. The default speaks only where no rule does, and
 /// of the call's own name only when its parts say nothing.
 fn strictest(own: Decision, parts: Vec<Decision>) -> Decision {
-    let allowed = own.verdict == Verdict::Allow && !by_default(&own);
-    let parts = parts.into_iter().filter(|part| !(allowed && by_default(part)));
-    let said = (!by_default(&own)).then(|| own.clone());
-    let rank = |d: &Decision| match d.verdict {
-        Verdict::Allow => 0,
-        Verdict::Ask => 1,
-        Verdict::Deny => 2,
-    };
+    let allowed = own.verdict == Verdict::Allow && !is_default(&own);
+    let parts = parts.into_iter().filter(|part| !(allowed && is_default(part)));
+    let said = (!is_default(&own)).then(|| own.clone());
     said.into_iter().chain(parts).max_by_key(rank).unwrap_or(own)
 }
 
-/// Paths in the arguments, relative to the session's root where they lie in it.
-fn named_paths(entry: &Entry, call: &Call) -> Vec<String> {
-    let base = call.root.as_ref().map(|root| root.path.to_string_lossy().into_owned());
-    let relative = |text: &str| match &base {
-        Some(base) if crate::policy::beneath(text, base) && text.starts_with('/') => {
-            text.get(base.len()..).unwrap_or("").trim_start_matches('/').to_owned()
-        }
-        _ => text.to_owned(),
-    };
-    entry.spec.paths.iter().filter_map(|key| call.arguments.get(*key)?.as_str().map(relative)).collect()
-}
-
 /// The command line in the arguments, read once for all rules.
-fn command_line(entry: &Entry, call: &Call, paths: &[String]) -> Option<CommandLine> {
-    let text = call.arguments.get(entry.spec.command?)?.as_str()?;
-    Some(CommandLine::parse(text).within(paths.first().map_or("", String::as_str)))
+fn command_line(spec: &ToolSpec, call: &Call, paths: &[CallPath]) -> Option<CommandLine> {
+    let text = call.arguments.get(spec.command?)?.as_str()?;
+    let folder =
+        paths.first().map(|path| path.resolved.as_ref().map_or(path.text.as_str(), ResolvedPath::real));
+    Some(CommandLine::parse(text).within(folder.unwrap_or_default()))
 }

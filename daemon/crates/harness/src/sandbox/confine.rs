@@ -1,8 +1,10 @@
 //! What the helper does to itself before it becomes the command.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
-use super::step::Confine;
+use super::{spec::Expected, step::Confine};
 
 /// Confines this process and all that it will start. The answer says what could be had.
 ///
@@ -12,6 +14,7 @@ use super::step::Confine;
 pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
     use super::seccomp::{Sockets, apply as forbid_calls};
     close_descriptors();
+    wanted.expected.iter().try_for_each(check)?;
     wanted.limits.apply()?;
     rustix::thread::set_no_new_privs(true).map_err(|e| format!("no_new_privs: {e}"))?;
     let landlock = landlock(wanted)?;
@@ -46,12 +49,44 @@ fn drop_capabilities() -> Result<(), String> {
     set_capabilities(None, sets).map_err(|e| format!("capabilities: {e}"))
 }
 
+/// Refuses to go on where another folder was mounted than the one that was judged.
+#[cfg(target_os = "linux")]
+fn check(expected: &Expected) -> Result<(), String> {
+    let swapped = || format!("'{}' changed while the command was started", expected.path.display());
+    let stat = rustix::fs::lstat(&expected.path).map_err(|_| swapped())?;
+    if (stat.st_dev, stat.st_ino) == (expected.device, expected.inode) { Ok(()) } else { Err(swapped()) }
+}
+
+/// Rules of Landlock for these paths. What is opened is compared with what was judged, so that a link that is swapped in gives
+/// nothing.
+#[cfg(target_os = "linux")]
+fn beneath<'a>(
+    paths: &'a [PathBuf],
+    access: landlock::BitFlags<landlock::AccessFs>,
+    expected: &'a [Expected],
+) -> impl Iterator<Item = Result<landlock::PathBeneath<std::os::fd::OwnedFd>, landlock::RulesetError>> + 'a {
+    use landlock::AccessFs;
+    let files = AccessFs::from_file(landlock::ABI::V6);
+    paths.iter().filter_map(move |path| {
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        // What does not exist needs no rule.
+        let opened = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
+        let stat = rustix::fs::fstat(&opened).ok()?;
+        let wanted = expected.iter().find(|e| e.path == *path);
+        if wanted.is_some_and(|e| (e.device, e.inode) != (stat.st_dev, stat.st_ino)) {
+            return None;
+        }
+        let folder = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory;
+        Some(Ok(landlock::PathBeneath::new(opened, if folder { access } else { access & files })))
+    })
+}
+
 /// Closes all but the listed paths; the answer is the version of the interface, none where the kernel has none.
 #[cfg(target_os = "linux")]
 fn landlock(wanted: &Confine) -> Result<Option<i32>, String> {
     use landlock::{
         ABI, Access as _, AccessFs, AccessNet, Compatible as _, LandlockStatus, Ruleset, RulesetAttr as _,
-        RulesetCreatedAttr as _, Scope, path_beneath_rules,
+        RulesetCreatedAttr as _, Scope,
     };
     let newest = ABI::V6;
     let failed = |e: landlock::RulesetError| format!("landlock: {e}");
@@ -65,8 +100,8 @@ fn landlock(wanted: &Confine) -> Result<Option<i32>, String> {
     }
     let status = rules
         .create()
-        .and_then(|r| r.add_rules(path_beneath_rules(&wanted.read, AccessFs::from_read(newest))))
-        .and_then(|r| r.add_rules(path_beneath_rules(&wanted.write, AccessFs::from_all(newest))))
+        .and_then(|r| r.add_rules(beneath(&wanted.read, AccessFs::from_read(newest), &wanted.expected)))
+        .and_then(|r| r.add_rules(beneath(&wanted.write, AccessFs::from_all(newest), &wanted.expected)))
         .and_then(|r| r.restrict_self())
         .map_err(failed)?;
     Ok(match status.landlock {

@@ -87,6 +87,7 @@ impl Layout {
         hidden.extend(SECRET.iter().map(PathBuf::from));
         hidden.extend(home.iter().flat_map(|home| SECRETS.iter().map(|s| home.join(s))));
         hidden.extend(host_keys());
+        hidden.extend(confined.masked.iter().cloned());
         hidden.retain(|p| fs::symlink_metadata(p).is_ok());
         hidden.sort();
         hidden.dedup();

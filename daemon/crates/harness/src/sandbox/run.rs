@@ -166,10 +166,14 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let group = Cgroup::make(&confined.limits);
     let (read, write) = layout.inside();
     let limits = rlimits(confined, group.is_some(), 0);
-    let (network, argv) = (confined.network, confined.argv.clone());
+    let env = layout.env(confined, &sandbox.host, layout::inner_home(), "/tmp");
+    let (network, argv) = (confined.network, program_of(confined, &env)?);
+    let (expected, sole_program) = (confined.expected.clone(), confined.sole_program);
     // With its options still to come it starts nothing, and can be put into the group from here.
     let told = group.as_ref().is_some_and(|g| !g.takes_threads()) && confined.input.is_none();
-    let inner = Confine { read, write, network, own_network: !network, used_input: told, limits, argv };
+    let own_network = !network;
+    let inner =
+        Confine { read, write, network, own_network, used_input: told, expected, sole_program, limits, argv };
     let options = layout.bubblewrap(confined, helper);
     let command =
         ["--".into(), layout::HELPER.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
@@ -181,14 +185,34 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
         let argv = [bubblewrap.clone().into_os_string()].into_iter().chain(options).chain(command);
         (entering(helper, group.as_ref(), argv.collect())?, None)
     };
-    let home = layout::inner_home();
-    command.env_clear().envs(layout.env(confined, &sandbox.host, home, "/tmp")).current_dir("/");
+    command.env_clear().envs(env).current_dir("/");
     Ok(Prepared { command, group, told, _layout: Some(layout), _temp: None })
 }
 
 /// Options as bubblewrap reads them: each ends with a zero.
 fn lines(options: &[OsString]) -> Vec<u8> {
     options.iter().flat_map(|option| option.as_bytes().iter().copied().chain([0])).collect()
+}
+
+/// The words of the command. A program that may start no other is named by its file, and cannot be a script, which is started by
+/// another program.
+fn program_of(confined: &Confined, env: &[(String, String)]) -> Result<Vec<String>, Failure> {
+    let mut argv = confined.argv.clone();
+    if !confined.sole_program {
+        return Ok(argv);
+    }
+    let name = argv.first().cloned().unwrap_or_default();
+    let path = env.iter().find(|(name, _)| name == "PATH").map_or("", |(_, path)| path.as_str());
+    let is_binary = |file: &PathBuf| {
+        let mut magic = [0; 4];
+        std::fs::File::open(file).and_then(|mut f| f.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
+    };
+    let found = path.split(':').map(|folder| Path::new(folder).join(&name)).find(is_binary);
+    let missing = || Failure::new(Reason::ToolFailed, format!("{name} is not installed here as a program"));
+    if let Some(first) = argv.first_mut() {
+        *first = found.ok_or_else(missing)?.to_string_lossy().into_owned();
+    }
+    Ok(argv)
 }
 
 fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
@@ -198,12 +222,16 @@ fn weaker(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let group = Cgroup::make(&confined.limits);
     let (read, write) = layout.outside(temp.path())?;
     let limits = rlimits(confined, group.is_some(), own_processes());
-    let (network, argv) = (confined.network, confined.argv.clone());
-    let inner = Confine { read, write, network, own_network: false, used_input: false, limits, argv };
+    let home = temp.path().to_string_lossy().into_owned();
+    let env = layout.env(confined, &sandbox.host, &home, &home);
+    let (network, argv) = (confined.network, program_of(confined, &env)?);
+    let (expected, sole_program) = (confined.expected.clone(), confined.sole_program);
+    let (own_network, used_input) = (false, false);
+    let inner =
+        Confine { read, write, network, own_network, used_input, expected, sole_program, limits, argv };
     let argv = vec![helper.into(), HELPER_WORD.into(), step_text(&Step::Confine(inner))?.into()];
     let mut command = entering(helper, group.as_ref(), argv)?;
-    let home = temp.path().to_string_lossy().into_owned();
-    command.env_clear().envs(layout.env(confined, &sandbox.host, &home, &home)).current_dir(&confined.folder);
+    command.env_clear().envs(env).current_dir(&confined.folder);
     Ok(Prepared { command, group, told: None, _layout: Some(layout), _temp: Some(temp) })
 }
 

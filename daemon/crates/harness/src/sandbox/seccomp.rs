@@ -1,10 +1,17 @@
 //! System calls that no command needs and many escapes do.
 #![cfg(target_os = "linux")]
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, hash_map::RandomState},
+    ffi::CString,
+    hash::{BuildHasher as _, Hasher as _},
+    os::unix::ffi::OsStringExt as _,
+};
 
 use seccompiler::{
-    SeccompAction, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    SeccompAction,
+    SeccompCmpArgLen::{Dword, Qword},
+    SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
 /// Refused whatever their arguments.
@@ -91,6 +98,8 @@ const X32: &[(libc::c_long, libc::c_long)] = &[
     (libc::SYS_kexec_load, 528),
     (libc::SYS_process_vm_readv, 539),
     (libc::SYS_process_vm_writev, 540),
+    (libc::SYS_execve, 520),
+    (libc::SYS_execveat, 545),
 ];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -102,13 +111,18 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(super) fn apply(sockets: Sockets) -> Result<(), String> {
     let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("seccomp: {e}"))?;
     for (rules, errno) in [(denied(sockets)?, libc::EPERM), (absent(), libc::ENOSYS)] {
-        let errno = u32::try_from(errno).map_err(|e| e.to_string())?;
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch);
-        let program: seccompiler::BpfProgram =
-            filter.and_then(TryInto::try_into).map_err(|e| format!("seccomp: {e}"))?;
-        seccompiler::apply_filter(&program).map_err(|e| format!("seccomp: {e}"))?;
+        install(rules, errno, arch)?;
     }
     Ok(())
+}
+
+/// Answers what the rules match with an error, in this process and all that it starts.
+fn install(rules: Rules, errno: libc::c_int, arch: seccompiler::TargetArch) -> Result<(), String> {
+    let errno = u32::try_from(errno).map_err(|e| e.to_string())?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch);
+    let program: seccompiler::BpfProgram =
+        filter.and_then(TryInto::try_into).map_err(|e| format!("seccomp: {e}"))?;
+    seccompiler::apply_filter(&program).map_err(|e| format!("seccomp: {e}"))
 }
 
 fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, String> {
@@ -161,4 +175,52 @@ fn absent() -> Rules {
     let mut rules = Rules::new();
     add(&mut rules, libc::SYS_clone3, &[]);
     rules
+}
+
+/// Replaces this process by a program that can start no other: from here on a program is started only by a call whose sixth argument,
+/// which the kernel ignores, is a number that nobody else knows. Comes back only with the reason why not.
+pub(super) fn become_sole(argv: &[String]) -> String {
+    let secret = RandomState::new().build_hasher().finish();
+    let forbid = || -> Result<(), String> {
+        let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("seccomp: {e}"))?;
+        let other = SeccompCondition::new(5, Qword, SeccompCmpOp::Ne, secret);
+        let other = other.and_then(|c| SeccompRule::new(vec![c])).map_err(|e| format!("seccomp: {e}"))?;
+        let mut rules = Rules::new();
+        add(&mut rules, libc::SYS_execve, &[other]);
+        add(&mut rules, libc::SYS_execveat, &[]);
+        install(rules, libc::EPERM, arch)
+    };
+    if let Err(why) = forbid() {
+        return why;
+    }
+    let text =
+        |words: &mut dyn Iterator<Item = Vec<u8>>| words.map(CString::new).collect::<Result<Vec<_>, _>>();
+    let args = text(&mut argv.iter().map(|word| word.clone().into_bytes()));
+    let env = text(
+        &mut std::env::vars_os()
+            .map(|(name, value)| [name.into_vec(), b"=".to_vec(), value.into_vec()].concat()),
+    );
+    match (args, env) {
+        (Ok(args), Ok(env)) => {
+            format!("program {} cannot be run: {}", argv.concat(), execute(&args, &env, secret))
+        }
+        _ => "an argument holds a NUL byte".into(),
+    }
+}
+
+#[expect(unsafe_code, reason = "the library's exec has no sixth argument")]
+fn execute(args: &[CString], env: &[CString], secret: u64) -> std::io::Error {
+    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
+        list.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (args, env) = (pointers(args), pointers(env));
+    let Some(program) = args.first().filter(|p| !p.is_null()) else {
+        return std::io::Error::from(std::io::ErrorKind::InvalidInput);
+    };
+    // SAFETY: both lists end with a null pointer and point to strings that live as long as this call, which returns only when it
+    // failed.
+    unsafe {
+        libc::syscall(libc::SYS_execve, *program, args.as_ptr(), env.as_ptr(), 0_usize, 0_usize, secret);
+    }
+    std::io::Error::last_os_error()
 }

@@ -2,6 +2,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use cairn_protocol::error::{Failure, Reason};
+use cairn_workspace::{Root, View};
+
 use super::{Captured, Tier};
 
 /// What happens to commands where the full sandbox cannot be had.
@@ -47,6 +50,14 @@ impl Default for Limits {
     }
 }
 
+/// A path and the device and inode of what lies there.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Expected {
+    pub path: PathBuf,
+    pub device: u64,
+    pub inode: u64,
+}
+
 /// A process to be run in the sandbox.
 #[derive(Debug, Clone)]
 pub struct Confined {
@@ -62,6 +73,15 @@ pub struct Confined {
     pub writable: bool,
     /// Further folders that can be read.
     pub readable: Vec<PathBuf>,
+    /// Further roots that can be read, less what rules hide of them.
+    pub roots: Vec<Root>,
+    /// What the folders of the workspace must turn out to be inside the sandbox: a path that was swapped between its check and
+    /// its mount is another folder, and then nothing is run.
+    pub(crate) expected: Vec<Expected>,
+    /// Paths of the workspace that are hidden.
+    pub(crate) masked: Vec<PathBuf>,
+    /// Whether the program may start no other.
+    pub sole_program: bool,
     /// Whether it has the network.
     pub network: bool,
     /// Variables besides the few that every command has.
@@ -84,12 +104,40 @@ impl Confined {
             parts: None,
             writable: true,
             readable: vec![],
+            roots: vec![],
+            expected: vec![],
+            masked: vec![],
+            sole_program: false,
             network: false,
             env: vec![],
             input: None,
             limits: Limits::default(),
             accepted: false,
         }
+    }
+
+    /// Notes what must lie at `rel`. What does not exist is not shown.
+    pub(crate) fn expect(&mut self, root: &Root, rel: &str) -> Result<(), Failure> {
+        let (device, inode) = match root.identity_of(rel) {
+            Ok(identity) => identity,
+            Err(failure) if failure.reason == Reason::PathNotFound && rel != "." => return Ok(()),
+            Err(failure) => return Err(failure),
+        };
+        let path = if rel == "." { root.path.clone() } else { root.path.join(rel) };
+        self.expected.push(Expected { path, device, inode });
+        Ok(())
+    }
+
+    /// Hides what may not be read of a root.
+    pub(crate) fn mask(&mut self, root: &Root, view: &View) -> Result<(), Failure> {
+        let masked = view.masked(root);
+        if masked.cut {
+            let text =
+                format!("rules hide more of {} than can be hidden from a command", root.path.display());
+            return Err(Failure::new(Reason::ToolFailed, text));
+        }
+        self.masked.extend(masked.paths.iter().map(|rel| root.path.join(rel)));
+        Ok(())
     }
 
     /// A command line for the shell: bash where there is one.

@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{confine, limits::Rlimits, supervise};
+use super::{confine, limits::Rlimits, spec::Expected, supervise};
 
 /// The exit code of a helper that could not set the sandbox up; nothing was run then.
 pub(super) const FAILED: i32 = 125;
@@ -77,6 +77,10 @@ pub(super) struct Confine {
     pub own_network: bool,
     /// Whether standard input is a pipe that served another purpose: then it is made empty.
     pub used_input: bool,
+    /// What must lie at these paths.
+    pub expected: Vec<Expected>,
+    /// Whether the command may start no other program.
+    pub sole_program: bool,
     /// Limits.
     pub limits: Rlimits,
     /// The command; when empty, say in JSON what could be set up.
@@ -112,7 +116,7 @@ fn take(step: Step) -> Result<u8, String> {
             if inner.argv.is_empty() {
                 return say(&told.to_string());
             }
-            Err(become_command(&inner.argv))
+            Err(if inner.sole_program { become_sole(&inner.argv) } else { become_command(&inner.argv) })
         }
         Step::Supervise { argv } => supervise::supervise(&argv),
         Step::Build => say(&BUILD.to_string()),
@@ -141,4 +145,16 @@ fn become_command(argv: &[String]) -> String {
     let Some((program, rest)) = argv.split_first() else { return "there is no program to run".into() };
     let error = Command::new(program).args(rest).exec();
     format!("program {program} cannot be run: {error}")
+}
+
+/// The same for a program after which no other is started, whatever it or its threads do.
+#[cfg(target_os = "linux")]
+fn become_sole(argv: &[String]) -> String {
+    super::seccomp::become_sole(argv)
+}
+
+/// Linux alone can tell this start of a program from later ones; elsewhere the profile says it.
+#[cfg(not(target_os = "linux"))]
+fn become_sole(argv: &[String]) -> String {
+    become_command(argv)
 }

@@ -52,6 +52,8 @@ impl Indexes {
         let mut best: Vec<(usize, f64)> =
             scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !aside[*i]).collect();
         best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let view = live.root.view();
+        best.retain(|(i, _)| view.shows(&table.files[*i].path));
         best.truncate(k.min(500));
         let chosen: FxHashMap<u32, usize> =
             best.iter().enumerate().map(|(n, (i, _))| (*i as u32, n)).collect();

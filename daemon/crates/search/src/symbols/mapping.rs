@@ -8,6 +8,7 @@ use cairn_protocol::map::{MAX_BUDGET, MAX_FILES, MapAnswer, MapDefinition, MapFi
 use cairn_protocol::search::{SearchFilters, SearchParams};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
+use cairn_workspace::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::central::{MIN_NAME, telling};
@@ -97,7 +98,11 @@ impl Indexes {
         let names: Vec<&str> = around.names.iter().map(String::as_str).collect();
         let mut map = repo_map(&sources, &Focus { files: &files, names: &names }, params.budget as usize);
         let root_of = |source| lives.get(material.root_of(source));
-        map.retain(|m| root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok()));
+        let views: Vec<View> = lives.iter().map(|live| live.root.view()).collect();
+        let shows = |source, path: &str| views.get(material.root_of(source)).is_some_and(|v| v.shows(path));
+        map.retain(|m| {
+            root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok()) && shows(m.source, m.path)
+        });
         let text = text(&map);
         let complete = whole && !material.cut && symbols_are_whole(&lives);
         Ok(MapAnswer {
@@ -106,6 +111,7 @@ impl Indexes {
             files: map.iter().filter_map(|m| Some(told(m, root_of(m.source)?))).collect(),
             complete,
             took_us: started.elapsed().as_micros() as u64,
+            restricted: views.iter().any(|view| !view.is_complete()),
         })
     }
 

@@ -46,7 +46,8 @@ impl Indexes {
         };
         items.truncate(params.k as usize);
         let complete = whole && symbols_are_whole(&lives);
-        Ok(SymbolsAnswer { items, complete, took_us: started.elapsed().as_micros() as u64 })
+        let restricted = lives.iter().any(|live| !live.root.view().is_complete());
+        Ok(SymbolsAnswer { items, complete, took_us: started.elapsed().as_micros() as u64, restricted })
     }
 }
 
@@ -70,7 +71,7 @@ fn outline(
         let conn = live.readers.get()?;
         let table = live.files(&conn)?;
         let Some(file) = table.files.iter().find(|f| &*f.path == rel) else { continue };
-        if live.root.stat(rel).is_err() {
+        if live.root.stat(rel).is_err() || !live.root.view().shows(rel) {
             continue;
         }
         let sql = format!("{COLUMNS} WHERE file_id = ?1 ORDER BY start_line, end_line DESC");
@@ -148,9 +149,11 @@ fn by_name(
     for live in lives {
         let conn = live.readers.get()?;
         let table = live.files(&conn)?;
+        let view = live.root.view();
         let keep = |s: &SymbolItem| {
             let at = table.files.binary_search_by(|f| (*f.path).cmp(&s.path));
             at.is_ok_and(|i| filters.admits(&table.files[i]))
+                && view.shows(&s.path)
                 && (filters.kinds.is_empty() || filters.kinds.contains(&s.kind))
                 && path.is_none_or(|p| relative(live, p) == Some(&s.path))
         };

@@ -2,7 +2,7 @@
 
 use cairn_harness::{Permit, diff};
 use cairn_protocol::error::{Failure, Reason};
-use cairn_workspace::MAX_WRITTEN_BYTES;
+use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath};
 use serde_json::{Value, json};
 
 use crate::seen::Seen;
@@ -100,15 +100,15 @@ impl Change {
     ///
     /// # Errors
     /// Those of [`Permit::write_file`].
-    pub fn make(self, permit: &Permit, seen: &Seen) -> Result<(), Failure> {
+    pub fn make(self, permit: &Permit, place: &ResolvedPath, seen: &Seen) -> Result<(), Failure> {
         match self.after {
             Some(after) => {
-                permit.write_file(&self.path, self.before, after.clone())?;
+                permit.write_file(place, self.before, after.clone())?;
                 // Who wrote it knows it.
-                seen.note(permit.session(), &self.path, &after);
+                seen.note(permit.session(), place.real(), &after);
                 Ok(())
             }
-            None => permit.remove_file(&self.path, self.before.unwrap_or_default()),
+            None => permit.remove_file(place, self.before.unwrap_or_default()),
         }
     }
 }

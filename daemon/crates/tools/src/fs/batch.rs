@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use cairn_harness::{Asker, Output, Permit, arguments};
+use cairn_harness::{Asker, MustAsk, Output, Permit, arguments};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_search::CancelFlag;
-use cairn_workspace::MAX_WRITTEN_BYTES;
+use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath};
 use serde_json::{Value, json};
 
 use super::{Action, Asked, FsEdit, Op, look_at};
@@ -27,21 +27,19 @@ const MAX_READ: usize = 2048;
 pub struct Files(BTreeMap<String, Option<Vec<u8>>>);
 
 impl Files {
-    fn original(&mut self, asker: &Asker<'_>, rel: &str) -> Result<Option<Vec<u8>>, Failure> {
-        if let Some(known) = self.0.get(rel) {
+    fn original(&mut self, place: &ResolvedPath) -> Result<Option<Vec<u8>>, Failure> {
+        if let Some(known) = self.0.get(place.real()) {
             return Ok(known.clone());
         }
-        let root =
-            asker.root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
-        let content = root.read_whole(rel, MAX_WRITTEN_BYTES)?;
-        self.0.insert(rel.to_owned(), content.clone());
+        let content = place.root().read_whole(place.real(), MAX_WRITTEN_BYTES)?;
+        self.0.insert(place.real().to_owned(), content.clone());
         Ok(content)
     }
 }
 
 /// A file that the call changes.
 struct Touched {
-    rel: String,
+    place: ResolvedPath,
     before: Option<Vec<u8>>,
     now: Option<Vec<u8>>,
     /// The first line that an edit took since the file was written whole.
@@ -64,7 +62,7 @@ type Look<'a> = &'a dyn Fn(&Op) -> Result<(Value, bool), Failure>;
 pub struct Batch {
     steps: Vec<Step>,
     touched: Vec<Touched>,
-    must_ask: Option<String>,
+    must_ask: Option<MustAsk>,
 }
 
 impl Batch {
@@ -101,34 +99,41 @@ impl Batch {
         look: Option<Look<'_>>,
     ) -> Result<(String, Option<(Value, bool)>), Failure> {
         if op.action == Action::Read
-            && let Ok(rel) = edit::own_path(deps, asker.root, op.path())
-            && let Some(file) = self.touched.iter().find(|t| t.rel == rel)
+            && let Ok(place) = asker.own_path(op.path())
+            && let Some(file) = self.touched.iter().find(|t| t.place.real() == place.real())
         {
+            let rel = place.real();
             // The file as the call has left it so far.
             let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist any more"));
             let content = file.now.as_deref().ok_or_else(missing)?;
-            return Ok(("ok".into(), Some(look::shown(&rel, content, &arguments(op.arguments.clone())?))));
+            return Ok(("ok".into(), Some(look::shown(rel, content, &arguments(op.arguments.clone())?))));
         }
         if !op.action.changes() {
             return Ok(("ok".into(), look.map(|look| look(op)).transpose()?));
         }
-        let rel = edit::own_path(deps, asker.root, op.path())?;
-        let place = self.touched.iter().position(|t| t.rel == rel);
-        let (before, now, below) = match place.map(|at| &self.touched[at]) {
+        let place = asker.own_path(op.path())?;
+        let rel = if op.action == Action::Delete { place.entry() } else { place.real() };
+        let earlier = self.touched.iter().position(|t| t.place.real() == place.real());
+        let (before, now, below) = match earlier.map(|at| &self.touched[at]) {
             Some(t) => (t.before.clone(), t.now.clone(), t.below),
             None => {
-                let original = files.original(asker, &rel)?;
+                let original = files.original(&place)?;
                 (original.clone(), original, None)
             }
         };
-        let first = place.is_none();
-        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(asker.session, &rel, b));
-        let (change, why, below, told) = work_out(op, &rel, now.clone(), seen, below)?;
+        let first = earlier.is_none();
+        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(asker.session, place.real(), b));
+        let (change, why, below, told) = work_out(op, rel, now.clone(), seen, below)?;
         // What the call itself has written is known to it.
         let deletes = op.action == Action::Delete;
-        self.must_ask = self.must_ask.take().or(why.filter(|_| first || deletes));
-        let file = Touched { rel, before, now: change, below };
-        match place {
+        let why = why.filter(|_| first || deletes);
+        // One that no rule can answer comes before one that a rule can.
+        self.must_ask = match (self.must_ask.take(), why) {
+            (Some(MustAsk::Unruled(_)), Some(why @ MustAsk::Always(_))) => Some(why),
+            (earlier, why) => earlier.or(why),
+        };
+        let file = Touched { place, before, now: change, below };
+        match earlier {
             Some(at) => self.touched[at] = file,
             None => self.touched.push(file),
         }
@@ -136,18 +141,18 @@ impl Batch {
     }
 
     /// The changes, one for each file.
-    pub fn changes(&self) -> Vec<Change> {
-        let net = self.touched.iter().filter(|t| t.before != t.now);
-        net.filter_map(|t| match (&t.before, &t.now) {
-            (before, Some(now)) => Some(Change::whole(&t.rel, before.clone(), now.clone())),
-            (Some(before), None) => Some(Change::delete(&t.rel, before.clone())),
+    pub fn changes(&self) -> Vec<(ResolvedPath, Change)> {
+        let change = |t: &Touched| match (&t.before, &t.now) {
+            (before, Some(now)) => Some(Change::whole(t.place.real(), before.clone(), now.clone())),
+            (Some(before), None) => Some(Change::delete(t.place.entry(), before.clone())),
             (None, None) => None,
-        })
-        .collect()
+        };
+        let net = self.touched.iter().filter(|t| t.before != t.now);
+        net.filter_map(|t| Some((t.place.clone(), change(t)?))).collect()
     }
 
     /// Why this call must be asked about.
-    pub fn must_ask(&self) -> Option<String> {
+    pub fn must_ask(&self) -> Option<MustAsk> {
         self.must_ask.clone()
     }
 
@@ -164,7 +169,7 @@ impl Batch {
     }
 }
 
-type Worked = (Option<Vec<u8>>, Option<String>, Option<usize>, String);
+type Worked = (Option<Vec<u8>>, Option<MustAsk>, Option<usize>, String);
 
 /// What a file holds after an operation, why that must be asked about, the first line it took, and how it is told.
 fn work_out(
@@ -235,7 +240,7 @@ fn order(ops: &[Op]) -> Vec<usize> {
 /// # Errors
 /// Those of a single operation; `file_changed` when the changes are not those that were approved.
 pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Result<Output, Failure> {
-    let asker = Asker { session: permit.session(), root: permit.root() };
+    let asker = Asker { session: permit.session(), root: permit.root(), paths: permit.paths() };
     let mut files = Files::default();
     let planned = Batch::plan(deps, &asker, asked, &mut files, None);
     edit::need_same(permit, &planned.changes())?;
@@ -246,14 +251,13 @@ pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Re
     if let (false, Some(failure)) = (many, batch.first_failure()) {
         return Err(failure);
     }
-    let told = changes.first().map(Change::told);
-    for change in changes {
-        let rel = change.path.clone();
-        if let Err(failure) = change.make(permit, &deps.seen) {
+    let told = changes.first().map(|(_, change)| change.told());
+    for (place, change) in changes {
+        if let Err(failure) = change.make(permit, &place, &deps.seen) {
             if !many {
                 return Err(failure);
             }
-            batch.lost(deps, permit, asked.ops(), &rel, &failure);
+            batch.lost(&asker, asked.ops(), &place, &failure);
             if !asked.goes_on() {
                 break;
             }
@@ -274,9 +278,9 @@ pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Re
 
 impl Batch {
     /// The operations on a file that could not be written have failed after all.
-    fn lost(&mut self, deps: &Deps, permit: &Permit, ops: &[Op], rel: &str, failure: &Failure) {
+    fn lost(&mut self, asker: &Asker<'_>, ops: &[Op], place: &ResolvedPath, failure: &Failure) {
         for (op, step) in ops.iter().zip(&mut self.steps) {
-            let same = edit::own_path(deps, permit.root(), op.path()).is_ok_and(|own| own == rel);
+            let same = asker.own_path(op.path()).is_ok_and(|own| own.real() == place.real());
             if op.action.changes() && same && matches!(step, Step::Done(..)) {
                 *step = Step::Failed(failure.clone());
             }

@@ -1,6 +1,6 @@
 //! `fs`: one call for many operations, bound by the rules of the tools it stands for.
 
-use cairn_harness::{Grants, Rules};
+use cairn_harness::{Grants, Rules, Verdict};
 use cairn_protocol::error::Reason;
 use cairn_tools::ToolMode;
 use serde_json::{Value, json};
@@ -141,10 +141,12 @@ async fn rules_for_the_tools_bind_what_stands_for_them() {
     let place = Place::new(FILES, rules).await;
     assert!(place.call("fs", json!({"action": "read", "path": "secret/k.txt"})).await.is_err());
     assert!(place.call("fs", json!({"action": "read", "path": "a.txt"})).await.is_ok());
-    // Deleting is asked about whatever allows it; here nobody answers.
-    let place = read_place(allow(&["*"])).await;
+    // G10, P8: deleting is asked about where the default alone allows it; here nobody answers. A rule of the user's is honoured.
     let delete = json!({"ops": [{"action": "delete", "path": "a.txt"}]});
-    assert!(place.call("fs", delete).await.is_err() && place.read("a.txt").is_some());
+    let place = read_place(Rules { default: Verdict::Allow, ..allow(&[]) }).await;
+    assert!(place.call("fs", delete.clone()).await.is_err() && place.read("a.txt").is_some());
+    let place = read_place(allow(&["delete_file"])).await;
+    assert!(place.call("fs", delete).await.is_ok() && place.read("a.txt").is_none());
 }
 
 #[tokio::test]

@@ -1,10 +1,14 @@
 //! A workspace and a gate with the tools.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use cairn_harness::{Call, GrantedRules, Grants, Harness, Output, Registry, Rules, Sandbox, WhenMissing};
 use cairn_protocol::{error::Failure, id::SessionId};
-use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_tools::Deps;
 use cairn_trace::{NewSession, Trace};
 use cairn_workspace::{Root, Roots};
@@ -17,6 +21,8 @@ pub struct Place {
     trace: Trace,
     session: SessionId,
     root: Root,
+    indexes: Arc<Indexes>,
+    _log: tempfile::TempDir,
 }
 
 impl Place {
@@ -45,21 +51,36 @@ impl Place {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        let trace = Trace::open(&at.join("trace.db")).unwrap();
+        // In memory where there is such a folder: what the log costs is measured elsewhere.
+        let memory = Path::new("/dev/shm");
+        let log = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        let trace = Trace::open(&log.path().join("trace.db")).unwrap();
         let roots = Arc::new(Roots::new(vec![]));
         let root = roots.declare(&at.join("work")).unwrap();
         let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
         let indexes = Arc::new(Indexes::open(at.join("index"), options, None));
         let registry = Registry::default();
-        let deps = change(Deps::new(roots, indexes));
+        let deps = change(Deps::new(Arc::clone(&roots), Arc::clone(&indexes)));
         cairn_tools::register(&registry, &deps).unwrap();
         let session = trace.create_session(NewSession::default()).await.unwrap().session_id;
         let granted = GrantedRules::load(None).unwrap();
         let (wait, stopping) = (Duration::from_secs(60), CancellationToken::new());
         let sandbox = Arc::new(sandbox);
-        let harness =
-            Harness::new(registry, rules, trace.clone(), granted, wait, stopping).with_sandbox(sandbox);
-        Self { dir, harness, trace, session, root }
+        let harness = Harness::new(registry, rules, trace.clone(), granted, wait, stopping)
+            .with_roots(roots)
+            .with_sandbox(sandbox);
+        Self { dir, harness, trace, session, root, indexes, _log: log }
+    }
+
+    /// Indexes the workspace whole.
+    pub fn index(&self) {
+        self.indexes.add_root(self.root.clone()).unwrap();
+        self.indexes.build_and_wait(&self.root.id, Until::Everything, &CancelFlag::new()).unwrap();
+    }
+
+    /// Other rules for the calls that come.
+    pub fn set_rules(&self, rules: Rules) {
+        self.harness.set_rules(rules);
     }
 
     pub async fn output(&self, name: &str, arguments: Value, grants: Grants) -> Result<Output, Failure> {

@@ -61,7 +61,7 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
     };
     let Some(found) = open::find(root, folder)? else { return Ok(GitDiff::default()) };
     let what = format!("git diff of '{}'", shown(rel));
-    let blocked: Vec<PathBuf> = root.blocked_below().to_vec();
+    let is_closed = root.closed();
     let parts = inside(&root.path, &found.top, &request.parts);
     let Some(parts) = parts else { return Ok(GitDiff { is_repository: true, ..GitDiff::default() }) };
     let place = found.top.strip_prefix(&root.path).unwrap_or(Path::new("")).to_string_lossy().into_owned();
@@ -75,7 +75,7 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
             if !rules_are_readable(&found.top, &RULES) {
                 return Ok(());
             }
-            let closed = |path: &Path| blocked.iter().any(|b| found.top.join(path).starts_with(b));
+            let closed = |path: &Path| is_closed(&found.top.join(path));
             read(&repo, staged, &parts, &place, most, &closed, tx)
         };
         if let Err(error) = work() {

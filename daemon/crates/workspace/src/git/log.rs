@@ -27,6 +27,7 @@ const MAX_TEXT: usize = 300;
 pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     let Some(found) = open::find(root, ".")? else { return Ok(vec![]) };
     let deadline = Instant::now() + LOG_LIMIT;
+    let (is_closed, top) = (root.closed(), found.top.clone());
     let repository = found.clone();
     let mut reading = open::on_thread(&repository, move |tx| {
         let result = (|| match open::open(&found)? {
@@ -42,7 +43,10 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
     let mut commits = Vec::new();
     loop {
         match reading.next(deadline) {
-            Ok(Ok(commit)) => commits.push(commit),
+            Ok(Ok(mut commit)) => {
+                commit.paths.retain(|path| !is_closed(&top.join(path)));
+                commits.push(commit);
+            }
             // A shallow or damaged history ends where it ends.
             Ok(Err(e)) if commits.is_empty() => return Err(git_failed("git log", &e)),
             Ok(Err(_)) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(commits),

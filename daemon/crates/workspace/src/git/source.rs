@@ -40,13 +40,14 @@ impl CloneSource {
             ));
         };
         let text = path.to_str().unwrap_or_default();
-        let (root, rel) = roots.resolve(text, None)?;
-        let (folder, real) = root.open_dir(&rel)?;
-        if root.blocked_below().iter().any(|blocked| blocked.starts_with(&real)) {
-            let text = format!("'{}' holds a blocked path: a clone would show its history", shown(text));
+        let place = roots.resolve(text, None)?;
+        let root = place.root();
+        let (folder, real) = root.open_dir(place.real())?;
+        if root.closed_below(&real) {
+            let text = format!("'{}' holds a path that may not be read: a clone would show it", shown(text));
             return Err(Failure::new(Reason::PathBlocked, text));
         }
-        open::find_here(&root, &real)?;
+        open::find_here(root, &real)?;
         Ok(CloneSource { remote, reached: Reached::Folder { folder: folder.into_std_file(), path: real } })
     }
 

@@ -1,9 +1,6 @@
 //! Branch, head, remote and changed files.
 
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -33,7 +30,7 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     let what = format!("git status of '{}'", shown(rel));
     let top =
         found.top.strip_prefix(&root.path).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-    let blocked: Vec<PathBuf> = root.blocked_below().to_vec();
+    let is_closed = root.closed();
     let deadline = Instant::now() + STATUS_LIMIT;
     // First what is cheap, then the whole: the first is the answer when the second does not come in time.
     let repository = found.clone();
@@ -46,7 +43,7 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
                 if !rules_are_readable(&found.top, &IGNORE_FILES) {
                     return;
                 }
-                let closed = |path: &str| blocked.iter().any(|b| found.top.join(path).starts_with(b));
+                let closed = |path: &str| is_closed(&found.top.join(path));
                 changes(&repo, &closed).map(|(changes, truncated)| GitStatus { changes, truncated, ..facts })
             }
             Ok(None) => Ok(GitStatus::default()),

@@ -8,8 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_protocol::{content::EntryKind, error::Reason};
-use cairn_workspace::{Roots, list_dir};
+use cairn_protocol::{
+    content::EntryKind,
+    error::{Failure, Reason},
+};
+use cairn_workspace::{Root, Roots, list_dir};
 
 use crate::{pipe, put, root};
 
@@ -17,6 +20,11 @@ fn read(mut file: std::fs::File) -> String {
     let mut text = String::new();
     file.read_to_string(&mut text).unwrap();
     text
+}
+
+/// Resolves, then opens what was resolved.
+fn open(root: &Root, rel: &str) -> Result<std::fs::File, Failure> {
+    root.locate(rel).and_then(|found| root.open_file(found.real()))
 }
 
 #[test]
@@ -32,19 +40,25 @@ fn escapes_are_denied_and_inner_links_followed() {
     symlink("loop", inside.join("loop")).unwrap();
     let root = Roots::new(vec![]).declare(&inside).unwrap();
     for rel in ["up", "absolute", "../secret", "parent/secret", "/etc/passwd"] {
-        assert_eq!(root.open_file(rel).unwrap_err().reason, Reason::PathOutsideRoots, "{rel}");
+        assert_eq!(open(&root, rel).unwrap_err().reason, Reason::PathOutsideRoots, "{rel}");
+        assert!(root.open_file(rel).is_err(), "{rel}");
         // Control: a plain open goes out.
         assert!(std::fs::read(inside.join(rel)).is_ok(), "{rel}");
     }
-    assert_eq!(read(root.open_file("good").unwrap()), "inner");
-    assert_eq!(root.open_file("loop").unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(read(open(&root, "good").unwrap()), "inner");
+    assert_eq!(
+        root.open_file("good").unwrap_err().reason,
+        Reason::PathNotFound,
+        "links are followed by the resolver alone"
+    );
+    assert_eq!(open(&root, "loop").unwrap_err().reason, Reason::PathNotFound);
     assert_eq!(root.open_file("none").unwrap_err().reason, Reason::PathNotFound);
     assert_eq!(root.open_file("a.txt/x").unwrap_err().reason, Reason::PathNotFound);
     assert_eq!(root.open_file(".").unwrap_err().reason, Reason::NotAFile);
     assert_eq!(root.open_file("a\0b").unwrap_err().reason, Reason::InvalidParams);
     assert_eq!(root.stat("up").unwrap().kind, EntryKind::Symlink);
-    assert_eq!(root.stat("parent/secret").unwrap_err().reason, Reason::PathOutsideRoots);
-    assert_eq!(list_dir(&root, "parent", 1).unwrap_err().reason, Reason::PathOutsideRoots);
+    assert!(root.stat("parent/secret").is_err());
+    assert!(list_dir(&root, "parent", 1).is_err());
     assert_eq!(list_dir(&root, "a.txt", 1).unwrap_err().reason, Reason::NotADirectory);
 }
 
@@ -93,7 +107,7 @@ fn a_link_swapped_during_the_call_never_escapes() {
         }
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(700) {
-            match root.open_file("d/f") {
+            match open(&root, "d/f") {
                 Ok(file) => {
                     assert_eq!(read(file), "inner");
                     good += 1;
@@ -128,16 +142,16 @@ fn blocked_paths_win_by_component() {
     }
     let root = roots.declare(&base).unwrap();
     for rel in [".ssh/id", "link", "dirlink/id", "work/../.ssh/id"] {
-        assert_eq!(root.open_file(rel).unwrap_err().reason, Reason::PathBlocked, "{rel}");
-        assert!(roots.resolve(rel, None).is_err() || rel.contains("link"), "{rel}");
+        assert_eq!(open(&root, rel).unwrap_err().reason, Reason::PathBlocked, "{rel}");
+        assert_eq!(roots.resolve(rel, None).unwrap_err().reason, Reason::PathBlocked, "{rel}");
         // Control: without the block they open.
-        assert!(Roots::new(vec![]).declare(&base).unwrap().open_file(rel).is_ok(), "{rel}");
+        assert!(open(&Roots::new(vec![]).declare(&base).unwrap(), rel).is_ok(), "{rel}");
     }
     assert!(root.open_file(".sshx/id").is_ok());
     assert_eq!(root.stat(".ssh/id").unwrap_err().reason, Reason::PathBlocked);
-    assert_eq!(root.stat("dirlink/id").unwrap_err().reason, Reason::PathBlocked);
+    assert!(root.stat("dirlink/id").is_err());
     assert_eq!(list_dir(&root, ".ssh", 1).unwrap_err().reason, Reason::PathBlocked);
-    assert_eq!(list_dir(&root, "dirlink", 1).unwrap_err().reason, Reason::PathBlocked);
+    assert!(list_dir(&root, "dirlink", 1).is_err());
     let listed: Vec<_> = list_dir(&root, ".", 3).unwrap().entries.into_iter().map(|e| e.path).collect();
     assert_eq!(listed, [".sshx", ".sshx/id", "dirlink", "link", "work", "work/a"]);
     assert_eq!(
@@ -154,9 +168,7 @@ fn roots_are_declared_and_found() {
     put(&base, "ab/f", "");
     symlink("a", base.join("s")).unwrap();
     let roots = Roots::new(vec![]);
-    let reason = |r: Result<(cairn_workspace::Root, String), cairn_protocol::error::Failure>| {
-        r.map(|_| ()).unwrap_err().reason
-    };
+    let reason = |r: Result<cairn_workspace::ResolvedPath, Failure>| r.unwrap_err().reason;
     assert_eq!(reason(roots.resolve("f", None)), Reason::NoRoots);
     assert_eq!(roots.declare(Path::new("a")).unwrap_err().reason, Reason::InvalidParams);
     assert_eq!(roots.declare(&base.join("none")).unwrap_err().reason, Reason::PathNotFound);
@@ -164,17 +176,17 @@ fn roots_are_declared_and_found() {
     let a = roots.declare(&base.join("s/../a/.")).unwrap();
     assert_eq!(roots.declare(&base.join("s")).unwrap().id, a.id);
     assert!(a.id.0.starts_with("root_") && a.id.0.len() == 21);
-    assert_eq!(roots.resolve("x/./f", None).unwrap().1, "x/f");
+    assert_eq!(roots.resolve("x/./f", None).unwrap().real(), "x/f");
     assert_eq!(reason(roots.resolve("x/../../f", None)), Reason::PathOutsideRoots);
     let x = roots.declare(&base.join("a/x")).unwrap();
     assert_eq!(reason(roots.resolve("f", None)), Reason::RootAmbiguous);
     assert_eq!(reason(roots.resolve("f", Some("root_0000000000000000"))), Reason::RootNotFound);
-    assert_eq!(roots.resolve("f", Some(&x.id.0)).unwrap().0.id, x.id);
+    assert_eq!(roots.resolve("f", Some(&x.id.0)).unwrap().root().id, x.id);
     for (path, root, rel) in
         [("a/x/f", &x, "f"), ("a/x", &x, "."), ("s/x/f", &x, "f"), ("a/y/new", &a, "y/new"), ("s", &a, ".")]
     {
-        let (found, got) = roots.resolve(base.join(path).to_str().unwrap(), None).unwrap();
-        assert_eq!((&found.id, got.as_str()), (&root.id, rel), "{path}");
+        let found = roots.resolve(base.join(path).to_str().unwrap(), None).unwrap();
+        assert_eq!((&found.root().id, found.real()), (&root.id, rel), "{path}");
     }
     for path in ["ab/f", "a/../ab/f", ""] {
         assert_eq!(
@@ -199,4 +211,49 @@ fn a_root_made_again_is_the_root_again() {
     assert_eq!(root.open_file("f").unwrap_err().reason, Reason::PathNotFound);
     put(dir.path(), "r/f", "new");
     assert_eq!(read(root.open_file("f").unwrap()), "new");
+}
+
+/// A4: a folder above a root that is swapped for a link must not make another folder the root.
+#[test]
+fn a_link_above_the_root_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "outer/mid/r/f", "inner");
+    put(dir.path(), "outside/r/f", "secret");
+    let root = Roots::new(vec![]).declare(&dir.path().join("outer/mid/r")).unwrap();
+    std::fs::rename(dir.path().join("outer/mid"), dir.path().join("outer/away")).unwrap();
+    symlink(dir.path().join("outside"), dir.path().join("outer/mid")).unwrap();
+    assert!(root.open_file("f").is_err() && root.identity_of(".").is_err());
+    // Control: by path the other folder is opened.
+    assert_eq!(std::fs::read_to_string(root.path.join("f")).unwrap(), "secret");
+}
+
+#[test]
+fn resolution_reports_every_spelling() {
+    let (dir, root) = root();
+    put(dir.path(), "real/deep/f", "x");
+    symlink("real", dir.path().join("l1")).unwrap();
+    symlink("l1/deep", dir.path().join("l2")).unwrap();
+    symlink("../l2/f", dir.path().join("real/l3")).unwrap();
+    symlink("nowhere/x", dir.path().join("dangling")).unwrap();
+    symlink(root.path.join("real/deep"), dir.path().join("absolute")).unwrap();
+    symlink("deep/../../l1/deep/f", dir.path().join("real/up")).unwrap();
+    for (asked, entry, real) in [
+        ("real/deep/f", "real/deep/f", "real/deep/f"),
+        ("./real/./deep/../deep/f", "real/deep/f", "real/deep/f"),
+        ("l1/deep/f", "real/deep/f", "real/deep/f"),
+        ("l2", "l2", "real/deep"),
+        ("l2/f", "real/deep/f", "real/deep/f"),
+        ("l1/l3", "real/l3", "real/deep/f"),
+        ("real/up", "real/up", "real/deep/f"),
+        ("dangling", "dangling", "nowhere/x"),
+        ("dangling/y", "nowhere/x/y", "nowhere/x/y"),
+        ("absolute/f", "real/deep/f", "real/deep/f"),
+        ("l2/new/../other", "real/deep/other", "real/deep/other"),
+        ("l1/deep/new", "real/deep/new", "real/deep/new"),
+        (".", ".", "."),
+        ("l1/..", ".", "."),
+    ] {
+        let found = root.locate(asked).unwrap();
+        assert_eq!((found.entry(), found.real()), (entry, real), "{asked}");
+    }
 }

@@ -120,7 +120,7 @@ fn definitions_and_summaries_are_lists() {
         "startLine": 1, "endLine": 2, "lang": "rust", "score": 1.0,
     }))
     .unwrap();
-    let one = SymbolsAnswer { items: vec![item], complete: true, took_us: 0 };
+    let one = SymbolsAnswer { items: vec![item], complete: true, ..SymbolsAnswer::default() };
     assert_eq!(symbols(&one, &Places::Relative, 9), "a.rs:1-2 function go in Thing\n");
     assert!(symbols(&one, &Places::Relative, 1).contains("larger k"));
     let found = ExploreSummary {

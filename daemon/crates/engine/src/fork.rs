@@ -1,0 +1,113 @@
+//! The part of a session's past that a fork gets.
+
+use std::collections::HashSet;
+
+use cairn_protocol::{
+    envelope::{Body, Envelope, Origin},
+    error::{Failure, Reason},
+    event::AgentEvt,
+    id::{RunId, SessionId},
+    turn::{Outcome, RunResult},
+};
+use cairn_trace::{ForkCut, NewRecord, PAGE, Trace};
+use uuid::Uuid;
+
+/// A turn in the log.
+struct LoggedTurn {
+    run: RunId,
+    turn_id: String,
+    started: Option<u64>,
+    ended: bool,
+}
+
+/// All of a session, or what lies before the turn `before`: everything of the turns that were accepted before it, also what was
+/// recorded after its own acceptance, while it waited.
+///
+/// # Errors
+/// `run_not_found` when there is no such turn; those of the log.
+pub(crate) async fn cut(
+    trace: &Trace,
+    session: &SessionId,
+    before: Option<&str>,
+) -> Result<ForkCut, Failure> {
+    let mut turns: Vec<LoggedTurn> = Vec::new();
+    let mut records: Vec<(u64, Option<RunId>)> = Vec::new();
+    let mut at = 0;
+    loop {
+        let page = trace.records(session, at, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        for record in page {
+            records.push((record.seq, run_of(&record)));
+            note(record, &mut turns);
+        }
+    }
+    let first = match before {
+        None => turns.len(),
+        Some(name) => turns.iter().position(|turn| turn.turn_id == name).ok_or_else(|| {
+            let text = format!("session {session} has no turn '{}'", name.escape_default());
+            Failure::new(Reason::RunNotFound, text)
+        })?,
+    };
+    let (kept, later) = turns.split_at(first);
+    // Later turns may have been accepted, and cancelled, while those before them ran; what only they did is left out.
+    let starts = later.iter().filter_map(|turn| turn.started);
+    let upto = match (starts.min(), before) {
+        (Some(start), _) => start - 1,
+        (None, _) => at,
+    };
+    // A turn that never started has nothing to show, and its acceptance would be one without an end.
+    let waiting = kept.iter().filter(|turn| turn.started.is_none_or(|start| start > upto) && !turn.ended);
+    let out: HashSet<&RunId> = later.iter().chain(waiting).map(|turn| &turn.run).collect();
+    let left_out = records
+        .iter()
+        .filter(|(seq, run)| *seq <= upto && run.as_ref().is_some_and(|run| out.contains(run)))
+        .map(|(seq, _)| *seq)
+        .collect();
+    let open = kept.iter().filter(|turn| turn.started.is_some_and(|start| start <= upto) && !turn.ended);
+    let ends = open.map(|turn| end(session, turn)).collect();
+    Ok(ForkCut { upto, left_out, ends })
+}
+
+/// The run that a record belongs to.
+fn run_of(record: &Envelope) -> Option<RunId> {
+    match record.body.evt() {
+        Some(AgentEvt::TurnAccepted { run_id, .. }) => Some(run_id.clone()),
+        Some(AgentEvt::RunCompleted { result }) => Some(result.run_id.clone()),
+        _ => record.origin.as_ref().and_then(|origin| origin.run_id.clone()),
+    }
+}
+
+fn note(record: Envelope, turns: &mut Vec<LoggedTurn>) {
+    let (seq, Body::Evt { evt }) = (record.seq, record.body) else { return };
+    match evt {
+        AgentEvt::TurnAccepted { run_id: run, turn_id, .. } => {
+            turns.push(LoggedTurn { run, turn_id, started: None, ended: false });
+        }
+        AgentEvt::RunStarted { run_id, .. } => {
+            turns.iter_mut().filter(|turn| turn.run == run_id).for_each(|turn| turn.started = Some(seq));
+        }
+        AgentEvt::RunCompleted { result } => {
+            turns.iter_mut().filter(|turn| turn.run == result.run_id).for_each(|turn| turn.ended = true);
+        }
+        _ => {}
+    }
+}
+
+/// The end, in the fork, of a turn that was interrupted: it goes on in the session it was forked from.
+fn end(session: &SessionId, turn: &LoggedTurn) -> NewRecord {
+    let result = RunResult {
+        session_id: session.clone(),
+        turn_id: turn.turn_id.clone(),
+        run_id: turn.run.clone(),
+        status: Outcome::Cancelled,
+        final_output: None,
+        usage: Default::default(),
+        tool_trace: vec![],
+        error: None,
+        metadata: Default::default(),
+    };
+    let origin = Some(Origin { run_id: Some(turn.run.clone()), ..Origin::default() });
+    let evt = AgentEvt::RunCompleted { result: Box::new(result) };
+    NewRecord { id: Uuid::now_v7(), parent_id: None, origin, body: Body::Evt { evt } }
+}

@@ -1,0 +1,153 @@
+//! Sessions with work: one actor each, which alone starts, steers, cancels and ends what runs there.
+//!
+//! The rules are the pure function in `step.rs`; `actor.rs` carries out its effects, `commit.rs` writes them to the log and
+//! `load.rs` reads the state back from it. An actor exists while its session has work or requests; what it knows beyond that is
+//! in the log.
+
+mod actor;
+mod commit;
+mod load;
+#[cfg(test)]
+mod model;
+mod permits;
+mod requests;
+mod step;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use cairn_protocol::{
+    error::{Failure, Reason},
+    id::SessionId,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{Engine, runs::RunHandle, turns::TurnHandle};
+pub(crate) use actor::RunEnd;
+use actor::{Actor, Message};
+pub(crate) use permits::{RunPermit, RunPermits};
+pub(crate) use requests::{ExploreStart, Made, Request};
+
+/// Requests that wait for a session's actor; senders beyond it wait.
+const INBOX: usize = 64;
+
+/// A session's runs as everybody but its actor sees them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionView {
+    pub turn: Option<TurnHandle>,
+    pub explore: Option<RunHandle>,
+    /// Turns that wait.
+    pub queued: u64,
+}
+
+impl SessionView {
+    /// Whether nothing runs that clients could reach.
+    pub fn is_idle(&self) -> bool {
+        self.turn.is_none() && self.explore.is_none()
+    }
+}
+
+#[derive(Debug)]
+struct ActorHandle {
+    inbox: mpsc::Sender<Message>,
+    view: Arc<Mutex<SessionView>>,
+}
+
+/// The live actors.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<SessionId, ActorHandle>>);
+
+impl Sessions {
+    fn map(&self) -> MutexGuard<'_, HashMap<SessionId, ActorHandle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn view(&self, session: &SessionId) -> SessionView {
+        let view = self.map().get(session).map(|handle| Arc::clone(&handle.view));
+        view.map(|view| view.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+
+    /// Whether a turn can be cancelled or steered now.
+    pub fn has_turn(&self, session: &SessionId) -> bool {
+        self.view(session).turn.is_some()
+    }
+
+    /// Whether every active run waits for people.
+    pub fn all_wait_for_people(&self) -> bool {
+        let views: Vec<_> = self.map().values().map(|handle| Arc::clone(&handle.view)).collect();
+        views.iter().all(|view| {
+            let view = view.lock().unwrap_or_else(PoisonError::into_inner);
+            view.explore.is_none() && view.turn.as_ref().is_none_or(|turn| turn.clock.is_waiting())
+        })
+    }
+
+    /// The inbox of a session's actor, which is started where there is none.
+    fn inbox(&self, engine: &Engine, session: &SessionId) -> mpsc::Sender<Message> {
+        let mut map = self.map();
+        if let Some(handle) = map.get(session)
+            && !handle.inbox.is_closed()
+        {
+            return handle.inbox.clone();
+        }
+        let (inbox, messages) = mpsc::channel(INBOX);
+        let view = Arc::<Mutex<SessionView>>::default();
+        let actor =
+            Actor::new(engine.clone(), session.clone(), messages, inbox.downgrade(), Arc::clone(&view));
+        map.insert(session.clone(), ActorHandle { inbox: inbox.clone(), view });
+        engine.inner.tasks.spawn(actor.run());
+        inbox
+    }
+
+    /// Forgets an idle actor; false when somebody is about to send it something. Senders are cloned under the map's lock alone,
+    /// so that a count of one is the map's own.
+    fn retire(&self, session: &SessionId, messages: &mpsc::Receiver<Message>) -> bool {
+        let mut map = self.map();
+        let busy = map.get(session).is_some_and(|handle| handle.inbox.strong_count() > 1);
+        if busy || !messages.is_empty() {
+            return false;
+        }
+        map.remove(session);
+        true
+    }
+
+    /// Forgets an actor that failed.
+    fn forget(&self, session: &SessionId) {
+        self.map().remove(session);
+    }
+
+    /// Sends something to all actors that there are.
+    pub async fn broadcast(&self, message: impl Fn() -> Message) {
+        let inboxes: Vec<_> = self.map().values().map(|handle| handle.inbox.clone()).collect();
+        for inbox in inboxes {
+            // An actor that has ended has nothing to stop.
+            let _ended = inbox.send(message()).await;
+        }
+    }
+}
+
+impl Engine {
+    /// Sends a request to a session's actor and waits for its reply. A caller that leaves changes nothing for the request.
+    ///
+    /// # Errors
+    /// The request's own; `internal` when the actor failed.
+    pub(crate) async fn request(&self, session: &SessionId, request: Request) -> Result<Made, Failure> {
+        let lost = || Failure::new(Reason::Internal, format!("the actor of session {session} ended early"));
+        let (reply, answer) = oneshot::channel();
+        let inbox = self.inner.sessions.inbox(self, session);
+        inbox.send(Message::Request(request, reply)).await.map_err(|_| lost())?;
+        drop(inbox);
+        answer.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Nothing new starts from here on.
+    pub(crate) async fn shut_sessions(&self) {
+        self.inner.sessions.broadcast(|| Message::Shutdown).await;
+    }
+
+    /// Active runs are interrupted.
+    pub(crate) async fn interrupt_sessions(&self) {
+        self.inner.sessions.broadcast(|| Message::Interrupt).await;
+    }
+}

@@ -1,0 +1,80 @@
+//! The state of a session as its log has it.
+
+use std::collections::{HashMap, VecDeque};
+
+use cairn_protocol::{
+    envelope::Body,
+    error::Failure,
+    event::AgentEvt,
+    explore::RunState,
+    id::{RunId, SessionId},
+    turn::{Input, RunStartParams},
+};
+
+use super::step::{QueuedRun, State};
+use crate::{
+    Engine,
+    turns::{self, QueuedTurn},
+};
+
+/// The rules' state, and the turns that are pending.
+///
+/// # Errors
+/// `session_not_found`; those of the log.
+pub(super) async fn state(
+    engine: &Engine,
+    session: &SessionId,
+) -> Result<(State<RunId>, HashMap<RunId, QueuedTurn>), Failure> {
+    let found = engine.inner.trace.session(session).await?;
+    // `running` without an actor: the end of its run could not be written.
+    if !matches!(found.state, RunState::Interrupted | RunState::Running) {
+        return Ok(Default::default());
+    }
+    let latest = engine.inner.trace.latest_run(session).await?;
+    let Some(latest) = latest else { return Ok(Default::default()) };
+    if latest.op != turns::OP {
+        return Ok((State::recovered(VecDeque::new(), Some(latest.run)), HashMap::new()));
+    }
+    let pending = unfinished(engine, session).await?;
+    let queue = pending.iter().map(|turn| QueuedRun { run: turn.run.clone(), started: turn.resumed });
+    let state = State::recovered(queue.collect(), None);
+    Ok((state, pending.into_iter().map(|turn| (turn.run.clone(), turn)).collect()))
+}
+
+/// Turns of the log that were accepted and have no end, the one that had started first.
+async fn unfinished(engine: &Engine, session: &SessionId) -> Result<Vec<QueuedTurn>, Failure> {
+    let mut turns: Vec<QueuedTurn> = Vec::new();
+    let mut at = 0;
+    loop {
+        let page = engine.inner.trace.records(session, at, cairn_trace::PAGE).await?;
+        let Some(last) = page.last() else { break };
+        at = last.seq;
+        for record in page {
+            let client = record.origin.and_then(|o| o.client);
+            let Body::Evt { evt } = record.body else { continue };
+            match evt {
+                AgentEvt::TurnAccepted { run_id: run, turn_id, input, policy, metadata } => {
+                    let params = RunStartParams {
+                        session_id: session.clone(),
+                        turn_id,
+                        input: Input::Parts(input),
+                        context: None,
+                        policy,
+                        metadata,
+                    };
+                    turns.push(QueuedTurn { run, params, client, resumed: false });
+                }
+                AgentEvt::RunStarted { run_id, .. } => {
+                    for turn in turns.iter_mut().filter(|t| t.run == run_id) {
+                        turn.resumed = true;
+                    }
+                }
+                AgentEvt::RunCompleted { result } => turns.retain(|t| t.run != result.run_id),
+                _ => {}
+            }
+        }
+    }
+    // Logs of earlier versions may hold turns that were accepted before it and never started.
+    turns.sort_by_key(|turn| !turn.resumed);
+    Ok(turns)
+}

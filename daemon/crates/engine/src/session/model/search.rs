@@ -1,0 +1,104 @@
+//! Breadth-first search over the worlds.
+
+use std::{
+    collections::HashSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Instant,
+};
+
+use super::{
+    Rules,
+    world::{Action, Budget, World},
+};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub depth: usize,
+    pub states: usize,
+}
+
+/// The outcome of a search.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub states: usize,
+    pub transitions: usize,
+    pub depth: usize,
+    /// Whether there is no state beyond those that were looked at.
+    pub complete: bool,
+    pub seconds: f64,
+    /// The broken invariant, then the steps that lead to it.
+    pub violation: Option<String>,
+}
+
+fn hash(world: &World) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    world.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Every step taken, for the way to a violation: the step before it and what was done.
+struct Trail(Vec<(usize, Action)>);
+
+impl Trail {
+    fn way(&self, mut at: usize) -> String {
+        let mut steps = Vec::new();
+        while at != 0 {
+            let (before, what) = &self.0[at];
+            steps.push(format!("{what:?}"));
+            at = *before;
+        }
+        steps.reverse();
+        steps.join("\n  ")
+    }
+}
+
+/// Looks at all worlds that `rules` reach, up to the limits, and stops at the first broken invariant. The way to it is found
+/// by a second search that remembers its steps.
+pub fn check(rules: Rules, budget: Budget, limits: Limits) -> Found {
+    let mut found = search(rules, budget, limits, false);
+    if found.violation.is_some() {
+        found.violation = search(rules, budget, limits, true).violation;
+    }
+    found
+}
+
+fn search(rules: Rules, budget: Budget, limits: Limits, remember: bool) -> Found {
+    let began = Instant::now();
+    let first = World::new(budget);
+    let mut seen: HashSet<u64> = HashSet::from([hash(&first)]);
+    let mut trail = Trail(vec![(0, Action::None)]);
+    let mut level: Vec<(World, usize)> = vec![(first, 0)];
+    let mut found = Found { states: 1, ..Found::default() };
+    while !level.is_empty() && found.depth < limits.depth && found.states < limits.states {
+        let mut next = Vec::new();
+        for (world, at) in std::mem::take(&mut level) {
+            for (what, after) in world.successors(rules) {
+                found.transitions += 1;
+                if !seen.insert(hash(&after)) {
+                    continue;
+                }
+                let place = if remember {
+                    trail.0.push((at, what));
+                    trail.0.len() - 1
+                } else {
+                    0
+                };
+                if let Err(broken) = after.check() {
+                    let way = trail.way(place);
+                    found.violation = Some(format!("{broken}\n  {way}\n{after:#?}"));
+                    found.states = seen.len();
+                    found.depth += 1;
+                    found.seconds = began.elapsed().as_secs_f64();
+                    return found;
+                }
+                next.push((after, place));
+            }
+        }
+        level = next;
+        found.depth += 1;
+        found.states = seen.len();
+    }
+    found.complete = level.is_empty();
+    found.seconds = began.elapsed().as_secs_f64();
+    found
+}

@@ -1,0 +1,80 @@
+//! Requests to a session's actor, and what they come to.
+
+use cairn_protocol::{
+    approval::{Approval, ApprovalResolveParams},
+    error::{Failure, Reason},
+    explore::{ExploreStartParams, RunReceipt},
+    id::RunId,
+    session::Session,
+    turn::RunStartParams,
+};
+use tokio::sync::oneshot;
+
+use crate::RunContext;
+
+/// An explore that was validated: its root is declared.
+pub(crate) struct ExploreStart {
+    pub cx: RunContext,
+    pub params: ExploreStartParams,
+    /// Scope, key and digest of its receipt.
+    pub retry: Option<(String, String, String)>,
+}
+
+pub(crate) enum Request {
+    Start {
+        params: Box<RunStartParams>,
+        client: Option<String>,
+    },
+    StartExplore(Box<ExploreStart>),
+    /// With the explore that would go on, where that is what was interrupted.
+    Resume(Option<Box<ExploreStart>>),
+    /// Cancels the turn of that id; the active one when `None`.
+    Cancel(Option<String>),
+    Abort,
+    Steer {
+        text: String,
+        client: Option<String>,
+    },
+    Answer {
+        params: ApprovalResolveParams,
+        run: Option<RunId>,
+        by: String,
+    },
+    Fork {
+        before: Option<String>,
+        title: Option<String>,
+    },
+    Archive(bool),
+    /// Empties the conversation.
+    Clear(Option<String>),
+    Delete,
+}
+
+/// What a request came to.
+#[derive(Debug)]
+pub(crate) enum Made {
+    Receipt(RunReceipt),
+    Approval(Box<Approval>),
+    Session(Box<Session>),
+    Nothing,
+}
+
+pub(super) type Reply = oneshot::Sender<Result<Made, Failure>>;
+
+fn mixed_up<T>() -> Result<T, Failure> {
+    Err(Failure::new(Reason::Internal, "a session's actor answered another request"))
+}
+
+impl Made {
+    pub fn receipt(self) -> Result<RunReceipt, Failure> {
+        if let Made::Receipt(receipt) = self { Ok(receipt) } else { mixed_up() }
+    }
+
+    pub fn approval(self) -> Result<Approval, Failure> {
+        if let Made::Approval(approval) = self { Ok(*approval) } else { mixed_up() }
+    }
+
+    pub fn session(self) -> Result<Session, Failure> {
+        if let Made::Session(session) = self { Ok(*session) } else { mixed_up() }
+    }
+}

@@ -1,0 +1,147 @@
+//! The end of the daemon: what runs gets time, what is cut off gets an end record, what is resumed is not done twice.
+
+use std::{collections::HashMap, path::Path, time::Duration};
+
+use cairn_engine::record::Trace;
+use cairn_protocol::{
+    envelope::{Body, Envelope},
+    event::AgentEvt,
+    explore::RunState,
+    id::SessionId,
+    trace::AuditQueryParams,
+    turn::Outcome,
+};
+
+use crate::{
+    schedules::kill,
+    stage::{Setup, Stage, World, records},
+};
+
+fn interrupted(records: &[Envelope]) -> usize {
+    let is = |r: &&Envelope| {
+        matches!(r.body.evt(), Some(AgentEvt::Error { reason: Some(reason), .. }) if reason == "interrupted")
+            && r.parent_id.is_some()
+    };
+    records.iter().filter(is).count()
+}
+
+async fn audit(trace: &Trace, session: &SessionId) -> Vec<Option<String>> {
+    let query = AuditQueryParams { session_id: Some(session.clone()), ..AuditQueryParams::default() };
+    trace.audit_query(query).await.unwrap().into_iter().map(|row| row.outcome).collect()
+}
+
+// R5
+#[tokio::test]
+async fn running_work_has_time_to_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let setup = Setup { drain: Duration::from_secs(60), ..Setup::new() };
+    let stage = Stage::open(dir.path(), &World::default(), &setup).await;
+    let session = stage.session(None).await;
+    stage.start(&session, "a", "hold a").await.unwrap();
+    stage.world.acted("a").await;
+    let engine = stage.engine.clone();
+    let closing = tokio::spawn(async move { engine.close().await });
+    while !stage.start(&session, "late", "").await.is_err_and(|e| e.reason.as_str() == "shutting_down") {
+        tokio::task::yield_now().await;
+    }
+    stage.world.open("a");
+    closing.await.unwrap();
+    assert_eq!(stage.ended(&session, "a").await.0, Outcome::Completed);
+}
+
+// R5
+#[tokio::test]
+async fn a_question_that_nobody_answers_holds_up_no_shutdown() {
+    let dir = tempfile::tempdir().unwrap();
+    let setup = Setup { drain: Duration::from_secs(600), ..Setup::new() };
+    let stage = Stage::open(dir.path(), &World::default(), &setup).await;
+    let session = stage.session(None).await;
+    stage.start(&session, "a", "act a").await.unwrap();
+    stage.until(&session, |e| matches!(e, AgentEvt::ApprovalRequired { .. }).then_some(())).await;
+    stage.engine.close().await;
+    assert_eq!(stage.state(&session).await, RunState::Interrupted);
+}
+
+// R5
+#[tokio::test]
+async fn a_call_that_a_shutdown_cuts_off_has_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
+    let session = stage.session(None).await;
+    stage.start(&session, "a", "hold a").await.unwrap();
+    stage.world.acted("a").await;
+    stage.engine.close().await;
+    assert_eq!(interrupted(&stage.records(&session).await), 1);
+    assert_eq!(audit(stage.engine.trace(), &session).await, [Some("interrupted".to_owned())]);
+}
+
+// R5
+#[test]
+fn a_call_that_a_crash_cuts_off_has_an_end_after_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::default();
+    let (session, trace) = kill(|| async {
+        let stage = Stage::open(dir.path(), &world, &Setup::new()).await;
+        let session = stage.session(None).await;
+        stage.start(&session, "a", "hold a").await.unwrap();
+        stage.world.acted("a").await;
+        (session, stage.engine.trace().clone())
+    });
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let before = records(&trace, &session).await.unwrap();
+        assert_eq!((interrupted(&before), audit(&trace, &session).await), (0, vec![None]));
+        let next = Stage::open(dir.path(), &world, &Setup::new()).await;
+        assert_eq!(interrupted(&next.records(&session).await), 1);
+        assert_eq!(audit(&trace, &session).await, [Some("interrupted".to_owned())]);
+        assert_eq!(next.state(&session).await, RunState::Interrupted);
+        // It is written once.
+        drop(next);
+        let again = Stage::open(dir.path(), &world, &Setup::new()).await;
+        assert_eq!(interrupted(&again.records(&session).await), 1);
+    });
+}
+
+fn commands(records: &[Envelope]) -> HashMap<String, u32> {
+    let mut made = HashMap::new();
+    for record in records {
+        if let Body::Cmd { cmd } = &record.body {
+            let call = cmd.clone().into_call();
+            *made.entry(format!("{} {}", call.name, call.arguments)).or_default() += 1;
+        }
+    }
+    made
+}
+
+// R5
+#[tokio::test]
+async fn a_resumed_explore_repeats_nothing_that_the_log_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
+    let root = repo(dir.path());
+    let goals = ["one", "missing two", "three", "gate go", "four"];
+    let params = first.explore(None, &root, &goals);
+    let session = first.engine.start_explore(params, None).await.unwrap().session_id;
+    first.world.acted("three").await;
+    first.until(&session, |e| matches!(e, AgentEvt::Result { op, .. } if op == "read").then_some(())).await;
+    while first.records(&session).await.iter().filter(|r| r.parent_id.is_some()).count() < 6 {
+        tokio::task::yield_now().await;
+    }
+    first.engine.close().await;
+    let world = first.world.clone();
+    drop(first);
+    let next = Stage::open(dir.path(), &world, &Setup::new()).await;
+    world.open("go");
+    next.engine.resume_session(&session).await.unwrap();
+    next.until(&session, |e| matches!(e, AgentEvt::Completed { .. }).then_some(())).await;
+    let made = commands(&next.records(&session).await);
+    assert_eq!(made.len(), 4, "{made:?}");
+    assert!(made.values().all(|n| *n == 1), "{made:?}");
+}
+
+fn repo(dir: &Path) -> std::path::PathBuf {
+    let root = dir.join("repo");
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join("a.txt"), "text\n").unwrap();
+    root.canonicalize().unwrap()
+}

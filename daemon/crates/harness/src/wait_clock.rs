@@ -1,0 +1,101 @@
+//! Time that a run spends waiting for people, which its time limit leaves out.
+
+use std::{
+    future::Future,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Counts the time in which at least one call of a run waits for an answer. Waits that overlap count once, and a wait whose
+/// future is dropped ends with it.
+#[derive(Debug, Default)]
+pub struct WaitClock(Mutex<Waits>);
+
+#[derive(Debug, Default)]
+struct Waits {
+    /// Waits that go on.
+    open: u32,
+    /// Start of the first of them.
+    since: Option<Instant>,
+    /// Sum of the times in which there was one.
+    total: Duration,
+}
+
+/// One wait; it ends when this is dropped.
+struct Wait<'a>(&'a WaitClock);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let mut waits = self.0.waits();
+        waits.open = waits.open.saturating_sub(1);
+        if waits.open == 0
+            && let Some(since) = waits.since.take()
+        {
+            waits.total += since.elapsed();
+        }
+    }
+}
+
+impl WaitClock {
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time waited so far, a wait that goes on included.
+    pub fn waited(&self) -> Duration {
+        let waits = self.waits();
+        waits.total + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether a call waits for an answer now.
+    pub fn is_waiting(&self) -> bool {
+        self.waits().open > 0
+    }
+
+    fn start(&self) -> Wait<'_> {
+        let mut waits = self.waits();
+        waits.open += 1;
+        waits.since.get_or_insert_with(Instant::now);
+        Wait(self)
+    }
+
+    pub(crate) async fn while_waiting<T>(&self, work: impl Future<Output = T>) -> T {
+        let _wait = self.start();
+        work.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S5
+    #[test]
+    fn overlapping_waits_count_once() {
+        let clock = WaitClock::default();
+        let began = Instant::now();
+        let waits = [clock.start(), clock.start(), clock.start()];
+        while began.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        drop(waits);
+        let elapsed = began.elapsed();
+        assert!(clock.waited() >= Duration::from_millis(20) && clock.waited() <= elapsed);
+        assert!(!clock.is_waiting());
+    }
+
+    // S5
+    #[tokio::test]
+    async fn a_dropped_wait_ends() {
+        let clock = WaitClock::default();
+        {
+            let waiting = clock.while_waiting(std::future::pending::<()>());
+            tokio::pin!(waiting);
+            assert!(tokio::time::timeout(Duration::ZERO, &mut waiting).await.is_err());
+            assert!(clock.is_waiting());
+        }
+        assert!(!clock.is_waiting());
+        let waited = clock.waited();
+        assert_eq!(clock.waited(), waited, "the clock stands when nothing waits");
+    }
+}

@@ -1,0 +1,148 @@
+//! The end records of what an earlier daemon left open: sessions that ran, operations under way, audit rows.
+
+use std::collections::{BTreeSet, HashMap};
+
+use cairn_protocol::{
+    envelope::{Body, Envelope},
+    error::Failure,
+    event::AgentEvt,
+    explore::RunState,
+    id::SessionId,
+};
+use uuid::Uuid;
+
+use crate::{Append, INTERRUPTED, NewRecord, PAGE, Trace, sql};
+
+/// An operation whose start is in the log.
+struct Operation {
+    name: String,
+    /// The model's id for it, where a turn made it.
+    call: Option<String>,
+    record: Envelope,
+}
+
+impl Trace {
+    /// Marks every session that a dead daemon left running as interrupted and gives each operation that it cut off an end
+    /// record; returns the sessions that ran. Called once, before anything can run.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub async fn mark_interrupted(&self) -> Result<Vec<SessionId>, Failure> {
+        let query = "SELECT id, run_op FROM session WHERE state = 'running'";
+        let found: Vec<(String, String)> = self
+            .read(move |conn| {
+                let mut statement = conn.prepare(query).map_err(sql)?;
+                let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).map_err(sql)?;
+                rows.collect::<Result<_, _>>().map_err(sql)
+            })
+            .await?;
+        let running: Vec<(SessionId, String)> =
+            found.into_iter().filter_map(|(id, op)| Some((id.parse().ok()?, op))).collect();
+        let acted: BTreeSet<SessionId> = self.close_audit().await?.into_iter().collect();
+        for session in &acted {
+            if !running.iter().any(|(id, _)| id == session) {
+                let records = self.open_operations(session).await?;
+                self.append_if_there(Append::new(session, records)).await?;
+            }
+        }
+        let mut marked = Vec::new();
+        for (id, op) in running {
+            let mut records = self.open_operations(&id).await?;
+            records.push(end(None, None, AgentEvt::Interrupted { op }));
+            self.append(Append::new(&id, records).state(RunState::Interrupted)).await?;
+            marked.push(id);
+        }
+        Ok(marked)
+    }
+
+    /// The audit outlives its session.
+    async fn append_if_there(&self, append: Append) -> Result<(), Failure> {
+        match self.append(append).await {
+            Err(failure) if failure.reason == cairn_protocol::error::Reason::SessionNotFound => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// End records for the operations of a session that have none. A call that waits for an approval is not cut off: it waits
+    /// on.
+    async fn open_operations(&self, session: &SessionId) -> Result<Vec<NewRecord>, Failure> {
+        let mut open: HashMap<Uuid, Operation> = HashMap::new();
+        let mut asked: HashMap<cairn_protocol::id::ApprovalId, Uuid> = HashMap::new();
+        let mut at = 0;
+        loop {
+            let page = self.records(session, at, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            at = last.seq;
+            for record in page {
+                take(record, &mut open, &mut asked);
+            }
+        }
+        for waiting in asked.into_values() {
+            open.remove(&waiting);
+        }
+        let mut open: Vec<Operation> = open.into_values().collect();
+        open.sort_by_key(|operation| operation.record.seq);
+        let ended = |Operation { name, record, .. }: Operation| {
+            let evt = AgentEvt::Error {
+                op: name,
+                message: "the daemon ended while it ran".into(),
+                retryable: true,
+                reason: Some(INTERRUPTED.into()),
+            };
+            end(Some(record.id), record.origin, evt)
+        };
+        Ok(open.into_iter().map(ended).collect())
+    }
+}
+
+fn end(
+    parent_id: Option<Uuid>,
+    origin: Option<cairn_protocol::envelope::Origin>,
+    evt: AgentEvt,
+) -> NewRecord {
+    NewRecord { id: Uuid::now_v7(), parent_id, origin, body: Body::Evt { evt } }
+}
+
+fn take(
+    record: Envelope,
+    open: &mut HashMap<Uuid, Operation>,
+    asked: &mut HashMap<cairn_protocol::id::ApprovalId, Uuid>,
+) {
+    let parent = record.parent_id;
+    match &record.body {
+        Body::Cmd { cmd } => {
+            let name = cmd.clone().into_call().name;
+            open.insert(record.id, Operation { name, call: None, record });
+        }
+        Body::Evt { evt } => match evt {
+            AgentEvt::ToolCall { call_id, name, .. } => {
+                let (name, call) = (name.clone(), Some(call_id.clone()));
+                // A call that is made again replaces the one that was cut off.
+                open.retain(|_, operation| operation.call != call);
+                open.insert(record.id, Operation { name, call, record });
+            }
+            AgentEvt::ToolResult(outcome) => {
+                open.retain(|_, operation| operation.call.as_ref() != Some(&outcome.call_id));
+            }
+            AgentEvt::Result { .. } | AgentEvt::Error { .. } => {
+                parent.and_then(|id| open.remove(&id));
+            }
+            AgentEvt::ApprovalRequired { approval } => {
+                if let Some(parent) = parent {
+                    asked.insert(approval.approval_id.clone(), parent);
+                }
+            }
+            AgentEvt::ApprovalResolved { approval_id, .. } => {
+                asked.remove(approval_id);
+            }
+            // What a run that ended left open is not this daemon's business.
+            AgentEvt::RunCompleted { .. } | AgentEvt::Stopped { .. } | AgentEvt::Completed { .. } => {
+                let run = record.origin.as_ref().and_then(|o| o.run_id.clone());
+                let of =
+                    |operation: &Operation| operation.record.origin.as_ref().and_then(|o| o.run_id.clone());
+                open.retain(|_, operation| run.is_none() || of(operation) != run);
+            }
+            _ => {}
+        },
+    }
+}

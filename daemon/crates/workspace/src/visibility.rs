@@ -1,0 +1,176 @@
+//! Which paths of a root may be shown: what rules say about reading, held where every read passes.
+
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
+
+use cairn_protocol::{
+    content::EntryKind,
+    error::{Failure, Reason},
+    id::RootId,
+};
+
+use crate::{PathPattern, ResolvedPath, Root, root::shown};
+
+/// Entries of hidden folders that are compared with a file that has several names.
+const MAX_LINKED: usize = 20_000;
+/// Paths that hidden patterns may name in one root.
+const MAX_MASKED: usize = 4096;
+
+/// What a rule says about reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Allowed.
+    Shown,
+    /// Only a call that a person approved shows it.
+    Asked,
+    /// Denied.
+    Hidden,
+}
+
+/// One rule about reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadRule {
+    /// The paths.
+    pub pattern: PathPattern,
+    /// Whether they may be shown.
+    pub reading: Reading,
+    /// The rule as its author wrote it, for messages.
+    pub rule: String,
+}
+
+/// Rules about reading in their order: the first that covers a path decides, and a path that none covers is shown.
+pub type ReadRules = Arc<Vec<ReadRule>>;
+
+/// The rules of all roots.
+#[derive(Debug, Clone, Default)]
+pub struct Visibility {
+    /// For every root that has none of its own.
+    pub base: ReadRules,
+    /// For single roots, in place of the others.
+    pub by_root: HashMap<RootId, ReadRules>,
+}
+
+impl Visibility {
+    pub(crate) fn of(&self, id: &RootId) -> ReadRules {
+        Arc::clone(self.by_root.get(id).unwrap_or(&self.base))
+    }
+}
+
+/// The rules of one root with the symlinks that they name resolved, for as long as one answer takes.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    top: PathBuf,
+    rules: ReadRules,
+    /// For each rule, where the path that it names leads when that is elsewhere.
+    real: Vec<Option<PathPattern>>,
+    hides: bool,
+}
+
+impl View {
+    pub(crate) fn new(root: &Root, rules: ReadRules) -> Self {
+        let hides = rules.iter().any(|r| r.reading != Reading::Shown);
+        let real = if hides { rules.iter().map(|r| r.pattern.leads_to(root)).collect() } else { vec![] };
+        Self { top: root.path.clone(), rules, real, hides }
+    }
+
+    /// Whether nothing is hidden.
+    pub fn is_complete(&self) -> bool {
+        !self.hides
+    }
+
+    /// Whether the file at `rel` (resolved, relative to the root) may be shown to whoever did not ask for that very file.
+    pub fn shows(&self, rel: &str) -> bool {
+        self.hidden_by(rel).is_none()
+    }
+
+    /// The rule that does not let it be shown.
+    fn hidden_by(&self, rel: &str) -> Option<&ReadRule> {
+        if !self.hides {
+            return None;
+        }
+        let covers = |(at, rule): &(usize, &ReadRule)| {
+            let real = self.real.get(*at).and_then(Option::as_ref);
+            rule.pattern.covers_in(&self.top, rel) || real.is_some_and(|real| real.covers(rel))
+        };
+        let (_, rule) = self.rules.iter().enumerate().find(covers)?;
+        (rule.reading != Reading::Shown).then_some(rule)
+    }
+
+    /// The existing paths that are hidden, outermost first, for laying something over them. Globs are looked for in the tree.
+    pub fn masked(&self, root: &Root) -> Masked {
+        let mut masked = Masked::default();
+        if !self.hides {
+            return masked;
+        }
+        let mut globs = false;
+        for (at, rule) in self.rules.iter().enumerate().filter(|(_, r)| r.reading != Reading::Shown) {
+            masked.paths.extend(self.real.get(at).and_then(Option::as_ref).and_then(PathPattern::prefix));
+            match rule.pattern.prefix_in(&self.top) {
+                Some(rel) => masked.paths.push(rel),
+                None => globs |= rule.pattern.prefix().is_none(),
+            }
+        }
+        // What a link leads to is hidden by its own path.
+        masked
+            .paths
+            .retain(|rel| !rel.is_empty() && root.stat(rel).is_ok_and(|s| s.kind != EntryKind::Symlink));
+        if globs {
+            self.search(root, "", &mut masked, &mut 0);
+        }
+        masked.paths.sort();
+        masked.paths.dedup();
+        masked
+    }
+
+    fn search(&self, root: &Root, folder: &str, masked: &mut Masked, seen: &mut usize) {
+        for (name, is_dir) in root.names(folder) {
+            *seen += 1;
+            if *seen > MAX_LINKED * 10 || masked.paths.len() > MAX_MASKED {
+                masked.cut = true;
+                return;
+            }
+            let rel = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+            if !self.shows(&rel) {
+                masked.paths.push(rel);
+            } else if is_dir {
+                self.search(root, &rel, masked, seen);
+            }
+        }
+    }
+
+    /// Refuses a path that may not be shown, and a further name of a file that may not. `approved` is whether a person said yes to this
+    /// call.
+    ///
+    /// # Errors
+    /// `path_blocked` with the rule.
+    pub fn require(&self, path: &ResolvedPath, approved: bool) -> Result<(), Failure> {
+        if self.is_complete() {
+            return Ok(());
+        }
+        let refused = |rule: &&ReadRule| rule.reading == Reading::Hidden || !approved;
+        let rule = path.spellings().filter_map(|spelling| self.hidden_by(spelling)).find(refused);
+        let why = match rule {
+            Some(rule) => rule.rule.as_str(),
+            None if self.is_linked(path.root(), path.real()) => "it is a further name of a hidden file",
+            None => return Ok(()),
+        };
+        let text = format!("'{}' may not be read: {why}", shown(path.requested()));
+        Err(Failure::new(Reason::PathBlocked, text))
+    }
+
+    /// Whether a file that has several names has one that is hidden. Where that takes too long, it counts as one.
+    fn is_linked(&self, root: &Root, real: &str) -> bool {
+        let Some(identity) = root.linked(real) else { return false };
+        let masked = self.masked(root);
+        let mut left = MAX_LINKED;
+        masked.cut || masked.paths.iter().any(|rel| root.holds(rel, identity, &mut left)) || left == 0
+    }
+}
+
+/// Paths that are hidden.
+#[derive(Debug, Clone, Default)]
+pub struct Masked {
+    /// Relative to the root.
+    pub paths: Vec<String>,
+    /// Whether there were too many to find all.
+    pub cut: bool,
+}
