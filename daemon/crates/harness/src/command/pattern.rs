@@ -76,6 +76,13 @@ impl Pattern {
         matches!(self, Self::Words { words, open: true } if programs::takes_none(words))
     }
 
+    /// Whether this is a rule for `part` that takes none of its arguments.
+    pub(crate) fn stops_before_arguments(&self, part: &Part) -> bool {
+        let Self::Words { words, .. } = self else { return false };
+        let same = || part.words.iter().zip(words).all(|(have, want)| have.value() == Some(want));
+        self.takes_none() && part.words.len() > words.len() && same()
+    }
+
     /// Whether this allows `part` of `line`, its redirections and variables aside.
     pub(crate) fn allows(&self, line: &CommandLine, part: &Part) -> bool {
         let (words, open) = match self {
