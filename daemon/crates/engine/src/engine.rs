@@ -25,7 +25,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Knowledge, Notice, SkillList,
-    clone::CloneSecrets,
+    clone::{CloneEnds, CloneSecrets},
     index_tools,
     keyed_locks::KeyedLocks,
     model::{ModelGate, ModelLimits, Models},
@@ -145,6 +145,7 @@ pub(crate) struct Inner {
     pub(crate) state: StateFile,
     pub(crate) workspaces: PathBuf,
     pub(crate) clone_secrets: Arc<CloneSecrets>,
+    pub(crate) clone_ends: CloneEnds,
     pub(crate) stop: CancellationToken,
     /// Nothing new starts, while what runs may end.
     draining: AtomicBool,
@@ -192,6 +193,7 @@ impl Engine {
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
             clone_secrets,
+            clone_ends: CloneEnds::default(),
             stop: CancellationToken::new(),
             draining: AtomicBool::new(false),
             drain: options.drain,

@@ -228,6 +228,11 @@ impl Rule {
         &self.tool
     }
 
+    /// Whether its `*` takes no argument: the program's arguments are programs, or may name one.
+    pub fn takes_no_argument(&self) -> bool {
+        matches!(&self.scope, Scope::Command(pattern) if pattern.takes_none())
+    }
+
     fn names(&self, tool: &str) -> bool {
         self.tool == "*" || self.tool == tool || (self.tool == SHELL.0 && SHELL.1.contains(&tool))
     }
@@ -415,8 +420,17 @@ impl Rules {
             let why = line.unsure.as_deref().unwrap_or("what runs is not known beforehand");
             return Decision { verdict: Verdict::Ask, rule: format!("default: cannot be read ({why})") };
         }
+        let bare = |rule: &&Rule| matches!(&rule.scope, Scope::Command(p) if p.stops_before_arguments(part));
+        let rules = self.allow.iter().chain(self.overrides.iter().map(|(rule, _)| rule));
         match (&line.unsure, decision.verdict) {
             (Some(why), Verdict::Ask) => Decision { rule: format!("{} ({why})", decision.rule), ..decision },
+            (None, Verdict::Ask) => match rules.chain(subject.granted.iter()).find(bare) {
+                Some(rule) => Decision {
+                    rule: format!("{} ({rule} allows it without arguments alone)", decision.rule),
+                    ..decision
+                },
+                None => decision,
+            },
             _ => decision,
         }
     }
@@ -540,6 +554,18 @@ mod tests {
         ] {
             check(&set, tool, path, grants, read_only, want);
         }
+    }
+
+    // G6
+    #[test]
+    fn a_question_names_the_rule_that_takes_no_arguments() {
+        let set = Rules { allow: rules(&["run_shell(sed *)"]), ..Rules::default() };
+        let asked = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
+        assert_eq!(asked.verdict, Verdict::Ask);
+        assert!(asked.rule.contains("run_shell(sed *) allows it without arguments alone"), "{}", asked.rule);
+        assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
+        let other = set.decide_line(&CommandLine::parse("id -u"));
+        assert!(!other.rule.contains("sed"), "{}", other.rule);
     }
 
     #[test]
