@@ -2,6 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
+    config::{ConfigAnswer, ConfigGetParams, ConfigReloaded},
     content::{DirListing, ListDirParams, Span, SpanParams},
     daemon::{DaemonStats, DaemonStatus},
     explore::{ExploreStartParams, ExploreStatus, RunReceipt, SessionRef},
@@ -60,6 +61,10 @@ methods! {
     daemon_status(Empty) -> DaemonStatus = "daemon.status";
     /// Memory, connections, log and index figures.
     daemon_stats(Empty) -> DaemonStats = "daemon.stats";
+    /// The configuration in force, and where each value comes from.
+    config_get(ConfigGetParams) -> ConfigAnswer = "config.get";
+    /// Reads the configuration files again.
+    config_reload(Empty) -> ConfigReloaded = "config.reload";
     /// Makes a code that lets one device in, once.
     pair_begin(PairBeginParams) -> PairOffer = "pair.begin";
     /// How the latest code stands.

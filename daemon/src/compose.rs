@@ -4,12 +4,13 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_config::{Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
 use cairn_engine::{
-    Engine, EngineOptions, Live, Parts, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
+    Engine, EngineOptions, Live, Parts, RootSettings, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
 };
 use cairn_harness::{CheckedRule, Registry, Sandbox, WhenMissing, sandbox::Host};
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
+    turn::ModelChoice,
 };
 use cairn_search::{Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer};
 use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
@@ -30,6 +31,7 @@ pub async fn engine(
     config: &Config,
     workspace_roots: Vec<PathBuf>,
     config_dir: Option<PathBuf>,
+    layers: Vec<PathBuf>,
 ) -> Result<Engine, Failure> {
     // The clones of dead daemons are of no use to anybody.
     let workspaces = root.workspaces_dir();
@@ -43,8 +45,9 @@ pub async fn engine(
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
     // Nor are the keys of remote control.
     blocked.push(root.remote_dir());
-    // Nor are the rules that bind the tools, and the keys.
+    // Nor are the rules that bind the tools, and the keys: the file of every layer that is the user's own.
     blocked.extend(config_dir.clone());
+    blocked.extend(layers);
     let sandbox = Arc::new(sandbox(config, blocked.clone()));
     let roots = Arc::new(Roots::new(blocked));
     let (notify, progress) = crossbeam_channel::bounded(PROGRESS);
@@ -263,6 +266,11 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
         final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
     }
+    // What is switched off is not called under any rule.
+    for (tool, _) in config.tools.builtin.iter().filter(|(_, own)| !own.enabled) {
+        let bad = |e| Failure::new(Reason::InvalidParams, format!("tools.builtin.{tool}: {e}"));
+        final_deny.push(tool.parse().map_err(bad)?);
+    }
     let mut allow = read("allow", &permissions.allow, Verdict::Allow)?;
     if config.git.auto_commit {
         allow.push(
@@ -286,7 +294,29 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
             DefaultAction::Ask => Verdict::Ask,
             DefaultAction::Deny => Verdict::Deny,
         },
+        unreadable: None,
     })
+}
+
+/// The settings of one root, whose folder's file is part of `config`; `base` is the configuration without it.
+///
+/// # Errors
+/// As [`rules`].
+pub fn root_settings(config: &Config, base: &Config) -> Result<RootSettings, Failure> {
+    let mut rules = rules(config)?;
+    // What only this root blocks is hidden by a rule; what all block is closed for good.
+    let own = config.safety.sandbox_blocked_paths.iter();
+    for path in own.filter(|path| !base.safety.sandbox_blocked_paths.contains(path)) {
+        let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.sandbox_blocked_paths: {e}"));
+        rules.final_deny.push(format!("*({})", path.display()).parse().map_err(bad)?);
+    }
+    let model = ModelChoice {
+        provider: config.llm.provider.clone(),
+        model: config.llm.model.clone(),
+        endpoint: config.llm.endpoint.clone(),
+    };
+    let chosen = config.llm != base.llm;
+    Ok(RootSettings { rules, turns: turn_settings(config), model: chosen.then_some(model) })
 }
 
 async fn blocking<T: Send + 'static>(

@@ -50,6 +50,7 @@ impl Check {
 pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
     let flags = settings::Flags { config: globals.config.clone(), overrides: Vec::new() };
     let (config, mut checks) = state::config(env, &flags);
+    checks.extend(state::rules(&config));
     checks.extend(state::folder(root));
     checks.push(state::disk(root));
     checks.push(state::trace(root));
@@ -90,6 +91,18 @@ fn text(checks: &[Check]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // G6
+    #[test]
+    fn a_rule_that_takes_no_arguments_is_told() {
+        let mut config = cairn_config::Config::default();
+        assert_eq!(state::rules(&config), []);
+        let rule = |text: &str| cairn_config::RuleEntry::Text(text.into());
+        config.permissions.allow = vec![rule("run_shell(sed *)"), rule("run_shell(cargo test *)")];
+        let checks = state::rules(&config);
+        assert_eq!(checks.len(), 1);
+        assert!(checks[0].detail.contains("sed *") && checks[0].outcome == Outcome::Warn, "{checks:?}");
+    }
 
     #[test]
     fn a_fresh_home_is_well_and_an_open_one_is_told() {

@@ -2,6 +2,7 @@
 
 mod advertise;
 mod compose;
+mod config_source;
 mod context;
 mod doctor;
 mod external;
@@ -19,6 +20,7 @@ mod models;
 mod plugins;
 mod reload;
 mod remote;
+mod root_config;
 mod serve;
 mod service;
 mod settings;

@@ -2,19 +2,31 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
 };
 
 use cairn_config::{Config, Loaded};
 use cairn_engine::Engine;
 use cairn_protocol::{
+    config::{ConfigAnswer, ConfigReloaded, ConfigValue},
     error::Failure,
+    id::RootId,
     index::AddRootParams,
     location::{DataRoot, Env},
 };
 use serde_json::Value;
 
-use crate::{compose, extras::Extras, lifecycle, logging::Levels, serve::Options, settings};
+use crate::{
+    compose,
+    extras::Extras,
+    lifecycle,
+    logging::Levels,
+    root_config::{FILE, layer_files},
+    serve::Options,
+    settings,
+};
 
 /// Keys that take effect at once; a dot at the end stands for a whole section.
 const LIVE: &[&str] = &[
@@ -32,7 +44,12 @@ const LIVE: &[&str] = &[
     "git.",
     "mcp.",
     "safety.require_confirmation",
+    "safety.blocked_commands",
+    "trust.folders",
 ];
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The configuration as it is in effect.
 pub struct Reload {
@@ -59,34 +76,92 @@ impl Reload {
     }
 
     /// Reads the configuration again. When any of it is wrong, all of it stays as it was.
-    pub fn run(&self, env: &Env, engine: &Engine, extras: &Extras) {
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn run(&self, env: &Env, engine: &Engine, extras: &Extras) -> Result<ConfigReloaded, String> {
         lifecycle::reloading();
         let loaded = settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
-        match loaded
-            .and_then(|loaded| self.take(&loaded, engine, extras).map(|()| loaded).map_err(|e| e.to_string()))
-        {
+        let taken = loaded.and_then(|loaded| {
+            self.take(&loaded, engine, extras).map(|()| loaded).map_err(|e| e.to_string())
+        });
+        let outcome = match taken {
             Ok(loaded) => {
                 loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
-                let waiting = self.waiting(&loaded);
+                let pending = self.waiting(&loaded);
                 tracing::info!("configuration read again");
-                if !waiting.is_empty() {
-                    tracing::warn!("these keys take effect at the next start: {}", waiting.join(", "));
+                if !pending.is_empty() {
+                    tracing::warn!("these keys take effect at the next start: {}", pending.join(", "));
                 }
+                let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+                Ok(ConfigReloaded { pending, warnings })
             }
-            Err(error) => tracing::error!("the configuration stays as it was: {error}"),
-        }
+            Err(error) => {
+                tracing::error!("the configuration stays as it was: {error}");
+                Err(error)
+            }
+        };
         lifecycle::tell(sd_notify::NotifyState::Ready);
+        outcome
+    }
+
+    /// What is in force of a configuration that was just read: keys that wait for a restart have the value they began with.
+    pub fn in_force(&self, loaded: &Loaded) -> ConfigAnswer {
+        let now = self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let value = |row: cairn_config::Row| {
+            let waits = !is_live(&row.key) && !is_of_root(&row.source);
+            let began = now.get(&row.key).filter(|began| waits && **began != row.value).cloned();
+            let pending = began.is_some().then(|| row.value.clone());
+            let value = began.unwrap_or(row.value);
+            (row.key, ConfigValue { value, source: row.source.to_string(), pending })
+        };
+        let values = cairn_config::rows(loaded).into_iter().map(value).collect();
+        ConfigAnswer { values, warnings: loaded.warnings.iter().map(ToString::to_string).collect() }
+    }
+
+    /// Reads what changed of the files, again and again, to the end of the daemon.
+    pub async fn follow(self: Arc<Self>, env: Env, engine: Engine, extras: Extras) {
+        let mut tick = tokio::time::interval(LOOK);
+        let files = layer_files(&env, &self.options.flags);
+        let mut seen: Option<Seen> = None;
+        loop {
+            tick.tick().await;
+            let (this, env, engine, extras) =
+                (Arc::clone(&self), env.clone(), engine.clone(), extras.clone());
+            let (files, before) = (files.clone(), seen.take());
+            let look = tokio::task::spawn_blocking(move || {
+                let now = Seen::look(&files, &engine);
+                let changed = |before: &Seen| before.layers != now.layers;
+                if before.as_ref().is_some_and(changed) {
+                    let _logged = this.run(&env, &engine, &extras);
+                } else if let Some(before) = &before {
+                    let other = |(id, stamp): &(&RootId, &Stamp)| before.roots.get(*id) != Some(*stamp);
+                    let roots = engine.roots();
+                    for (id, _) in now.roots.iter().filter(other) {
+                        roots.iter().filter(|root| root.id == *id).for_each(|root| engine.refresh_root(root));
+                    }
+                }
+                now
+            });
+            match look.await {
+                Ok(now) => seen = Some(now),
+                Err(error) => return tracing::error!(%error, "configuration files are not watched any more"),
+            }
+        }
     }
 
     fn take(&self, loaded: &Loaded, engine: &Engine, extras: &Extras) -> Result<(), Failure> {
         let config = &loaded.config;
-        engine.reconfigure(compose::live(config)?);
-        compose::set_models(engine, config, &self.root);
+        // Everything that can be wrong is found before anything takes effect.
+        let live = compose::live(config)?;
         compose::limit_memory(config)?;
+        engine.reconfigure(live);
+        compose::set_models(engine, config, &self.root);
         extras.configure(engine, config);
         self.log_level(config);
         let (engine, roots) = (engine.clone(), config.roots.clone());
-        tokio::spawn(async move {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Ok(()) };
+        runtime.spawn(async move {
             for path in roots {
                 let path = path.to_string_lossy().into_owned();
                 if let Err(error) = engine.add_root(AddRootParams { path, request_id: None }).await {
@@ -114,8 +189,40 @@ impl Reload {
     }
 }
 
+/// What tells a changed file: time of change, size, inode; `None` for one that is not there.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+/// The files as they were when they were looked at.
+#[derive(Default)]
+struct Seen {
+    layers: Vec<Stamp>,
+    roots: BTreeMap<RootId, Stamp>,
+}
+
+impl Seen {
+    fn look(layers: &[PathBuf], engine: &Engine) -> Self {
+        let own = |root: cairn_workspace::Root| (root.id.clone(), stamp(&root.path.join(FILE)));
+        Self {
+            layers: layers.iter().map(|path| stamp(path)).collect(),
+            roots: engine.roots().into_iter().map(own).collect(),
+        }
+    }
+}
+
+fn stamp(path: &std::path::Path) -> Stamp {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len(), meta.ino()))
+}
+
+/// Whether a value comes from the file of a root, which takes effect at once.
+fn is_of_root(source: &cairn_config::Source) -> bool {
+    matches!(source, cairn_config::Source::File(path) if path.ends_with(FILE))
+}
+
 fn is_live(key: &str) -> bool {
-    LIVE.iter().any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
+    let switch = key.starts_with("tools.builtin.") && key.ends_with(".enabled");
+    switch || LIVE.iter().any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
 }
 
 fn values(loaded: &Loaded) -> BTreeMap<String, Value> {

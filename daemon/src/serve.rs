@@ -20,12 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     advertise, compose,
+    config_source::InForce,
     extras::Extras,
     instance::{Instance, InstanceError},
     lifecycle, listen,
     logging::Levels,
     reload::Reload,
-    remote, settings,
+    remote,
+    root_config::{self, RootConfigs},
+    settings,
     telemetry::Telemetry,
 };
 
@@ -98,14 +101,18 @@ pub async fn serve(
     loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
     let config = &loaded.config;
     let levels = Arc::new(levels);
-    let reload = Reload::new(&loaded, options.clone(), root.clone(), Arc::clone(&levels));
+    let reload = Arc::new(Reload::new(&loaded, options.clone(), root.clone(), Arc::clone(&levels)));
     let instance = Instance::claim(&root)?;
     let signals =
         lifecycle::Signals::catch().map_err(|e| ServeError::Run(format!("signals cannot be caught: {e}")))?;
     let (sockets, mut addresses) = sockets(config, &options)?;
     let control = remote::open(&root, config, &options, &instance.id)?;
     addresses.extend(control.address.map(|at| at.to_string()));
-    let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir()).await?;
+    let layers = root_config::layer_files(env, &options.flags);
+    let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
+    let configs = RootConfigs::new(env, options.flags.clone());
+    let of_root = Arc::clone(&configs);
+    engine.set_root_config(Arc::new(move |root| of_root.settings(root)));
     let extras = Extras::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
     // Whom devices may want to reach stays.
     let idle_exit = idle_exit(config, &options).filter(|_| control.address.is_none());
@@ -122,6 +129,14 @@ pub async fn serve(
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
+    api.set_config(Arc::new(InForce {
+        env: env.clone(),
+        flags: options.flags.clone(),
+        engine: engine.clone(),
+        extras: extras.clone(),
+        reload: Arc::clone(&reload),
+        roots: Arc::clone(&configs),
+    }));
     let telemetry = Telemetry::start(&config.telemetry, &api, instance.id.as_str(), levels);
     let shutdown = CancellationToken::new();
     let key = control.remote.key();
@@ -129,12 +144,17 @@ pub async fn serve(
     let listeners = Listeners { local: sockets, lan };
     let guard = guard(config, &options, &instance.token);
     let following = tokio::spawn(extras.clone().follow(engine.clone(), shutdown.clone()));
+    let watching = Arc::clone(&reload).follow(env.clone(), engine.clone(), extras.clone());
+    let watching = tokio::spawn(watching);
     let serving = tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
     instance.publish(&addresses, VERSION)?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);
-    let end = lifecycle::wait(signals, &api, &engine, idle_exit, || reload.run(env, &engine, &extras)).await;
+    let again = || {
+        let _logged = reload.run(env, &engine, &extras);
+    };
+    let end = lifecycle::wait(signals, &api, &engine, idle_exit, again).await;
     tracing::info!(?end, "stopping");
     lifecycle::tell(sd_notify::NotifyState::Stopping);
     drop(advert);
@@ -142,6 +162,7 @@ pub async fn serve(
     engine.close().await;
     extras.close().await;
     shutdown.cancel();
+    watching.abort();
     if let Err(error) = following.await {
         tracing::error!(%error, "following the tools folder failed");
     }

@@ -131,4 +131,7 @@ pub struct IndexProgress {
     pub state: IndexState,
     /// True when everything is up to date, or the pass failed.
     pub done: bool,
+    /// Which of a root's indexes tells it, inside the daemon: while one is made anew there are two.
+    #[serde(skip)]
+    pub index: String,
 }

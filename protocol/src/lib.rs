@@ -6,6 +6,7 @@
 
 pub mod approval;
 pub mod command;
+pub mod config;
 pub mod content;
 pub mod daemon;
 pub mod envelope;

@@ -24,6 +24,7 @@ mod outside;
 mod paths;
 mod policy;
 mod remote;
+mod root_config;
 mod sdks;
 mod sealed;
 mod service;

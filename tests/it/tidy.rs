@@ -211,6 +211,40 @@ fn files_say_what_they_are_for_and_stay_small() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Code that looks into the text of a failure, and why it may.
+const READS_ERROR_TEXTS: &[(&str, &str)] = &[
+    ("daemon/crates/agent/src/explorer/followups.rs", "a note of the log, which holds no more than text"),
+    ("daemon/crates/llm/src/program.rs", "the last words of a program that is not ours"),
+];
+
+// W3
+#[test]
+fn no_code_decides_by_the_text_of_an_error() {
+    let reads = |line: &str| {
+        let looks = [".contains(", ".starts_with(", ".ends_with(", ".find("];
+        let texts =
+            ["message", "error.to_string()", "failure.to_string()", "e.to_string()", "cause.to_string()"];
+        let texts = texts.iter().flat_map(|text| looks.iter().map(move |look| format!("{text}{look}")));
+        !line.trim_start().starts_with("//") && texts.into_iter().any(|found| line.contains(&found))
+    };
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let of_tests = ["/tests/", "tests/it/", "tests/conformance/", "/examples/", "bench/"];
+        if of_tests.iter().any(|part| path.contains(part) || path.starts_with(part))
+            || path.ends_with("tests.rs")
+        {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines = code.lines().enumerate().filter(|(_, line)| reads(line));
+        if READS_ERROR_TEXTS.iter().any(|(listed, _)| path == *listed) {
+            continue;
+        }
+        wrong.extend(lines.map(|(at, line)| format!("{path}:{}: {}", at + 1, line.trim())));
+    }
+    assert!(wrong.is_empty(), "give the error a type that says it: {wrong:#?}");
+}
+
 #[test]
 fn a_permit_is_made_in_the_gate_alone() {
     // Its own documentation shows that others cannot: those lines are compiled, and must fail to.

@@ -112,6 +112,8 @@ pub enum Command {
     Service(host::ServiceArgs),
     /// Run the daemon
     Serve(host::ServeArgs),
+    /// Have the daemon read its configuration files again
+    Reload,
     /// Stop the daemon
     Stop,
     /// Print completions for a shell

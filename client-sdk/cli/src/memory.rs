@@ -98,7 +98,7 @@ pub async fn run(app: &App<'_>, args: MemoryArgs) -> Result<u8, Failure> {
             let client = app.client().await?;
             let entry = named(&keywords);
             if let Some(text) = app.answer::<MemoryText>(&client, "memory.load", &entry).await? {
-                output::print(&text.content)?;
+                output::outside(&text.content)?;
             }
             Ok(OK)
         }

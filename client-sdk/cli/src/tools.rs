@@ -251,7 +251,7 @@ fn text(result: &ToolResult) -> String {
     let content = result.output.get("content").and_then(serde_json::Value::as_str);
     let mut text = match content {
         Some(content) => content.lines().map(|l| plain(l) + "\n").collect(),
-        None => serde_json::to_string_pretty(&result.output).unwrap_or_default() + "\n",
+        None => output::plain_lines(&serde_json::to_string_pretty(&result.output).unwrap_or_default()),
     };
     if result.meta.truncated {
         text.push_str("(cut at a limit)\n");

@@ -976,6 +976,8 @@ export interface DirListing {
   path: string;
   /** True when the limit of 5,000 entries cut it. */
   truncated: boolean;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** An empty object. */
@@ -1405,6 +1407,8 @@ export interface GrepAnswer {
   counts?: Array<GrepCount>;
   /** Cursor of the next page. */
   nextCursor?: string | null;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
   /** Files that could not be read. */
   unreadable?: Array<string>;
 }
@@ -1490,6 +1494,8 @@ export interface GrepStreamEnd {
   total: number;
   /** True when there are more lines than `k`. */
   truncated: boolean;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
   /** Files that could not be read. */
   unreadable?: Array<string>;
 }
@@ -1723,6 +1729,8 @@ export interface MapAnswer {
   tokens: number;
   /** Microseconds spent. */
   tookUs: number;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** A definition of a map. */
@@ -2479,6 +2487,8 @@ export interface SearchAnswer {
   tookUs: number;
   /** What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is. */
   degraded?: Array<string>;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** Filters; every one given must hold. */
@@ -2774,6 +2784,8 @@ export interface SymbolsAnswer {
   items: Array<SymbolItem>;
   /** Microseconds spent. */
   tookUs: number;
+  /** Whether rules hide paths of what was asked for, which are left out. */
+  restricted?: boolean;
 }
 
 /** Parameters of `search.symbols`: definitions by name, or the outline of a file. */

@@ -36,6 +36,21 @@ pub fn config(env: &Env, flags: &settings::Flags) -> (Config, Vec<Check>) {
     }
 }
 
+/// Rules that say less than they seem to.
+pub fn rules(config: &Config) -> Vec<Check> {
+    // What is wrong with a rule is said when the daemon starts.
+    let Ok(rules) = crate::compose::rules(config) else { return vec![] };
+    let all = rules.overrides.iter().map(|(rule, _)| rule).chain(&rules.allow);
+    let less = all.filter(|rule| rule.takes_no_argument());
+    let check = |rule: &cairn_engine::Rule| {
+        let text = format!("{rule} allows the command without arguments alone");
+        Check::new("rules", Outcome::Warn, text).hint(
+            "arguments of this program may be programs: write a rule for each command line, or approve them",
+        )
+    };
+    less.map(check).collect()
+}
+
 /// The data folder: there, writable and private; the token too.
 pub fn folder(root: &DataRoot) -> Vec<Check> {
     const NAME: &str = "data folder";

@@ -37,7 +37,7 @@ impl Chat<'_> {
                 models::list(self.app, &self.client, provider).await.map(drop)
             }
             Slash::Model => self.choose(None, Some(argument.to_owned())).await,
-            Slash::Config => config::show(self.app, (!argument.is_empty()).then_some(argument)),
+            Slash::Config => config::show(self.app, (!argument.is_empty()).then_some(argument)).await,
             Slash::Tools => Ok(output::print(&tools::table(&self.offered().await?))?),
             Slash::Plan => self.plan().await,
             Slash::Clear => {

@@ -166,6 +166,37 @@ mod tests {
         }
     }
 
+    // A12
+    #[test]
+    fn a_question_shows_characters_that_change_how_it_reads() {
+        let hidden = "\u{202e}\u{2066}\u{1b}]52;c;eA==\u{7}";
+        let text = |before: &str| format!("{before}{hidden}");
+        let approval = Approval {
+            approval_id: ApprovalId::new(),
+            session_id: SessionId::new(),
+            run_id: None,
+            tool: text("run_shell"),
+            arguments: serde_json::Value::Null,
+            preview: Preview {
+                summary: text("s"),
+                command: Some(text("c")),
+                folder: Some(text("f")),
+                diff: Some(text("+d")),
+                paths: vec![text("p")],
+                network: false,
+                warnings: vec![text("w")],
+            },
+            rule: text("r"),
+            grants: text("g"),
+            created_at: Timestamp::now(),
+            expires_at: Timestamp::now(),
+            resolution: None,
+        };
+        let got = console::strip_ansi_codes(&question(&approval)).into_owned();
+        assert!(!got.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{7}']), "{got:?}");
+        assert_eq!(got.matches("\\u{202e}").count(), 9, "{got}");
+    }
+
     #[test]
     fn everything_is_shown() {
         let approval = Approval {

@@ -1147,6 +1147,8 @@ class DirListing(TypedDict):
     """The folder, relative to its root (`.` for the root itself)."""
     truncated: bool
     """True when the limit of 5,000 entries cut it."""
+    restricted: NotRequired[bool]
+    """Whether rules hide paths of what was asked for, which are left out."""
 
 
 class Empty(TypedDict):
@@ -1606,6 +1608,8 @@ class GrepAnswer(TypedDict):
     """Matching lines by file, in count mode."""
     nextCursor: NotRequired[str | None]
     """Cursor of the next page."""
+    restricted: NotRequired[bool]
+    """Whether rules hide paths of what was asked for, which are left out."""
     unreadable: NotRequired[list[str]]
     """Files that could not be read."""
 
@@ -1696,6 +1700,8 @@ class GrepStreamEnd(TypedDict):
     """Lines told."""
     truncated: bool
     """True when there are more lines than `k`."""
+    restricted: NotRequired[bool]
+    """Whether rules hide paths of what was asked for, which are left out."""
     unreadable: NotRequired[list[str]]
     """Files that could not be read."""
 
@@ -1942,6 +1948,8 @@ class MapAnswer(TypedDict):
     """Tokens of `text`, one for four bytes; at most the budget."""
     tookUs: int
     """Microseconds spent."""
+    restricted: NotRequired[bool]
+    """Whether rules hide paths of what was asked for, which are left out."""
 
 
 class MapDefinition(TypedDict):
@@ -2740,6 +2748,8 @@ class SearchAnswer(TypedDict):
     """Microseconds spent."""
     degraded: NotRequired[list[str]]
     """What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is."""
+    restricted: NotRequired[bool]
+    """Whether rules hide paths of what was asked for, which are left out."""
 
 
 class SearchFilters(TypedDict):
@@ -3056,6 +3066,8 @@ class SymbolsAnswer(TypedDict):
     """Best first; an outline by line."""
     tookUs: int
     """Microseconds spent."""
+    restricted: NotRequired[bool]
+    """Whether rules hide paths of what was asked for, which are left out."""
 
 
 class SymbolsParams(TypedDict):

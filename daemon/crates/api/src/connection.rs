@@ -18,7 +18,10 @@ use cairn_protocol::{
 };
 use jsonrpsee_types::Id;
 use serde_json::value::RawValue;
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::AbortHandle,
+};
 use tracing::Instrument as _;
 
 use crate::{
@@ -120,11 +123,17 @@ pub(crate) type Answers = mpsc::Sender<Outgoing>;
 struct Cancellable {
     /// Set by whoever answers first: the call or its cancelling.
     answered: Arc<AtomicBool>,
-    /// Where its answer goes.
-    to: Answers,
-    task: AbortHandle,
+    stop: Stop,
     /// Whether it goes on when its client leaves.
     outlives: bool,
+}
+
+/// How a call is cancelled.
+enum Stop {
+    /// Its task ends, and this is where the answer goes.
+    Task(AbortHandle, Answers),
+    /// Its batch goes on without it and answers for it.
+    Part(oneshot::Sender<()>),
 }
 
 /// Counts a call while it is at work.
@@ -219,14 +228,17 @@ impl Connection {
             );
             return answer(to, message::failure(None, &failure)).await;
         }
-        let mut slots: Vec<Result<(Id<'static>, Call), String>> = Vec::new();
+        let mut slots: Vec<Result<(Id<'static>, Call, oneshot::Receiver<()>), String>> = Vec::new();
         for value in all {
             match Incoming::read(value) {
                 Err((failure, id)) => slots.push(Err(message::failure(id.as_ref(), &failure))),
                 Ok((request, _)) => match request.id.clone() {
                     None => self.notified(&request),
                     Some(id) => slots.push(match self.begin(&request, true) {
-                        Ok(call) => Ok((id.into_owned(), call)),
+                        Ok(call) => {
+                            let cancelled = self.register_part(&id, &call);
+                            Ok((id.into_owned(), call, cancelled))
+                        }
                         Err(failure) => Err(message::failure(Some(&id), &failure)),
                     }),
                 },
@@ -242,9 +254,10 @@ impl Connection {
             for slot in slots {
                 match slot {
                     Err(answer) => answers.push(answer),
-                    Ok((id, call)) => {
+                    Ok((id, call, cancelled)) => {
                         // Cancelled with its client, who gets no answers then.
-                        let Some((answer, after)) = this.finish_for(&id, call, &to).await else { continue };
+                        let finished = this.finish_part(&id, call, &to, cancelled).await;
+                        let Some((answer, after)) = finished else { continue };
                         answers.push(answer);
                         then.extend(after);
                     }
@@ -254,6 +267,42 @@ impl Connection {
             then.into_iter().for_each(|run| run());
         };
         tokio::spawn(work);
+    }
+
+    /// Lets a cancel find a call of a batch.
+    fn register_part(&self, id: &Id<'_>, call: &Call) -> oneshot::Receiver<()> {
+        let (stop, cancelled) = oneshot::channel();
+        if !call.outlives || call.stoppable {
+            let key = serde_json::to_string(id).unwrap_or_default();
+            let (answered, stop, outlives) = (Arc::default(), Stop::Part(stop), call.outlives);
+            locked(&self.inner.calls).insert(key, Cancellable { answered, stop, outlives });
+        }
+        cancelled
+    }
+
+    /// The end of a call of a batch, which may be that it was cancelled.
+    async fn finish_part(
+        &self,
+        id: &Id<'_>,
+        call: Call,
+        to: &Answers,
+        cancelled: oneshot::Receiver<()>,
+    ) -> Option<(String, Vec<Then>)> {
+        let finished = tokio::select! {
+            biased;
+            Ok(()) = cancelled => {
+                self.count(false);
+                let failure = Failure::new(Reason::Cancelled, "the call was cancelled");
+                Some((message::failure(Some(id), &failure), vec![]))
+            }
+            finished = self.finish_for(id, call, to) => finished,
+        };
+        let key = serde_json::to_string(id).unwrap_or_default();
+        let mut calls = locked(&self.inner.calls);
+        if calls.get(&key).is_some_and(|call| matches!(&call.stop, Stop::Part(stop) if stop.is_closed())) {
+            calls.remove(&key);
+        }
+        finished
     }
 
     /// Looks a request up and starts it, within its client's rights and limits.
@@ -330,7 +379,8 @@ impl Connection {
             then.into_iter().for_each(|run| run());
         });
         if cancels {
-            calls.insert(key, Cancellable { answered, to: back, task: task.abort_handle(), outlives });
+            calls
+                .insert(key, Cancellable { answered, stop: Stop::Task(task.abort_handle(), back), outlives });
         }
     }
 
@@ -390,11 +440,18 @@ impl Connection {
         if let Some(call) = found
             && !call.answered.swap(true, Ordering::SeqCst)
         {
-            call.task.abort();
+            let (task, to) = match call.stop {
+                Stop::Task(task, to) => (task, to),
+                Stop::Part(stop) => {
+                    let _ended = stop.send(());
+                    return;
+                }
+            };
+            task.abort();
             self.count(false);
             let failure = Failure::new(Reason::Cancelled, "the call was cancelled");
             let text = message::failure(Some(&cancel.id), &failure);
-            tokio::spawn(async move { answer(&call.to, text).await });
+            tokio::spawn(async move { answer(&to, text).await });
         }
     }
 
@@ -415,7 +472,10 @@ impl Connection {
     pub fn close(&self) {
         // Those that go on stay: a cancel that was sent before may come after this.
         for (_, call) in locked(&self.inner.calls).extract_if(|_, call| !call.outlives) {
-            call.task.abort();
+            match call.stop {
+                Stop::Task(task, _) => task.abort(),
+                Stop::Part(stop) => drop(stop.send(())),
+            }
         }
         let ended: Vec<AbortHandle> =
             locked(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();

@@ -4,6 +4,7 @@
 //! [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol reference all come from
 //! [`methods::table`].
 
+mod config;
 mod connection;
 mod discover;
 mod host;
@@ -30,6 +31,7 @@ use std::sync::{
 use cairn_engine::Engine;
 use cairn_protocol::daemon::Limits;
 
+pub use config::ConfigSource;
 pub use connection::{Connection, Outgoing, SharedText};
 pub use discover::openrpc;
 pub use host::HostInfo;
@@ -56,6 +58,7 @@ pub struct Api {
     pub(crate) counters: Counters,
     links: Links,
     pub(crate) remote: std::sync::OnceLock<Arc<dyn Remote>>,
+    pub(crate) config: std::sync::OnceLock<Arc<dyn ConfigSource>>,
 }
 
 /// What is counted for `daemon.stats` and `/metrics`.
@@ -71,13 +74,19 @@ impl Api {
     /// A table over `engine`.
     pub fn new(engine: Engine, host: HostInfo, limits: Limits) -> Arc<Self> {
         let (lanes, counters) = (Arc::default(), Counters::default());
-        let (table, remote) = (methods::table(), std::sync::OnceLock::new());
-        Arc::new(Self { engine, host, limits, table, lanes, counters, links: Links::default(), remote })
+        let (table, links) = (methods::table(), Links::default());
+        let (remote, config) = (std::sync::OnceLock::new(), std::sync::OnceLock::new());
+        Arc::new(Self { engine, host, limits, table, lanes, counters, links, remote, config })
     }
 
     /// Gives it remote control; the first one stays.
     pub fn set_remote(&self, remote: Arc<dyn Remote>) {
         let _first_stays = self.remote.set(remote);
+    }
+
+    /// Gives it the host's configuration; the first one stays.
+    pub fn set_config(&self, config: Arc<dyn ConfigSource>) {
+        let _first_stays = self.config.set(config);
     }
 
     /// The limits of every connection.

@@ -164,6 +164,9 @@ fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> 
             format!("{method}: params must be an object, by name"),
         ));
     }
+    // A field that is null is one that is left out, whatever its type has for it.
+    let without_nulls = text.contains("null").then(|| without_nulls(text)).flatten();
+    let text = without_nulls.as_deref().unwrap_or(text);
     let mut reader = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
@@ -171,4 +174,35 @@ fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> 
         let details = serde_json::json!({"path": path});
         Failure::new(Reason::InvalidParams, format!("{method}: {at}{}", error.inner())).with_details(details)
     })
+}
+
+/// Parameters without those that are null; none where all have a value.
+fn without_nulls(text: &str) -> Option<String> {
+    let mut fields: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    let all = fields.len();
+    fields.retain(|_, value| value.get() != "null");
+    if fields.len() == all { None } else { serde_json::to_string(&fields).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::{explore::ExploreStartParams, search::SearchParams};
+
+    use super::*;
+
+    // R6
+    #[test]
+    fn a_null_is_a_field_that_is_left_out() {
+        let read = |text: &str| {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            read_params::<SearchParams>("m", Some(&raw)).map(|params| (params.query.clone(), params.k))
+        };
+        assert_eq!(
+            read(r#"{"query": "a null b", "k": null}"#).unwrap(),
+            read(r#"{"query": "a null b"}"#).unwrap()
+        );
+        assert!(read(r#"{"query": null}"#).is_err(), "what is needed is needed");
+        let raw = RawValue::from_string(r#"{"root": "/a", "goals": null, "policy": null}"#.into()).unwrap();
+        assert!(read_params::<ExploreStartParams>("m", Some(&raw)).unwrap().goals.is_empty());
+    }
 }

@@ -37,6 +37,7 @@ pub const INITIALIZE: &str = "initialize";
 /// Every method, in the order of the reference.
 pub fn table() -> Vec<Method> {
     let mut all = daemon();
+    all.extend(crate::config::methods());
     all.extend(index());
     all.extend(search());
     all.extend(content());
@@ -87,7 +88,14 @@ fn index() -> Vec<Method> {
         Method::new(
             "index.rebuild",
             "Makes a root's index anew; `index.progress` follows.",
-            |cx, p: RootRef| async move { heard(&cx, cx.api().engine.rebuild(p).await?) },
+            |cx, p: RootRef| async move {
+                // The caller hears before the work begins: its end is told when the new index answers.
+                let (path, old) = cx.api().engine.index_of(&p.root)?;
+                let hold = cx.connection.hear_rebuild(&path, p.request_id.clone(), old);
+                let receipt = cx.api().engine.rebuild(p).await;
+                cx.after_answer(move || drop(hold));
+                receipt
+            },
         )
         .detached(Right::Admin)
         .scope(Scope::Global),

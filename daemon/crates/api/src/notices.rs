@@ -1,7 +1,7 @@
 //! Live progress for the clients that asked for the work.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, VecDeque},
     sync::Mutex,
 };
 
@@ -37,19 +37,51 @@ impl Drop for Hold {
 
 #[derive(Default)]
 struct State {
-    /// Root path → request id, if one was given.
-    roots: HashMap<String, Option<String>>,
-    clones: HashSet<String>,
+    roots: Roots,
+    /// Clones whose end was not told yet, in the order of their coming.
+    clones: VecDeque<String>,
     task: Option<AbortHandle>,
+    /// The client has left: work that it began and that goes on is told to nobody.
+    ended: bool,
 }
 
-/// Roots and clones one connection listens to at most.
-const MAX_INTEREST: usize = 256;
+/// Roots by path, and their paths in the order of their coming.
+#[derive(Default)]
+struct Roots {
+    wanted: HashMap<String, Wanted>,
+    order: VecDeque<String>,
+}
+
+/// What is told of a root.
+struct Wanted {
+    /// The request, if it was named.
+    request_id: Option<String>,
+    /// The index that is being replaced: its progress is none of the work that was asked for.
+    old: Option<String>,
+}
+
+/// Roots, and clones, that one connection listens to at most; the one that came first is forgotten for another.
+const MAX_INTEREST: usize = 1024;
+
+impl Roots {
+    fn insert(&mut self, path: &str, wanted: Wanted) {
+        if self.wanted.insert(path.to_owned(), wanted).is_none() {
+            self.order.push_back(path.to_owned());
+        }
+        if self.order.len() > MAX_INTEREST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.wanted.remove(&oldest);
+        }
+    }
+}
 
 impl Interest {
-    /// Stops listening.
+    /// Stops listening, for good.
     pub fn end(&self) {
-        if let Some(task) = locked(&self.state).task.take() {
+        let mut state = locked(&self.state);
+        state.ended = true;
+        if let Some(task) = state.task.take() {
             task.abort();
         }
     }
@@ -59,17 +91,21 @@ impl Connection {
     /// Hears of the index of `path` from now on; it is told once the hold is dropped.
     pub(crate) fn hear_index(&self, path: &str, request_id: Option<String>) -> Hold {
         self.hear(|state| {
-            if state.roots.len() < MAX_INTEREST {
-                state.roots.insert(path.to_owned(), request_id);
-            }
+            state.roots.insert(path, Wanted { request_id, old: None });
         })
+    }
+
+    /// Hears of the index that takes the place of `old`; it is told once the hold is dropped.
+    pub(crate) fn hear_rebuild(&self, path: &str, request_id: Option<String>, old: String) -> Hold {
+        self.hear(|state| state.roots.insert(path, Wanted { request_id, old: Some(old) }))
     }
 
     /// Hears of a clone from now on; it is told once the hold is dropped.
     pub(crate) fn hear_clone(&self, request_id: &str) -> Hold {
         self.hear(|state| {
-            if state.clones.len() < MAX_INTEREST {
-                state.clones.insert(request_id.to_owned());
+            state.clones.push_back(request_id.to_owned());
+            if state.clones.len() > MAX_INTEREST {
+                state.clones.pop_front();
             }
         })
     }
@@ -78,6 +114,9 @@ impl Connection {
         self.inner.interest.held.send_modify(|held| *held += 1);
         let hold = Hold(self.clone());
         let mut state = locked(&self.inner.interest.state);
+        if state.ended {
+            return hold;
+        }
         change(&mut state);
         if state.task.is_none() {
             let mut notices = self.inner.api.engine.notices();
@@ -94,8 +133,13 @@ impl Connection {
                                 this.reply(text).await;
                             }
                         }
-                        // Progress is live only: what a slow client missed is overtaken by what comes next.
-                        Err(RecvError::Lagged(_)) => {}
+                        // Progress is live only: what a slow client missed is overtaken by what comes next. An end is not,
+                        // so those that may have been among it are told from what is known now.
+                        Err(RecvError::Lagged(_)) => {
+                            for text in this.ends() {
+                                this.reply(text).await;
+                            }
+                        }
                         Err(RecvError::Closed) => return,
                     }
                 }
@@ -106,22 +150,50 @@ impl Connection {
         hold
     }
 
+    /// The ends of what is listened to, as they are known now.
+    fn ends(&self) -> Vec<String> {
+        let engine = &self.inner.api.engine;
+        let notices = engine.finished_work();
+        notices.iter().filter_map(|notice| self.told(notice)).collect()
+    }
+
     fn told(&self, notice: &Notice) -> Option<String> {
         let mut state = locked(&self.inner.interest.state);
         match notice {
             Notice::Index(progress) => {
-                let request_id = state.roots.get(&progress.path)?.clone();
+                let wanted = state.roots.wanted.get(&progress.path)?;
+                if wanted.old.as_ref() == Some(&progress.index) {
+                    return None;
+                }
+                let request_id = wanted.request_id.clone();
                 let progress = cairn_protocol::index::IndexProgress { request_id, ..progress.clone() };
                 Some(message::notification(rpc::INDEX_PROGRESS, &progress))
             }
             Notice::Git(progress) => {
-                let wanted = if progress.done {
-                    state.clones.remove(&progress.request_id)
-                } else {
-                    state.clones.contains(&progress.request_id)
-                };
-                wanted.then(|| message::notification(rpc::GIT_PROGRESS, progress))
+                let at = state.clones.iter().position(|id| *id == progress.request_id);
+                if let Some(at) = at.filter(|_| progress.done) {
+                    state.clones.remove(at);
+                }
+                at.is_some().then(|| message::notification(rpc::GIT_PROGRESS, progress))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S9
+    #[test]
+    fn of_too_many_roots_the_one_that_came_first_is_forgotten() {
+        let mut roots = Roots::default();
+        let add = |roots: &mut Roots, n: usize| {
+            roots.insert(&n.to_string(), Wanted { request_id: None, old: None });
+        };
+        (0..=MAX_INTEREST).for_each(|n| add(&mut roots, n));
+        add(&mut roots, MAX_INTEREST);
+        assert_eq!((roots.wanted.len(), roots.order.len()), (MAX_INTEREST, MAX_INTEREST));
+        assert!(!roots.wanted.contains_key("0") && roots.wanted.contains_key(&MAX_INTEREST.to_string()));
     }
 }

@@ -87,6 +87,8 @@ async fn run(
     started: oneshot::Receiver<()>,
 ) {
     if started.await.is_err() {
+        // Its call was cancelled at the last moment: nobody knows its name.
+        end(&connection, &id);
         return;
     }
     // The record is spliced in as it is stored; only the subscription's id is added.

@@ -63,6 +63,7 @@ const RUNS: usize = 2;
 
 struct House {
     api: Arc<Api>,
+    engine: Engine,
     gate: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
     _dir: tempfile::TempDir,
@@ -104,8 +105,8 @@ async fn house() -> House {
     };
     let engine = Engine::open(parts, options).await.unwrap();
     engine.set_explorer(Arc::new(Idler(Arc::clone(&gate))));
-    let api = Api::new(engine, host, Limits::default());
-    House { api, gate, waiting, _dir: dir }
+    let api = Api::new(engine.clone(), host, Limits::default());
+    House { api, engine, gate, waiting, _dir: dir }
 }
 
 struct Client {
@@ -211,6 +212,119 @@ async fn a_receipt_comes_before_the_progress_it_announces() {
         }
         let gone = client.send("index.removeRoot", json!({"root": receipt["result"]["root"]})).await;
         while client.answer().await["id"] != gone {}
+    }
+}
+
+/// The next end of an index that a client hears of.
+async fn next_end(client: &mut Client) -> Value {
+    loop {
+        let told = client.answer().await;
+        if told["method"] == "index.progress" && told["params"]["done"] == true {
+            return told["params"].clone();
+        }
+    }
+}
+
+// R2
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_rebuild_is_told_when_the_new_index_answers() {
+    let house = house().await;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.rs"), "fn a() {}").unwrap();
+    let path = dir.path().canonicalize().unwrap();
+    let (mut client, mut other) =
+        (Client::open(&house, Rights::ALL).await, Client::open(&house, Rights::ALL).await);
+    client.send("index.addRoot", json!({"path": path})).await;
+    next_end(&mut client).await;
+    for _ in 0..8 {
+        let before = house.engine.index_of(path.to_str().unwrap()).unwrap();
+        // The old index is looked at beside it: its ends are not those of the rebuild.
+        other.send("index.addRoot", json!({"path": path})).await;
+        client.send("index.rebuild", json!({"root": path})).await;
+        next_end(&mut client).await;
+        assert_ne!(house.engine.index_of(path.to_str().unwrap()).unwrap(), before);
+    }
+}
+
+// S9
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_ends_after_its_client_has_left_holds_no_connection() {
+    let house = house().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut client = Client::open(&house, Rights::ALL).await;
+    client.send("index.addRoot", json!({"path": dir.path()})).await;
+    let Client { connection, mut out, .. } = client;
+    connection.close();
+    drop(connection);
+    // The work goes on and ends; then nobody is left who could send anything.
+    let end = async { while out.recv().await.is_some() {} };
+    tokio::time::timeout(LONG, end).await.unwrap();
+    let mut other = Client::open(&house, Rights::ALL).await;
+    assert_eq!(other.call("index.list", json!({})).await["result"]["data"].as_array().unwrap().len(), 1);
+}
+
+// S10
+#[tokio::test]
+async fn a_call_of_a_batch_is_cancelled_and_the_others_are_answered() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let session = client.session().await;
+    let wait = json!({"sessionId": session, "name": "wait", "arguments": {}});
+    let batch = json!([
+        {"jsonrpc": "2.0", "id": "one", "method": "tool.call", "params": wait},
+        {"jsonrpc": "2.0", "id": "two", "method": "daemon.status", "params": {}},
+    ]);
+    client.connection.message(&batch.to_string()).await;
+    until(|| house.waiting.load(Ordering::SeqCst) == 1).await;
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "one"}});
+    client.connection.message(&cancel.to_string()).await;
+    let answers = client.answer().await;
+    assert_eq!((&answers[0]["id"], reason(&answers[0])), (&json!("one"), "cancelled"));
+    assert!(answers[1]["result"].is_object(), "{answers}");
+    ended(&house, &["cancelled"]).await;
+}
+
+// S10
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_whose_call_is_cancelled_late_leaves_no_slot_behind() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let session = client.session().await;
+    let open = async |client: &mut Client| {
+        client.call("daemon.stats", json!({})).await["result"]["subscriptions"].as_u64().unwrap()
+    };
+    let subscribe = json!({"jsonrpc": "2.0", "id": "s", "method": "orchestrate.subscribe", "params": {"sessionId": session}});
+    let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "s"}});
+    let mut cancelled = 0;
+    for round in 0..3_000 {
+        client.connection.message(&subscribe.to_string()).await;
+        for _ in 0..round % 64 {
+            tokio::task::yield_now().await;
+        }
+        client.connection.message(&cancel.to_string()).await;
+        let answer = loop {
+            let answer = client.answer().await;
+            if answer["id"] == "s" {
+                break answer;
+            }
+        };
+        match answer["result"]["subscriptionId"].as_str() {
+            Some(id) => {
+                let end = json!({"subscriptionId": id});
+                let id = client.send("orchestrate.unsubscribe", end).await;
+                while client.answer().await["id"] != id {}
+            }
+            None => cancelled += 1,
+        }
+    }
+    assert!(cancelled > 0);
+    until_async(async || open(&mut client).await == 0).await;
+}
+
+async fn until_async(mut what: impl AsyncFnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !what().await {
+        assert!(began.elapsed() < Duration::from_secs(20));
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Rule {
 const TABLE: &[(&str, Rule, bool)] = &[
     ("version", Rule::Free, true),
     ("exclusions", Rule::Grow, true),
+    // It makes typed lines run in the user's own shell.
+    ("ui.shell", Rule::Only("false"), true),
     ("ui.**", Rule::Free, true),
     ("context.**", Rule::Free, true),
     ("git.commit_message_prefix", Rule::Free, true),

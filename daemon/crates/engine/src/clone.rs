@@ -67,6 +67,27 @@ impl CloneSecrets {
     }
 }
 
+/// The ends of the latest clones, for those who missed the notice.
+#[derive(Default)]
+pub struct CloneEnds(Mutex<VecDeque<GitProgress>>);
+
+/// Ends that are remembered.
+const MAX_ENDS: usize = 64;
+
+impl CloneEnds {
+    fn put(&self, end: GitProgress) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_ENDS {
+            all.pop_front();
+        }
+        all.push_back(end);
+    }
+
+    fn all(&self) -> Vec<GitProgress> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
 /// Where the clone of `params` goes: one folder name under the workspaces folder.
 ///
 /// # Errors
@@ -176,6 +197,7 @@ impl Engine {
             };
             let stage = "done".to_owned();
             let last = GitProgress { request_id, stage, percent: 100.0, done: true, result, error, reason };
+            engine.inner.clone_ends.put(last.clone());
             let _listeners = engine.inner.notices.send(Notice::Git(last));
         });
         Ok(receipt)
@@ -204,6 +226,12 @@ impl Engine {
             state.remotes.insert(result.path.clone(), url.to_owned());
         })?;
         Ok(result)
+    }
+
+    /// The notices of work that has ended, as they would be told again: for a listener that was too slow for some.
+    pub fn finished_work(&self) -> Vec<Notice> {
+        let clones = self.inner.clone_ends.all().into_iter().map(Notice::Git);
+        clones.chain(self.inner.indexes.ends().into_iter().map(Notice::Index)).collect()
     }
 
     /// Takes the credentials out of an explore's URL, before anything is recorded.

@@ -1,7 +1,6 @@
 //! Opening, closing and the shared insides.
 
 use std::{
-    collections::HashMap,
     path::PathBuf,
     sync::{
         Arc, OnceLock, PoisonError, RwLock,
@@ -26,11 +25,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Knowledge, Notice, SkillList,
-    clone::CloneSecrets,
+    clone::{CloneEnds, CloneSecrets},
     index_tools,
     keyed_locks::KeyedLocks,
     model::{ModelGate, ModelLimits, Models},
     plugin::Plugins,
+    root_settings::RootSettingsMap,
     runs::Agent,
     session::{RunPermits, Sessions},
     state_file::StateFile,
@@ -145,12 +145,14 @@ pub(crate) struct Inner {
     pub(crate) state: StateFile,
     pub(crate) workspaces: PathBuf,
     pub(crate) clone_secrets: Arc<CloneSecrets>,
+    pub(crate) clone_ends: CloneEnds,
     pub(crate) stop: CancellationToken,
     /// Nothing new starts, while what runs may end.
     draining: AtomicBool,
     drain: Duration,
     pub(crate) turn_agent: OnceLock<Arc<dyn TurnAgent>>,
     turn_settings: RwLock<Arc<TurnSettings>>,
+    pub(crate) root_settings: RootSettingsMap,
     pub(crate) models: ModelGate,
     model_source: RwLock<Option<Arc<dyn Models>>>,
     pub(crate) knowledge: OnceLock<Arc<Knowledge>>,
@@ -191,11 +193,13 @@ impl Engine {
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
             clone_secrets,
+            clone_ends: CloneEnds::default(),
             stop: CancellationToken::new(),
             draining: AtomicBool::new(false),
             drain: options.drain,
             turn_agent: OnceLock::new(),
             turn_settings: RwLock::new(Arc::new(options.turns)),
+            root_settings: RootSettingsMap::default(),
             models: ModelGate::new(options.models),
             model_source: RwLock::default(),
             knowledge: OnceLock::new(),
@@ -237,8 +241,11 @@ impl Engine {
         source.ok_or_else(|| Failure::new(Reason::NotSupported, "no model providers are set up"))
     }
 
-    /// How turns that begin are taken.
-    pub(crate) fn turn_settings(&self) -> Arc<TurnSettings> {
+    /// How turns that begin in `root` are taken.
+    pub(crate) fn turn_settings(&self, root: Option<&Root>) -> Arc<TurnSettings> {
+        if let Some(own) = self.inner.root_settings.of(root) {
+            return Arc::new(own.turns.clone());
+        }
         Arc::clone(&self.inner.turn_settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -395,11 +402,12 @@ impl Engine {
 
     /// Takes other rules and limits at once; what is at work goes on as it began.
     pub fn reconfigure(&self, live: Live) {
-        self.inner.harness.set_rules(live.rules, HashMap::new());
+        self.inner.harness.set_rules(live.rules);
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
         self.inner.permits.resize(live.max_runs);
         *self.inner.turn_settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live.turns);
         self.inner.models.set(live.models);
+        self.refresh_roots();
     }
 
     /// A session's record of failing work that nobody waits for.

@@ -22,7 +22,14 @@ impl Engine {
     pub(crate) async fn model_choice(&self, session: &SessionId) -> Result<ModelChoice, Failure> {
         match self.inner.trace.chosen_model(session).await? {
             Some(choice) => Ok(choice),
-            None => Ok(self.model_source().map(|m| m.default_choice()).unwrap_or_default()),
+            None => {
+                let root = self.inner.trace.session(session).await?.root;
+                let root = root.and_then(|root| self.inner.roots.find(&root).ok());
+                match self.inner.root_settings.of(root.as_ref()).and_then(|own| own.model.clone()) {
+                    Some(choice) => Ok(choice),
+                    None => Ok(self.model_source().map(|m| m.default_choice()).unwrap_or_default()),
+                }
+            }
         }
     }
 

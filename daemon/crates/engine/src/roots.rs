@@ -39,6 +39,7 @@ impl Engine {
         let engine = self.clone();
         blocking(move || {
             let root = engine.inner.roots.declare(&path)?;
+            engine.refresh_root(&root);
             let known = engine.inner.state.get().roots.contains(&root.path);
             if !known {
                 engine.inner.state.change(|state| state.roots.push(root.path.clone()))?;
@@ -60,13 +61,25 @@ impl Engine {
             let root = engine.inner.roots.find(&params.root)?;
             engine.inner.state.change(|state| state.roots.retain(|path| *path != root.path))?;
             engine.inner.roots.remove(&root.id);
+            engine.forget_root_settings(&root.id);
             engine.inner.indexes.remove_root(&root.id)?;
             Ok(receipt(&root, params.request_id))
         });
         self.audited("index.removeRoot", None, &asked, work).await
     }
 
-    /// Throws a root's index away and makes it anew.
+    /// The path of a declared root, and which index answers for it: progress of that one says nothing of a rebuild.
+    ///
+    /// # Errors
+    /// `root_not_found`.
+    pub fn index_of(&self, root: &str) -> Result<(String, String), Failure> {
+        let root = self.inner.roots.find(root)?;
+        let folder = self.inner.indexes.folder(&root.id)?;
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        Ok((root.path.to_string_lossy().into_owned(), name))
+    }
+
+    /// Makes a root's index anew; the old one answers until the new one is complete, and then the end is told.
     ///
     /// # Errors
     /// `root_not_found`.

@@ -137,14 +137,27 @@ impl Harness {
         &self.sandbox
     }
 
-    /// Takes other rules for the calls that come: those of every root, and for single roots those in place of them.
-    pub fn set_rules(&self, base: Rules, by_root: HashMap<RootId, Rules>) {
+    /// Takes other rules for the calls that come, in every root that has none of its own.
+    pub fn set_rules(&self, base: Rules) {
+        self.rules.write().unwrap_or_else(PoisonError::into_inner).base = Arc::new(base);
+        self.publish();
+    }
+
+    /// Takes rules for one root in place of those of all; `None` gives it those of all again.
+    pub fn set_root_rules(&self, root: &RootId, rules: Option<Rules>) {
         {
             let mut sets = self.rules.write().unwrap_or_else(PoisonError::into_inner);
-            sets.base = Arc::new(base);
-            sets.by_root = by_root.into_iter().map(|(id, rules)| (id, Arc::new(rules))).collect();
+            match rules {
+                Some(rules) => sets.by_root.insert(root.clone(), Arc::new(rules)),
+                None => sets.by_root.remove(root),
+            };
         }
         self.publish();
+    }
+
+    /// Whether rules let no call of a tool through in `root`, whatever it names.
+    pub fn rules_out(&self, tool: &str, root: Option<&Root>) -> bool {
+        self.rules(root).rule_out(tool)
     }
 
     /// Adds denials and questions to the rules, in the place of those added before.

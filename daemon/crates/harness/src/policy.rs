@@ -112,6 +112,8 @@ pub struct Rules {
     pub confirm: Vec<Rule>,
     /// For calls that no rule speaks of and that are not read-only.
     pub default: Verdict,
+    /// Why no rules are known: then nothing is done. A configuration that cannot be read may hold denials.
+    pub unreadable: Option<String>,
 }
 
 impl Default for Rules {
@@ -123,6 +125,7 @@ impl Default for Rules {
             allow: vec![],
             confirm: vec![],
             default: Verdict::Ask,
+            unreadable: None,
         }
     }
 }
@@ -225,6 +228,11 @@ impl Rule {
         &self.tool
     }
 
+    /// Whether its `*` takes no argument: the program's arguments are programs, or may name one.
+    pub fn takes_no_argument(&self) -> bool {
+        matches!(&self.scope, Scope::Command(pattern) if pattern.takes_none())
+    }
+
     fn names(&self, tool: &str) -> bool {
         self.tool == "*" || self.tool == tool || (self.tool == SHELL.0 && SHELL.1.contains(&tool))
     }
@@ -289,7 +297,9 @@ impl Rules {
                 rule: format!("{name}: {rule}{}", part.unwrap_or_default()),
             })
         };
-        let before = found("finalDeny", &self.final_deny).or_else(|| limits(subject));
+        let unreadable =
+            self.unreadable.as_ref().map(|why| Decision { verdict: Verdict::Deny, rule: why.clone() });
+        let before = unreadable.or_else(|| found("finalDeny", &self.final_deny)).or_else(|| limits(subject));
         if let Some(decision) = before {
             return decision;
         }
@@ -304,6 +314,12 @@ impl Rules {
     pub fn decide_line(&self, line: &CommandLine) -> Decision {
         let grants = Grants::default();
         self.decide(&Subject { command: Some(line), ..Subject::new(SHELL.0, &grants) })
+    }
+
+    /// Whether no call of a tool goes through, whatever it names: it need not be offered.
+    pub fn rule_out(&self, tool: &str) -> bool {
+        let closes = |rule: &Rule| rule.names(tool) && rule.scope == Scope::Any;
+        self.unreadable.is_some() || self.final_deny.iter().any(closes)
     }
 
     /// Whether a rule about a path speaks of this very tool.
@@ -326,6 +342,9 @@ impl Rules {
             let speaks = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
             speaks.then(|| ReadRule { pattern: pattern.clone(), reading, rule: format!("{name}: {rule}") })
         };
+        if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
+            return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
+        }
         let final_deny = self.final_deny.iter().filter_map(|r| one("finalDeny", r, Verdict::Deny));
         let overrides = self.overrides.iter().filter_map(|(r, v)| one("overrides", r, *v));
         let deny = self.deny.iter().filter_map(|r| one("deny", r, Verdict::Deny));
@@ -401,8 +420,17 @@ impl Rules {
             let why = line.unsure.as_deref().unwrap_or("what runs is not known beforehand");
             return Decision { verdict: Verdict::Ask, rule: format!("default: cannot be read ({why})") };
         }
+        let bare = |rule: &&Rule| matches!(&rule.scope, Scope::Command(p) if p.stops_before_arguments(part));
+        let rules = self.allow.iter().chain(self.overrides.iter().map(|(rule, _)| rule));
         match (&line.unsure, decision.verdict) {
             (Some(why), Verdict::Ask) => Decision { rule: format!("{} ({why})", decision.rule), ..decision },
+            (None, Verdict::Ask) => match rules.chain(subject.granted.iter()).find(bare) {
+                Some(rule) => Decision {
+                    rule: format!("{} ({rule} allows it without arguments alone)", decision.rule),
+                    ..decision
+                },
+                None => decision,
+            },
             _ => decision,
         }
     }
@@ -496,7 +524,7 @@ mod tests {
             deny: rules(&["content_get_span"]),
             allow: rules(&["write_file(src)"]),
             confirm: vec![],
-            default: Verdict::Ask,
+            ..Rules::default()
         };
         let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
         let tight = Grants {
@@ -526,6 +554,18 @@ mod tests {
         ] {
             check(&set, tool, path, grants, read_only, want);
         }
+    }
+
+    // G6
+    #[test]
+    fn a_question_names_the_rule_that_takes_no_arguments() {
+        let set = Rules { allow: rules(&["run_shell(sed *)"]), ..Rules::default() };
+        let asked = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
+        assert_eq!(asked.verdict, Verdict::Ask);
+        assert!(asked.rule.contains("run_shell(sed *) allows it without arguments alone"), "{}", asked.rule);
+        assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
+        let other = set.decide_line(&CommandLine::parse("id -u"));
+        assert!(!other.rule.contains("sed"), "{}", other.rule);
     }
 
     #[test]

@@ -49,10 +49,7 @@ pub fn open(folder: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Deletes what an index folder holds.
-///
-/// # Errors
-/// What the system says.
-pub fn clear(folder: &Path) -> Result<(), StoreError> {
+fn clear(folder: &Path) -> Result<(), StoreError> {
     let io = |source| StoreError::Io { path: folder.to_owned(), source };
     match std::fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(io(e)),
@@ -62,7 +59,10 @@ pub fn clear(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes the folder, for its owner alone.
-fn make_private(folder: &Path) -> Result<(), StoreError> {
+///
+/// # Errors
+/// What the system says.
+pub fn make_private(folder: &Path) -> Result<(), StoreError> {
     let mut options = std::fs::DirBuilder::new();
     options.recursive(true);
     #[cfg(unix)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::id::RootId;
@@ -18,6 +19,7 @@ use crate::embed::Embedder;
 use crate::grams;
 use crate::live::Live;
 use crate::postings;
+use crate::rebuild::{self, Folders, Rebuild, Roots};
 use crate::rescore::Rescorer;
 use crate::sync::{CancelFlag, Shared, lock};
 use crate::worker::{self, Job};
@@ -115,22 +117,22 @@ fn no_threads(error: &rayon::ThreadPoolBuildError) -> Failure {
     Failure::new(Reason::Internal, format!("no threads for the index: {error}"))
 }
 
-struct Running {
-    live: Arc<Live>,
-    jobs: Sender<Job>,
-    thread: Option<JoinHandle<()>>,
+/// An index and its thread.
+pub(crate) struct Running {
+    pub(crate) live: Arc<Live>,
+    pub(crate) jobs: Sender<Job>,
+    pub(crate) thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
     /// Ends its thread; waits for it, within about a second.
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         let _ = self.jobs.try_send(Job::Wake);
         self.live.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        self.live.readers.clear();
     }
 }
 
@@ -145,12 +147,17 @@ pub enum Until {
     Everything,
 }
 
+/// How long the removal of a root is waited for, and how often a rebuild is looked at.
+const REMOVE_WAIT: Duration = Duration::from_secs(2);
+const REBUILD_LOOK: Duration = Duration::from_millis(10);
+
 /// All indexes: one folder and one thread for each root.
 pub struct Indexes {
-    dir: PathBuf,
+    folders: Folders,
     opts: Arc<IndexOptions>,
     notify: Option<Sender<IndexProgress>>,
-    roots: Mutex<FxHashMap<RootId, Running>>,
+    roots: Roots,
+    rebuilds: Mutex<FxHashMap<RootId, Rebuild>>,
     /// Roots that are being added just now.
     adding: Mutex<HashSet<RootId>>,
     added: Condvar,
@@ -159,8 +166,9 @@ pub struct Indexes {
 impl Indexes {
     /// Indexes in folders below `dir`. Opens none yet. `notify` receives progress; what it has no room for is lost.
     pub fn open(dir: PathBuf, opts: IndexOptions, notify: Option<Sender<IndexProgress>>) -> Self {
-        let (roots, adding, added) = Default::default();
-        Self { dir, opts: Arc::new(opts), notify, roots, adding, added }
+        let (folders, opts) = (Folders::new(dir), Arc::new(opts));
+        let (roots, rebuilds, adding, added) = Default::default();
+        Self { folders, opts, notify, roots, rebuilds, adding, added }
     }
 
     pub(crate) fn options(&self) -> &IndexOptions {
@@ -190,7 +198,7 @@ impl Indexes {
     }
 
     fn start(&self, root: &Root) -> Result<Running, Failure> {
-        let folder = self.dir.join(&*root.id.0);
+        let folder = self.folders.choose(&root.id);
         let live = Arc::new(Live::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
         // So that searches find an existing index at once; a failure is met again, and told, by the worker.
         if let Ok(conn) = db::open(&live.folder) {
@@ -202,29 +210,68 @@ impl Indexes {
         Ok(Running { live, jobs, thread: Some(thread) })
     }
 
-    /// Stops the index of a root and deletes its folder. False when there is none.
+    /// Stops the index of a root and deletes its folder. False when there is none. What takes longer than [`REMOVE_WAIT`] goes
+    /// on in the background.
     ///
     /// # Errors
     /// When the folder cannot be deleted.
     pub fn remove_root(&self, id: &RootId) -> Result<bool, Failure> {
-        let Some(mut running) = lock(&self.roots).remove(id) else { return Ok(false) };
-        running.stop();
-        match std::fs::remove_dir_all(&running.live.folder) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                let text =
-                    format!("index folder of {} was not deleted: {e}", running.live.root.path.display());
-                Err(Failure::new(Reason::StorageFailed, text))
+        let Some(running) = lock(&self.roots).remove(id) else { return Ok(false) };
+        if let Some(rebuild) = lock(&self.rebuilds).remove(id) {
+            rebuild.stop();
+        }
+        running.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let (folders, (ended, end)) = (self.folders.clone(), crossbeam_channel::bounded(1));
+        let work = move || {
+            let deleted = folders.retire(running);
+            if let Err(error) = &deleted {
+                tracing::warn!(%error, "the index of a removed root stays");
             }
-            _ => Ok(true),
+            let _gone = ended.send(deleted);
+        };
+        let thread = std::thread::Builder::new().name("cairn-remove".into()).spawn(work);
+        thread
+            .map_err(|e| Failure::new(Reason::Internal, format!("no thread for removing an index: {e}")))?;
+        end.recv_timeout(REMOVE_WAIT).unwrap_or(Ok(())).map(|()| true)
+    }
+
+    /// Makes the index of a root anew in the background. The old one answers until the new one is complete, and only then is
+    /// the end told. A rebuild that is at work already is that one.
+    ///
+    /// # Errors
+    /// `root_not_found`, `storage_failed`, `disk_full`.
+    pub fn rebuild(&self, id: &RootId) -> Result<(), Failure> {
+        let mut rebuilds = lock(&self.rebuilds);
+        rebuilds.retain(|_, rebuild| !rebuild.thread.is_finished());
+        let live = self.live(id)?;
+        if rebuilds.get(id).is_some_and(|rebuild| rebuild.is_at_work(Some(&live))) {
+            return Ok(());
+        }
+        let rebuild = rebuild::start(&self.folders, &self.roots, live)?;
+        rebuilds.insert(id.clone(), rebuild);
+        Ok(())
+    }
+
+    /// Waits until no rebuild of a root is at work.
+    fn wait_for_rebuild(&self, id: &RootId, cancel: &CancelFlag) -> Result<(), Failure> {
+        loop {
+            let live = self.live(id).ok();
+            let at_work = lock(&self.rebuilds).get(id).is_some_and(|r| r.is_at_work(live.as_ref()));
+            drop(live);
+            if !at_work {
+                return Ok(());
+            }
+            cancel.check()?;
+            std::thread::sleep(REBUILD_LOOK);
         }
     }
 
-    /// Throws the index of a root away and makes it anew in the background.
+    /// The folder of the index that answers for a root.
     ///
     /// # Errors
-    /// `root_not_found`, `overloaded`.
-    pub fn rebuild(&self, id: &RootId) -> Result<(), Failure> {
-        self.ask(id, Job::Rebuild).map(drop)
+    /// `root_not_found`.
+    pub fn folder(&self, id: &RootId) -> Result<PathBuf, Failure> {
+        Ok(self.live(id)?.folder.clone())
     }
 
     /// Looks for changes in the background, whatever the watch has seen.
@@ -258,13 +305,20 @@ impl Indexes {
         until: Until,
         cancel: &CancelFlag,
     ) -> Result<RootStatus, Failure> {
-        let (live, ticket) = self.ask(id, Job::Scan)?;
-        live.wait(cancel, |p| match until {
-            Until::Lexical => ticket <= p.text_done,
-            Until::Vectors => ticket <= p.text_done && p.counts.vectors >= p.counts.chunks,
-            Until::Everything => ticket <= p.all_done,
-        })?;
-        Ok(live.status())
+        loop {
+            self.wait_for_rebuild(id, cancel)?;
+            let (live, ticket) = self.ask(id, Job::Scan)?;
+            let waited = live.wait(cancel, |p| match until {
+                Until::Lexical => ticket <= p.text_done,
+                Until::Vectors => ticket <= p.text_done && p.counts.vectors >= p.counts.chunks,
+                Until::Everything => ticket <= p.all_done,
+            });
+            match waited {
+                // Another was put in its place meanwhile.
+                Err(e) if e.reason == Reason::ShuttingDown && self.live(id).is_ok_and(|l| !l.stopping()) => {}
+                waited => return waited.map(|()| live.status()),
+            }
+        }
     }
 
     fn ask(&self, id: &RootId, job: Job) -> Result<(Arc<Live>, u64), Failure> {
@@ -280,9 +334,7 @@ impl Indexes {
             progress.asked
         };
         // A full queue holds a scan already, and one scan answers all who asked before it.
-        if running.jobs.try_send(job).is_err() && matches!(job, Job::Rebuild) {
-            return Err(Failure::new(Reason::Overloaded, "the index has too many jobs waiting"));
-        }
+        let _full = running.jobs.try_send(job);
         Ok((Arc::clone(&running.live), ticket))
     }
 
@@ -297,6 +349,17 @@ impl Indexes {
         };
         all.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(all)
+    }
+
+    /// The progress of those indexes that are at their end and are not being made anew.
+    pub fn ends(&self) -> Vec<IndexProgress> {
+        let rebuilt: Vec<RootId> = {
+            let rebuilds = lock(&self.rebuilds);
+            rebuilds.iter().filter(|(_, r)| !r.thread.is_finished()).map(|(id, _)| id.clone()).collect()
+        };
+        let all = self.all();
+        let idle = all.iter().filter(|live| !rebuilt.contains(&live.root.id));
+        idle.map(|live| live.note()).filter(|note| note.done).collect()
     }
 
     /// Looks for differences between a root's files and chunks and its indexes of trigrams and words; one line for each kind, none when all is
@@ -314,6 +377,8 @@ impl Indexes {
 
     /// Stops all threads, within about a second. What is indexed stays.
     pub fn close(&self) {
+        let rebuilds = std::mem::take(&mut *lock(&self.rebuilds));
+        rebuilds.values().for_each(Rebuild::stop);
         let all = std::mem::take(&mut *lock(&self.roots));
         for running in all.values() {
             running.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -321,6 +386,10 @@ impl Indexes {
         }
         for mut running in all.into_values() {
             running.stop();
+            running.live.readers.clear();
+        }
+        for rebuild in rebuilds.into_values().filter(|r| !r.thread.is_finished()) {
+            let _ended = rebuild.thread.join();
         }
     }
 

@@ -25,6 +25,7 @@ mod packed;
 mod postings;
 mod rank;
 mod reading;
+mod rebuild;
 mod rescore;
 mod search;
 mod simd;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -45,6 +45,18 @@ pub struct Live {
     /// The names of all definitions, for queries by name.
     pub names: NameCache,
     pub notify: Option<Sender<IndexProgress>>,
+    telling: AtomicU8,
+}
+
+/// What of its progress an index tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Telling {
+    Everything,
+    /// Not the end: it does not answer yet.
+    Steps,
+    /// Another is being made in its place.
+    Nothing,
 }
 
 /// How far the index is.
@@ -181,6 +193,7 @@ impl Live {
             files: Mutex::new(None),
             names: NameCache::default(),
             notify,
+            telling: AtomicU8::new(Telling::Everything as u8),
             opts,
         }
     }
@@ -228,26 +241,44 @@ impl Live {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Sets what of its progress it tells from now on.
+    pub fn tell(&self, what: Telling) {
+        self.telling.store(what as u8, Ordering::Release);
+    }
+
     /// Changes the progress, wakes who waits for it, and tells the world.
     pub fn update(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = lock(&self.progress);
         change(&mut progress);
+        drop(progress);
+        let note = self.note();
+        self.changed.notify_all();
+        let telling = self.telling.load(Ordering::Acquire);
+        let told = telling == Telling::Everything as u8 || (telling == Telling::Steps as u8 && !note.done);
+        if let Some(notify) = self.notify.as_ref().filter(|_| told) {
+            // Progress is live only: a full queue loses a step, never the daemon's time. The end is what clients wait for:
+            // it waits for its place.
+            let longest = if note.done { END_WAIT } else { Duration::ZERO };
+            let _ = notify.send_timeout(note, longest);
+        }
+    }
+
+    /// The progress as clients are told it.
+    pub fn note(&self) -> IndexProgress {
+        let progress = lock(&self.progress);
         let state = progress.state.unwrap_or(IndexState::Indexing);
-        let note = IndexProgress {
+        IndexProgress {
             request_id: None,
             path: self.root.path.to_string_lossy().into_owned(),
             files_indexed: progress.counts.files,
             chunks: progress.counts.chunks,
             state,
             done: matches!(state, IndexState::Ready | IndexState::Failed),
-        };
-        drop(progress);
-        self.changed.notify_all();
-        if let Some(notify) = &self.notify {
-            // Progress is live only: a full queue loses a step, never the daemon's time. The end is what clients wait for:
-            // it waits for its place.
-            let longest = if note.done { END_WAIT } else { Duration::ZERO };
-            let _ = notify.send_timeout(note, longest);
+            index: self
+                .folder
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default(),
         }
     }
 

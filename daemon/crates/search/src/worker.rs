@@ -25,8 +25,6 @@ const MAX_PATHS: usize = 2_000;
 pub enum Job {
     /// Walk and bring everything up to date.
     Scan,
-    /// Throw the index away and make it anew.
-    Rebuild,
     /// Look at the stop flag.
     Wake,
 }
@@ -60,7 +58,6 @@ pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::Join
 #[derive(Default)]
 struct Todo {
     scan: bool,
-    rebuild: bool,
     paths: BTreeSet<String>,
 }
 
@@ -175,7 +172,6 @@ impl Worker {
     fn take_job(&mut self, job: Job) {
         match job {
             Job::Scan => self.todo.scan = true,
-            Job::Rebuild => (self.todo.scan, self.todo.rebuild) = (true, true),
             Job::Wake => {}
         }
     }
@@ -202,9 +198,6 @@ impl Worker {
 
     /// Does the most urgent thing. False when there is nothing.
     fn step(&mut self) -> Result<bool, Failure> {
-        if self.todo.rebuild {
-            self.throw_away()?;
-        }
         if self.conn.is_none() {
             self.open()?;
         }
@@ -345,19 +338,6 @@ impl Worker {
                 }
             }
         }
-        Ok(())
-    }
-
-    fn throw_away(&mut self) -> Result<(), Failure> {
-        self.conn = None;
-        self.live.readers.clear();
-        self.live.postings.set(Vec::new());
-        self.live.grams.set(Vec::new());
-        db::clear(&self.live.folder)?;
-        self.todo.rebuild = false;
-        self.todo.scan = true;
-        self.live.update(|p| (p.counts, p.walked_once) = (Counts::default(), false));
-        self.live.files_version.fetch_add(1, std::sync::atomic::Ordering::Release);
         Ok(())
     }
 }

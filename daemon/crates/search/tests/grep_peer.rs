@@ -277,7 +277,10 @@ fn the_same_lines_as_ripgrep() {
 }
 
 fn segments(index: &Path, id: &RootId) -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir(index.join(&*id.0)).unwrap().map(|e| e.unwrap().path());
+    // A rebuilt index lies in a folder with a number behind its name.
+    let folders = fs::read_dir(index).unwrap().map(|e| e.unwrap().path());
+    let own = folders.filter(|f| f.file_name().unwrap().to_str().unwrap().starts_with(&*id.0)).max().unwrap();
+    let entries = fs::read_dir(own).unwrap().map(|e| e.unwrap().path());
     entries.filter(|p| p.extension().is_some_and(|e| e == "tri")).collect()
 }
 

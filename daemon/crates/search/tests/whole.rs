@@ -76,7 +76,7 @@ impl World {
 
     /// Every row of the index that does not depend on when it was made, by path.
     fn rows(&self) -> BTreeMap<String, String> {
-        let db = self.dir.path().join("index").join(&*self.id.0).join("index.db");
+        let db = self.indexes.folder(&self.id).unwrap().join("index.db");
         let conn = cairn_store::open_read_only(&db).unwrap();
         let mut get = conn
             .prepare(
@@ -438,7 +438,7 @@ fn a_removed_root_leaves_nothing_and_a_rebuilt_one_is_whole() {
     assert_eq!(world.rows(), rows);
     assert_eq!(world.hybrid("parse_header")[0], "src/parse.rs");
     assert!(world.indexes.remove_root(&world.id).unwrap());
-    assert!(!world.dir.path().join("index").join(&*world.id.0).exists());
+    assert_eq!(fs::read_dir(world.dir.path().join("index")).unwrap().count(), 0);
     assert_eq!(
         world.indexes.lexical(&params("x"), &CancelFlag::new(), &|_| {}).unwrap_err().reason,
         Reason::NoRoots

@@ -34,6 +34,8 @@ pub struct LatestRun {
     pub params: String,
 }
 
+/// Characters of a title; the rest is left out.
+const MAX_TITLE: usize = 500;
 const COLUMNS: &str = "id, title, root, state, created_ms, updated_ms, head_seq, archived";
 
 fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<(String, Session)> {
@@ -60,6 +62,8 @@ impl Trace {
     pub async fn create_session(&self, new: NewSession) -> Result<Session, Failure> {
         let now = Timestamp::now();
         let NewSession { title, root, request } = new;
+        // Lists show it whole.
+        let title: String = title.chars().take(MAX_TITLE).collect();
         let (session_id, state) = (SessionId::new(), RunState::Idle);
         let made = Session {
             session_id,

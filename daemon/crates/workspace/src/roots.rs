@@ -83,6 +83,9 @@ impl Roots {
         if self.blocked.covers(&real) {
             return Err(blocked(real_text));
         }
+        if let Some(why) = no_tree_of_files(&real) {
+            return Err(Failure::new(Reason::PathBlocked, format!("'{}' {why}", shown(text))));
+        }
         if !real.is_dir() {
             return Err(Failure::new(Reason::NotADirectory, format!("'{}' is not a folder", shown(text))));
         }
@@ -186,6 +189,16 @@ impl Roots {
         }
         root.locate(rel.to_str().filter(|r| !r.is_empty()).unwrap_or("."))
     }
+}
+
+/// Why a folder is no root at all: what is in it are no files of somebody's, or everything is.
+fn no_tree_of_files(real: &Path) -> Option<&'static str> {
+    const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+    if real == Path::new("/") {
+        return Some("is the whole machine: declare the folders that are wanted");
+    }
+    let kernel = KERNEL.iter().any(|folder| real.starts_with(folder)) && !real.starts_with("/dev/shm");
+    kernel.then_some("holds what the kernel makes, no files")
 }
 
 /// The innermost of `roots` that holds an absolute path, by name first, then with the existing part resolved.

@@ -216,7 +216,9 @@ impl TurnContext {
             Some(ops) => ops.iter().any(|o| *o == s.name),
             None => !hidden(s) && (!s.network || self.policy().network),
         };
-        all.into_iter().filter(offered).collect()
+        let harness = &self.engine().inner.harness;
+        let closed = |s: &ToolSpec| harness.rules_out(&s.name, self.inside.core.root.as_ref());
+        all.into_iter().filter(|s| offered(s) && !closed(s)).collect()
     }
 
     /// What was set for the session's system text.

@@ -71,6 +71,7 @@ impl Engine {
             paths: policy.paths.clone(),
             unconfined: policy.sandbox == Some(SandboxUse::Off),
         };
+        let settings = self.turn_settings(root.as_ref());
         let choice = self.model_choice(session).await?;
         let cancel = self.inner.shutdown.child_token();
         let handle = TurnHandle {
@@ -96,7 +97,7 @@ impl Engine {
             created_at: found.created_at,
             began: Timestamp::now(),
             policy,
-            settings: self.turn_settings(),
+            settings,
             provider: self.model_source().and_then(|models| models.provider(&choice)),
             resumed: turn.resumed,
             timed_out: AtomicBool::new(false),

@@ -106,6 +106,9 @@ fn fits(row: &Further, all: bool, words: &[&str]) -> bool {
     }
     let (mut words, mut operands, mut options) = (words.iter(), Vec::new(), true);
     while let Some(word) = words.next() {
+        if !options && for_tests(row, word) {
+            continue;
+        }
         if !options || *word == "-" || !is_option(row, word) {
             operands.push(*word);
         } else if *word == "--" {
@@ -121,6 +124,48 @@ fn fits(row: &Further, all: bool, words: &[&str]) -> bool {
         }
     }
     operands_fit(row.operands, &operands)
+}
+
+/// Options that say how tests are run and shown, whichever program runs them. None names a file or a program.
+const OF_TESTS: &[&str] = &[
+    "--watch",
+    "--watchAll",
+    "--no-watch",
+    "--run",
+    "--once",
+    "--ci",
+    "--bail",
+    "--silent",
+    "--verbose",
+    "--runInBand",
+    "--coverage",
+    "--no-coverage",
+    "--passWithNoTests",
+    "--color",
+    "--no-color",
+    "--colors",
+    "--no-colors",
+];
+
+/// Whether a word behind `--` is an option of what a script of a package runs.
+fn for_tests(row: &Further, word: &str) -> bool {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    matches!(row.program, "npm" | "yarn" | "pnpm")
+        && OF_TESTS.contains(&name)
+        && value.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// Whether a rule that ends in `*` after these words takes no argument all the same: the arguments of such a program are
+/// programs, or may name one.
+pub(super) fn takes_none(fixed: &[String]) -> bool {
+    let Some((program, sub)) = fixed.split_first() else { return false };
+    let name = unversioned(program.rsplit('/').next().unwrap_or(program));
+    let of_sub = |r: &&Further| r.sub.is_empty() || sub.iter().any(|s| s == r.sub);
+    let mut rows = TABLE.rows.iter().filter(|r| r.program == name);
+    match rows.find(of_sub) {
+        Some(row) => row.operands == Operands::No && row.values.is_empty() && row.flags.len() < 3,
+        None => TABLE.closed.contains(&name),
+    }
 }
 
 fn is_option(row: &Further, word: &str) -> bool {
@@ -159,7 +204,7 @@ fn cluster(row: &Further, word: &str) -> bool {
 fn operands_fit(kind: Operands, operands: &[&str]) -> bool {
     let name = |text: &&str| {
         !text.is_empty()
-            && text.chars().all(|c| c.is_alphanumeric() || "._-/:".contains(c))
+            && text.chars().all(|c| c.is_alphanumeric() || "._-/: ".contains(c))
             && !text.starts_with('-')
     };
     match kind {
@@ -205,6 +250,44 @@ mod tests {
         takes(&fixed, &more)
     }
 
+    // G6
+    #[test]
+    fn a_name_of_a_test_may_have_spaces() {
+        let takes = |rule: &str, more: &[&str]| {
+            let fixed: Vec<String> = rule.split(' ').map(str::to_owned).collect();
+            let more: Vec<Word> = more.iter().copied().map(Word::known).collect();
+            takes(&fixed, &more)
+        };
+        assert!(takes("cargo test", &["name with space"]));
+        assert!(takes("pytest", &["-k", "one and two"]));
+        assert!(!takes("cargo test", &["name; id"]) && !takes("cargo test", &["--config", "a b"]));
+    }
+
+    // G6
+    #[test]
+    fn rules_that_take_no_argument_are_known() {
+        let none = |rule: &str| takes_none(&rule.split(' ').map(str::to_owned).collect::<Vec<String>>());
+        for rule in [
+            "sed",
+            "awk",
+            "man",
+            "less",
+            "vim",
+            "ssh",
+            "wget",
+            "zip",
+            "xargs",
+            "tee",
+            "python3",
+            "/usr/bin/perl5",
+        ] {
+            assert!(none(rule), "{rule}");
+        }
+        for rule in ["cargo test", "git status", "ls", "npm test", "sed -n", "rg", "make"] {
+            assert!(!none(rule), "{rule}");
+        }
+    }
+
     #[test]
     fn arguments_that_run_programs_are_not_taken() {
         for (rule, fine, bad) in [
@@ -228,6 +311,10 @@ mod tests {
             ("cat", "-n file", ""),
             ("python3.11", "", "x.py"),
             ("awk", "", "{system(1)}"),
+            // G6: what the rules of these are for.
+            ("npm test", "-- --watch=false --ci", "-- --globalSetup=./x.js"),
+            ("npm test", "name", "-- --watch=$(id)"),
+            ("pnpm test", "-- --run", "-- --config=x"),
         ] {
             assert!(takes_line(rule, fine), "{rule} {fine}");
             assert!(bad.is_empty() || !takes_line(rule, bad), "{rule} {bad}");

@@ -80,7 +80,7 @@ impl Place {
 
     /// Other rules for the calls that come.
     pub fn set_rules(&self, rules: Rules) {
-        self.harness.set_rules(rules, std::collections::HashMap::new());
+        self.harness.set_rules(rules);
     }
 
     pub async fn output(&self, name: &str, arguments: Value, grants: Grants) -> Result<Output, Failure> {

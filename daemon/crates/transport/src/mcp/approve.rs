@@ -197,12 +197,25 @@ fn question(approval: &Approval) -> ElicitRequestParams {
     add("'session' and 'always' would allow", &approval.grants);
     let diff = preview.diff.as_deref().unwrap_or_default();
     add("change", &super::shape::bounded(diff.to_owned(), DIFF, "the whole change is in the session's log"));
-    let shown: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    let mut shown = String::new();
+    for c in text.chars().filter(|c| !c.is_control() || *c == '\n') {
+        if is_unseen(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
     ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: shown,
         requested_schema: choices(approval),
     }
+}
+
+/// Whether a character is seen by nobody and changes how others are shown.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 fn choices(approval: &Approval) -> ElicitationSchema {

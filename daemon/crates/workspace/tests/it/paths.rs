@@ -257,3 +257,64 @@ fn resolution_reports_every_spelling() {
         assert_eq!((found.entry(), found.real()), (entry, real), "{asked}");
     }
 }
+
+// R3
+#[test]
+fn what_the_kernel_makes_and_the_whole_machine_are_no_roots() {
+    let dir = tempfile::tempdir().unwrap();
+    let roots = Roots::new(vec![]);
+    symlink("/", dir.path().join("all")).unwrap();
+    symlink("/proc", dir.path().join("proc")).unwrap();
+    let links = ["all", "proc"].map(|name| dir.path().join(name));
+    let named = ["/", "/proc", "/proc/self", "/sys", "/dev", "/.", "/tmp/.."].map(std::path::PathBuf::from);
+    for path in named.into_iter().chain(links) {
+        let refused = roots.declare(&path).unwrap_err();
+        assert_eq!(refused.reason, Reason::PathBlocked, "{}", path.display());
+    }
+    assert!(roots.list().is_empty());
+    roots.declare(dir.path()).unwrap();
+}
+
+// A10: the folder that is declared is the one that was checked, whatever is put in its place meanwhile.
+#[test]
+fn a_folder_that_is_swapped_while_it_is_declared_is_not_declared() {
+    let outer = tempfile::tempdir().unwrap();
+    let base = outer.path().canonicalize().unwrap();
+    put(&base, "out/sub/f", "secret");
+    put(&base, "in/real/sub/f", "inner");
+    let inside = base.join("in");
+    let stop = AtomicBool::new(false);
+    let (mut by_path, mut good) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // A folder of the path, not its last part: a folder, then a link out.
+                let _ = std::fs::rename(inside.join("real"), inside.join("d"));
+                let _ = std::fs::rename(inside.join("d"), inside.join("real"));
+                let _ = symlink(base.join("out"), inside.join("d"));
+                let _ = std::fs::remove_file(inside.join("d"));
+            }
+        });
+        let start = Instant::now();
+        while (by_path == 0 || good < 20) && start.elapsed() < Duration::from_secs(30) {
+            let path = inside.join("d/sub");
+            // Control: check, then use.
+            if path.canonicalize().is_ok_and(|real| real.starts_with(&inside))
+                && std::fs::read_to_string(path.join("f")).is_ok_and(|text| text == "secret")
+            {
+                by_path += 1;
+            }
+            let roots = Roots::new(vec![]);
+            let outside = || cairn_protocol::error::Failure::new(Reason::PathOutsideRoots, "outside");
+            let check = |real: &Path| real.starts_with(&inside).then_some(()).ok_or_else(outside);
+            if let Ok(root) = roots.declare_if(&path, &check)
+                && let Ok(file) = root.open_file("f")
+            {
+                assert_eq!(read(file), "inner");
+                good += 1;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(by_path > 0 && good > 0, "{by_path} {good}");
+}

@@ -1,0 +1,147 @@
+//! Rebuilding beside searches: the old index answers until the new one is complete.
+
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cairn_protocol::error::Reason;
+use cairn_protocol::id::RootId;
+use cairn_protocol::index::IndexProgress;
+use cairn_protocol::search::{GrepParams, SearchParams};
+use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_workspace::Roots;
+use crossbeam_channel::Receiver;
+
+const FILES: usize = 200;
+
+fn indexes(dir: &Path) -> (Indexes, Receiver<IndexProgress>) {
+    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    opts.watch = false;
+    opts.sweep_seconds = 0;
+    let (tx, rx) = crossbeam_channel::bounded(10_000);
+    (Indexes::open(dir.join("index"), opts, Some(tx)), rx)
+}
+
+fn declared(dir: &Path) -> cairn_workspace::Root {
+    let top = dir.join("root");
+    fs::create_dir_all(&top).unwrap();
+    for n in 0..FILES {
+        fs::write(top.join(format!("f{n}.rs")), format!("fn wombat{n}() {{ parse_header(); }}\n")).unwrap();
+    }
+    Roots::new(vec![]).declare(&top).unwrap()
+}
+
+/// What a search, and what a grep finds.
+fn found(indexes: &Indexes) -> (usize, u64) {
+    let flag = CancelFlag::new();
+    let search = serde_json::json!({"query": "wombat parse_header", "k": 20});
+    let search: SearchParams = serde_json::from_value(search).unwrap();
+    let grep = serde_json::json!({"pattern": "parse_header", "k": 1000});
+    let grep: GrepParams = serde_json::from_value(grep).unwrap();
+    let answer = indexes.hybrid(&search, &flag, &|_| {}).unwrap();
+    assert!(answer.complete, "an answer of the old index is a complete one");
+    (answer.items.len(), indexes.grep(&grep, &flag).unwrap().total)
+}
+
+fn wait_for_end(notes: &Receiver<IndexProgress>) -> IndexProgress {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let note = notes.recv_deadline(until).unwrap();
+        if note.done {
+            return note;
+        }
+    }
+}
+
+// R2, S11
+#[test]
+fn the_old_index_answers_until_the_new_one_is_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let (indexes, notes) = indexes(dir.path());
+    let root = declared(dir.path());
+    let id = root.id.clone();
+    indexes.add_root(root).unwrap();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    wait_for_end(&notes);
+    let (stop, searches) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    assert_eq!(found(&indexes), (20, FILES as u64));
+                    searches.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for _ in 0..8 {
+            let before = indexes.folder(&id).unwrap();
+            while notes.try_recv().is_ok() {}
+            indexes.rebuild(&id).unwrap();
+            let end = wait_for_end(&notes);
+            assert_ne!(indexes.folder(&id).unwrap(), before, "the end was told before the new index answers");
+            assert_eq!(end.files_indexed, FILES as u64);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(searches.load(Ordering::Relaxed) > 8);
+    assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
+    indexes.close();
+}
+
+// R2: whatever a daemon that died has left, the complete index with the highest number is the one.
+#[test]
+fn an_unfinished_index_is_no_index_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, _notes) = indexes(dir.path());
+    let root = declared(dir.path());
+    let id: RootId = root.id.clone();
+    first.add_root(root.clone()).unwrap();
+    first.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    let folder = first.folder(&id).unwrap();
+    first.close();
+    drop(first);
+    let unfinished = dir.path().join("index").join(format!("{id}.7"));
+    fs::create_dir(&unfinished).unwrap();
+    fs::write(unfinished.join("unfinished"), "").unwrap();
+    fs::write(unfinished.join("index.db"), "a part").unwrap();
+    let (second, _notes) = indexes(dir.path());
+    second.add_root(root.clone()).unwrap();
+    assert_eq!(second.folder(&id).unwrap(), folder);
+    assert!(!unfinished.exists());
+    second.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert_eq!(found(&second), (20, FILES as u64));
+    // Closing while one is made leaves the old one.
+    second.rebuild(&id).unwrap();
+    second.close();
+    drop(second);
+    let (third, _notes) = indexes(dir.path());
+    third.add_root(root).unwrap();
+    third.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert_eq!(found(&third).1, FILES as u64);
+    third.close();
+}
+
+// R3: a removal does not wait for an index that is being made, and the root can be added again at once.
+#[test]
+fn a_root_is_removed_at_once_and_can_be_added_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (indexes, _notes) = indexes(dir.path());
+    let root = declared(dir.path());
+    let id = root.id.clone();
+    for _ in 0..5 {
+        indexes.add_root(root.clone()).unwrap();
+        indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
+        indexes.rebuild(&id).unwrap();
+        let start = Instant::now();
+        assert!(indexes.remove_root(&id).unwrap());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert_eq!(indexes.status(Some(&id)).unwrap_err().reason, Reason::RootNotFound);
+    }
+    indexes.add_root(root).unwrap();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert_eq!(found(&indexes), (20, FILES as u64));
+    indexes.close();
+}

@@ -1,0 +1,91 @@
+//! The configuration of roots: the user's layers with the file of the root's own folder, which may only tighten until the user
+//! trusts that folder.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use cairn_config::Loaded;
+use cairn_engine::{RootSettings, Rules, TurnSettings};
+use cairn_protocol::{id::RootId, location::Env};
+use cairn_workspace::Root;
+
+use crate::{compose, settings};
+
+/// The name of a folder's own file.
+pub const FILE: &str = ".cairn.json";
+
+/// Reads them, and keeps what was last in force for a file that breaks while the daemon runs.
+pub struct RootConfigs {
+    env: Env,
+    flags: settings::Flags,
+    last: Mutex<HashMap<RootId, RootSettings>>,
+}
+
+impl RootConfigs {
+    /// Over the layers of this process.
+    pub fn new(env: &Env, flags: settings::Flags) -> Arc<Self> {
+        Arc::new(Self { env: env.clone(), flags, last: Mutex::default() })
+    }
+
+    /// What the layers make of a root.
+    ///
+    /// # Errors
+    /// In words: a layer that cannot be read or has a wrong value.
+    pub fn load(&self, root: &Root) -> Result<Loaded, String> {
+        let folder = Some(root.path.clone());
+        settings::load(&self.env, &self.flags, folder).map_err(|errors| errors.to_string())
+    }
+
+    /// The settings of a root; `None` where its folder has no file. A file that breaks leaves what was in force; one that was
+    /// never read closes the root to every tool, as it may hold denials.
+    pub fn settings(&self, root: &Root) -> Option<RootSettings> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::fs::symlink_metadata(root.path.join(FILE)).is_err() {
+            last.remove(&root.id);
+            return None;
+        }
+        match self.read(root) {
+            Ok(settings) => {
+                last.insert(root.id.clone(), settings.clone());
+                Some(settings)
+            }
+            Err(why) => {
+                let known = last.get(&root.id).cloned();
+                let kept =
+                    if known.is_some() { "what was in force stays" } else { "no tool may be used there" };
+                tracing::error!(root = %root.path.display(), "{kept}: {why}");
+                Some(known.unwrap_or_else(|| closed(why)))
+            }
+        }
+    }
+
+    fn read(&self, root: &Root) -> Result<RootSettings, String> {
+        let loaded = self.load(root)?;
+        for warning in loaded.warnings.iter().filter(|w| is_of(w, root)) {
+            tracing::warn!("config: {warning}");
+        }
+        let base = settings::load(&self.env, &self.flags, None).map_err(|errors| errors.to_string())?;
+        compose::root_settings(&loaded.config, &base.config).map_err(|e| e.to_string())
+    }
+}
+
+fn is_of(warning: &cairn_config::Warning, root: &Root) -> bool {
+    warning.source == cairn_config::Source::File(root.path.join(FILE))
+}
+
+fn closed(why: String) -> RootSettings {
+    let rules = Rules { unreadable: Some(why), ..Rules::default() };
+    RootSettings { rules, turns: TurnSettings::default(), model: None }
+}
+
+/// The files of the user's own layers.
+pub fn layer_files(env: &Env, flags: &settings::Flags) -> Vec<PathBuf> {
+    let inputs = settings::inputs(env, flags, None);
+    let home = inputs.home.map(|home| home.join(FILE));
+    let user = inputs.config_dir.map(|dir| dir.join("config.json"));
+    let system = inputs.system.unwrap_or_else(|| "/etc/cairn/config.json".into());
+    [Some(system), user, home, inputs.explicit].into_iter().flatten().collect()
+}

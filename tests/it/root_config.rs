@@ -1,0 +1,136 @@
+//! The configuration of a root's own folder: the daemon reads it, takes its changes, and no rule of it can be walked around.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::sealed::{Daemon, PATIENCE, Raw, tree};
+
+struct Stage {
+    _daemon: Daemon,
+    dir: tempfile::TempDir,
+    raw: Raw,
+    session: Value,
+}
+
+impl Stage {
+    async fn new(config: &str) -> Self {
+        let daemon = Daemon::start();
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            ("open.txt", "an open line\n"),
+            ("private/key.txt", "a private line\n"),
+            ("docs/x.md", "docs line\n"),
+        ];
+        tree(dir.path(), &files);
+        std::fs::write(dir.path().join(".cairn.json"), config).unwrap();
+        let mut raw = daemon.client().await;
+        raw.ok("index.addRoot", json!({"path": dir.path()})).await;
+        let session = raw.ok("session.create", json!({"root": dir.path()})).await["sessionId"].clone();
+        Self { _daemon: daemon, dir, raw, session }
+    }
+
+    async fn call(&mut self, name: &str, arguments: Value) -> Value {
+        let call = json!({"sessionId": self.session, "name": name, "arguments": arguments});
+        self.raw.ok("tool.call", call).await
+    }
+
+    /// Changes the file and waits until a read of the private file is answered so.
+    async fn change(&mut self, config: &str, reason: Option<&str>) {
+        std::fs::write(self.dir.path().join(".cairn.json"), config).unwrap();
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let got = self.call("read_file", json!({"path": "private/key.txt"})).await;
+            if got["error"]["reason"].as_str() == reason {
+                return;
+            }
+            assert!(Instant::now() < until, "the change is not taken: {got}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// P4, P7: what a project's file says holds, at once and after each change; P3: no answer shows what it hides.
+#[tokio::test]
+async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
+    let strict = json!({
+        "permissions": {"finalDeny": ["*(private)"], "deny": ["git_status"]},
+        "safety": {"blocked_commands": ["rm"]},
+        "tools": {"builtin": {"evaluate": {"enabled": false}}},
+    })
+    .to_string();
+    let mut stage = Stage::new(&strict).await;
+    for path in ["private/key.txt", "./private/key.txt", "docs/../private/key.txt"] {
+        let got = stage.call("read_file", json!({"path": path})).await;
+        assert_eq!(got["error"]["reason"], "tool_denied", "{path}: {got}");
+    }
+    assert_eq!(stage.call("git_status", json!({"path": "."})).await["error"]["reason"], "tool_denied");
+    assert_eq!(stage.call("evaluate", json!({"code": "1"})).await["error"]["reason"], "tool_denied");
+    let removed = stage.call("run_shell", json!({"command": "rm open.txt"})).await;
+    assert_eq!(removed["error"]["reason"], "tool_denied", "{removed}");
+    assert!(stage.dir.path().join("open.txt").exists());
+    // Wide answers, and those that clients ask for themselves.
+    let until = Instant::now() + PATIENCE;
+    let found = loop {
+        let found = stage.raw.ok("search.grep", json!({"pattern": "line"})).await;
+        if found["complete"] == true {
+            break found;
+        }
+        assert!(Instant::now() < until, "never indexed");
+    };
+    assert_eq!(
+        (found["items"].as_array().unwrap().len(), &found["restricted"]),
+        (2, &json!(true)),
+        "{found}"
+    );
+    for method in ["search.lexical", "search.hybrid"] {
+        let found = stage.raw.ok(method, json!({"query": "private line", "includeText": true})).await;
+        assert!(!found.to_string().contains("key.txt"), "{method}: {found}");
+    }
+    let path = stage.dir.path().join("private/key.txt");
+    let reason = stage.raw.refused("content.getSpan", json!({"path": path, "start": 1, "end": 2})).await;
+    assert_eq!(reason, "path_blocked");
+    let listed = stage.raw.ok("fs.listDir", json!({"path": stage.dir.path(), "depth": 3})).await;
+    assert!(!listed.to_string().contains("private"), "{listed}");
+    // Changes of the file are taken, one that breaks leaves what was in force.
+    stage.change("{}", None).await;
+    stage.change(&strict, Some("tool_denied")).await;
+    std::fs::write(stage.dir.path().join(".cairn.json"), "{ broken").unwrap();
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    let got = stage.call("read_file", json!({"path": "private/key.txt"})).await;
+    assert_eq!(got["error"]["reason"], "tool_denied", "{got}");
+    std::fs::remove_file(stage.dir.path().join(".cairn.json")).unwrap();
+    stage.change("{}", None).await;
+}
+
+/// A file that was never read may hold denials: the root is closed, and the reason names the file.
+#[tokio::test]
+async fn a_file_that_is_broken_from_the_start_closes_its_root() {
+    let mut stage = Stage::new("{ broken").await;
+    let got = stage.call("read_file", json!({"path": "open.txt"})).await;
+    assert_eq!(got["error"]["reason"], "tool_denied", "{got}");
+    assert!(got["error"]["message"].as_str().unwrap().contains(".cairn.json: is not JSON"), "{got}");
+    stage.change("{}", None).await;
+}
+
+/// A8: with the home folder as a root, the files of the user's own layers are out of reach of every tool.
+#[tokio::test]
+async fn the_layers_of_the_user_are_no_files_of_a_root() {
+    let daemon = Daemon::start();
+    let home = daemon.home.clone();
+    std::fs::write(home.join(".cairn.json"), "{}").unwrap();
+    let mut raw = daemon.client().await;
+    raw.ok("index.addRoot", json!({"path": home})).await;
+    let session = raw.ok("session.create", json!({"root": home})).await["sessionId"].clone();
+    for path in [".cairn.json", "./x/../.cairn.json", "config/config.json"] {
+        for (name, arguments) in [
+            ("read_file", json!({"path": path})),
+            ("write_file", json!({"path": path, "content": "{\"safety\": {\"sandbox_enabled\": false}}"})),
+        ] {
+            let call = json!({"sessionId": session, "name": name, "arguments": arguments});
+            let got = raw.ok("tool.call", call).await;
+            assert_eq!(got["error"]["reason"], "path_blocked", "{name} {path}: {got}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(home.join(".cairn.json")).unwrap(), "{}");
+}
