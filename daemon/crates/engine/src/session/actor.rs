@@ -29,8 +29,9 @@ use crate::{
     turns::{self, QueuedTurn},
 };
 
-/// How long an idle actor waits for a sender that has its inbox and has sent nothing.
-const IDLE: Duration = Duration::from_secs(1);
+/// How often an idle actor looks whether those who had its inbox are gone: a run's task that has just sent its end, or a caller
+/// that left before it sent anything.
+const IDLE: Duration = Duration::from_millis(10);
 
 /// What an actor is sent.
 pub(crate) enum Message {

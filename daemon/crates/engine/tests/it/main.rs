@@ -1,6 +1,7 @@
 //! The engine with an agent whose turns are little programs: order, ends, interruptions, many seeded schedules.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod direct;
 mod drain;
 mod order;
 mod schedules;

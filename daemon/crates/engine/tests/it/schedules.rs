@@ -404,6 +404,9 @@ fn run(seeds: std::ops::Range<u64>) {
         schedule(seed, &setup, &mut counts);
         drop(done);
         watch.join().unwrap();
+        if seed % 100 == 99 {
+            println!("schedules: {} hold, {:.0} s", seed + 1, began.elapsed().as_secs_f64());
+        }
     }
     let counts: BTreeMap<_, _> = counts.into_iter().collect();
     println!("schedules: seeds {seeds:?} hold, {counts:?}, {:.1} s", began.elapsed().as_secs_f64());
