@@ -33,7 +33,8 @@ impl Engine {
             call: None,
             command: None,
         };
-        let row = self.inner.trace.audit_intent(intent, None).await.map_err(|cause| unaudited(method, &cause))?;
+        let row =
+            self.inner.trace.audit_intent(intent, None).await.map_err(|cause| unaudited(method, &cause))?;
         let began = Instant::now();
         let outcome = work.await;
         let done = AuditOutcome {

@@ -264,7 +264,8 @@ async fn silence_is_a_no_and_a_final_deny_is_never_asked() {
     let failure = bench.harness.call(bench.call("write", json!({"word": "x"}))).await.unwrap_err();
     assert!(is_final(&failure) && failure.reason == Reason::NoApprover, "{failure}");
     // R4
-    let asked = bench.trace.approvals(ApprovalListParams { resolved: true, ..Default::default() }).await.unwrap();
+    let asked =
+        bench.trace.approvals(ApprovalListParams { resolved: true, ..Default::default() }).await.unwrap();
     assert_eq!(asked.len(), 2, "the question is in the log, with its denial");
     assert_eq!(asked[0].resolution.as_ref().unwrap().by, "no_approver");
     assert_eq!(bench.runs.load(Ordering::SeqCst), 0);

@@ -215,7 +215,15 @@ mod tests {
         let (mut fold, session_id) = (Fold::default(), SessionId::new());
         for (seq, evt) in (1..).zip(evts) {
             let (id, ts, body) = (Uuid::now_v7(), Timestamp::now(), Body::Evt { evt });
-            fold.take(Envelope { session_id: session_id.clone(), seq, id, parent_id: None, ts, origin: None, body });
+            fold.take(Envelope {
+                session_id: session_id.clone(),
+                seq,
+                id,
+                parent_id: None,
+                ts,
+                origin: None,
+                body,
+            });
         }
         let (mut talk, said) = fold.finish();
         talk.messages.extend(said.into_iter().map(|(_, text)| Message::user(text)));
@@ -283,7 +291,8 @@ mod tests {
     #[test]
     fn a_result_keeps_its_call_whatever_an_older_log_counted() {
         let run = RunId::new();
-        let evts = vec![answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), compacted(1, 0)];
+        let evts =
+            vec![answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), compacted(1, 0)];
         let talk = folded(evts);
         assert_eq!(kinds(&talk), ["user", "call", "result"]);
         assert!(matches!(&talk.messages[1], Message::Assistant { calls, .. } if calls[0].id == "b"));
