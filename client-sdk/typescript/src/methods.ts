@@ -14,6 +14,9 @@ import type {
   CommandParams,
   CommandReceipt,
   Compressed,
+  ConfigAnswer,
+  ConfigGetParams,
+  ConfigReloaded,
   DaemonStats,
   DaemonStatus,
   DeviceRef,
@@ -117,6 +120,16 @@ export abstract class Methods {
   /** `daemon.stop`: Stops the daemon politely. */
   daemonStop(params: Empty = {}): Promise<Empty> {
     return this.call("daemon.stop", params);
+  }
+
+  /** `config.get`: The configuration in force, and where each value comes from. */
+  configGet(params: ConfigGetParams = {}): Promise<ConfigAnswer> {
+    return this.call("config.get", params);
+  }
+
+  /** `config.reload`: Reads the configuration files again. */
+  configReload(params: Empty = {}): Promise<ConfigReloaded> {
+    return this.call("config.reload", params);
   }
 
   /** `index.addRoot`: Declares a folder as a root and indexes it; `index.progress` follows. */

@@ -865,6 +865,38 @@ export interface Compressed {
   tokensBefore: number;
 }
 
+/** Answer of `config.get`. */
+export interface ConfigAnswer {
+  /** Each setting by its dotted key; secrets read `"(set)"`. */
+  values: Record<string, ConfigValue>;
+  /** Lines about settings that are not taken, and why. */
+  warnings: Array<string>;
+}
+
+/** Parameters of `config.get`. */
+export interface ConfigGetParams {
+  /** The root whose configuration is meant, by id or path; that of the daemon itself when absent. */
+  root?: string | null;
+}
+
+/** Answer of `config.reload`. */
+export interface ConfigReloaded {
+  /** Keys whose new value takes effect at the next start. */
+  pending: Array<string>;
+  /** Lines about settings that are not taken, and why. */
+  warnings: Array<string>;
+}
+
+/** One setting. */
+export interface ConfigValue {
+  /** The file, variable or flag that set it; `default` for the built-in one. */
+  source: string;
+  /** The value in force. */
+  value: unknown;
+  /** The value in the files, when it takes effect at the next start of the daemon. */
+  pending?: unknown;
+}
+
 /** The list a partial comes from. */
 export type Corpus =
   /** Lexical. */

@@ -35,6 +35,16 @@ class Methods:
         answer: t.Empty = await self.call("daemon.stop", params)
         return answer
 
+    async def config_get(self, **params: Unpack[t.ConfigGetParams]) -> t.ConfigAnswer:
+        """`config.get`: The configuration in force, and where each value comes from."""
+        answer: t.ConfigAnswer = await self.call("config.get", params)
+        return answer
+
+    async def config_reload(self, **params: Unpack[t.Empty]) -> t.ConfigReloaded:
+        """`config.reload`: Reads the configuration files again."""
+        answer: t.ConfigReloaded = await self.call("config.reload", params)
+        return answer
+
     async def index_add_root(self, **params: Unpack[t.AddRootParams]) -> t.IndexReceipt:
         """`index.addRoot`: Declares a folder as a root and indexes it; `index.progress` follows."""
         answer: t.IndexReceipt = await self.call("index.addRoot", params)

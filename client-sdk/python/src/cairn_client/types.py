@@ -1031,6 +1031,42 @@ class Compressed(TypedDict):
     tokensBefore: int
     """Tokens of the conversation before, as counted here."""
 
+
+class ConfigAnswer(TypedDict):
+    """Answer of `config.get`."""
+
+    values: dict[str, ConfigValue]
+    """Each setting by its dotted key; secrets read `'(set)'`."""
+    warnings: list[str]
+    """Lines about settings that are not taken, and why."""
+
+
+class ConfigGetParams(TypedDict):
+    """Parameters of `config.get`."""
+
+    root: NotRequired[str | None]
+    """The root whose configuration is meant, by id or path; that of the daemon itself when absent."""
+
+
+class ConfigReloaded(TypedDict):
+    """Answer of `config.reload`."""
+
+    pending: list[str]
+    """Keys whose new value takes effect at the next start."""
+    warnings: list[str]
+    """Lines about settings that are not taken, and why."""
+
+
+class ConfigValue(TypedDict):
+    """One setting."""
+
+    source: str
+    """The file, variable or flag that set it; `default` for the built-in one."""
+    value: Any
+    """The value in force."""
+    pending: NotRequired[Any]
+    """The value in the files, when it takes effect at the next start of the daemon."""
+
 Corpus: TypeAlias = Literal[
     "lex",  # Lexical.
     "sem",  # Semantic.

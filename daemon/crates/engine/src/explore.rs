@@ -232,7 +232,8 @@ async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSumm
             let path = clone.get("path").and_then(|p| p.as_str()).unwrap_or_default().to_owned();
             cx.call("index_add_root", serde_json::json!({"path": path})).await?;
             engine.inner.trace.set_root(cx.session(), &path).await?;
-            cx.with_root(engine.inner.roots.find(&path)?)
+            // A resumed explore has the call from its log, and this daemon does not know the root yet.
+            cx.with_root(engine.declare(PathBuf::from(&path)).await?)
         }
     };
     tokio::select! {

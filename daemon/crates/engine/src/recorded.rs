@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cairn_protocol::{
-    command::ToolCall,
+    command::{AgentCmd, ToolCall},
     envelope::{Body, Envelope},
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef},
@@ -52,7 +52,9 @@ impl Recorded {
         trace: &Trace,
         call: &ToolCall,
     ) -> Result<Option<Result<serde_json::Value, Failure>>, Failure> {
-        match self.0.get(&key(call)) {
+        // As the log has it, where arguments that were left out have their defaults.
+        let logged = AgentCmd::from_call(call.clone()).into_call();
+        match self.0.get(&key(&logged)) {
             None => Ok(None),
             Some(RecordedOutcome::Inline(value)) => Ok(Some(Ok(value.clone()))),
             Some(RecordedOutcome::Blob(blob)) => Ok(whole_blob(trace, blob).await?.map(Ok)),

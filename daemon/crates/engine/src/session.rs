@@ -14,7 +14,7 @@ mod requests;
 mod step;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -57,11 +57,38 @@ struct ActorHandle {
 
 /// The live actors.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<HashMap<SessionId, ActorHandle>>);
+pub(crate) struct Sessions {
+    actors: Mutex<HashMap<SessionId, ActorHandle>>,
+    /// Sessions that work without an actor: those of replays.
+    reserved: Mutex<HashSet<SessionId>>,
+}
+
+/// Keeps actors out of a session until it is dropped.
+pub(crate) struct Reservation<'a>(&'a Sessions, SessionId);
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.0.reserved().remove(&self.1);
+    }
+}
 
 impl Sessions {
     fn map(&self) -> MutexGuard<'_, HashMap<SessionId, ActorHandle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.actors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserved(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves a session that nobody else knows yet.
+    pub fn reserve(&self, session: &SessionId) -> Reservation<'_> {
+        self.reserved().insert(session.clone());
+        Reservation(self, session.clone())
+    }
+
+    pub fn is_reserved(&self, session: &SessionId) -> bool {
+        self.reserved().contains(session)
     }
 
     pub fn view(&self, session: &SessionId) -> SessionView {

@@ -1,6 +1,7 @@
 //! Turns through the engine with a scripted model: what the model is asked, what is done, what the log says.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod explores;
 mod extend;
 mod plans;
 mod questions;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use cairn_protocol::{
     envelope::Body,
-    error::Failure,
+    error::{Failure, Reason},
     event::AgentEvt,
     explore::RunState,
     id::{RunId, SessionId},
@@ -26,6 +26,9 @@ pub(super) async fn state(
     session: &SessionId,
 ) -> Result<(State<RunId>, HashMap<RunId, QueuedTurn>), Failure> {
     let found = engine.inner.trace.session(session).await?;
+    if engine.inner.sessions.is_reserved(session) {
+        return Err(Failure::new(Reason::SessionBusy, format!("session {session} is being replayed")));
+    }
     // `running` without an actor: the end of its run could not be written.
     if !matches!(found.state, RunState::Interrupted | RunState::Running) {
         return Ok(Default::default());

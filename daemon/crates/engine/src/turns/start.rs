@@ -111,8 +111,8 @@ impl Engine {
         Ok(TurnContext { inside: Arc::new(inside) })
     }
 
-    /// Takes a turn against recorded answers, to its end, as if it were then. Its session is a new one that nobody knows yet,
-    /// so that no actor is needed.
+    /// Takes a turn against recorded answers, to its end, as if it were then. Its session is a new one, which is
+    /// reserved meanwhile, so that no actor is needed.
     pub(crate) async fn take_recorded(
         &self,
         session: &SessionId,
@@ -121,6 +121,7 @@ impl Engine {
         feed: Arc<super::ReplaySource>,
         (shown_chars, began): (u64, Timestamp),
     ) -> Result<(), Failure> {
+        let _reserved = self.inner.sessions.reserve(session);
         let cx = self.turn_context(session, turn).await?;
         let Some(mut inside) = Arc::into_inner(cx.inside) else {
             return Err(Failure::new(Reason::Internal, "a replayed turn is shared"));

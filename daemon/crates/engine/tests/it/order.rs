@@ -43,6 +43,27 @@ async fn a_queued_turn_that_cannot_start_fails_and_the_next_ones_go_on() {
     assert_eq!(stage.world.acts().get("b"), None);
 }
 
+#[tokio::test]
+async fn the_queue_of_a_session_is_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let stage = stage(dir.path(), &Setup::new()).await;
+    let session = stage.session(None).await;
+    let mut accepted = 0;
+    for n in 0..50 {
+        match stage.start(&session, &format!("t{n}"), "gate go").await {
+            Ok(()) => accepted += 1,
+            Err(failure) => assert_eq!(failure.reason, Reason::Overloaded),
+        }
+    }
+    // One runs, 32 wait.
+    assert_eq!(accepted, 33);
+    assert_eq!(stage.engine.run_status(&session).await.unwrap().queued, 32);
+    stage.world.open("go");
+    stage.ended(&session, "t32").await;
+    let wanted: Vec<String> = (0..33).map(|n| format!("t{n}")).collect();
+    assert_eq!(ends(&stage.records(&session).await), wanted);
+}
+
 // S2
 #[tokio::test]
 async fn a_turn_that_cannot_be_accepted_leaves_nothing() {
