@@ -280,7 +280,9 @@ async fn the_end_of_a_rebuild_is_told_when_the_new_index_answers() {
         let before = house.engine.index_of(path.to_str().unwrap()).unwrap();
         // The old index is looked at beside it: its ends are not those of the rebuild.
         other.send("index.addRoot", json!({"path": path})).await;
-        client.send("index.rebuild", json!({"root": path})).await;
+        // What comes before the receipt is of what was asked for earlier.
+        let receipt = client.send("index.rebuild", json!({"root": path})).await;
+        while client.answer().await["id"] != receipt {}
         next_end(&mut client).await;
         assert_ne!(house.engine.index_of(path.to_str().unwrap()).unwrap(), before);
     }
