@@ -17,6 +17,7 @@ mod home;
 mod http;
 mod kinds;
 mod limits;
+mod listening;
 mod mcp;
 mod mcp_peers;
 mod network;

@@ -7,6 +7,7 @@
 mod config;
 mod connection;
 mod discover;
+mod effects;
 mod host;
 mod knowledge;
 mod lane;

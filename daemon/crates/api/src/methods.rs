@@ -26,6 +26,7 @@ use cairn_protocol::{
 
 use crate::{
     connection::Caller,
+    effects::Effects as _,
     host, message,
     method::{Method, Right, Scope},
     subscription,
@@ -211,6 +212,7 @@ fn orchestrate() -> Vec<Method> {
             "orchestrate.explore.start",
             "Starts to explore a folder or a repository; events follow in the session.",
             |cx, p: ExploreStartParams| async move {
+                p.require(&cx)?;
                 let client = cx.client_name();
                 cx.api().engine.start_explore(p, client).await
             },

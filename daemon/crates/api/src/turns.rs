@@ -2,7 +2,7 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
-    error::{Failure, Reason},
+    error::Failure,
     explore::SessionRef,
     model::ModelInfo,
     prompt::{PromptAppendParams, PromptSetParams},
@@ -10,12 +10,15 @@ use cairn_protocol::{
     session::{ArchiveParams, Empty, ForkParams, Page},
     tool::{GrantedRule, RevokeParams},
     turn::{
-        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams, SandboxUse,
+        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams,
         SteerParams, TurnRef,
     },
 };
 
-use crate::method::{Method, Right, Scope};
+use crate::{
+    effects::Effects as _,
+    method::{Method, Right, Scope},
+};
 
 /// All of them.
 pub fn methods() -> Vec<Method> {
@@ -36,11 +39,7 @@ fn runs() -> Vec<Method> {
             "orchestrate.run.start",
             "Takes a turn of an agent in a session; `run_completed` is its last event.",
             |cx, p: RunStartParams| async move {
-                let unconfined = p.policy.as_ref().is_some_and(|p| p.sandbox == Some(SandboxUse::Off));
-                if unconfined && !cx.connection.holds(Right::Admin) {
-                    let text = "policy.sandbox 'off' needs the right admin";
-                    return Err(Failure::new(Reason::RightMissing, text));
-                }
+                p.require(&cx)?;
                 let client = cx.client_name();
                 cx.api().engine.start_run(p, client).await
             },
@@ -112,6 +111,7 @@ fn approvals() -> Vec<Method> {
             "approval.resolve",
             "Answers one; the first answer counts.",
             |cx, p: ApprovalResolveParams| async move {
+                p.require(&cx)?;
                 let by = cx.client_name().unwrap_or_default();
                 cx.api().engine.resolve_approval(p, &by).await
             },
@@ -148,6 +148,7 @@ fn models() -> Vec<Method> {
             "provider.set",
             "Changes the model of a session from its next turn on.",
             |cx, p: ProviderSetParams| async move {
+                p.require(&cx)?;
                 let client = cx.client_name();
                 cx.api().engine.set_model(p, client).await
             },

@@ -175,6 +175,46 @@ async fn a_call_without_its_right_is_refused_and_with_it_is_not() {
     }
 }
 
+/// R1, A2: what takes the right admin takes it by whatever method it comes about.
+#[tokio::test]
+async fn effects_that_need_admin_need_it_by_every_method() {
+    let house = house().await;
+    let dir = tempfile::tempdir().unwrap();
+    let (known, other) = (dir.path().join("known"), dir.path().join("other"));
+    std::fs::create_dir(&known).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let mut host = Client::open(&house, Rights::ALL).await;
+    let mut guest = Client::open(&house, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve])).await;
+    assert!(host.call("index.addRoot", json!({"path": known})).await["result"].is_object());
+    let session = host.session().await;
+    let turn = |sandbox: &str| {
+        let policy = json!({"sandbox": sandbox});
+        json!({"sessionId": session, "turnId": "t", "input": "hi", "policy": policy})
+    };
+    let answer = |decision: &str| json!({"approvalId": "apr_019b0000-0000-7000-8000-000000000000", "decision": decision});
+    for (method, params, needs) in [
+        ("orchestrate.explore.start", json!({"root": other}), true),
+        ("orchestrate.explore.start", json!({"root": "/etc"}), true),
+        ("orchestrate.explore.start", json!({"root": format!("{}/../other", known.display())}), true),
+        ("orchestrate.explore.start", json!({"root": known}), false),
+        ("index.addRoot", json!({"path": other}), true),
+        ("orchestrate.run.start", turn("off"), true),
+        ("orchestrate.run.start", turn("on"), false),
+        ("approval.resolve", answer("always"), true),
+        ("approval.resolve", answer("session"), false),
+        ("provider.set", json!({"sessionId": session, "endpoint": "http://127.0.0.1:9/v1"}), true),
+        ("provider.set", json!({"sessionId": session, "model": "m"}), false),
+        ("permission.revoke", json!({"rule": "x"}), true),
+        ("config.reload", json!({}), true),
+    ] {
+        let got = guest.call(method, params.clone()).await;
+        assert_eq!(reason(&got) == "right_missing", needs, "{method} {params}: {got}");
+        // Control: the same call of a client with every right is not refused for that.
+        let got = host.call(method, params.clone()).await;
+        assert_ne!(reason(&got), "right_missing", "{method} {params}: {got}");
+    }
+}
+
 #[tokio::test]
 async fn an_observer_sees_and_changes_nothing_while_the_token_of_the_house_does() {
     let house = house().await;
@@ -240,7 +280,9 @@ async fn the_end_of_a_rebuild_is_told_when_the_new_index_answers() {
         let before = house.engine.index_of(path.to_str().unwrap()).unwrap();
         // The old index is looked at beside it: its ends are not those of the rebuild.
         other.send("index.addRoot", json!({"path": path})).await;
-        client.send("index.rebuild", json!({"root": path})).await;
+        // What comes before the receipt is of what was asked for earlier.
+        let receipt = client.send("index.rebuild", json!({"root": path})).await;
+        while client.answer().await["id"] != receipt {}
         next_end(&mut client).await;
         assert_ne!(house.engine.index_of(path.to_str().unwrap()).unwrap(), before);
     }

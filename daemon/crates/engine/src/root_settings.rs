@@ -69,6 +69,11 @@ impl Engine {
         self.inner.roots.list()
     }
 
+    /// Whether a folder is a declared root, by id or path.
+    pub fn is_declared(&self, root: &str) -> bool {
+        self.inner.roots.find(root).is_ok()
+    }
+
     pub(crate) fn forget_root_settings(&self, root: &RootId) {
         self.inner.harness.set_root_rules(root, None);
         self.inner.root_settings.by_root.write().unwrap_or_else(PoisonError::into_inner).remove(root);

@@ -176,6 +176,7 @@ impl Approvals {
         }
         let (session, grants) = (approval.session_id.clone(), approval.grants.clone());
         approval.resolution = Some(resolution);
+        let mut unstored = None;
         match params.decision {
             ApprovalDecision::Session => {
                 // What is being read from the log meanwhile may lack this answer: it is not kept.
@@ -184,7 +185,10 @@ impl Approvals {
             }
             ApprovalDecision::Always => {
                 for rule in grants.lines() {
-                    self.grants.add(rule, by).await?;
+                    if let Err(failure) = self.grants.add(rule, by).await {
+                        unstored = Some(failure);
+                        break;
+                    }
                 }
             }
             ApprovalDecision::Once | ApprovalDecision::Deny => {}
@@ -195,7 +199,14 @@ impl Approvals {
         {
             let _gone = waiter.send(resolution.clone());
         }
-        Ok(approval)
+        // The call is approved and goes on all the same; who answered hears that it was for this once.
+        match unstored {
+            Some(Failure { reason, message, details }) => {
+                let message = format!("the call is approved, the rule is not granted for good: {message}");
+                Err(Failure { reason, message, details })
+            }
+            None => Ok(approval),
+        }
     }
 
     /// Denies a question whose run ended while no call waited for the answer, unless it is answered.

@@ -22,6 +22,9 @@ pub struct Grants {
     /// `None` keeps them in memory alone.
     path: Option<PathBuf>,
     rules: Mutex<Vec<GrantedRule>>,
+    /// One change at a time, from the list that it begins with to the file: two answers at once both stay, and a rule that is taken
+    /// back does not come back.
+    changing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -49,7 +52,7 @@ impl Grants {
                 }
             },
         };
-        Ok(Self { path, rules: Mutex::new(rules) })
+        Ok(Self { path, rules: Mutex::new(rules), changing: tokio::sync::Mutex::default() })
     }
 
     fn held(&self) -> MutexGuard<'_, Vec<GrantedRule>> {
@@ -71,6 +74,7 @@ impl Grants {
     /// # Errors
     /// `storage_failed`.
     pub(crate) async fn add(&self, rule: &str, by: &str) -> Result<(), Failure> {
+        let _one_at_a_time = self.changing.lock().await;
         let mut rules = self.list();
         if rules.iter().any(|g| g.rule == rule) {
             return Ok(());
@@ -92,6 +96,7 @@ impl Grants {
     /// # Errors
     /// `invalid_params` when there is none of that text; `storage_failed`.
     pub(crate) async fn revoke(&self, rule: &str) -> Result<(), Failure> {
+        let _one_at_a_time = self.changing.lock().await;
         let mut rules = self.list();
         let before = rules.len();
         rules.retain(|g| g.rule != rule);
@@ -136,6 +141,28 @@ fn unusable(path: &std::path::Path, cause: &impl std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// P10.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn changes_at_once_lose_no_rule_and_bring_none_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("permissions.json");
+        let grants = std::sync::Arc::new(Grants::load(Some(path.clone())).unwrap());
+        grants.add("old", "cli").await.unwrap();
+        let add = |n: usize| {
+            let grants = std::sync::Arc::clone(&grants);
+            tokio::spawn(async move { grants.add(&format!("tool_{n}"), "cli").await })
+        };
+        let adding: Vec<_> = (0..40).map(add).collect();
+        grants.revoke("old").await.unwrap();
+        for one in adding {
+            one.await.unwrap().unwrap();
+        }
+        for known in [grants.list(), Grants::load(Some(path)).unwrap().list()] {
+            assert_eq!(known.len(), 40, "{known:?}");
+            assert!(known.iter().all(|g| g.rule != "old"));
+        }
+    }
 
     #[tokio::test]
     async fn granted_rules_stay_and_can_be_taken_back() {

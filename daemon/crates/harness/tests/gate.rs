@@ -186,6 +186,20 @@ impl Bench {
     }
 }
 
+/// P9: the call that waits is woken, and who answered hears that no rule was stored.
+#[tokio::test]
+async fn a_rule_that_cannot_be_stored_wakes_its_call() {
+    let bench = bench().await;
+    let _approver = bench.harness.approvals().join();
+    let (work, approval) = bench.asks("one").await;
+    std::fs::create_dir(bench.dir.path().join("permissions.json.new")).unwrap();
+    let failure = bench.answer(&approval, ApprovalDecision::Always).await.unwrap_err();
+    assert_eq!(failure.reason, Reason::StorageFailed, "{failure}");
+    assert!(failure.message.contains("the call is approved"), "{failure}");
+    assert!(work.await.unwrap().is_ok());
+    assert!(bench.harness.granted().is_empty());
+}
+
 #[tokio::test]
 async fn an_answer_decides_and_the_first_one_counts() {
     let bench = bench().await;

@@ -57,6 +57,21 @@ fn ask(indexes: &Indexes, params: serde_json::Value) -> Vec<String> {
     indexes.symbols(&params).unwrap().items.into_iter().map(show).collect()
 }
 
+// R6
+#[test]
+fn places_in_a_file_that_has_changed_since_are_marked() {
+    let (dir, indexes) = index();
+    let params: SymbolsParams = serde_json::from_value(serde_json::json!({"query": "Parser"})).unwrap();
+    let complete = || indexes.symbols(&params).unwrap().complete;
+    assert!(complete(), "the control");
+    let file = FILES.iter().find(|(path, _)| path.ends_with("/parser.rs") || *path == "parser.rs").unwrap();
+    fs::write(dir.path().join("root").join(file.0), format!("// a line above\n{}", file.1)).unwrap();
+    assert!(!complete(), "nobody has told the index yet");
+    let id = indexes.status(None).unwrap()[0].root.clone();
+    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+    assert!(complete());
+}
+
 #[test]
 fn the_order_of_answers() {
     let (_dir, indexes) = index();

@@ -9,7 +9,11 @@ use cairn_protocol::{
     trace::{BlobParams, TraceBlobLine, TraceExportPart, TraceHeader},
 };
 
-use crate::{PAGE, Trace, sql};
+use crate::{
+    PAGE, Trace,
+    checksum::{Checksum, Sum},
+    sql,
+};
 
 /// Artifact of an imported session: the parameters its latest run was started with, as JSON. It is kept apart from those of runs made
 /// here, so that nothing goes on with a run of somebody else's.
@@ -61,9 +65,28 @@ impl Trace {
                 }
             }
             if count < PAGE as usize {
+                jsonl.push_str(&self.checksum(id, after).await?);
+                jsonl.push('\n');
                 return self.export_blobs(id, jsonl, "", 0).await;
             }
         }
+    }
+
+    /// The line behind the last of so many records.
+    async fn checksum(&self, id: &SessionId, records: u64) -> Result<String, Failure> {
+        let (mut sum, mut after) = (Sum::default(), 0);
+        while after < records {
+            let lines = self.lines(id, after, PAGE).await?;
+            let wanted = usize::try_from(records - after).unwrap_or(usize::MAX).min(lines.len());
+            if wanted == 0 {
+                return Err(Failure::new(Reason::SessionNotFound, format!("session {id} was deleted")));
+            }
+            lines[..wanted].iter().for_each(|line| sum.add(line));
+            after += wanted as u64;
+        }
+        let line = Checksum { digest: sum.finish(), session_id: id.clone(), records };
+        serde_json::to_string(&line)
+            .map_err(|e| Failure::new(Reason::Internal, format!("a checksum cannot be written: {e}")))
     }
 
     /// The rest of a part: what records refer to, from a place in the blob `sha256` on; they stand in the order of their hashes.

@@ -18,7 +18,10 @@ use cairn_store::{
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{Line, Trace};
+use crate::{
+    Line, Trace,
+    checksum::{self, Checksum},
+};
 
 /// How a line begins that is a part of a blob.
 const BLOB: &str = "{\"blob\":";
@@ -35,6 +38,8 @@ struct Part {
     /// The number of the first record; `None` when it holds none.
     first: Option<u64>,
     lines: Vec<Entry>,
+    /// Behind the last record. An export of an older version has none.
+    checksum: Option<Checksum>,
     blobs: Vec<TraceBlobLine>,
 }
 
@@ -46,6 +51,8 @@ enum Taken {
     Here,
     /// A session of that id is here, and none that was imported up to this part.
     Refused(Reason, String),
+    /// What came in so far is not what was exported.
+    Changed,
 }
 
 impl Trace {
@@ -69,6 +76,15 @@ impl Trace {
         match wait.await.unwrap_or(Err(StoreError::Closed))? {
             Taken::Here => self.session(&id).await,
             Taken::Refused(reason, text) => Err(Failure::new(reason, text)),
+            Taken::Changed => {
+                // Earlier parts of it are no trace of anything.
+                match self.delete_session(&id).await {
+                    Err(failure) if failure.reason != Reason::SessionNotFound => return Err(failure),
+                    _ => {}
+                }
+                let text = format!("session {id}: the records are not those that were exported");
+                Err(Failure::new(Reason::BadTrace, text))
+            }
         }
     }
 }
@@ -78,7 +94,7 @@ impl Part {
     fn write(self, tx: &Savepoint<'_>) -> Result<Taken, StoreError> {
         tx.execute_batch("SAVEPOINT part")?;
         let taken = self.put(tx)?;
-        if matches!(taken, Taken::Refused(..)) {
+        if !matches!(taken, Taken::Here) {
             tx.execute_batch("ROLLBACK TO part")?;
         }
         tx.execute_batch("RELEASE part")?;
@@ -120,6 +136,11 @@ impl Part {
         let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
         for (seq, (ts, kind, line)) in (first..).zip(&self.lines) {
             insert.execute(params![id.as_str(), seq, ts.0, kind, &**line])?;
+        }
+        if let Some(checksum) = &self.checksum
+            && !checksum.fits(tx)?
+        {
+            return Ok(Taken::Changed);
         }
         for blob in &self.blobs {
             if let Some(why) = take(tx, blob)? {
@@ -192,6 +213,11 @@ fn make(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), Store
     Ok(())
 }
 
+/// A part without records.
+fn continued(session: SessionId) -> Part {
+    Part { header: None, session, first: None, lines: Vec::new(), checksum: None, blobs: Vec::new() }
+}
+
 fn check(jsonl: &str) -> Result<Part, Failure> {
     let bad = |line: usize, what: String| Failure::new(Reason::BadTrace, format!("line {line}: {what}"));
     let mut lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
@@ -202,12 +228,18 @@ fn check(jsonl: &str) -> Result<Part, Failure> {
             session: record.session_id,
             first: Some(record.seq),
             lines: Vec::new(),
+            checksum: None,
             blobs: Vec::new(),
         },
+        Err(_) if first.starts_with(checksum::BEGIN) => {
+            let checksum: Checksum =
+                serde_json::from_str(first).map_err(|e| bad(at + 1, format!("not a checksum: {e}")))?;
+            continued(checksum.session_id)
+        }
         Err(_) if first.starts_with(BLOB) => {
             let blob: TraceBlobLine =
                 serde_json::from_str(first).map_err(|e| bad(at + 1, format!("not a part of a blob: {e}")))?;
-            Part { header: None, session: blob.session_id, first: None, lines: Vec::new(), blobs: Vec::new() }
+            continued(blob.session_id)
         }
         Err(_) => {
             lines.next();
@@ -223,7 +255,14 @@ fn check(jsonl: &str) -> Result<Part, Failure> {
             }
             let session = header.session.session_id.clone();
             let first = Some(1);
-            Part { header: Some(header), session, first, lines: Vec::new(), blobs: Vec::new() }
+            Part {
+                header: Some(header),
+                session,
+                first,
+                lines: Vec::new(),
+                checksum: None,
+                blobs: Vec::new(),
+            }
         }
     };
     for (at, line) in lines {
@@ -236,7 +275,16 @@ fn check(jsonl: &str) -> Result<Part, Failure> {
             part.blobs.push(blob);
             continue;
         }
-        if !part.blobs.is_empty() {
+        if line.starts_with(checksum::BEGIN) {
+            let checksum: Checksum =
+                serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a checksum: {e}")))?;
+            if checksum.session_id != part.session || part.checksum.is_some() || !part.blobs.is_empty() {
+                return Err(bad(at + 1, "a checksum that is out of place".into()));
+            }
+            part.checksum = Some(checksum);
+            continue;
+        }
+        if !part.blobs.is_empty() || part.checksum.is_some() {
             return Err(bad(at + 1, "a record after what records refer to".into()));
         }
         let record: Envelope =
@@ -284,6 +332,41 @@ mod tests {
                 return (trace, id, parts);
             }
         }
+    }
+
+    // R3
+    #[tokio::test]
+    async fn a_trace_that_was_tampered_with_is_refused_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_trace, id, parts) = exported(dir.path()).await;
+        let whole = parts.concat();
+        let mut databases = 0;
+        let mut import = async |parts: &[String]| {
+            databases += 1;
+            let other = Trace::open(&dir.path().join(format!("other{databases}.db"))).unwrap();
+            for part in parts {
+                if let Err(failure) = other.import(part).await {
+                    assert!(other.session(&id).await.is_err(), "nothing of it stays");
+                    return Some(failure.reason);
+                }
+            }
+            None
+        };
+        let forged = whole.replacen("xxxx", "xyxx", 1);
+        assert_eq!(import(&[forged]).await, Some(Reason::BadTrace), "a letter of a record");
+        // The same when it comes in parts, however they are made.
+        let mut in_parts = parts.clone();
+        in_parts[0] = in_parts[0].replacen("xxxx", "xyxx", 1);
+        assert_eq!(import(&in_parts).await, Some(Reason::BadTrace));
+        let lines: Vec<&str> = whole.lines().collect();
+        let last = lines.iter().position(|line| line.starts_with(checksum::BEGIN)).unwrap();
+        let shorter = [&lines[..last - 1], &lines[last..]].concat().join("\n");
+        assert_eq!(import(&[shorter]).await, Some(Reason::BadTrace), "the last record is gone");
+        let (head, tail) = (lines[..last].join("\n"), lines[last..].join("\n"));
+        assert_eq!(import(&[head.clone(), tail.clone()]).await, None, "the control: as it was");
+        assert_eq!(import(&[head.replacen("xxxx", "xyxx", 1), tail]).await, Some(Reason::BadTrace));
+        // An export of an older version has no checksum.
+        assert_eq!(import(&[head]).await, None);
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ mod append;
 mod approval;
 mod audit;
 mod blob;
+mod checksum;
 mod export;
 mod follow;
 mod fork;

@@ -3,9 +3,11 @@
 use std::time::Instant;
 
 use cairn_protocol::error::Failure;
+use cairn_protocol::id::RootId;
 use cairn_protocol::search::{NameMatch, SymbolItem, SymbolsAnswer, SymbolsParams};
 use cairn_store::StoreError;
-use cairn_store::rusqlite::{Connection, Row, params};
+use cairn_store::rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rustc_hash::FxHashSet;
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::indexes::Indexes;
@@ -45,10 +47,30 @@ impl Indexes {
             }
         };
         items.truncate(params.k as usize);
-        let complete = whole && symbols_are_whole(&lives);
+        let complete = whole && symbols_are_whole(&lives) && are_current(&lives, &items)?;
         let restricted = lives.iter().any(|live| !live.root.view().is_complete());
         Ok(SymbolsAnswer { items, complete, took_us: started.elapsed().as_micros() as u64, restricted })
     }
+}
+
+/// Whether the files of an answer are those that were indexed. A change that the watch has not told of yet shows here.
+fn are_current(lives: &[std::sync::Arc<Live>], items: &[SymbolItem]) -> Result<bool, Failure> {
+    let files: FxHashSet<(&RootId, &str)> =
+        items.iter().map(|item| (&item.root, item.path.as_str())).collect();
+    for (root, path) in files {
+        let Some(live) = lives.iter().find(|live| live.root.id == *root) else { return Ok(false) };
+        let conn = live.readers.get()?;
+        let known = conn
+            .prepare_cached("SELECT size_bytes, mtime_ns, inode FROM file WHERE path = ?1")
+            .and_then(|mut file| file.query_row([path], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).optional())
+            .map_err(StoreError::from)?;
+        let now = live.root.stat(path).ok().map(|stat| (stat.size as i64, stat.mtime_ns, stat.inode as i64));
+        let known: Option<(i64, i64, i64)> = known;
+        if now.is_none() || now != known {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 const COLUMNS: &str = "SELECT name, kind, container, file_id, start_line, end_line FROM symbol";

@@ -1,0 +1,55 @@
+//! The checksum behind the records of an export. It is of all records from the first on, so that it says the same however the
+//! export is split into parts.
+
+use cairn_protocol::id::SessionId;
+use cairn_store::{
+    StoreError,
+    rusqlite::{Savepoint, params},
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// How the line begins.
+pub const BEGIN: &str = "{\"digest\":";
+
+/// The line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Checksum {
+    /// SHA-256 in hex of the records, each with a line feed.
+    pub digest: String,
+    pub session_id: SessionId,
+    /// How many records there are before it.
+    pub records: u64,
+}
+
+/// A checksum in the making.
+#[derive(Default)]
+pub struct Sum(Sha256);
+
+impl Sum {
+    pub fn add(&mut self, record: &str) {
+        self.0.update(record.as_bytes());
+        self.0.update(b"\n");
+    }
+
+    pub fn finish(self) -> String {
+        hex::encode(self.0.finalize())
+    }
+}
+
+impl Checksum {
+    /// Whether the stored records of its session are those that it was made of.
+    pub fn fits(&self, tx: &Savepoint<'_>) -> Result<bool, StoreError> {
+        let mut records = tx.prepare_cached(
+            "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq",
+        )?;
+        let mut rows = records.query(params![self.session_id.as_str(), self.records])?;
+        let (mut sum, mut count) = (Sum::default(), 0);
+        while let Some(row) = rows.next()? {
+            sum.add(row.get_ref(0)?.as_str().unwrap_or_default());
+            count += 1;
+        }
+        Ok(count == self.records && sum.finish() == self.digest)
+    }
+}
