@@ -280,7 +280,7 @@ mod tests {
         let run = RunId::new();
         let steered = AgentEvt::Steered { run_id: run.clone(), text: "be brief".into() };
         // The agent held: call a, result a, call b, result b, the steering text; it kept the last three of them.
-        let evts = vec![answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), steered];
+        let evts = [answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), steered];
         let all = |last| evts.iter().cloned().chain([last]).collect();
         assert_eq!(kinds(&folded(all(compacted(3, 5)))), ["user", "call", "result", "user"]);
         // One that came after the count was taken stays behind what was kept.

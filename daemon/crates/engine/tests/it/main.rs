@@ -1,5 +1,6 @@
 //! The engine with an agent whose turns are little programs: order, ends, interruptions, many seeded schedules.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a schedule that fails is named by its seed")]
 
 mod direct;
 mod drain;
