@@ -2,7 +2,8 @@
 //! over the same folder, and at the end the invariants of `src/session/step.rs` read from the log alone.
 //!
 //! `CAIRN_SEED` names one schedule. The long form:
-//! `cargo test --release -p cairn-engine --test it long_schedules -- --ignored --nocapture`.
+//! `cargo test --release -p cairn-engine --test it long_schedules -- --ignored --nocapture`; most of its time is waiting for the
+//! disk, which `TMPDIR=/dev/shm` spares.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
