@@ -30,6 +30,9 @@ pub struct Approval {
     /// The rules that `session` and `always` would write, one a line; empty when there is none for such a call, which is then
     /// approved once.
     pub grants: String,
+    /// Wider rules that an answer may name instead, as they would be stored, one a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<String>,
     /// When it was asked.
     pub created_at: Timestamp,
     /// When silence becomes a no.
@@ -107,6 +110,9 @@ pub struct Resolution {
     /// Why; the model sees it when the answer is no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The rules that were granted in place of the approval's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
     /// When.
     pub at: Timestamp,
 }
@@ -134,4 +140,7 @@ pub struct ApprovalResolveParams {
     /// Why, at most 2,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// With `session` or `always`: one of the approval's `patterns`, granted in place of its `grants`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
 }

@@ -230,11 +230,14 @@ pub async fn result(
 }
 
 async fn answer(app: &App<'_>, client: &Client, approval: &Approval, asked: Asked) -> Result<(), Failure> {
-    let (decision, reason) = match asked {
-        Asked::Yes => (ApprovalDecision::Once, None),
+    let approval_id = approval.approval_id.clone();
+    let params = match asked {
+        Asked::Yes => {
+            let decision = ApprovalDecision::Once;
+            ApprovalResolveParams { approval_id, decision, reason: None, pattern: None }
+        }
         Asked::Keys | Asked::Nobody => asked_by_keys(app, approval).await?,
     };
-    let params = ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason };
     match client.approval_resolve(&params).await {
         Ok(_) => Ok(()),
         // Somebody else was faster.

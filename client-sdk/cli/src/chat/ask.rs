@@ -13,6 +13,8 @@ use crate::output::plain;
 
 /// The keys.
 pub const KEYS: &str = "y once · a this session · A always · n no";
+/// Those of a question that offers a wider rule.
+const PATTERN_KEYS: &str = " · p pattern this session · P always";
 
 /// The question.
 pub fn question(approval: &Approval) -> String {
@@ -41,7 +43,11 @@ pub fn question(approval: &Approval) -> String {
         row("network", "yes");
     }
     row("because", &plain(&approval.rule));
-    row("grants", &format!("{}  (what a and A allow)", plain(&approval.grants)));
+    let one_line = |rules: &str| plain(&rules.lines().collect::<Vec<_>>().join(", "));
+    row("grants", &format!("{}  (what a and A allow)", one_line(&approval.grants)));
+    if let Some(pattern) = approval.patterns.first() {
+        row("pattern", &format!("{}  (what p and P allow)", one_line(pattern)));
+    }
     for warning in preview.warnings.iter().filter(|w| **w != approval.rule) {
         row("warning", &style(plain(warning)).red().for_stderr().to_string());
     }
@@ -59,6 +65,8 @@ pub struct Asking {
     pub approval: ApprovalId,
     /// The reason of a no, while it is typed.
     pub reason: Option<String>,
+    /// The wider rule that `p` and `P` grant.
+    pub pattern: Option<String>,
 }
 
 /// What a key did.
@@ -68,17 +76,33 @@ pub enum Said {
     More,
     /// The answer.
     Answer(ApprovalDecision, Option<String>),
+    /// The answer that grants the wider rule.
+    Pattern(ApprovalDecision, String),
+}
+
+impl Said {
+    /// The answer to send: decision, reason, pattern.
+    pub fn answer(self) -> Option<(ApprovalDecision, Option<String>, Option<String>)> {
+        match self {
+            Self::More => None,
+            Self::Answer(decision, reason) => Some((decision, reason, None)),
+            Self::Pattern(decision, pattern) => Some((decision, None, Some(pattern))),
+        }
+    }
 }
 
 impl Asking {
-    pub fn new(approval: ApprovalId) -> Self {
-        Self { approval, reason: None }
+    pub fn new(approval: ApprovalId, pattern: Option<String>) -> Self {
+        Self { approval, reason: None, pattern }
     }
 
     /// The row that asks.
     pub fn row(&self) -> String {
         match &self.reason {
-            None => format!("{} {KEYS}", style("allow?").yellow().for_stderr()),
+            None => {
+                let wider = if self.pattern.is_some() { PATTERN_KEYS } else { "" };
+                format!("{} {KEYS}{wider}", style("allow?").yellow().for_stderr())
+            }
             Some(reason) => {
                 format!("{} {}", style("why not? (Enter to go on)").yellow().for_stderr(), plain(reason))
             }
@@ -93,6 +117,10 @@ impl Asking {
                 Key::Char('y' | 'Y') => Said::Answer(Once, None),
                 Key::Char('a') => Said::Answer(Session, None),
                 Key::Char('A') => Said::Answer(Always, None),
+                Key::Char(c @ ('p' | 'P')) => match &self.pattern {
+                    Some(pattern) => Said::Pattern(if c == 'p' { Session } else { Always }, pattern.clone()),
+                    None => Said::More,
+                },
                 Key::Char('n' | 'N') => {
                     self.reason = Some(String::new());
                     Said::More
@@ -151,7 +179,7 @@ mod tests {
             ("n\n", Some((Deny, None))),
             ("nnot nox\u{8}w\n", Some((Deny, Some("not now")))),
         ] {
-            let mut asking = Asking::new(ApprovalId::new());
+            let mut asking = Asking::new(ApprovalId::new(), None);
             let mut got = Said::More;
             for c in keys.chars() {
                 assert_eq!(got, Said::More, "{keys:?}");
@@ -164,6 +192,13 @@ mod tests {
             let want = want.map_or(Said::More, |(d, r)| Said::Answer(d, r.map(str::to_owned)));
             assert_eq!(got, want, "{keys:?}");
         }
+        let mut asking = Asking::new(ApprovalId::new(), Some("run_shell(go test *)".into()));
+        assert!(asking.row().contains("p pattern"));
+        for (key, decision) in [('p', Session), ('P', Always)] {
+            let got = asking.key(Key::Char(key)).answer();
+            assert_eq!(got, Some((decision, None, Some("run_shell(go test *)".into()))));
+        }
+        assert_eq!(Asking::new(ApprovalId::new(), None).key(Key::Char('p')), Said::More);
     }
 
     // A12
@@ -188,13 +223,14 @@ mod tests {
             },
             rule: text("r"),
             grants: text("g"),
+            patterns: vec![text("w")],
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
             resolution: None,
         };
         let got = console::strip_ansi_codes(&question(&approval)).into_owned();
         assert!(!got.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{7}']), "{got:?}");
-        assert_eq!(got.matches("\\u{202e}").count(), 9, "{got}");
+        assert_eq!(got.matches("\\u{202e}").count(), 10, "{got}");
     }
 
     #[test]
@@ -216,6 +252,7 @@ mod tests {
             },
             rule: "default".into(),
             grants: "run_shell(make *)".into(),
+            patterns: vec!["run_shell(make test *)".into()],
             created_at: Timestamp::now(),
             expires_at: Timestamp::now(),
             resolution: None,
@@ -229,6 +266,7 @@ mod tests {
   network  yes
   because  default
   grants   run_shell(make *)  (what a and A allow)
+  pattern  run_shell(make test *)  (what p and P allow)
   warning  no sandbox
   -a
   +b
@@ -238,6 +276,7 @@ mod tests {
             decision: ApprovalDecision::Deny,
             by: "viewer".into(),
             reason: Some("no".into()),
+            pattern: None,
             at: Timestamp::now(),
         };
         assert_eq!(console::strip_ansi_codes(&answered(&resolution, false)), "  denied by viewer: no\n");

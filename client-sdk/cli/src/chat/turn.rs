@@ -7,7 +7,7 @@ use std::{
 
 use cairn_client_sdk::{ClientError, Follow, Item, Record};
 use cairn_protocol::{
-    approval::{Approval, ApprovalDecision, ApprovalResolveParams},
+    approval::{Approval, ApprovalResolveParams},
     event::AgentEvt,
     id::ApprovalId,
     turn::{Input, Outcome, RunResult, RunStartParams, SteerParams, TurnRef},
@@ -16,7 +16,7 @@ use console::style;
 
 use super::{
     Chat,
-    ask::{self, Asking, Said},
+    ask::{self, Asking},
     keys::{Key, Keys},
     screen::{Abilities, Out, Screen},
     view::View,
@@ -216,7 +216,8 @@ impl Turn<'_, '_> {
             AgentEvt::RunCompleted { result } if result.turn_id != self.id => return Ok(false),
             AgentEvt::RunCompleted { result } => self.result = Some(result.clone()),
             AgentEvt::ApprovalRequired { approval } if self.chat.interactive => {
-                self.asking.push_back(Asking::new(approval.approval_id.clone()));
+                self.asking
+                    .push_back(Asking::new(approval.approval_id.clone(), approval.patterns.first().cloned()));
             }
             AgentEvt::ApprovalResolved { approval_id, resolution } => {
                 self.asking.retain(|a| a.approval != *approval_id);
@@ -237,10 +238,10 @@ impl Turn<'_, '_> {
             return self.interrupted().await;
         }
         if let Some(asking) = self.asking.front_mut() {
-            if let Said::Answer(decision, reason) = asking.key(key) {
+            if let Some((decision, reason, pattern)) = asking.key(key).answer() {
                 let approval_id = asking.approval.clone();
                 self.asking.pop_front();
-                self.resolve(ApprovalResolveParams { approval_id, decision, reason }).await?;
+                self.resolve(ApprovalResolveParams { approval_id, decision, reason, pattern }).await?;
             }
             return self.draw();
         }
@@ -330,23 +331,21 @@ impl Turn<'_, '_> {
 }
 
 /// Shows a question outside a turn and waits for its keys.
-pub async fn asked_by_keys(
-    app: &App<'_>,
-    approval: &Approval,
-) -> Result<(ApprovalDecision, Option<String>), Failure> {
+pub async fn asked_by_keys(app: &App<'_>, approval: &Approval) -> Result<ApprovalResolveParams, Failure> {
     let mut screen = Screen::new(Abilities::of_process(app.globals.quiet));
     screen.write(&[Out::Note(ask::question(approval))])?;
     let no = || Failure::told("denied_by_user", "the question was not answered".into());
     let mut keys = Keys::take().ok_or_else(no)?;
     screen.raw = true;
-    let mut asking = Asking::new(approval.approval_id.clone());
+    let mut asking = Asking::new(approval.approval_id.clone(), approval.patterns.first().cloned());
     loop {
         screen.status(&[asking.row()])?;
         match keys.next().await {
             None | Some(Key::Interrupt) => return Err(no()),
             Some(key) => {
-                if let Said::Answer(decision, reason) = asking.key(key) {
-                    return Ok((decision, reason));
+                if let Some((decision, reason, pattern)) = asking.key(key).answer() {
+                    let approval_id = approval.approval_id.clone();
+                    return Ok(ApprovalResolveParams { approval_id, decision, reason, pattern });
                 }
             }
         }

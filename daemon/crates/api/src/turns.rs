@@ -10,8 +10,8 @@ use cairn_protocol::{
     session::{ArchiveParams, Empty, ForkParams, Page},
     tool::{GrantedRule, RevokeParams},
     turn::{
-        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams,
-        SteerParams, TurnRef,
+        ModelListParams, ProviderCurrentParams, ProviderInfo, ProviderSetParams, RunStartParams, SteerParams,
+        TurnRef,
     },
 };
 

@@ -168,6 +168,7 @@ fn say_yes(runtime: &tokio::runtime::Runtime, session: &Session) {
                         approval_id: approval.approval_id.clone(),
                         decision: ApprovalDecision::Once,
                         reason: None,
+                        pattern: None,
                     };
                     engine.resolve_approval(params, "test").await.unwrap();
                 }

@@ -180,7 +180,7 @@ impl Tool for GitClone {
         };
         // A rule that names the tool would let any other address through as well.
         let grants = if why.is_some() { String::new() } else { "git_clone".to_owned() };
-        Ok(Intent { preview, must_ask: why.map(MustAsk::Always), grants })
+        Ok(Intent { preview, must_ask: why.map(MustAsk::Always), grants, ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

@@ -105,7 +105,7 @@ impl Tool for Undo {
             paths,
             ..Preview::default()
         };
-        Ok(Intent { preview, must_ask: None, grants: "undo_turn".into() })
+        Ok(Intent { preview, grants: "undo_turn".into(), ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

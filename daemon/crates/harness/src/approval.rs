@@ -79,8 +79,27 @@ fn denial(by: &str, why: &str) -> Resolution {
         decision: ApprovalDecision::Deny,
         by: by.to_owned(),
         reason: Some(why.to_owned()),
+        pattern: None,
         at: Timestamp::now(),
     }
+}
+
+/// Refuses a pattern that was not offered, and one with an answer that stores nothing.
+fn check_pattern(
+    approval: &Approval,
+    decision: ApprovalDecision,
+    pattern: Option<&str>,
+) -> Result<(), Failure> {
+    let Some(pattern) = pattern else { return Ok(()) };
+    let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
+    if !matches!(decision, ApprovalDecision::Session | ApprovalDecision::Always) {
+        return bad("pattern goes with the decisions session and always".into());
+    }
+    if !approval.patterns.iter().any(|offered| offered == pattern) {
+        let offered = approval.patterns.join("', '");
+        return bad(format!("pattern is none of those that were offered: '{offered}'"));
+    }
+    Ok(())
 }
 
 /// Stores an answer with its event, if it is the first.
@@ -160,8 +179,14 @@ impl Approvals {
     pub async fn resolve(&self, params: ApprovalResolveParams, by: &str) -> Result<Approval, Failure> {
         let mut approval = self.trace.approval(&params.approval_id).await?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
-        let resolution =
-            Resolution { decision: params.decision, by: by.to_owned(), reason, at: Timestamp::now() };
+        check_pattern(&approval, params.decision, params.pattern.as_deref())?;
+        let resolution = Resolution {
+            decision: params.decision,
+            by: by.to_owned(),
+            reason,
+            pattern: params.pattern,
+            at: Timestamp::now(),
+        };
         if let Err(failure) = settle(&self.trace, &approval, &resolution).await {
             if failure.reason != Reason::ApprovalResolved {
                 return Err(failure);
@@ -174,7 +199,8 @@ impl Approvals {
             let details = serde_json::json!({"resolution": first});
             return Err(Failure::new(Reason::ApprovalResolved, text).with_details(details));
         }
-        let (session, grants) = (approval.session_id.clone(), approval.grants.clone());
+        let session = approval.session_id.clone();
+        let grants = resolution.pattern.clone().unwrap_or_else(|| approval.grants.clone());
         approval.resolution = Some(resolution);
         let mut unstored = None;
         match params.decision {
@@ -309,6 +335,7 @@ impl Approvals {
             preview: intent.preview.clone(),
             rule: rule.to_owned(),
             grants: intent.grants.clone(),
+            patterns: intent.patterns.clone(),
             created_at: now,
             expires_at: Timestamp(now.0.saturating_add(timeout)),
             resolution: None,

@@ -78,7 +78,7 @@ impl Part {
     }
 
     /// At most 200 characters of its source, in one line.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         let line = self.source.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut short: String = line.chars().take(200).collect();
         if short.len() < line.len() {

@@ -171,6 +171,8 @@ pub struct Intent {
     /// The rules that an approval for the session or for good writes, one a line; none when such a call cannot be told from
     /// others, and then it is approved once.
     pub grants: String,
+    /// Wider rules that an approval may write instead, each verified to allow this very call.
+    pub patterns: Vec<String>,
 }
 
 /// What a tool made.
@@ -239,7 +241,7 @@ pub trait Tool: Send + Sync {
             network: spec.network,
             ..Preview::default()
         };
-        Ok(Intent { preview, must_ask: None, grants: spec.name.into_owned() })
+        Ok(Intent { preview, grants: spec.name.into_owned(), ..Intent::default() })
     }
 
     /// Acts. `arguments` fit the schema.

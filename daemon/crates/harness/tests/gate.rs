@@ -10,10 +10,11 @@ use std::{
 };
 
 use cairn_harness::{
-    Call, End, GrantedRules, Harness, Output, Permit, Registry, Rules, Tool, ToolSpec, is_final,
+    Asker, Call, End, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
+    is_final,
 };
 use cairn_protocol::{
-    approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    approval::{Approval, ApprovalDecision, ApprovalListParams, ApprovalResolveParams, Preview},
     error::{Failure, Reason},
     id::SessionId,
     trace::{AuditEntry, AuditQueryParams},
@@ -43,6 +44,12 @@ impl Tool for Probe {
         let spec = ToolSpec::reading::<Arguments>(self.name, "a probe");
         let timeout = Duration::from_millis(if self.name == "sleep" { 30 } else { 30_000 });
         ToolSpec { read_only: self.read_only, network: self.network, timeout, ..spec }
+    }
+
+    async fn intent(&self, _: &Asker<'_>, _: &Value) -> Result<Intent, Failure> {
+        let patterns = vec![format!("{}(src/**)", self.name)];
+        let preview = Preview { summary: self.name.into(), ..Preview::default() };
+        Ok(Intent { preview, grants: self.name.into(), patterns, ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure> {
@@ -181,9 +188,40 @@ impl Bench {
 
     async fn answer(&self, approval: &Approval, decision: ApprovalDecision) -> Result<Approval, Failure> {
         let reason = Some("because".to_owned());
-        let params = ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason };
+        let params = ApprovalResolveParams {
+            approval_id: approval.approval_id.clone(),
+            decision,
+            reason,
+            pattern: None,
+        };
         self.harness.resolve(params, "tester").await
     }
+}
+
+/// An answer may name a wider rule that was offered: it holds for the session, and no other may be named.
+#[tokio::test]
+async fn an_answer_may_grant_an_offered_pattern() {
+    let bench = bench().await;
+    let _approver = bench.harness.approvals().join();
+    let (work, approval) = bench.asks("one").await;
+    assert_eq!(approval.patterns, ["write(src/**)"]);
+    let answer = |decision, pattern: &str| ApprovalResolveParams {
+        approval_id: approval.approval_id.clone(),
+        decision,
+        reason: None,
+        pattern: Some(pattern.to_owned()),
+    };
+    for (decision, pattern) in
+        [(ApprovalDecision::Session, "write"), (ApprovalDecision::Once, "write(src/**)")]
+    {
+        let refused = bench.harness.resolve(answer(decision, pattern), "tester").await.unwrap_err();
+        assert_eq!(refused.reason, Reason::InvalidParams, "{pattern}");
+    }
+    bench.harness.resolve(answer(ApprovalDecision::Always, "write(src/**)"), "tester").await.unwrap();
+    assert!(work.await.unwrap().is_ok());
+    assert_eq!(bench.harness.granted()[0].rule, "write(src/**)");
+    let stored = bench.trace.approval(&approval.approval_id).await.unwrap().resolution.unwrap();
+    assert_eq!(stored.pattern.as_deref(), Some("write(src/**)"));
 }
 
 /// P9: the call that waits is woken, and who answered hears that no rule was stored.

@@ -187,7 +187,12 @@ impl Stage {
         let mut answers = Vec::new();
         for client in 0..=self.dice.below(3) {
             let decision = all[self.dice.below(4)];
-            let params = ApprovalResolveParams { approval_id: approval.clone(), decision, reason: None };
+            let params = ApprovalResolveParams {
+                approval_id: approval.clone(),
+                decision,
+                reason: None,
+                pattern: None,
+            };
             let harness = Arc::clone(&self.daemon.harness);
             answers.push((
                 decision,

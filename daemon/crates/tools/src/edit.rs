@@ -151,7 +151,19 @@ pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Optio
         paths,
         ..Preview::default()
     };
-    Intent { preview, must_ask: delicate.map(MustAsk::Always).or(must_ask), grants: tool.to_owned() }
+    let patterns = folder_pattern(changes, &[tool]).into_iter().collect();
+    let must_ask = delicate.map(MustAsk::Always).or(must_ask);
+    Intent { preview, must_ask, grants: tool.to_owned(), patterns }
+}
+
+/// Rules for these tools in the folder that holds every changed file; none for files of the root itself.
+pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Option<String> {
+    let folder = |(place, _): &(ResolvedPath, Change)| Some(place.real().rsplit_once('/')?.0.to_owned());
+    let first = folder(changes.first()?)?;
+    let plain = !first.contains(['*', '?', '[', '{', '(', ')', '\n']);
+    let same = changes.iter().all(|change| folder(change).as_ref() == Some(&first));
+    let rules = || tools.iter().map(|tool| format!("{tool}({first}/**)")).collect::<Vec<_>>().join("\n");
+    (plain && same).then(rules)
 }
 
 /// Refuses a change that is not the one somebody said yes to.

@@ -232,7 +232,7 @@ impl Tool for Fs {
             asked.ops().iter().filter(|o| o.action.changes()).map(|o| o.action.tool()).collect();
         if kinds.is_empty() {
             let preview = Preview { summary: "fs reads files".into(), ..Preview::default() };
-            return Ok(Intent { preview, must_ask: None, grants: String::new() });
+            return Ok(Intent { preview, ..Intent::default() });
         }
         kinds.sort_unstable();
         kinds.dedup();
@@ -243,8 +243,10 @@ impl Tool for Fs {
         {
             return Err(failure);
         }
-        let intent = edit::intent_of(&batch.changes(), "fs", batch.must_ask());
-        Ok(Intent { grants: kinds.join("\n"), ..intent })
+        let changes = batch.changes();
+        let intent = edit::intent_of(&changes, "fs", batch.must_ask());
+        let patterns = edit::folder_pattern(&changes, &kinds).into_iter().collect();
+        Ok(Intent { grants: kinds.join("\n"), patterns, ..intent })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

@@ -297,7 +297,7 @@ impl Tool for RemoteTool {
         );
         let warnings = vec!["an MCP server acts outside Cairn's sandbox".to_owned()];
         let preview = Preview { summary, network: self.server.network, warnings, ..Preview::default() };
-        Ok(Intent { preview, must_ask: None, grants: self.name.clone() })
+        Ok(Intent { preview, grants: self.name.clone(), ..Intent::default() })
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {

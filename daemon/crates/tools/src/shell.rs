@@ -202,13 +202,14 @@ impl Tool for Shell {
         }
         let line = CommandLine::parse(&params.command);
         let grants: Vec<String> = Rule::for_command(&line).iter().map(ToString::to_string).collect();
+        let patterns = patterns(&line);
         let preview = Preview {
             summary: format!("run_shell {}", params.command.lines().next().unwrap_or_default()),
             command: Some(params.command),
             folder: Some(params.working_directory),
             ..Preview::default()
         };
-        Ok(Intent { preview, must_ask: None, grants: grants.join("\n") })
+        Ok(Intent { preview, must_ask: None, grants: grants.join("\n"), patterns })
     }
 
     fn spec(&self) -> ToolSpec {
@@ -238,6 +239,23 @@ impl Tool for Shell {
     }
 }
 
+/// The rule that makes sense beyond this very line: its program with its first word, and whatever follows. Only a rule that allows
+/// the line is offered.
+fn patterns(line: &CommandLine) -> Vec<String> {
+    let words = line.parts.first().map(|part| part.shown()).unwrap_or_default();
+    let mut words = words.split_whitespace();
+    let (Some(program), second) = (words.next(), words.next()) else { return vec![] };
+    let plain =
+        |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+'));
+    let second = second.filter(|word| plain(word) && !word.starts_with('-'));
+    let (true, Some(second)) = (line.parts.len() == 1 && plain(program), second) else { return vec![] };
+    let text = format!("run_shell({program} {second} *)");
+    let Ok(rule) = text.parse::<Rule>() else { return vec![] };
+    let alone = Rules { allow: vec![rule], default: Verdict::Deny, ..Rules::default() };
+    let allows = alone.decide_line(line).verdict == Verdict::Allow;
+    if allows { vec![text] } else { vec![] }
+}
+
 /// The other declared roots, unless the run keeps to some paths.
 pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<Root>, Failure> {
     let own = &permit.need_root()?.path;
@@ -262,4 +280,27 @@ pub(crate) fn finished(ended: Ended) -> Result<Output, Failure> {
         "sandbox": ended.tier,
     });
     Ok(Output { tag: "process", value, truncated, exit_code: Some(ended.exit_code) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_the_program_with_its_first_word_when_it_allows_the_line() {
+        for (line, want) in [
+            ("go test ./...", Some("run_shell(go test *)")),
+            ("cargo build --release", Some("run_shell(cargo build *)")),
+            ("npm run lint", Some("run_shell(npm run *)")),
+            ("make", None),
+            ("rm -rf x", None),
+            ("go test ./... && rm x", None),
+            ("go test $(cat x)", None),
+            ("sudo make install", None),
+            ("python3 script.py", None),
+        ] {
+            let got = patterns(&CommandLine::parse(line));
+            assert_eq!(got.first().map(String::as_str), want, "{line}");
+        }
+    }
 }

@@ -45,7 +45,8 @@ impl Change {
             Change::Answer(id, resolution) => {
                 let changed = tx
                     .prepare_cached(
-                        "UPDATE approval SET decision = ?2, decided_by = ?3, reason = ?4, decided_ms = ?5
+                        "UPDATE approval SET decision = ?2, decided_by = ?3, reason = ?4, decided_ms = ?5,
+                                grants = COALESCE(?6, grants)
                          WHERE id = ?1 AND decision IS NULL",
                     )?
                     .execute(params![
@@ -53,7 +54,8 @@ impl Change {
                         resolution.decision.as_str(),
                         resolution.by,
                         resolution.reason,
-                        resolution.at.0
+                        resolution.at.0,
+                        resolution.pattern
                     ])?;
                 if changed > 0 {
                     return Ok(None);
@@ -67,7 +69,7 @@ impl Change {
     }
 }
 
-const COLUMNS: &str = "request, decision, decided_by, reason, decided_ms";
+const COLUMNS: &str = "request, decision, decided_by, reason, decided_ms, grants";
 
 /// The stored question with its answer. A row that cannot be read is as good as none.
 fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<Option<Approval>> {
@@ -77,10 +79,12 @@ fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<Option<Approval>> {
     if let Some(decision) = decision.as_deref().and_then(ApprovalDecision::parse) {
         let by: Option<String> = r.get(2)?;
         let at: Option<i64> = r.get(4)?;
+        let granted: String = r.get(5)?;
         approval.resolution = Some(Resolution {
             decision,
             by: by.unwrap_or_default(),
             reason: r.get(3)?,
+            pattern: Some(granted).filter(|granted| *granted != approval.grants),
             at: Timestamp(at.unwrap_or_default()),
         });
     }

@@ -292,6 +292,7 @@ async fn answered(stage: &Stage, decision: ApprovalDecision) {
         approval_id: waiting[0].approval_id.clone(),
         decision,
         reason: Some("not now".into()),
+        pattern: None,
     };
     stage.engine.resolve_approval(params, "me").await.unwrap();
 }

@@ -312,7 +312,12 @@ async fn an_answer_after_a_restart_goes_on_with_the_turn() {
     first.engine.close().await;
     drop(first);
     let next = stage(dir.path(), &Setup::new()).await;
-    let params = ApprovalResolveParams { approval_id: asked, decision: ApprovalDecision::Once, reason: None };
+    let params = ApprovalResolveParams {
+        approval_id: asked,
+        decision: ApprovalDecision::Once,
+        reason: None,
+        pattern: None,
+    };
     next.engine.resolve_approval(params, "me").await.unwrap();
     assert_eq!(next.ended(&session, "b").await.0, Outcome::Completed);
     assert_eq!(ends(&next.records(&session).await), ["a", "b"]);

@@ -146,8 +146,12 @@ impl Client<'_> {
         let open = self.stage.engine.approvals(ApprovalListParams::default()).await.unwrap();
         let Some(approval) = open.get(self.dice.below(open.len())) else { return };
         let decision = self.decision(&approval.rule);
-        let params =
-            ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason: None };
+        let params = ApprovalResolveParams {
+            approval_id: approval.approval_id.clone(),
+            decision,
+            reason: None,
+            pattern: None,
+        };
         let reasons = [Reason::ApprovalResolved, Reason::ApprovalNotFound, Reason::SessionNotFound];
         if self.dice.below(2) == 0 {
             let (one, two) = tokio::join!(
@@ -248,7 +252,7 @@ impl Client<'_> {
             for approval in self.stage.engine.approvals(ApprovalListParams::default()).await.unwrap() {
                 let decision = self.decision(&approval.rule);
                 let approval_id = approval.approval_id;
-                let params = ApprovalResolveParams { approval_id, decision, reason: None };
+                let params = ApprovalResolveParams { approval_id, decision, reason: None, pattern: None };
                 let outcome = self.stage.engine.resolve_approval(params, "last").await;
                 self.allow("answer", outcome, &[Reason::ApprovalResolved]);
             }

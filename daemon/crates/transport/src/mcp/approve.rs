@@ -256,7 +256,8 @@ fn decision(answer: Result<ElicitResult, String>) -> (ApprovalDecision, Option<S
 
 async fn resolve(client: &Client, approval: &Approval, answer: Result<ElicitResult, String>) {
     let (decision, reason) = decision(answer);
-    let params = ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason };
+    let params =
+        ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason, pattern: None };
     if let Err(error) = client.queue.ask::<Value>("approval.resolve", &params).await {
         // Somebody else was faster; the call goes by that answer.
         tracing::debug!(%error, "an approval was answered elsewhere");
