@@ -662,6 +662,8 @@ export interface Approval {
   sessionId: SessionId;
   /** The tool. */
   tool: string;
+  /** Wider rules that an answer may name instead, as they would be stored, one a line each. */
+  patterns?: Array<string>;
   /** The answer, once there is one. */
   resolution?: Resolution | null;
   /** The run, when one asks. */
@@ -695,6 +697,8 @@ export interface ApprovalResolveParams {
   approvalId: ApprovalId;
   /** The answer. */
   decision: ApprovalDecision;
+  /** With `session` or `always`: one of the approval's `patterns`, granted in place of its `grants`. */
+  pattern?: string | null;
   /** Why, at most 2,000 characters. */
   reason?: string | null;
 }
@@ -2320,6 +2324,8 @@ export interface Resolution {
   by: string;
   /** The answer. */
   decision: ApprovalDecision;
+  /** The rules that were granted in place of the approval's own. */
+  pattern?: string | null;
   /** Why; the model sees it when the answer is no. */
   reason?: string | null;
 }

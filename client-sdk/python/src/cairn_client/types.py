@@ -815,6 +815,8 @@ class Approval(TypedDict):
     """The session that wants to act."""
     tool: str
     """The tool."""
+    patterns: NotRequired[list[str]]
+    """Wider rules that an answer may name instead, as they would be stored, one a line each."""
     resolution: NotRequired[Resolution | None]
     """The answer, once there is one."""
     runId: NotRequired[RunId | None]
@@ -847,6 +849,8 @@ class ApprovalResolveParams(TypedDict):
     """The approval."""
     decision: ApprovalDecision
     """The answer."""
+    pattern: NotRequired[str | None]
+    """With `session` or `always`: one of the approval's `patterns`, granted in place of its `grants`."""
     reason: NotRequired[str | None]
     """Why, at most 2,000 characters."""
 
@@ -2584,6 +2588,8 @@ class Resolution(TypedDict):
     """Who gave it: a client's name, `deadline`, or `cancelled`."""
     decision: ApprovalDecision
     """The answer."""
+    pattern: NotRequired[str | None]
+    """The rules that were granted in place of the approval's own."""
     reason: NotRequired[str | None]
     """Why; the model sees it when the answer is no."""
 

@@ -198,11 +198,11 @@ async fn effects_that_need_admin_need_it_by_every_method() {
     };
     let answer = |decision: &str| json!({"approvalId": "apr_019b0000-0000-7000-8000-000000000000", "decision": decision});
     for (method, params, needs) in [
-        ("orchestrate.explore.start", json!({"root": other}), true),
         ("orchestrate.explore.start", json!({"root": "/etc"}), true),
         ("orchestrate.explore.start", json!({"root": format!("{}/../other", known.display())}), true),
+        ("orchestrate.explore.start", json!({"root": other}), true),
         ("orchestrate.explore.start", json!({"root": known}), false),
-        ("index.addRoot", json!({"path": other}), true),
+        ("index.addRoot", json!({"path": dir.path()}), true),
         ("orchestrate.run.start", turn("off"), true),
         ("orchestrate.run.start", turn("on"), false),
         ("approval.resolve", answer("always"), true),
@@ -214,7 +214,10 @@ async fn effects_that_need_admin_need_it_by_every_method() {
     ] {
         let got = guest.call(method, params.clone()).await;
         assert_eq!(reason(&got) == "right_missing", needs, "{method} {params}: {got}");
-        // Control: the same call of a client with every right is not refused for that.
+        // Control: the same call of a client with every right is not refused for that. It declares the folder.
+        if params["root"] == "/etc" || params["root"].as_str().is_some_and(|root| root.contains("..")) {
+            continue;
+        }
         let got = host.call(method, params.clone()).await;
         assert_ne!(reason(&got), "right_missing", "{method} {params}: {got}");
     }
