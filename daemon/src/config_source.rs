@@ -10,7 +10,7 @@ use cairn_protocol::{
     location::Env,
 };
 
-use crate::{extras::Extras, reload::Reload, root_config::RootConfigs, settings};
+use crate::{extras::Extras, reload::Reload, root_config::RootConfigs, serve::Options, settings};
 
 /// Over what is in force in this process.
 pub struct InForce {
@@ -20,6 +20,26 @@ pub struct InForce {
     pub extras: Extras,
     pub reload: Arc<Reload>,
     pub roots: Arc<RootConfigs>,
+}
+
+impl InForce {
+    /// Over the parts of this process.
+    pub fn new(
+        env: &Env,
+        options: &Options,
+        engine: &Engine,
+        extras: &Extras,
+        (reload, roots): (&Arc<Reload>, &Arc<RootConfigs>),
+    ) -> Self {
+        Self {
+            env: env.clone(),
+            flags: options.flags.clone(),
+            engine: engine.clone(),
+            extras: extras.clone(),
+            reload: Arc::clone(reload),
+            roots: Arc::clone(roots),
+        }
+    }
 }
 
 fn wrong(text: String) -> Failure {

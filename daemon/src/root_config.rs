@@ -30,6 +30,12 @@ impl RootConfigs {
         Arc::new(Self { env: env.clone(), flags, last: Mutex::default() })
     }
 
+    /// What reads the settings of a root.
+    pub fn reader(self: &Arc<Self>) -> Arc<cairn_engine::RootConfig> {
+        let configs = Arc::clone(self);
+        Arc::new(move |root| configs.settings(root))
+    }
+
     /// What the layers make of a root.
     ///
     /// # Errors

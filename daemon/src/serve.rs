@@ -16,6 +16,7 @@ use cairn_protocol::{
     location::{DataRoot, Env},
 };
 use cairn_transport::{Guard, Listeners};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -111,8 +112,7 @@ pub async fn serve(
     let layers = root_config::layer_files(env, &options.flags);
     let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
     let configs = RootConfigs::new(env, options.flags.clone());
-    let of_root = Arc::clone(&configs);
-    engine.set_root_config(Arc::new(move |root| of_root.settings(root)));
+    engine.set_root_config(configs.reader());
     let extras = Extras::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
     // Whom devices may want to reach stays.
     let idle_exit = idle_exit(config, &options).filter(|_| control.address.is_none());
@@ -129,14 +129,8 @@ pub async fn serve(
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
-    api.set_config(Arc::new(InForce {
-        env: env.clone(),
-        flags: options.flags.clone(),
-        engine: engine.clone(),
-        extras: extras.clone(),
-        reload: Arc::clone(&reload),
-        roots: Arc::clone(&configs),
-    }));
+    let force = InForce::new(env, &options, &engine, &extras, (&reload, &configs));
+    api.set_config(Arc::new(force));
     let telemetry = Telemetry::start(&config.telemetry, &api, instance.id.as_str(), levels);
     let shutdown = CancellationToken::new();
     let key = control.remote.key();
@@ -144,8 +138,7 @@ pub async fn serve(
     let listeners = Listeners { local: sockets, lan };
     let guard = guard(config, &options, &instance.token);
     let following = tokio::spawn(extras.clone().follow(engine.clone(), shutdown.clone()));
-    let watching = Arc::clone(&reload).follow(env.clone(), engine.clone(), extras.clone());
-    let watching = tokio::spawn(watching);
+    let watching = tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extras.clone()));
     let serving = tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
     instance.publish(&addresses, VERSION)?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
@@ -163,6 +156,17 @@ pub async fn serve(
     extras.close().await;
     shutdown.cancel();
     watching.abort();
+    wind_down(following, serving, telemetry).await;
+    tracing::info!("stopped");
+    Ok(end)
+}
+
+/// Waits for what was told to end.
+async fn wind_down(
+    following: JoinHandle<()>,
+    serving: JoinHandle<Result<(), cairn_transport::ServeError>>,
+    telemetry: Option<Telemetry>,
+) {
     if let Err(error) = following.await {
         tracing::error!(%error, "following the tools folder failed");
     }
@@ -174,8 +178,6 @@ pub async fn serve(
     if let Some(telemetry) = telemetry {
         telemetry.end().await;
     }
-    tracing::info!("stopped");
-    Ok(end)
 }
 
 fn sockets(

@@ -232,7 +232,7 @@ async fn python_computes_and_writes_nothing() {
         ("open('/etc/passwd')", "", "outside the workspace"),
         ("import os; os.mkdir('new')", "", "Read-only file system"),
         ("import os; os.remove('read.txt')", "", "Read-only file system"),
-        ("import os; os.system('touch new')", "", "Read-only file system"),
+        ("import os; print(os.system('touch new') == 0)", "False\n", ""),
         ("import _io; _io.FileIO('new', 'w')", "", "Read-only file system"),
         ("import socket; socket.create_connection(('127.0.0.1', 1))", "", "refused"),
         ("raise ValueError('mine')", "", "ValueError: mine"),

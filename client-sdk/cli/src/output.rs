@@ -62,7 +62,7 @@ pub fn outside(text: &str) -> io::Result<()> {
 
 /// Text of several lines, each as [`plain`] has it.
 pub fn plain_lines(text: &str) -> String {
-    let mut out: String = text.split_inclusive('\n').map(|line| plain_line(line)).collect();
+    let mut out: String = text.split_inclusive('\n').map(plain_line).collect();
     if !out.ends_with('\n') {
         out.push('\n');
     }

@@ -145,6 +145,9 @@ impl Drop for InFlight {
     }
 }
 
+/// A call of a batch that was let in, with what cancels it.
+type Admitted = (Id<'static>, Call, oneshot::Receiver<()>);
+
 impl Connection {
     /// A new client that may do what `rights` say. What it is to be sent comes out of the receiver; when that is full,
     /// its calls wait.
@@ -228,7 +231,7 @@ impl Connection {
             );
             return answer(to, message::failure(None, &failure)).await;
         }
-        let mut slots: Vec<Result<(Id<'static>, Call, oneshot::Receiver<()>), String>> = Vec::new();
+        let mut slots: Vec<Result<Admitted, String>> = Vec::new();
         for value in all {
             match Incoming::read(value) {
                 Err((failure, id)) => slots.push(Err(message::failure(id.as_ref(), &failure))),

@@ -196,7 +196,8 @@ async fn effects_that_need_admin_need_it_by_every_method() {
         let policy = json!({"sandbox": sandbox});
         json!({"sessionId": session, "turnId": "t", "input": "hi", "policy": policy})
     };
-    let answer = |decision: &str| json!({"approvalId": "apr_019b0000-0000-7000-8000-000000000000", "decision": decision});
+    let answer =
+        |decision: &str| json!({"approvalId": "apr_019b0000000070008000000000000000", "decision": decision});
     for (method, params, needs) in [
         ("orchestrate.explore.start", json!({"root": "/etc"}), true),
         ("orchestrate.explore.start", json!({"root": format!("{}/../other", known.display())}), true),

@@ -163,7 +163,7 @@ impl Engine {
         let lost = || Failure::new(Reason::Internal, format!("the actor of session {session} ended early"));
         let (reply, answer) = oneshot::channel();
         let inbox = self.inner.sessions.inbox(self, session);
-        inbox.send(Message::Request(request, reply)).await.map_err(|_| lost())?;
+        inbox.send(Message::Request(request, tracing::Span::current(), reply)).await.map_err(|_| lost())?;
         drop(inbox);
         answer.await.unwrap_or_else(|_| Err(lost()))
     }

@@ -297,7 +297,7 @@ mod tests {
             ("go test ./... && rm x", None),
             ("go test $(cat x)", None),
             ("sudo make install", None),
-            ("python3 script.py", None),
+            ("python3 script.py --fast", Some("run_shell(python3 script.py *)")),
         ] {
             let got = patterns(&CommandLine::parse(line));
             assert_eq!(got.first().map(String::as_str), want, "{line}");

@@ -218,88 +218,84 @@ fn continued(session: SessionId) -> Part {
     Part { header: None, session, first: None, lines: Vec::new(), checksum: None, blobs: Vec::new() }
 }
 
+fn bad(line: usize, what: String) -> Failure {
+    Failure::new(Reason::BadTrace, format!("line {line}: {what}"))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(line: usize, text: &str, what: &str) -> Result<T, Failure> {
+    serde_json::from_str(text).map_err(|e| bad(line, format!("not {what}: {e}")))
+}
+
 fn check(jsonl: &str) -> Result<Part, Failure> {
-    let bad = |line: usize, what: String| Failure::new(Reason::BadTrace, format!("line {line}: {what}"));
     let mut lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (at, first) = *lines.peek().ok_or_else(|| bad(1, "there is neither header nor record".into()))?;
     let mut part = match serde_json::from_str::<Envelope>(first) {
-        Ok(record) => Part {
-            header: None,
-            session: record.session_id,
-            first: Some(record.seq),
-            lines: Vec::new(),
-            checksum: None,
-            blobs: Vec::new(),
-        },
+        Ok(record) => Part { first: Some(record.seq), ..continued(record.session_id) },
         Err(_) if first.starts_with(checksum::BEGIN) => {
-            let checksum: Checksum =
-                serde_json::from_str(first).map_err(|e| bad(at + 1, format!("not a checksum: {e}")))?;
-            continued(checksum.session_id)
+            continued(parsed::<Checksum>(at + 1, first, "a checksum")?.session_id)
         }
         Err(_) if first.starts_with(BLOB) => {
-            let blob: TraceBlobLine =
-                serde_json::from_str(first).map_err(|e| bad(at + 1, format!("not a part of a blob: {e}")))?;
-            continued(blob.session_id)
+            continued(parsed::<TraceBlobLine>(at + 1, first, "a part of a blob")?.session_id)
         }
         Err(_) => {
             lines.next();
-            let header: TraceHeader =
-                serde_json::from_str(first).map_err(|e| bad(at + 1, format!("not a trace header: {e}")))?;
-            if header.format != "cairn-trace" || header.version != 1 {
-                let text = format!("format {} {} is not known here", header.format, header.version);
-                return Err(bad(at + 1, text));
-            }
-            let size: usize = header.artifacts.iter().map(|(name, text)| name.len() + text.len()).sum();
-            if size > MAX_ARTIFACTS {
-                return Err(bad(at + 1, format!("artifacts of {size} bytes, {MAX_ARTIFACTS} are allowed")));
-            }
+            let header = header(at + 1, first)?;
             let session = header.session.session_id.clone();
-            let first = Some(1);
-            Part {
-                header: Some(header),
-                session,
-                first,
-                lines: Vec::new(),
-                checksum: None,
-                blobs: Vec::new(),
-            }
+            Part { header: Some(header), first: Some(1), ..continued(session) }
         }
     };
     for (at, line) in lines {
-        if line.starts_with(BLOB) {
-            let blob: TraceBlobLine =
-                serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a part of a blob: {e}")))?;
-            if blob.session_id != part.session {
-                return Err(bad(at + 1, format!("belongs to session {}", blob.session_id)));
-            }
-            part.blobs.push(blob);
-            continue;
-        }
-        if line.starts_with(checksum::BEGIN) {
-            let checksum: Checksum =
-                serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a checksum: {e}")))?;
-            if checksum.session_id != part.session || part.checksum.is_some() || !part.blobs.is_empty() {
-                return Err(bad(at + 1, "a checksum that is out of place".into()));
-            }
-            part.checksum = Some(checksum);
-            continue;
-        }
-        if !part.blobs.is_empty() || part.checksum.is_some() {
-            return Err(bad(at + 1, "a record after what records refer to".into()));
-        }
-        let record: Envelope =
-            serde_json::from_str(line).map_err(|e| bad(at + 1, format!("not a record: {e}")))?;
-        if record.session_id != part.session {
-            return Err(bad(at + 1, format!("belongs to session {}", record.session_id)));
-        }
-        let expected = part.first.unwrap_or(1) + part.lines.len() as u64;
-        if record.seq != expected {
-            return Err(bad(at + 1, format!("has number {}, {expected} was expected", record.seq)));
-        }
-        let kind = if record.body.evt().is_some() { "Evt" } else { "Cmd" };
-        part.lines.push((record.ts, kind, Line::from(line.to_owned())));
+        part.take(at + 1, line)?;
     }
     Ok(part)
+}
+
+fn header(at: usize, text: &str) -> Result<TraceHeader, Failure> {
+    let header: TraceHeader = parsed(at, text, "a trace header")?;
+    if header.format != "cairn-trace" || header.version != 1 {
+        return Err(bad(at, format!("format {} {} is not known here", header.format, header.version)));
+    }
+    let size: usize = header.artifacts.iter().map(|(name, text)| name.len() + text.len()).sum();
+    if size > MAX_ARTIFACTS {
+        return Err(bad(at, format!("artifacts of {size} bytes, {MAX_ARTIFACTS} are allowed")));
+    }
+    Ok(header)
+}
+
+impl Part {
+    /// Takes a line after the first: a record, then the checksum, then parts of blobs.
+    fn take(&mut self, at: usize, line: &str) -> Result<(), Failure> {
+        if line.starts_with(BLOB) {
+            let blob: TraceBlobLine = parsed(at, line, "a part of a blob")?;
+            if blob.session_id != self.session {
+                return Err(bad(at, format!("belongs to session {}", blob.session_id)));
+            }
+            self.blobs.push(blob);
+            return Ok(());
+        }
+        if line.starts_with(checksum::BEGIN) {
+            let checksum: Checksum = parsed(at, line, "a checksum")?;
+            if checksum.session_id != self.session || self.checksum.is_some() || !self.blobs.is_empty() {
+                return Err(bad(at, "a checksum that is out of place".into()));
+            }
+            self.checksum = Some(checksum);
+            return Ok(());
+        }
+        if !self.blobs.is_empty() || self.checksum.is_some() {
+            return Err(bad(at, "a record after what records refer to".into()));
+        }
+        let record: Envelope = parsed(at, line, "a record")?;
+        if record.session_id != self.session {
+            return Err(bad(at, format!("belongs to session {}", record.session_id)));
+        }
+        let expected = self.first.unwrap_or(1) + self.lines.len() as u64;
+        if record.seq != expected {
+            return Err(bad(at, format!("has number {}, {expected} was expected", record.seq)));
+        }
+        let kind = if record.body.evt().is_some() { "Evt" } else { "Cmd" };
+        self.lines.push((record.ts, kind, Line::from(line.to_owned())));
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,8 @@ const IDLE: Duration = Duration::from_millis(10);
 
 /// What an actor is sent.
 pub(crate) enum Message {
-    Request(Request, Reply),
+    /// With the span of its caller, which the run that it begins links to.
+    Request(Request, tracing::Span, Reply),
     /// A run's task is done.
     Ended(RunId, Box<RunEnd>),
     /// The daemon drains.
@@ -137,10 +138,21 @@ impl Actor {
             };
             let Some(message) = next else { return };
             match (message, &unusable) {
-                (Message::Request(_, reply), Some(failure)) => drop(reply.send(Err(failure.clone()))),
+                (Message::Request(_, _, reply), Some(failure)) => drop(reply.send(Err(failure.clone()))),
                 (_, Some(_)) => {}
                 (message, None) => self.take(message).await,
             }
+        }
+    }
+
+    async fn take_request(&mut self, request: Request) {
+        match self.input_of(&request).await {
+            Ok(Some(input)) => {
+                self.request = Some(request);
+                self.apply(input).await;
+            }
+            Ok(None) => self.answer(),
+            Err(failure) => self.refuse(failure),
         }
     }
 
@@ -148,16 +160,9 @@ impl Actor {
         // The broadcast may have come before this actor did.
         self.state.stopping |= self.engine.is_draining();
         match message {
-            Message::Request(request, reply) => {
+            Message::Request(request, caller, reply) => {
                 self.reply = Some(reply);
-                match self.input_of(&request).await {
-                    Ok(Some(input)) => {
-                        self.request = Some(request);
-                        self.apply(input).await;
-                    }
-                    Ok(None) => self.answer(),
-                    Err(failure) => self.refuse(failure),
-                }
+                self.take_request(request).instrument(caller).await;
             }
             Message::Ended(run, end) => {
                 let interrupted = end.interrupted;

@@ -12,10 +12,7 @@ use cairn_protocol::{
     turn::Outcome,
 };
 
-use crate::{
-    schedules::kill,
-    stage::{Setup, Stage, World, records},
-};
+use crate::stage::{Setup, Stage, World, records};
 
 fn interrupted(records: &[Envelope]) -> usize {
     let is = |r: &&Envelope| {
@@ -80,13 +77,16 @@ async fn a_call_that_a_shutdown_cuts_off_has_an_end() {
 fn a_call_that_a_crash_cuts_off_has_an_end_after_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::default();
-    let (session, trace) = kill(|| async {
+    // One thread: with another, what is dropped first would cancel what still runs there.
+    let first = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (session, trace) = first.block_on(async {
         let stage = Stage::open(dir.path(), &world, &Setup::new()).await;
         let session = stage.session(None).await;
         stage.start(&session, "a", "hold a").await.unwrap();
         stage.world.acted("a").await;
         (session, stage.engine.trace().clone())
     });
+    drop(first);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let before = records(&trace, &session).await.unwrap();

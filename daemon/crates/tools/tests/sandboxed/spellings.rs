@@ -321,8 +321,8 @@ fn targets(takes: Takes) -> &'static [&'static str] {
     }
 }
 
-pub async fn no_spelling_of_a_path_gets_around_a_rule() {
-    let long = std::env::var_os("CAIRN_LONG").is_some();
+/// The workspace, indexed and seen, and whether commands are confined in it.
+async fn furnished() -> (Place, bool) {
     let sandbox = crate::sandbox();
     let confined = sandbox.is_some();
     let sandbox = sandbox.unwrap_or_else(|| Sandbox::new(None).when_missing(WhenMissing::Off));
@@ -331,6 +331,12 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
     restore(&place);
     place.index();
     see_all(&place).await;
+    (place, confined)
+}
+
+pub async fn no_spelling_of_a_path_gets_around_a_rule() {
+    let long = std::env::var_os("CAIRN_LONG").is_some();
+    let (place, confined) = furnished().await;
     let top = place.path("").to_string_lossy().trim_end_matches('/').to_owned();
     let before = state(&place);
     let mut tally = Tally { cases: 0, controls: 0, wrong: vec![] };
@@ -343,7 +349,7 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
                 let arguments = (form.arguments)(&spelling);
                 // Control: without a rule the call shows or changes something, for at least one spelling of each form.
                 place.set_rules(open.clone());
-                if !controlled || long && number % 97 == 0 {
+                if !controlled || long && number.is_multiple_of(97) {
                     let outcome = place.call(form.tool, arguments.clone()).await;
                     let changed = state(&place) != before;
                     controlled |=
@@ -359,7 +365,7 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
                         continue;
                     }
                     number += 1;
-                    if !long && number % 7 != 0 {
+                    if !long && !number.is_multiple_of(7) {
                         continue;
                     }
                     tally.cases += 1;
