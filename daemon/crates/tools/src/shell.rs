@@ -240,7 +240,7 @@ impl Tool for Shell {
 }
 
 /// The rule that makes sense beyond this very line: its program with its first word, and whatever follows. Only a rule that allows
-/// the line is offered.
+/// the line, and the line with one more word, is offered.
 fn patterns(line: &CommandLine) -> Vec<String> {
     let words = line.parts.first().map(|part| part.shown()).unwrap_or_default();
     let mut words = words.split_whitespace();
@@ -252,8 +252,10 @@ fn patterns(line: &CommandLine) -> Vec<String> {
     let text = format!("run_shell({program} {second} *)");
     let Ok(rule) = text.parse::<Rule>() else { return vec![] };
     let alone = Rules { allow: vec![rule], default: Verdict::Deny, ..Rules::default() };
-    let allows = alone.decide_line(line).verdict == Verdict::Allow;
-    if allows { vec![text] } else { vec![] }
+    let allows = |line: &CommandLine| alone.decide_line(line).verdict == Verdict::Allow;
+    let longer =
+        CommandLine::parse(&format!("{} x", line.parts.first().map(|p| p.shown()).unwrap_or_default()));
+    if allows(line) && allows(&longer) { vec![text] } else { vec![] }
 }
 
 /// The other declared roots, unless the run keeps to some paths.
@@ -297,7 +299,8 @@ mod tests {
             ("go test ./... && rm x", None),
             ("go test $(cat x)", None),
             ("sudo make install", None),
-            ("python3 script.py --fast", Some("run_shell(python3 script.py *)")),
+            ("python3 script.py", None),
+            ("python3 script.py --fast", None),
         ] {
             let got = patterns(&CommandLine::parse(line));
             assert_eq!(got.first().map(String::as_str), want, "{line}");
