@@ -158,7 +158,7 @@ fn replaced(
 #[test]
 fn a_defect_in_the_rules_is_found() {
     for (what, rules) in BROKEN {
-        let found = check(*rules, SHORT, Limits { depth: 16, states: 400_000 });
+        let found = check(*rules, SHORT, Limits { depth: 16, states: 2_000_000 });
         let violation = found.violation.unwrap_or_else(|| panic!("not found: {what}"));
         println!(
             "model: \"{what}\" found after {} states, depth {}: {}",
