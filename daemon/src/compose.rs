@@ -266,7 +266,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
         final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
     }
-    // What is switched off is not called under any rule.
+    // A tool that is switched off is called under no rule.
     for (tool, _) in config.tools.builtin.iter().filter(|(_, own)| !own.enabled) {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("tools.builtin.{tool}: {e}"));
         final_deny.push(tool.parse().map_err(bad)?);
@@ -304,7 +304,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
 /// As [`rules`].
 pub fn root_settings(config: &Config, base: &Config) -> Result<RootSettings, Failure> {
     let mut rules = rules(config)?;
-    // What only this root blocks is hidden by a rule; what all block is closed for good.
+    // Paths that only this root blocks are hidden by a rule; those of the user are closed for good.
     let own = config.safety.sandbox_blocked_paths.iter();
     for path in own.filter(|path| !base.safety.sandbox_blocked_paths.contains(path)) {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.sandbox_blocked_paths: {e}"));

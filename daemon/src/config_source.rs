@@ -1,4 +1,4 @@
-//! What clients are told of the configuration.
+//! The configuration as clients see it.
 
 use std::sync::Arc;
 
@@ -7,39 +7,16 @@ use cairn_engine::Engine;
 use cairn_protocol::{
     config::{ConfigAnswer, ConfigGetParams, ConfigReloaded},
     error::{Failure, Reason},
-    location::Env,
 };
 
-use crate::{extras::Extras, reload::Reload, root_config::RootConfigs, serve::Options, settings};
+use crate::{extras::Extras, reload::Reload, root_config::RootConfigs};
 
 /// Over what is in force in this process.
 pub struct InForce {
-    pub env: Env,
-    pub flags: settings::Flags,
     pub engine: Engine,
     pub extras: Extras,
     pub reload: Arc<Reload>,
     pub roots: Arc<RootConfigs>,
-}
-
-impl InForce {
-    /// Over the parts of this process.
-    pub fn new(
-        env: &Env,
-        options: &Options,
-        engine: &Engine,
-        extras: &Extras,
-        (reload, roots): (&Arc<Reload>, &Arc<RootConfigs>),
-    ) -> Self {
-        Self {
-            env: env.clone(),
-            flags: options.flags.clone(),
-            engine: engine.clone(),
-            extras: extras.clone(),
-            reload: Arc::clone(reload),
-            roots: Arc::clone(roots),
-        }
-    }
 }
 
 fn wrong(text: String) -> Failure {
@@ -49,7 +26,7 @@ fn wrong(text: String) -> Failure {
 impl ConfigSource for InForce {
     fn show(&self, params: &ConfigGetParams) -> Result<ConfigAnswer, Failure> {
         let loaded = match &params.root {
-            None => settings::load(&self.env, &self.flags, None).map_err(|e| wrong(e.to_string()))?,
+            None => self.roots.load_base().map_err(wrong)?,
             Some(name) => {
                 let found = |root: &cairn_workspace::Root| {
                     *root.id.0 == **name || root.path == std::path::Path::new(name)
@@ -64,6 +41,6 @@ impl ConfigSource for InForce {
     }
 
     fn reload(&self) -> Result<ConfigReloaded, Failure> {
-        self.reload.run(&self.env, &self.engine, &self.extras).map_err(wrong)
+        self.reload.run(self.roots.env(), &self.engine, &self.extras).map_err(wrong)
     }
 }

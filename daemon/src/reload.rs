@@ -78,7 +78,7 @@ impl Reload {
     /// Reads the configuration again. When any of it is wrong, all of it stays as it was.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// The first wrong file and key, in words.
     pub fn run(&self, env: &Env, engine: &Engine, extras: &Extras) -> Result<ConfigReloaded, String> {
         lifecycle::reloading();
         let loaded = settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
@@ -105,7 +105,7 @@ impl Reload {
         outcome
     }
 
-    /// What is in force of a configuration that was just read: keys that wait for a restart have the value they began with.
+    /// The values in force of a configuration that was just read: keys that wait for a restart have the value they began with.
     pub fn in_force(&self, loaded: &Loaded) -> ConfigAnswer {
         let now = self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let value = |row: cairn_config::Row| {
@@ -189,7 +189,7 @@ impl Reload {
     }
 }
 
-/// What tells a changed file: time of change, size, inode; `None` for one that is not there.
+/// Identity of a version of a file: time of change, size, inode; `None` for one that is not there.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 /// The files as they were when they were looked at.
@@ -215,7 +215,7 @@ fn stamp(path: &std::path::Path) -> Stamp {
     Some((meta.modified().ok()?, meta.len(), meta.ino()))
 }
 
-/// Whether a value comes from the file of a root, which takes effect at once.
+/// True if a value comes from the file of a root, which takes effect at once.
 fn is_of_root(source: &cairn_config::Source) -> bool {
     matches!(source, cairn_config::Source::File(path) if path.ends_with(FILE))
 }

@@ -30,13 +30,26 @@ impl RootConfigs {
         Arc::new(Self { env: env.clone(), flags, last: Mutex::default() })
     }
 
-    /// What reads the settings of a root.
+    /// A reader of the settings of a root, for the engine.
     pub fn reader(self: &Arc<Self>) -> Arc<cairn_engine::RootConfig> {
         let configs = Arc::clone(self);
         Arc::new(move |root| configs.settings(root))
     }
 
-    /// What the layers make of a root.
+    /// The environment of this process.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// The layers without the file of any root.
+    ///
+    /// # Errors
+    /// As [`RootConfigs::load`].
+    pub fn load_base(&self) -> Result<Loaded, String> {
+        settings::load(&self.env, &self.flags, None).map_err(|errors| errors.to_string())
+    }
+
+    /// The configuration of a root: all layers with its own file.
     ///
     /// # Errors
     /// In words: a layer that cannot be read or has a wrong value.
@@ -73,7 +86,7 @@ impl RootConfigs {
         for warning in loaded.warnings.iter().filter(|w| is_of(w, root)) {
             tracing::warn!("config: {warning}");
         }
-        let base = settings::load(&self.env, &self.flags, None).map_err(|errors| errors.to_string())?;
+        let base = self.load_base()?;
         compose::root_settings(&loaded.config, &base.config).map_err(|e| e.to_string())
     }
 }

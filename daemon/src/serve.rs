@@ -129,8 +129,13 @@ pub async fn serve(
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
-    let force = InForce::new(env, &options, &engine, &extras, (&reload, &configs));
-    api.set_config(Arc::new(force));
+    let (known, added) = (engine.clone(), extras.clone());
+    api.set_config(Arc::new(InForce {
+        engine: known,
+        extras: added,
+        reload: Arc::clone(&reload),
+        roots: configs,
+    }));
     let telemetry = Telemetry::start(&config.telemetry, &api, instance.id.as_str(), levels);
     let shutdown = CancellationToken::new();
     let key = control.remote.key();

@@ -117,7 +117,7 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the daemon has in force in the root that holds `project`, or without one.
+/// The settings that the daemon has in force in the root that holds `project`, or without one.
 async fn in_force(client: &Client, project: &Path) -> Result<ConfigAnswer, Failure> {
     let roots = client.index_list(&Empty {}).await?.data;
     let holds = |root: &&RootStatus| project.starts_with(&root.path);

@@ -76,7 +76,7 @@ fn plain_line(line: &str) -> String {
     }
 }
 
-/// Whether a character is seen by nobody and changes how others are shown: the order of letters, or a hidden text.
+/// True if a character is seen by nobody and changes how others are shown: the order of letters, or a hidden text.
 fn is_unseen(c: char) -> bool {
     matches!(
         c,

@@ -13,7 +13,7 @@ use crate::output::plain;
 
 /// The keys.
 pub const KEYS: &str = "y once · a this session · A always · n no";
-/// Those of a question that offers a wider rule.
+/// Further keys of a question that offers a wider rule.
 const PATTERN_KEYS: &str = " · p pattern this session · P always";
 
 /// The question.

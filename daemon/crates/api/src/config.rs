@@ -15,7 +15,7 @@ use crate::{
 
 /// The configuration of the host. Both methods block.
 pub trait ConfigSource: Send + Sync {
-    /// What is in force, for a root or for the daemon itself.
+    /// The settings in force, for a root or for the daemon itself.
     ///
     /// # Errors
     /// `root_not_found`; `invalid_params` for a root whose file cannot be read, with the reason.

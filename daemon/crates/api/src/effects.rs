@@ -41,7 +41,7 @@ fn require(cx: &Caller, effect: Effect) -> Result<(), Failure> {
     Err(Failure::new(Reason::RightMissing, text))
 }
 
-/// What a call may do beyond its method.
+/// Effects of a call beyond those of its method.
 pub(crate) trait Effects {
     /// Refuses the call when its client may not do all of it.
     ///

@@ -33,7 +33,7 @@ pub struct RunContext {
 
 pub(crate) struct Inside {
     pub(crate) core: RunCore,
-    /// Whether a client asked for the end.
+    /// True if a client asked for the end.
     pub(crate) aborted: Arc<AtomicBool>,
     pub(crate) recorded: Arc<Recorded>,
     pub(crate) done: Arc<AtomicU64>,

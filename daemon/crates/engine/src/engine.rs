@@ -293,7 +293,7 @@ impl Engine {
         }
     }
 
-    /// Whether the engine is closing.
+    /// True if the engine is closing.
     pub(crate) fn is_draining(&self) -> bool {
         self.inner.draining.load(Ordering::SeqCst)
     }

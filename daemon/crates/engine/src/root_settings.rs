@@ -11,7 +11,7 @@ use cairn_workspace::Root;
 
 use crate::{Engine, TurnSettings};
 
-/// What holds in one root in place of what holds in all.
+/// Settings of one root in place of those of all.
 #[derive(Debug, Clone)]
 pub struct RootSettings {
     /// Rules of the gate.
@@ -62,16 +62,6 @@ impl Engine {
             Some(own) => all.insert(root.id.clone(), Arc::new(own)),
             None => all.remove(&root.id),
         };
-    }
-
-    /// The declared roots, for a host that watches their files.
-    pub fn roots(&self) -> Vec<Root> {
-        self.inner.roots.list()
-    }
-
-    /// Whether a folder is a declared root, by id or path.
-    pub fn is_declared(&self, root: &str) -> bool {
-        self.inner.roots.find(root).is_ok()
     }
 
     pub(crate) fn forget_root_settings(&self, root: &RootId) {

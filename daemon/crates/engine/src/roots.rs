@@ -19,6 +19,16 @@ use crate::Engine;
 const INDEX_WAIT: Duration = Duration::from_secs(900);
 
 impl Engine {
+    /// The declared roots, for a host that watches their files.
+    pub fn roots(&self) -> Vec<Root> {
+        self.inner.roots.list()
+    }
+
+    /// True if a folder is a declared root, by id or path.
+    pub fn is_declared(&self, root: &str) -> bool {
+        self.inner.roots.find(root).is_ok()
+    }
+
     /// Declares a root, remembers it and starts indexing it. A root that is declared already is the same again.
     ///
     /// # Errors

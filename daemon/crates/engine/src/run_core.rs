@@ -59,7 +59,7 @@ impl RunCore {
         }
     }
 
-    /// Whether the daemon ends, so that work which fails now was cut off.
+    /// True if the daemon ends, so that work which fails now was cut off.
     pub fn is_cut_off(&self) -> bool {
         self.engine.inner.shutdown.is_cancelled()
     }

@@ -43,7 +43,7 @@ pub(crate) struct SessionView {
 }
 
 impl SessionView {
-    /// Whether nothing runs that clients could reach.
+    /// True if nothing runs that clients could reach.
     pub fn is_idle(&self) -> bool {
         self.turn.is_none() && self.explore.is_none()
     }
@@ -96,12 +96,12 @@ impl Sessions {
         view.map(|view| view.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
     }
 
-    /// Whether a turn can be cancelled or steered now.
+    /// True if a turn can be cancelled or steered now.
     pub fn has_turn(&self, session: &SessionId) -> bool {
         self.view(session).turn.is_some()
     }
 
-    /// Whether every active run waits for people.
+    /// True if every active run waits for people.
     pub fn all_wait_for_people(&self) -> bool {
         let views: Vec<_> = self.map().values().map(|handle| Arc::clone(&handle.view)).collect();
         views.iter().all(|view| {

@@ -165,7 +165,7 @@ fn is_text(kind: &str) -> bool {
     kind.starts_with("text/") || also.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml")
 }
 
-/// Whether an address is one that anybody on the internet reaches: not of this machine, of a private network, or of a
+/// True if an address is one that anybody on the internet reaches: not of this machine, of a private network, or of a
 /// service that a provider gives to its machines alone.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {

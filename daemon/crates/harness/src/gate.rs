@@ -54,7 +54,7 @@ struct RuleSets {
     base: Arc<Rules>,
     /// For single roots, in place of the others.
     by_root: HashMap<RootId, Arc<Rules>>,
-    /// What skills add to either: denials and questions.
+    /// Denials and questions that skills add to either.
     added: (Vec<Rule>, Vec<Rule>),
 }
 
@@ -155,7 +155,7 @@ impl Harness {
         self.publish();
     }
 
-    /// Whether rules let no call of a tool through in `root`, whatever it names.
+    /// True if rules let no call of a tool through in `root`, whatever it names.
     pub fn rules_out(&self, tool: &str, root: Option<&Root>) -> bool {
         self.rules(root).rule_out(tool)
     }
@@ -328,7 +328,7 @@ impl Harness {
         Resolver { roots: self.roots.as_ref(), own: call.root.as_ref() }
     }
 
-    /// What the call would do, for whoever is asked, and the decision with what the tool itself says.
+    /// The tool's intent, for an approver, and the decision after it.
     async fn intend(
         &self,
         entry: &Entry,
@@ -355,7 +355,7 @@ impl Harness {
         Ok((Some(intent), decision))
     }
 
-    /// What whoever is asked about a command must know of where it runs.
+    /// Adds warnings about the network and the sandbox to the preview of a command.
     fn warn_of_sandbox(&self, call: &Call, intent: &mut Intent) -> Result<(), Failure> {
         let preview = &mut intent.preview;
         preview.network = call.grants.network;
@@ -502,7 +502,7 @@ fn shell_line(preview: &Preview) -> Option<String> {
     Some(format!("{folder}$ {}", crate::redact::secrets(command)))
 }
 
-/// What the audit keeps of code that a tool runs.
+/// Code that a tool runs, as the audit stores it.
 fn code(entry: &Entry, call: &Call) -> Option<String> {
     let text = call.arguments.get(entry.spec.code?)?.as_str()?;
     Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))

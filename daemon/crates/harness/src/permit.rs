@@ -104,7 +104,7 @@ impl Drop for EndOnDrop {
 ///
 /// ```compile_fail,E0624
 /// fn forge(call: &cairn_harness::Call, sandbox: std::sync::Arc<cairn_harness::Sandbox>) -> cairn_harness::Permit {
-///     cairn_harness::Permit::grant(call, todo!(), sandbox, Default::default())
+///     cairn_harness::Permit::grant(call, loop {}, sandbox, Default::default())
 /// }
 /// ```
 /// ```compile_fail,E0451
@@ -136,7 +136,7 @@ pub struct Permit {
     paths: Option<Vec<String>>,
     cancel: CancellationToken,
     admission: Admission,
-    /// What rules hide of the session's root.
+    /// The session's root without the paths that rules hide.
     view: OnceLock<View>,
     changes: Changes,
     sandbox: Arc<Sandbox>,
@@ -147,7 +147,7 @@ pub struct Permit {
 
 /// How the gate let a call through.
 pub(crate) struct Admission {
-    /// What a person was shown and approved.
+    /// The preview that a person approved.
     pub approved: Option<Preview>,
     /// The paths that were judged.
     pub paths: CallPaths,
@@ -194,7 +194,7 @@ impl Permit {
     /// The path that an argument holds, all of which may be read.
     ///
     /// # Errors
-    /// Those of resolving it; `path_blocked` or `tool_denied` with the rule for one that may not be read.
+    /// Errors of resolving it; `path_blocked` or `tool_denied` with the rule for one that may not be read.
     pub fn place(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
         let found = self.judged(path, root)?;
         self.require_path(&found)?;
@@ -275,7 +275,7 @@ impl Permit {
         self.need_path(path.real())
     }
 
-    /// What rules hide of the session's root.
+    /// The session's root without the paths that rules hide.
     fn view(&self) -> Option<&View> {
         let root = self.root.as_ref()?;
         Some(self.view.get_or_init(|| self.own_view(root).unwrap_or_else(|| root.view())))
@@ -305,17 +305,17 @@ impl Permit {
         }
     }
 
-    /// Whether the file at `rel` (resolved, in the session's root) may be shown in a list of many.
+    /// True if the file at `rel` (resolved, in the session's root) may be shown in a list of many.
     pub fn shows(&self, rel: &str) -> bool {
         self.need_path(rel).is_ok() && self.view().is_none_or(|view| view.shows(rel))
     }
 
-    /// Whether everything in the session's root may be shown.
+    /// True if everything in the session's root may be shown.
     pub fn shows_all(&self) -> bool {
         self.paths.is_none() && self.view().is_none_or(View::is_complete)
     }
 
-    /// Whether rules hide something of the session's root, for answers that say so.
+    /// True if rules hide something of the session's root, for answers that say so.
     pub fn hides(&self) -> bool {
         self.view().is_some_and(|view| !view.is_complete())
     }

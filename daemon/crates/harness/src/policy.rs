@@ -175,7 +175,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether a rule about `pattern` speaks of `path`. One that denies also speaks of where its own path leads.
+    /// True if a rule about `pattern` speaks of `path`. One that denies also speaks of where its own path leads.
     fn covers(&self, pattern: &PathPattern, path: &str, denies: bool) -> bool {
         let hit = |pattern: &PathPattern| match self.top {
             Some(top) if !path.starts_with('/') => pattern.covers_in(top, path),
@@ -228,7 +228,7 @@ impl Rule {
         &self.tool
     }
 
-    /// Whether its `*` takes no argument: the program's arguments are programs, or may name one.
+    /// True if its `*` takes no argument: the program's arguments are programs, or may name one.
     pub fn takes_no_argument(&self) -> bool {
         matches!(&self.scope, Scope::Command(pattern) if pattern.takes_none())
     }
@@ -316,20 +316,20 @@ impl Rules {
         self.decide(&Subject { command: Some(line), ..Subject::new(SHELL.0, &grants) })
     }
 
-    /// Whether no call of a tool goes through, whatever it names: it need not be offered.
+    /// True if no call of a tool goes through, whatever it names: it need not be offered.
     pub fn rule_out(&self, tool: &str) -> bool {
         let closes = |rule: &Rule| rule.names(tool) && rule.scope == Scope::Any;
         self.unreadable.is_some() || self.final_deny.iter().any(closes)
     }
 
-    /// Whether a rule about a path speaks of this very tool.
+    /// True if a rule about a path speaks of this very tool.
     pub fn name_paths_of(&self, tool: &str) -> bool {
         let overrides = self.overrides.iter().map(|(rule, _)| rule);
         let mut all = self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
         all.any(|rule| rule.tool == tool && matches!(rule.scope, Scope::Path(_)))
     }
 
-    /// What these rules say about reading, in their order, for the answers of every tool: rules about paths of any tool and of
+    /// The rules about reading, in their order, for the answers of every tool: rules about paths of any tool and of
     /// `read_file`; with `tool`, those of that tool as well.
     pub fn read_rules(&self, tool: Option<&str>) -> Vec<ReadRule> {
         let one = |name: &str, rule: &Rule, verdict: Verdict| {

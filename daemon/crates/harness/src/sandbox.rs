@@ -125,7 +125,7 @@ impl Sandbox {
         }
     }
 
-    /// What happens where the full sandbox cannot be had.
+    /// The user's choice for machines without a full sandbox.
     pub(crate) fn when_missing_is(&self) -> WhenMissing {
         self.when_missing
     }

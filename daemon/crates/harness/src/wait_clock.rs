@@ -47,7 +47,7 @@ impl WaitClock {
         waits.total + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Whether a call waits for an answer now.
+    /// True if a call waits for an answer now.
     pub fn is_waiting(&self) -> bool {
         self.waits().open > 0
     }

@@ -127,7 +127,7 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     }
 }
 
-/// Whether calls by these settings leave this machine, without connecting. True where that
+/// True if calls by these settings leave this machine, without connecting. True where that
 /// cannot be told.
 pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
     let Some(known) = catalog::find_provider(provider) else { return true };

@@ -71,13 +71,13 @@ impl Endpoint {
         format!("{}{path}", self.root)
     }
 
-    /// Whether it lies outside this machine, as far as the address alone can tell: a name other than `localhost` counts as
+    /// True if it lies outside this machine, as far as the address alone can tell: a name other than `localhost` counts as
     /// outside, and so does the private network, which is other people's machines.
     pub(crate) fn external(&self) -> bool {
         self.external
     }
 
-    /// Whether it lies outside the private network too: it is reached through a proxy, and gets no key in the clear.
+    /// True if it lies outside the private network too: it is reached through a proxy, and gets no key in the clear.
     pub(crate) fn distant(&self) -> bool {
         self.distant
     }

@@ -44,7 +44,7 @@ struct Scope {
     table: Arc<FileTable>,
     opener: Opener,
     skips: Skips,
-    /// What rules hide.
+    /// Its files without those that rules hide.
     view: View,
 }
 
@@ -247,7 +247,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Whether it goes on: nobody cancelled it, and its time is not over.
+    /// True if it goes on: nobody cancelled it, and its time is not over.
     fn goes_on(&self) -> bool {
         !self.cancel.is_cancelled() && Instant::now() < self.deadline
     }

@@ -120,7 +120,7 @@ pub struct Rebuild {
 }
 
 impl Rebuild {
-    /// Whether it still goes on, with `answering` as the index of its root.
+    /// True if it still goes on, with `answering` as the index of its root.
     pub fn is_at_work(&self, answering: Option<&Arc<Live>>) -> bool {
         let replaced = answering.is_some_and(|live| Arc::as_ptr(live) == self.live.as_ptr());
         !self.thread.is_finished() && !replaced

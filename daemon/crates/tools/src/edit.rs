@@ -135,7 +135,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     vec![one::<WriteFile>(deps), one::<EditFile>(deps), one::<DeleteFile>(deps)]
 }
 
-/// What somebody who is asked sees of changes. Where a path leads elsewhere than it says, both are named, and what is sensitive under
+/// The intent of changes, as an approver sees it. Where a path leads elsewhere than it says, both are named, and what is sensitive under
 /// either name is asked about.
 pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Option<MustAsk>) -> Intent {
     let paths: Vec<String> = changes.iter().map(|(_, change)| change.path.clone()).collect();

@@ -366,7 +366,7 @@ fn search_code(
     Ok((json!({"content": content.trim_end(), "passages": answer.items.len(), "note": note}), false))
 }
 
-/// What an answer says when rules hide a part of what was searched.
+/// Note of an answer when rules hide a part of the searched files.
 const LEFT_OUT: &str = "paths that rules hide are left out";
 
 fn note(complete: bool, hides: bool) -> Option<String> {

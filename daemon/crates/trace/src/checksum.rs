@@ -39,7 +39,7 @@ impl Sum {
 }
 
 impl Checksum {
-    /// Whether the stored records of its session are those that it was made of.
+    /// True if the stored records of its session are those that it was made of.
     pub fn fits(&self, tx: &Savepoint<'_>) -> Result<bool, StoreError> {
         let mut records = tx.prepare_cached(
             "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq",

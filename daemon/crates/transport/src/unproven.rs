@@ -91,7 +91,7 @@ impl Proof {
         }
     }
 
-    /// Whether it was given.
+    /// True if it was given.
     pub fn is_given(&self) -> bool {
         self.0.as_ref().is_none_or(|entry| entry.given.load(Ordering::Acquire))
     }
@@ -133,7 +133,7 @@ impl Proof {
     }
 }
 
-/// Whether fewer descriptors are free than are kept back. Unknown counts as no.
+/// True if fewer descriptors are free than are kept back. Unknown counts as no.
 fn descriptors_are_short() -> bool {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let (Some(limit), Ok(open)) = (limit, std::fs::read_dir("/proc/self/fd")) else { return false };

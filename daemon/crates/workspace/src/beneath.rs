@@ -105,7 +105,7 @@ pub(crate) fn resolve(dir: BorrowedFd<'_>, top: &Path, rel: &Path) -> Result<Res
     Walk { dir, top, at: Vec::new(), pending: names(&plain), links: 0, entry: None }.run()
 }
 
-/// Whether `rel` exists, goes through no symlink, and is spelled as the file system has it.
+/// True if `rel` exists, goes through no symlink, and is spelled as the file system has it.
 fn is_plain(dir: BorrowedFd<'_>, rel: &Path) -> bool {
     let Some(text) = rel.to_str().filter(|t| t.is_ascii()) else { return false };
     let exists = if cfg!(target_os = "linux") {
@@ -268,7 +268,7 @@ fn other_case(text: &str) -> String {
     text.chars().map(swap).collect()
 }
 
-/// Whether two different names open the same entry.
+/// True if two different names open the same entry.
 fn is_same_entry(dir: BorrowedFd<'_>, one: &Path, other: &Path) -> bool {
     let identity = |path| statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).map(|s| (s.st_dev, s.st_ino));
     one != other && matches!((identity(one), identity(other)), (Ok(x), Ok(y)) if x == y)

@@ -76,7 +76,7 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failur
 pub struct Examined {
     /// Entries of folders.
     pub entries: usize,
-    /// Whether that was all.
+    /// True if that was all.
     pub complete: bool,
 }
 

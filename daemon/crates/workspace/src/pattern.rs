@@ -63,12 +63,12 @@ impl PathPattern {
         }
     }
 
-    /// Whether it counts from the top of the file system.
+    /// True if it counts from the top of the file system.
     pub fn is_absolute(&self) -> bool {
         self.absolute
     }
 
-    /// Whether it covers `path`: relative to the root for a relative pattern, absolute for an absolute one.
+    /// True if it covers `path`: relative to the root for a relative pattern, absolute for an absolute one.
     pub fn covers(&self, path: &str) -> bool {
         let names: Vec<&str> = parts(path).collect();
         if names.contains(&"..") {
@@ -99,7 +99,7 @@ impl PathPattern {
         (found.real() != rel).then(|| Self::read(found.real()).ok()).flatten()
     }
 
-    /// Whether it covers the file at `rel` in the root at `top`.
+    /// True if it covers the file at `rel` in the root at `top`.
     pub fn covers_in(&self, top: &Path, rel: &str) -> bool {
         if self.absolute { self.covers(&top.join(rel).to_string_lossy()) } else { self.covers(rel) }
     }

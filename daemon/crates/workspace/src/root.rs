@@ -114,7 +114,7 @@ impl Root {
         Ok(found)
     }
 
-    /// What rules hide of this root, now.
+    /// The paths of this root that rules hide, now.
     pub fn view(&self) -> View {
         match self.inner.declared.upgrade() {
             Some(declared) => View::new(self, declared.read_rules(&self.id)),
@@ -122,7 +122,7 @@ impl Root {
         }
     }
 
-    /// What these rules hide of this root, now.
+    /// The paths of this root that these rules hide, now.
     pub fn view_by(&self, rules: ReadRules) -> View {
         View::new(self, rules)
     }
@@ -170,7 +170,7 @@ impl Root {
         Ok((file, meta.len()))
     }
 
-    /// What lies at `rel`, a symlink in the last place as itself; none is followed.
+    /// Metadata of `rel`; no symlink is followed, the last component included.
     ///
     /// # Errors
     /// As [`Root::open_file`], without `NotAFile`.
@@ -203,7 +203,7 @@ impl Root {
         (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
     }
 
-    /// Whether the file or folder at `rel` is that file or holds it. Looks at `left` entries at most.
+    /// True if the file or folder at `rel` is that file or holds it. Looks at `left` entries at most.
     pub(crate) fn holds(&self, rel: &str, file: (u64, u64), left: &mut usize) -> bool {
         let same = self.stat(rel).is_ok_and(|s| s.inode == file.1) && self.linked(rel) == Some(file);
         same || self.names(rel).into_iter().any(|(name, _)| {
@@ -244,7 +244,7 @@ impl Root {
         !self.inner.blocked_below.is_empty() && self.inner.blocked_below.iter().any(|b| path.starts_with(b))
     }
 
-    /// Whether something beneath `folder` (absolute) is blocked or hidden by rules.
+    /// True if something beneath `folder` (absolute) is blocked or hidden by rules.
     pub(crate) fn closed_below(&self, folder: &Path) -> bool {
         let masked = self.view().masked(self);
         masked.cut

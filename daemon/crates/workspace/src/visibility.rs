@@ -15,7 +15,7 @@ const MAX_LINKED: usize = 20_000;
 /// Paths that hidden patterns may name in one root.
 const MAX_MASKED: usize = 4096;
 
-/// What a rule says about reading.
+/// Verdict of a rule about reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// Allowed.
@@ -31,7 +31,7 @@ pub enum Reading {
 pub struct ReadRule {
     /// The paths.
     pub pattern: PathPattern,
-    /// Whether they may be shown.
+    /// True if they may be shown.
     pub reading: Reading,
     /// The rule as its author wrote it, for messages.
     pub rule: String,
@@ -72,12 +72,12 @@ impl View {
         Self { top: root.path.clone(), rules, real, hides }
     }
 
-    /// Whether nothing is hidden.
+    /// True if nothing is hidden.
     pub fn is_complete(&self) -> bool {
         !self.hides
     }
 
-    /// Whether the file at `rel` (resolved, relative to the root) may be shown to whoever did not ask for that very file.
+    /// True if the file at `rel` (resolved, relative to the root) may be shown to whoever did not ask for that very file.
     pub fn shows(&self, rel: &str) -> bool {
         self.hidden_by(rel).is_none()
     }
@@ -109,7 +109,7 @@ impl View {
                 None => globs |= rule.pattern.prefix().is_none(),
             }
         }
-        // What a link leads to is hidden by its own path.
+        // The target of a link is hidden by its own path.
         masked
             .paths
             .retain(|rel| !rel.is_empty() && root.stat(rel).is_ok_and(|s| s.kind != EntryKind::Symlink));
@@ -157,7 +157,7 @@ impl View {
         Err(Failure::new(Reason::PathBlocked, text))
     }
 
-    /// Whether a file that has several names has one that is hidden. Where that takes too long, it counts as one.
+    /// True if a file that has several names has one that is hidden. Where that takes too long, it counts as one.
     fn is_linked(&self, root: &Root, real: &str) -> bool {
         let Some(identity) = root.linked(real) else { return false };
         let masked = self.masked(root);
@@ -171,6 +171,6 @@ impl View {
 pub struct Masked {
     /// Relative to the root.
     pub paths: Vec<String>,
-    /// Whether there were too many to find all.
+    /// True if there were too many to find all.
     pub cut: bool,
 }

@@ -26,7 +26,7 @@ pub(crate) const MAX_QUEUED: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct QueuedRun<R> {
     pub run: R,
-    /// Whether its `run_started` is in the log: then it is resumed, not started.
+    /// True if its `run_started` is in the log: then it is resumed, not started.
     pub started: bool,
 }
 

@@ -95,7 +95,7 @@ pub(crate) struct Inside {
     pub settings: Arc<TurnSettings>,
     pub provider: Result<Arc<dyn Provider>, Failure>,
     pub resumed: bool,
-    /// Whether its time is over.
+    /// True if its time is over.
     pub timed_out: AtomicBool,
     pub heard: AtomicU64,
     pub usage: Mutex<TokenUsage>,

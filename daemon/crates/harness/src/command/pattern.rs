@@ -71,12 +71,12 @@ impl Pattern {
         each.filter(|_| line.unsure.is_none()).unwrap_or_else(|| vec![Self::Text(line.text.trim().into())])
     }
 
-    /// Whether its `*` takes nothing: what such a rule allows is the command without arguments.
+    /// True if its `*` takes nothing: what such a rule allows is the command without arguments.
     pub fn takes_none(&self) -> bool {
         matches!(self, Self::Words { words, open: true } if programs::takes_none(words))
     }
 
-    /// Whether this is a rule for `part` that takes none of its arguments.
+    /// True if this is a rule for `part` that takes none of its arguments.
     pub(crate) fn stops_before_arguments(&self, part: &Part) -> bool {
         let Self::Words { words, .. } = self else { return false };
         let same = || part.words.iter().zip(words).all(|(have, want)| have.value() == Some(want));

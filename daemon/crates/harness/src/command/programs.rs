@@ -147,7 +147,7 @@ const OF_TESTS: &[&str] = &[
     "--no-colors",
 ];
 
-/// Whether a word behind `--` is an option of what a script of a package runs.
+/// True if a word behind `--` is an option of what a script of a package runs.
 fn for_tests(row: &Further, word: &str) -> bool {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     matches!(row.program, "npm" | "yarn" | "pnpm")
@@ -155,7 +155,7 @@ fn for_tests(row: &Further, word: &str) -> bool {
         && value.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Whether a rule that ends in `*` after these words takes no argument all the same: the arguments of such a program are
+/// True if a rule that ends in `*` after these words takes no argument all the same: the arguments of such a program are
 /// programs, or may name one.
 pub(super) fn takes_none(fixed: &[String]) -> bool {
     let Some((program, sub)) = fixed.split_first() else { return false };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_workspace::{ResolvedPath, Root, View};
+use cairn_workspace::{PathPattern, ResolvedPath, Root, View};
 
 use super::Harness;
 use crate::{
@@ -20,6 +20,15 @@ pub(crate) struct Judge {
     memory: Arc<Vec<(Rule, Verdict)>>,
     grants: Grants,
     own: Option<Root>,
+}
+
+/// One spelling of a path, with the limits of the run that bind it.
+#[derive(Clone, Copy)]
+struct Spelling<'a> {
+    text: &'a str,
+    root: Option<&'a Root>,
+    links: &'a [(PathPattern, PathPattern)],
+    grants: &'a Grants,
 }
 
 /// A decision with the paths that it is about.
@@ -68,7 +77,7 @@ impl Harness {
 }
 
 impl Judge {
-    /// What rules hide of `root` from a tool that they name; `None` when they hide from it what they hide from all.
+    /// The paths of `root` that rules hide from a tool that they name; `None` when they hide from it what they hide from all.
     pub(crate) fn view_for(&self, tool: &str, root: &Root) -> Option<View> {
         let named = self.rules.name_paths_of(tool);
         named.then(|| root.view_by(Arc::new(self.rules.read_rules(Some(tool)))))
@@ -82,12 +91,15 @@ impl Judge {
         }
         let all = paths.iter().map(|path| match &path.resolved {
             Some(path) => self.path(spec, command.as_ref(), path),
-            None => self.one(spec, command.as_ref(), Some((&path.text, None, &self.grants))),
+            None => {
+                let spelling = Spelling { text: &path.text, root: None, links: &[], grants: &self.grants };
+                self.one(spec, command.as_ref(), Some(spelling))
+            }
         });
         strictest_of(all)
     }
 
-    /// What the rules say of a tool and one path, for paths that no argument named.
+    /// The decision about a tool and one path, also for paths that no argument named.
     pub(crate) fn path(
         &self,
         spec: &ToolSpec,
@@ -98,35 +110,31 @@ impl Judge {
         if self.grants.paths.is_some() && !same {
             return Decision { verdict: Verdict::Deny, rule: "policy.paths of the run".into() };
         }
-        // What a run keeps to is a matter of where a path leads, not of how it is spelled.
+        // A run's own paths limit where a path leads, not how it is spelled.
         let anywhere = Grants { paths: None, ..self.grants.clone() };
-        let all = path.spellings().map(|spelling| {
-            let grants = if spelling == path.real() { &self.grants } else { &anywhere };
-            self.one(spec, command, Some((spelling, Some(path.root()), grants)))
+        let links = self.rules.links(path.root());
+        let all = path.spellings().map(|text| {
+            let grants = if text == path.real() { &self.grants } else { &anywhere };
+            let root = Some(path.root());
+            self.one(spec, command, Some(Spelling { text, root, links: &links, grants }))
         });
         strictest_of(all)
     }
 
-    fn one(
-        &self,
-        spec: &ToolSpec,
-        command: Option<&CommandLine>,
-        path: Option<(&str, Option<&Root>, &Grants)>,
-    ) -> Decision {
-        let root = path.and_then(|(_, root, _)| root);
-        let links = root.map(|root| self.rules.links(root)).unwrap_or_default();
-        let paths: Vec<String> = path.iter().map(|(path, ..)| (*path).to_owned()).collect();
+    fn one(&self, spec: &ToolSpec, command: Option<&CommandLine>, path: Option<Spelling<'_>>) -> Decision {
+        let paths: Vec<String> = path.iter().map(|path| path.text.to_owned()).collect();
+        let root = path.and_then(|path| path.root).or(self.own.as_ref());
         let decision = self.rules.decide(&Subject {
             paths: &paths,
-            top: root.or(self.own.as_ref()).map(|root| root.path.as_path()),
-            links: &links,
+            top: root.map(|root| root.path.as_path()),
+            links: path.map_or(&[], |path| path.links),
             command,
             read_only: spec.read_only,
             network: spec.network,
             narrows: spec.narrows,
             memory: &self.memory,
             granted: &self.granted,
-            ..Subject::new(&spec.name, path.map_or(&self.grants, |(.., grants)| grants))
+            ..Subject::new(&spec.name, path.map_or(&self.grants, |path| path.grants))
         });
         if spec.own_state && decision.verdict == Verdict::Ask && is_default(&decision) {
             let rule = "default: changes Cairn's own state alone".to_owned();
@@ -136,7 +144,7 @@ impl Judge {
     }
 }
 
-/// Whether no rule spoke.
+/// True if no rule spoke.
 pub(super) fn is_default(decision: &Decision) -> bool {
     decision.rule.starts_with("default:")
 }

@@ -69,7 +69,7 @@ fn beneath<'a>(
     let files = AccessFs::from_file(landlock::ABI::V6);
     paths.iter().filter_map(move |path| {
         let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-        // What does not exist needs no rule.
+        // A path that does not exist needs no rule.
         let opened = rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&opened).ok()?;
         let wanted = expected.iter().find(|e| e.path == *path);

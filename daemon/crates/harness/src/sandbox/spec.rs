@@ -75,12 +75,12 @@ pub struct Confined {
     pub readable: Vec<PathBuf>,
     /// Further roots that can be read, less what rules hide of them.
     pub roots: Vec<Root>,
-    /// What the folders of the workspace must turn out to be inside the sandbox: a path that was swapped between its check and
+    /// Device and inode that each folder of the workspace must have inside the sandbox: a path that was swapped between its check and
     /// its mount is another folder, and then nothing is run.
     pub(crate) expected: Vec<Expected>,
     /// Paths of the workspace that are hidden.
     pub(crate) masked: Vec<PathBuf>,
-    /// Whether the program may start no other.
+    /// True if the program may start no other.
     pub sole_program: bool,
     /// Whether it has the network.
     pub network: bool,

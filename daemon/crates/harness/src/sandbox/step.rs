@@ -77,9 +77,9 @@ pub(super) struct Confine {
     pub own_network: bool,
     /// Whether standard input is a pipe that served another purpose: then it is made empty.
     pub used_input: bool,
-    /// What must lie at these paths.
+    /// Paths with the device and inode that they must have.
     pub expected: Vec<Expected>,
-    /// Whether the command may start no other program.
+    /// True if the command may start no other program.
     pub sole_program: bool,
     /// Limits.
     pub limits: Rlimits,

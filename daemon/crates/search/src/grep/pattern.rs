@@ -39,7 +39,7 @@ impl Pattern {
                     flags.any_case = true;
                     build.case_insensitive(true)
                 }
-                // Whether case matters is the matcher's secret: asking for any case loses nothing.
+                // True if case matters is the matcher's secret: asking for any case loses nothing.
                 "smart_case" | "S" => {
                     flags.any_case = true;
                     build.case_smart(true)

@@ -53,7 +53,7 @@ impl Indexes {
     }
 }
 
-/// Whether the files of an answer are those that were indexed. A change that the watch has not told of yet shows here.
+/// True if the files of an answer are those that were indexed. A change that the watch has not told of yet shows here.
 fn are_current(lives: &[std::sync::Arc<Live>], items: &[SymbolItem]) -> Result<bool, Failure> {
     let files: FxHashSet<(&RootId, &str)> =
         items.iter().map(|item| (&item.root, item.path.as_str())).collect();

@@ -25,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("public/sub/b.rs", "pub fn open_function() -> u32 { 7 }\n"),
 ];
 
-/// What a tool is called with, for a path; whether the path is that of a file; whether it changes something.
+/// A call of a tool for a path: its arguments, the kind of path that it takes, and if it changes something.
 struct Form {
     tool: &'static str,
     arguments: fn(&str) -> Value,
@@ -200,7 +200,7 @@ fn rules(tool: &str, top: &str) -> Vec<(&'static str, Rules, Grants)> {
         ("run paths, several", base(), crate::place::within(&["public/sub", "./public/a.txt"])),
         ("run paths that lead through a link", base(), crate::place::within(&["open-link"])),
     ];
-    // What stands for another tool is bound by the rules of that one; those of its own name are tried with the others.
+    // A delegating tool is bound by the rules of its delegates; rules of its own name are tried with the others.
     all.push((
         "deny the tool",
         denied(format!("{tool}(secret)").replace("run_shell(secret)", "*(secret)")),
@@ -244,7 +244,7 @@ fn commit_all(place: &Place) {
     repo.commit(Some("HEAD"), &author, &author, "first", &tree, &[]).unwrap();
 }
 
-/// What must not change, as text.
+/// The content of the workspace, as text.
 fn state(place: &Place) -> String {
     let mut all = Vec::new();
     let mut folders = vec![place.path("")];
@@ -299,7 +299,7 @@ async fn see_all(place: &Place) {
     }
 }
 
-/// Whether a call showed something that only the closed folder holds: a text, or the name of a file in it.
+/// True if a call showed something that only the closed folder holds: a text, or the name of a file in it.
 fn shows(outcome: &Result<Value, Failure>) -> bool {
     let text = outcome.as_ref().map_or_else(|failure| failure.message.clone(), Value::to_string);
     text.contains(MARK)

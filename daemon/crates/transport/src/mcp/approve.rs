@@ -212,7 +212,7 @@ fn question(approval: &Approval) -> ElicitRequestParams {
     }
 }
 
-/// Whether a character is seen by nobody and changes how others are shown.
+/// True if a character is seen by nobody and changes how others are shown.
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

@@ -30,7 +30,7 @@ pub(super) fn find_trap(top: &Path, git_dir: &Path, read: &[&str]) -> Option<Pat
         .or_else(|| trap_in_references(git_dir))
 }
 
-/// Whether something that is neither file nor folder lies there, links followed.
+/// True if something that is neither file nor folder lies there, links followed.
 fn is_trap(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }

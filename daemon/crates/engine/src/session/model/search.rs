@@ -23,7 +23,7 @@ pub struct Found {
     pub states: usize,
     pub transitions: usize,
     pub depth: usize,
-    /// Whether there is no state beyond those that were looked at.
+    /// True if there is no state beyond those that were looked at.
     pub complete: bool,
     pub seconds: f64,
     /// The broken invariant, then the steps that lead to it.

@@ -93,7 +93,7 @@ struct Task {
     run: u8,
     phase: Phase,
     stop: Option<Stop>,
-    /// Whether it ends because of `stop`.
+    /// True if it ends because of `stop`.
     cut: bool,
 }
 
