@@ -108,6 +108,7 @@ async fn deltas(session: &Session) {
         addresses: vec![address.clone()],
         data_root: std::env::temp_dir(),
         log_file: None,
+        config: None,
         mode: "foreground".into(),
         idle_exit_seconds: None,
     };

@@ -2,11 +2,11 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use cairn_config::{Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
+use cairn_config::{Ann, BuiltinTool, Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
 use cairn_engine::{
     Engine, EngineOptions, Live, Parts, RootSettings, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
 };
-use cairn_harness::{CheckedRule, Registry, Sandbox, WhenMissing, sandbox::Host};
+use cairn_harness::{CallLimits, CheckedRule, Registry, Sandbox, WhenMissing, sandbox::Host};
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
@@ -15,7 +15,7 @@ use cairn_protocol::{
 use cairn_search::{Embedder, IndexOptions, Indexes, RescoreLimits, Rescorer};
 use cairn_tools::{SearchBackend, ShellMode, ShellOptions, ToolMode, WebOptions};
 use cairn_trace::Trace;
-use cairn_workspace::Roots;
+use cairn_workspace::{PathPattern, Roots};
 
 use crate::{context, launch::Agents, models};
 
@@ -202,6 +202,10 @@ fn shell(config: &Config) -> Result<ShellOptions, Failure> {
 fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
     let mut options =
         IndexOptions::new(Embedder::named(&config.embedder).map_err(|e| of_key("embedder", e))?)?;
+    match config.ann {
+        // Every vector is compared, which is the one kind of search that the index has.
+        Ann::BruteForce => {}
+    }
     options.give_back = crate::memory::give_back;
     options.exclude = config.exclusions.clone();
     options.max_file_bytes = config.resources.max_file_bytes;
@@ -294,8 +298,35 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
             DefaultAction::Ask => Verdict::Ask,
             DefaultAction::Deny => Verdict::Deny,
         },
+        write_paths: write_paths(config)?,
+        limits: config.tools.builtin.iter().map(|(tool, own)| (tool.clone(), limits(tool, own))).collect(),
         unreadable: None,
     })
+}
+
+/// The places that tools write to; `None` for the whole root.
+fn write_paths(config: &Config) -> Result<Option<Vec<PathPattern>>, Failure> {
+    let all = &config.safety.sandbox_allowed_paths;
+    if all.iter().any(|path| matches!(path.as_str(), "." | "./")) {
+        return Ok(None);
+    }
+    let bad =
+        |why: String| Failure::new(Reason::InvalidParams, format!("safety.sandbox_allowed_paths: {why}"));
+    let one = |path: &String| {
+        let pattern = PathPattern::read(path).map_err(bad)?;
+        let plain = pattern.prefix().is_some();
+        plain.then_some(pattern).ok_or_else(|| bad(format!("'{path}' is a glob; name folders")))
+    };
+    all.iter().map(one).collect::<Result<_, _>>().map(Some)
+}
+
+/// Bounds on calls of a tool. A command is ended by its own limit first, which says more.
+fn limits(tool: &str, own: &BuiltinTool) -> CallLimits {
+    let margin = if tool == "run_shell" { Duration::from_secs(5) } else { Duration::ZERO };
+    CallLimits {
+        timeout: own.timeout_seconds.map(|seconds| Duration::from_secs(seconds.max(1)) + margin),
+        max_output_chars: own.max_output_chars.map(|n| usize::try_from(n).unwrap_or(usize::MAX)),
+    }
 }
 
 /// The settings of one root, whose folder's file is part of `config`; `base` is the configuration without it.

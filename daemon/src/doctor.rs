@@ -48,7 +48,7 @@ impl Check {
 
 /// Runs `cairn doctor`; 1 if any check fails.
 pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
-    let flags = settings::Flags { config: globals.config.clone(), overrides: Vec::new() };
+    let flags = settings::Flags { config: globals.config.clone(), ..settings::Flags::default() };
     let (config, mut checks) = state::config(env, &flags);
     checks.extend(state::rules(&config));
     checks.extend(state::folder(root));

@@ -58,7 +58,7 @@ fn tell(text: &str) {
 }
 
 fn flags(globals: &Globals) -> settings::Flags {
-    settings::Flags { config: globals.config.clone(), overrides: Vec::new() }
+    settings::Flags { config: globals.config.clone(), ..settings::Flags::default() }
 }
 
 /// Why there was nothing to serve.
@@ -84,10 +84,13 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
         _ => serve::Mode::Foreground,
     };
     let mut flags = flags(globals);
+    // The environment of the client that starts a daemon is no setting of the daemon: it would hold for all clients.
+    flags.without_environment = mode == serve::Mode::OnDemand;
     flags.overrides.extend(args.port.map(|port| ("listen.port".into(), port.into())));
     flags.overrides.extend(args.listen.map(|ip| ("listen.address".into(), ip.to_string().into())));
     let log_file = (mode == serve::Mode::OnDemand).then(|| root.log_file());
-    let given = args.log.or_else(|| std::env::var("CAIRN_LOG").ok());
+    let from_environment = || std::env::var("CAIRN_LOG").ok().filter(|_| mode != serve::Mode::OnDemand);
+    let given = args.log.or_else(from_environment);
     let log_given = given.is_some();
     let filter = given.unwrap_or_else(|| "info".into());
     let levels =

@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -84,7 +84,12 @@ impl Instance {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn publish(&self, addresses: &[String], version: &str) -> Result<(), InstanceError> {
+    pub fn publish(
+        &self,
+        addresses: &[String],
+        version: &str,
+        config_dir: Option<PathBuf>,
+    ) -> Result<(), InstanceError> {
         let file = DaemonFile {
             pid: std::process::id(),
             instance_id: self.id.clone(),
@@ -92,6 +97,7 @@ impl Instance {
             version: version.to_owned(),
             token_path: self.root.token(),
             started_at: self.started_at,
+            config_dir,
         };
         let path = self.root.daemon_json();
         let json = serde_json::to_vec_pretty(&file).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_config::{Config, LlmConfig};
+use cairn_config::{AgentConfig, Config, LlmConfig};
 use cairn_engine::model::{Models, Provider};
 use cairn_llm::{Key, Launcher, Settings};
 use cairn_protocol::{
@@ -22,6 +22,7 @@ const WHOLE_ANSWER: Duration = Duration::from_secs(30 * 60);
 /// The providers of a configuration.
 pub struct Configured {
     llm: LlmConfig,
+    agent: AgentConfig,
     /// The endpoint, where the user set one.
     endpoint: Option<String>,
     allow_external: bool,
@@ -52,7 +53,9 @@ impl Configured {
         let context = (llm.provider == "ollama").then_some(u64::from(config.context.max_tokens));
         let command = llm.api_key_command.clone();
         let keychain = (!command.is_empty()).then(|| Keychain::ask(command));
-        Self { endpoint: set, llm, allow_external, keychain, context, launcher, connected: Mutex::default() }
+        let agent = config.agent.clone();
+        let connected = Mutex::default();
+        Self { endpoint: set, llm, agent, allow_external, keychain, context, launcher, connected }
     }
 
     fn endpoint(&self, choice: &ModelChoice) -> Option<String> {
@@ -94,6 +97,8 @@ impl Configured {
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
             total_timeout: agent.unwrap_or(WHOLE_ANSWER),
             context_tokens: self.context.filter(|_| own),
+            attempts: self.agent.retry_attempts.saturating_add(1),
+            backoff: Duration::from_millis(self.agent.retry_backoff_base_ms),
             launcher: Some(Arc::clone(&self.launcher)),
             ..Settings::default()
         })

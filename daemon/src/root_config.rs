@@ -100,6 +100,12 @@ fn closed(why: String) -> RootSettings {
     RootSettings { rules, turns: TurnSettings::default(), model: None }
 }
 
+/// Paths that no tool may reach: the files of the user's own layers, and every folder that is the configuration's in some
+/// environment.
+pub fn guarded(env: &Env, flags: &settings::Flags) -> Vec<PathBuf> {
+    layer_files(env, flags).into_iter().chain(env.config_candidates()).collect()
+}
+
 /// The files of the user's own layers.
 pub fn layer_files(env: &Env, flags: &settings::Flags) -> Vec<PathBuf> {
     let inputs = settings::inputs(env, flags, None);

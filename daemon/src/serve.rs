@@ -109,7 +109,7 @@ pub async fn serve(
     let (sockets, mut addresses) = sockets(config, &options)?;
     let control = remote::open(&root, config, &options, &instance.id)?;
     addresses.extend(control.address.map(|at| at.to_string()));
-    let layers = root_config::layer_files(env, &options.flags);
+    let layers = root_config::guarded(env, &options.flags);
     let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
     let configs = RootConfigs::new(env, options.flags.clone());
     engine.set_root_config(configs.reader());
@@ -123,6 +123,7 @@ pub async fn serve(
         addresses: addresses.clone(),
         data_root: root.path().to_owned(),
         log_file: options.log_file.clone(),
+        config: env.config(),
         mode: mode_name(options.mode).into(),
         idle_exit_seconds: idle_exit.map(|d| d.as_secs()),
     };
@@ -145,7 +146,7 @@ pub async fn serve(
     let following = tokio::spawn(extras.clone().follow(engine.clone(), shutdown.clone()));
     let watching = tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extras.clone()));
     let serving = tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
-    instance.publish(&addresses, VERSION)?;
+    instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
     lifecycle::tell(sd_notify::NotifyState::Ready);

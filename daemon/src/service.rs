@@ -57,6 +57,7 @@ fn places() -> Result<Places, String> {
     // What decides where things lie must decide the same for the service.
     let decisive = [
         ("CAIRN_HOME", &env.cairn_home),
+        ("CAIRN_CONFIG", &env.cairn_config),
         ("XDG_DATA_HOME", &env.xdg_data_home),
         ("XDG_CONFIG_HOME", &env.xdg_config_home),
     ];

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{id::InstanceId, time::Timestamp};
+use crate::{id::InstanceId, location::ConfigFolder, time::Timestamp};
 
 /// Parameters of `initialize`, the first message of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -128,6 +128,12 @@ pub struct DaemonStatus {
     /// Where it logs; absent when it logs to its terminal or the service manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_file: Option<String>,
+    /// The folder of the user's configuration; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_dir: Option<String>,
+    /// The reason why this folder applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_origin: Option<ConfigFolder>,
     /// `on_demand`, `service` or `foreground`.
     pub mode: String,
     /// Seconds without a client after which it leaves by itself; absent when it stays.

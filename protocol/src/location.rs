@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{id::InstanceId, time::Timestamp};
@@ -12,6 +13,10 @@ use crate::{id::InstanceId, time::Timestamp};
 pub struct Env {
     /// `CAIRN_HOME`.
     pub cairn_home: Option<PathBuf>,
+    /// `CAIRN_CONFIG`.
+    pub cairn_config: Option<PathBuf>,
+    /// True if the folder `<CAIRN_HOME>/config` exists.
+    pub has_home_config: bool,
     /// `HOME`.
     pub home: Option<PathBuf>,
     /// `XDG_DATA_HOME`.
@@ -24,12 +29,16 @@ pub struct Env {
 
 impl Env {
     /// The process's own environment. Relative values are ignored, as the XDG specification asks, except in
-    /// `CAIRN_HOME`, which is made absolute.
+    /// `CAIRN_HOME` and `CAIRN_CONFIG`, which are made absolute.
     pub fn from_process() -> Self {
         let var = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let absolute = |name| var(name).filter(|p| p.is_absolute());
+        let own = |name| var(name).map(|p| std::path::absolute(&p).unwrap_or(p));
+        let cairn_home = own("CAIRN_HOME");
         Self {
-            cairn_home: var("CAIRN_HOME").map(|p| std::path::absolute(&p).unwrap_or(p)),
+            has_home_config: cairn_home.as_ref().is_some_and(|home| home.join("config").is_dir()),
+            cairn_home,
+            cairn_config: own("CAIRN_CONFIG"),
             home: absolute("HOME"),
             xdg_data_home: absolute("XDG_DATA_HOME"),
             xdg_config_home: absolute("XDG_CONFIG_HOME"),
@@ -50,15 +59,45 @@ impl Env {
         Some(data.join("cairn"))
     }
 
-    /// The user's config folder: `<CAIRN_HOME>/config` when that is set, else `~/.config/cairn`.
-    pub fn config_dir(&self) -> Option<PathBuf> {
-        if let Some(home) = &self.cairn_home {
-            return Some(home.join("config"));
+    /// The configuration folder that applies, and the reason why it does; `None` with no home.
+    pub fn config(&self) -> Option<(PathBuf, ConfigFolder)> {
+        if let Some(folder) = &self.cairn_config {
+            return Some((folder.clone(), ConfigFolder::Named));
         }
+        if let Some(home) = self.cairn_home.as_ref().filter(|_| self.has_home_config) {
+            return Some((home.join("config"), ConfigFolder::OfDataRoot));
+        }
+        self.user_config().map(|folder| (folder, ConfigFolder::OfUser))
+    }
+
+    /// The configuration folder that applies.
+    pub fn config_dir(&self) -> Option<PathBuf> {
+        self.config().map(|(folder, _)| folder)
+    }
+
+    /// Every folder that is a configuration folder in some environment: no tool may change any of them.
+    pub fn config_candidates(&self) -> Vec<PathBuf> {
+        let of_home = self.cairn_home.as_ref().map(|home| home.join("config"));
+        self.cairn_config.iter().cloned().chain(of_home).chain(self.user_config()).collect()
+    }
+
+    fn user_config(&self) -> Option<PathBuf> {
         let config =
             self.xdg_config_home.clone().or_else(|| self.home.as_ref().map(|h| h.join(".config")))?;
         Some(config.join("cairn"))
     }
+}
+
+/// The reason why a configuration folder applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfigFolder {
+    /// `CAIRN_CONFIG` names it.
+    Named,
+    /// It is `<CAIRN_HOME>/config`, which exists.
+    OfDataRoot,
+    /// It is the user's own.
+    OfUser,
 }
 
 /// The files of a data root.
@@ -149,6 +188,9 @@ pub struct DaemonFile {
     pub token_path: PathBuf,
     /// When it started.
     pub started_at: Timestamp,
+    /// The configuration folder that it reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_dir: Option<PathBuf>,
 }
 
 #[cfg(test)]
@@ -170,6 +212,26 @@ mod tests {
             assert_eq!(env.data_root().unwrap(), PathBuf::from(want));
         }
         assert_eq!(Env::default().data_root(), None);
-        assert_eq!(own.config_dir().unwrap(), PathBuf::from("/c/config"));
+    }
+
+    #[test]
+    fn configuration_is_the_users_unless_another_folder_is_named_or_exists() {
+        use ConfigFolder::{Named, OfDataRoot, OfUser};
+        let user = Env { home: Some("/h".into()), ..Env::default() };
+        let data = Env { cairn_home: Some("/c".into()), ..user.clone() };
+        let full = Env { has_home_config: true, ..data.clone() };
+        let named = Env { cairn_config: Some("/n".into()), ..full.clone() };
+        let xdg = Env { xdg_config_home: Some("/x".into()), ..data.clone() };
+        for (env, want) in [
+            (&user, ("/h/.config/cairn", OfUser)),
+            (&data, ("/h/.config/cairn", OfUser)),
+            (&full, ("/c/config", OfDataRoot)),
+            (&named, ("/n", Named)),
+            (&xdg, ("/x/cairn", OfUser)),
+        ] {
+            assert_eq!(env.config().unwrap(), (PathBuf::from(want.0), want.1));
+        }
+        let all: Vec<PathBuf> = named.config_candidates();
+        assert_eq!(all, ["/n", "/c/config", "/h/.config/cairn"].map(PathBuf::from));
     }
 }

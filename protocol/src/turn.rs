@@ -68,7 +68,7 @@ impl Input {
 }
 
 /// What a turn may do.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecutionPolicy {
     /// Whether models outside this machine may be asked. The daemon's `models.allowExternal` must say so too.
@@ -104,6 +104,33 @@ pub struct ExecutionPolicy {
     /// `off` runs commands outside the sandbox. Needs the right `admin`, and the audit says so of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxUse>,
+    /// Settings of this turn in place of the configured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<TurnOverrides>,
+}
+
+/// Settings of one turn in place of those that the configuration has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TurnOverrides {
+    /// Randomness of the answers, 0 to 2, in place of `llm.temperature`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Tokens of one answer, at least 1, in place of `llm.max_tokens`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_answer_tokens: Option<u32>,
+    /// Tokens of the context, at least 1, in place of `context.max_tokens`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_context_tokens: Option<u32>,
+    /// Part of the context, 0 to 1, after which older turns are condensed, in place of `context.compaction_threshold`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction_threshold: Option<f64>,
+    /// Tokens of the repository map, in place of `context.repo_map_tokens`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo_map_tokens: Option<u32>,
+    /// Characters of a tool's output that the model gets, in place of `context.max_tool_output_chars`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tool_output_chars: Option<u64>,
 }
 
 /// Whether commands are confined.

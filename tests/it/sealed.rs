@@ -195,6 +195,8 @@ pub fn command(home: &Path) -> Command {
         .env("CAIRN_HOME", home)
         .env("HOME", home)
         .env("PATH", std::env::var_os("PATH").unwrap());
+    // With it the configuration lies beside the data, and a test can write it while the daemon runs.
+    std::fs::create_dir_all(home.join("config")).unwrap();
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }

@@ -1,6 +1,9 @@
 //! What every command needs: the flags, the environment, the way to the daemon.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    cell::OnceCell,
+    path::{Component, Path, PathBuf},
+};
 
 use cairn_client_sdk::{Client, ClientError, Connector, Starter, ensure_daemon};
 use cairn_protocol::{
@@ -10,20 +13,29 @@ use cairn_protocol::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::{Globals, Host, exit::Failure, output, scope};
+use crate::{
+    Globals, Host,
+    args::Sessions,
+    exit::Failure,
+    output,
+    overrides::{self, Overrides},
+    scope,
+};
 
 /// One run of a command.
 pub struct App<'a> {
     pub host: &'a dyn Host,
     pub globals: Globals,
     pub env: Env,
+    /// The sessions that the command takes turns in.
+    pub sessions: Sessions,
+    overrides: OnceCell<Overrides>,
 }
 
 impl<'a> App<'a> {
-    pub fn new(host: &'a dyn Host, mut globals: Globals) -> Self {
-        // A daemon that is started works in another folder.
+    pub fn new(host: &'a dyn Host, mut globals: Globals, sessions: Sessions) -> Self {
         globals.config = globals.config.map(|path| std::path::absolute(&path).unwrap_or(path));
-        Self { host, globals, env: Env::from_process() }
+        Self { host, globals, env: Env::from_process(), sessions, overrides: OnceCell::new() }
     }
 
     /// How this program connects.
@@ -95,12 +107,35 @@ impl<'a> App<'a> {
     }
 
     /// The daemon, started if need be.
-    pub async fn client(&self) -> Result<Client, ClientError> {
+    pub async fn client(&self) -> Result<Client, Failure> {
         self.client_of(self.connector()).await
     }
 
-    /// The daemon, started if need be, connected to by `connector`.
-    pub async fn client_of(&self, connector: Connector) -> Result<Client, ClientError> {
+    /// The daemon, started if need be, connected to by `connector`. The settings of this command are checked first: a daemon
+    /// that is started gets none of them.
+    pub async fn client_of(&self, connector: Connector) -> Result<Client, Failure> {
+        let overrides = self.overrides()?;
+        let client = self.connected(connector).await?;
+        if !self.is_remote() {
+            overrides::check_folder(self)?;
+        }
+        overrides.check(self, &client).await?;
+        Ok(client)
+    }
+
+    /// The settings that this command brings along, read once.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a value of the wrong type.
+    pub fn overrides(&self) -> Result<&Overrides, Failure> {
+        if let Some(known) = self.overrides.get() {
+            return Ok(known);
+        }
+        let read = Overrides::read(self)?;
+        Ok(self.overrides.get_or_init(|| read))
+    }
+
+    async fn connected(&self, connector: Connector) -> Result<Client, ClientError> {
         if connector.is_remote() {
             return connector.connect().await;
         }
@@ -108,10 +143,7 @@ impl<'a> App<'a> {
             cause: format!("this program's own path is not known: {e}"),
             log: PathBuf::new(),
         })?;
-        let mut args = vec!["serve".into(), "--on-demand".into()];
-        if let Some(config) = &self.globals.config {
-            args.extend(["--config".into(), config.clone().into_os_string()]);
-        }
+        let args = vec!["serve".into(), "--on-demand".into()];
         ensure_daemon(&self.env, &connector, &Starter { exe, args }).await
     }
 

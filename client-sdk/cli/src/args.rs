@@ -120,7 +120,27 @@ pub enum Command {
     Completions(complete::CompletionsArgs),
 }
 
+/// The sessions that a command takes turns in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sessions {
+    /// None: it takes no turns.
+    None,
+    /// One of its own.
+    Own,
+    /// Those of the program that it serves.
+    Others,
+}
+
 impl Command {
+    /// The sessions that it takes turns in.
+    pub fn sessions(&self) -> Sessions {
+        match self {
+            Self::Chat(_) => Sessions::Own,
+            Self::Acp | Self::Stdio(_) => Sessions::Others,
+            _ => Sessions::None,
+        }
+    }
+
     /// Its name, where no other machine can be asked.
     pub fn of_this_machine(&self) -> Option<&'static str> {
         match self {

@@ -99,6 +99,14 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
     for warning in &answer.warnings {
         app.remark(&format!("warning: {}", plain(warning)));
     }
+    if client.is_some() {
+        let here = app.overrides()?.rows().iter().filter(|row| wanted(&row.key, key));
+        let other = here.filter(|row| answer.values.get(&row.key).is_none_or(|v| v.value != row.value));
+        for row in other {
+            let text = format!("{} sets {} for a chat alone, if at all", row.source, row.key);
+            app.remark(&format!("warning: {}: the daemon has the value below", plain(&text)));
+        }
+    }
     if client.is_none() {
         app.remark("no daemon runs: these are the values of the files");
     }

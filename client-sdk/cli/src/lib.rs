@@ -21,6 +21,7 @@ mod mcp;
 mod memory;
 mod models;
 mod output;
+mod overrides;
 mod paint;
 mod pair;
 mod progress;
@@ -65,7 +66,7 @@ pub fn main(host: &dyn Host) -> ExitCode {
         // Only there is -c free to stand for it.
         globals.config = args.config.clone().or(globals.config);
     }
-    let app = App::new(host, globals);
+    let app = App::new(host, globals, cli.command.sessions());
     match run(&app, cli.command) {
         Ok(code) => code,
         Err(failure) => failure.report(app.globals.json),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cairn_protocol::{daemon::DaemonStatus, index::RootStatus, session::Empty};
+use cairn_protocol::{daemon::DaemonStatus, index::RootStatus, location::ConfigFolder, session::Empty};
 use console::style;
 
 use crate::{
@@ -28,7 +28,8 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
 /// No daemon: what is known without one.
 fn absent(app: &App<'_>, why: &str) -> Result<u8, Failure> {
     let root = app.data_root()?;
-    let config = app.env.config_dir().unwrap_or_default();
+    let (config, origin) = app.env.config().unzip();
+    let config = config.unwrap_or_default();
     if app.globals.json {
         output::json(&serde_json::json!({
             "running": false,
@@ -36,6 +37,7 @@ fn absent(app: &App<'_>, why: &str) -> Result<u8, Failure> {
             "dataRoot": root.path(),
             "logFile": root.log_file(),
             "configDir": config,
+            "configOrigin": origin,
         }))?;
         return Ok(UNREACHABLE);
     }
@@ -45,7 +47,7 @@ fn absent(app: &App<'_>, why: &str) -> Result<u8, Failure> {
     }
     let _infallible = writeln!(out, "  data      {}", root.path().display());
     let _infallible = writeln!(out, "  log       {}", root.log_file().display());
-    let _infallible = writeln!(out, "  config    {}", config.display());
+    let _infallible = writeln!(out, "  config    {}{}", config.display(), origin_text(origin));
     out.push_str("a command that needs one starts it\n");
     output::print(&out)?;
     Ok(UNREACHABLE)
@@ -65,6 +67,7 @@ fn text(status: &DaemonStatus) -> String {
         ("instance", status.instance_id.to_string()),
         ("listens", status.addresses.join(", ")),
         ("data", status.data_root.clone()),
+        ("config", config_text(status)),
         ("log", status.log_file.clone().unwrap_or_else(|| "standard error of the daemon".into())),
         ("at work", format!("{} sessions", number(status.running_sessions))),
     ];
@@ -75,6 +78,19 @@ fn text(status: &DaemonStatus) -> String {
     out.push_str(none);
     out.extend(status.index.roots.iter().map(root_text));
     out
+}
+
+fn config_text(status: &DaemonStatus) -> String {
+    let folder = status.config_dir.clone().unwrap_or_else(|| "no folder".into());
+    format!("{folder}{}", origin_text(status.config_origin))
+}
+
+fn origin_text(origin: Option<ConfigFolder>) -> &'static str {
+    match origin {
+        Some(ConfigFolder::Named) => ", which CAIRN_CONFIG names",
+        Some(ConfigFolder::OfDataRoot) => ", which is in CAIRN_HOME",
+        Some(ConfigFolder::OfUser) | None => "",
+    }
 }
 
 /// A root and its index in a few lines.

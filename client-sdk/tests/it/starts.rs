@@ -25,6 +25,7 @@ fn publish(fake: &Fake, root: &DataRoot) {
         version: "0.0.1".into(),
         token_path: root.token(),
         started_at: Timestamp::now(),
+        config_dir: None,
     };
     std::fs::write(root.daemon_json(), serde_json::to_vec(&file).unwrap()).unwrap();
 }

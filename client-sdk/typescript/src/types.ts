@@ -877,6 +877,15 @@ export interface ConfigAnswer {
   warnings: Array<string>;
 }
 
+/** The reason why a configuration folder applies. */
+export type ConfigFolder =
+  /** `CAIRN_CONFIG` names it. */
+  | "named"
+  /** It is `<CAIRN_HOME>/config`, which exists. */
+  | "of_data_root"
+  /** It is the user's own. */
+  | "of_user";
+
 /** Parameters of `config.get`. */
 export interface ConfigGetParams {
   /** The root whose configuration is meant, by id or path; that of the daemon itself when absent. */
@@ -964,6 +973,10 @@ export interface DaemonStatus {
   startedAt: Timestamp;
   /** Version of the binary. */
   version: string;
+  /** The folder of the user's configuration; absent when there is none. */
+  configDir?: string | null;
+  /** The reason why this folder applies. */
+  configOrigin?: ConfigFolder | null;
   /** Seconds without a client after which it leaves by itself; absent when it stays. */
   idleExitSeconds?: number | null;
   /** Where it logs; absent when it logs to its terminal or the service manager. */
@@ -1158,6 +1171,8 @@ export interface ExecutionPolicy {
   promptProgress?: boolean | null;
   /** `off` runs commands outside the sandbox. Needs the right `admin`, and the audit says so of each. */
   sandbox?: SandboxUse | null;
+  /** Settings of this turn in place of the configured ones. */
+  settings?: TurnOverrides | null;
   /** Seconds at most, the waiting for approvals left out. */
   timeoutSeconds?: number | null;
   /** Under which names tools are offered; `tools.mode` when omitted. */
@@ -3032,6 +3047,22 @@ export interface TracePage {
   data: Array<Envelope>;
   /** Pass as `after` for the next page; absent on the last. */
   nextAfter?: number | null;
+}
+
+/** Settings of one turn in place of those that the configuration has. */
+export interface TurnOverrides {
+  /** Part of the context, 0 to 1, after which older turns are condensed, in place of `context.compaction_threshold`. */
+  compactionThreshold?: number | null;
+  /** Tokens of one answer, at least 1, in place of `llm.max_tokens`. */
+  maxAnswerTokens?: number | null;
+  /** Tokens of the context, at least 1, in place of `context.max_tokens`. */
+  maxContextTokens?: number | null;
+  /** Characters of a tool's output that the model gets, in place of `context.max_tool_output_chars`. */
+  maxToolOutputChars?: number | null;
+  /** Tokens of the repository map, in place of `context.repo_map_tokens`. */
+  repoMapTokens?: number | null;
+  /** Randomness of the answers, 0 to 2, in place of `llm.temperature`. */
+  temperature?: number | null;
 }
 
 /** Parameters that name a turn at work; the session's current one when `turnId` is omitted. */

@@ -93,7 +93,7 @@ pub async fn chat<'a>(
     };
     let mut chat = Chat {
         app,
-        policy: policy(&client, args, config).await?,
+        policy: policy(app, &client, args, config).await?,
         client,
         session: session.session_id.clone(),
         folder: session.root.as_ref().map_or_else(|| place.clone(), PathBuf::from),
@@ -122,13 +122,14 @@ pub async fn chat<'a>(
 impl Chat<'_> {
     /// Model, system text and summary, as the flags ask.
     async fn prepare(&mut self, args: &ChatArgs) -> Result<(), Failure> {
-        if args.model.is_some() || args.provider.is_some() || args.endpoint.is_some() {
-            let params = ProviderSetParams {
-                session_id: self.session.clone(),
-                provider: args.provider.clone(),
-                model: args.model.clone(),
-                endpoint: args.endpoint.clone(),
-            };
+        let mut params = ProviderSetParams {
+            session_id: self.session.clone(),
+            provider: args.provider.clone(),
+            model: args.model.clone(),
+            endpoint: args.endpoint.clone(),
+        };
+        self.app.overrides()?.choose_model(&mut params);
+        if params.model.is_some() || params.provider.is_some() || params.endpoint.is_some() {
             for warning in self.client.provider_set(&params).await?.warnings {
                 self.app.remark(&format!("warning: {}", plain(&warning)));
             }
@@ -205,10 +206,18 @@ pub async fn declared(
 }
 
 /// What turns of this chat may do.
-async fn policy(client: &Client, args: &ChatArgs, config: &Config) -> Result<ExecutionPolicy, Failure> {
+async fn policy(
+    app: &App<'_>,
+    client: &Client,
+    args: &ChatArgs,
+    config: &Config,
+) -> Result<ExecutionPolicy, Failure> {
     let shell = config.tools.builtin.get("run_shell");
     let configured = shell.is_some_and(|s| s.enabled && s.mode != Some(ShellMode::Off));
-    let withheld = args.withheld(configured || config.ui.shell);
+    let overrides = app.overrides()?;
+    let mut withheld = args.withheld(configured || config.ui.shell);
+    let switched_off = overrides.switched_off();
+    withheld.extend(switched_off.iter().map(String::as_str));
     let tools_mode = args.tools_mode.as_deref().map(|mode| match mode {
         "unified" => WireMode::Unified,
         "both" => WireMode::Both,
@@ -222,9 +231,11 @@ async fn policy(client: &Client, args: &ChatArgs, config: &Config) -> Result<Exe
         };
         let offered =
             tools.iter().filter(|t| !hidden(t) && !t.network && !withheld.contains(&t.name.as_str()));
-        offered.map(|t| t.name.clone()).collect()
+        let commit = config.git.auto_commit.then(|| "git_commit".to_owned());
+        // The commit at the end of a turn needs its tool as well.
+        offered.map(|t| t.name.clone()).chain(commit).collect()
     });
-    Ok(ExecutionPolicy {
+    let mut policy = ExecutionPolicy {
         // Whoever types here asks for the model that their own configuration names; that must allow it too.
         allow_external_llms: true,
         ops,
@@ -233,5 +244,7 @@ async fn policy(client: &Client, args: &ChatArgs, config: &Config) -> Result<Exe
         sandbox: args.no_sandbox.then_some(SandboxUse::Off),
         tools_mode,
         ..ExecutionPolicy::default()
-    })
+    };
+    overrides.apply(&mut policy);
+    Ok(policy)
 }

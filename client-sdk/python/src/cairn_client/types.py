@@ -1044,6 +1044,13 @@ class ConfigAnswer(TypedDict):
     warnings: list[str]
     """Lines about settings that are not taken, and why."""
 
+ConfigFolder: TypeAlias = Literal[
+    "named",  # `CAIRN_CONFIG` names it.
+    "of_data_root",  # It is `<CAIRN_HOME>/config`, which exists.
+    "of_user",  # It is the user's own.
+]
+"""The reason why a configuration folder applies."""
+
 
 class ConfigGetParams(TypedDict):
     """Parameters of `config.get`."""
@@ -1135,6 +1142,10 @@ class DaemonStatus(TypedDict):
     """When it started."""
     version: str
     """Version of the binary."""
+    configDir: NotRequired[str | None]
+    """The folder of the user's configuration; absent when there is none."""
+    configOrigin: NotRequired[ConfigFolder | None]
+    """The reason why this folder applies."""
     idleExitSeconds: NotRequired[int | None]
     """Seconds without a client after which it leaves by itself; absent when it stays."""
     logFile: NotRequired[str | None]
@@ -1348,6 +1359,8 @@ class ExecutionPolicy(TypedDict):
     """Whether the model is asked how far it is in reading its prompt; as the daemon has it when omitted."""
     sandbox: NotRequired[SandboxUse | None]
     """`off` runs commands outside the sandbox. Needs the right `admin`, and the audit says so of each."""
+    settings: NotRequired[TurnOverrides | None]
+    """Settings of this turn in place of the configured ones."""
     timeoutSeconds: NotRequired[int | None]
     """Seconds at most, the waiting for approvals left out."""
     toolsMode: NotRequired[ToolsMode | None]
@@ -3334,6 +3347,23 @@ class TracePage(TypedDict):
     """The records."""
     nextAfter: NotRequired[int | None]
     """Pass as `after` for the next page; absent on the last."""
+
+
+class TurnOverrides(TypedDict):
+    """Settings of one turn in place of those that the configuration has."""
+
+    compactionThreshold: NotRequired[float | None]
+    """Part of the context, 0 to 1, after which older turns are condensed, in place of `context.compaction_threshold`."""
+    maxAnswerTokens: NotRequired[int | None]
+    """Tokens of one answer, at least 1, in place of `llm.max_tokens`."""
+    maxContextTokens: NotRequired[int | None]
+    """Tokens of the context, at least 1, in place of `context.max_tokens`."""
+    maxToolOutputChars: NotRequired[int | None]
+    """Characters of a tool's output that the model gets, in place of `context.max_tool_output_chars`."""
+    repoMapTokens: NotRequired[int | None]
+    """Tokens of the repository map, in place of `context.repo_map_tokens`."""
+    temperature: NotRequired[float | None]
+    """Randomness of the answers, 0 to 2, in place of `llm.temperature`."""
 
 
 class TurnRef(TypedDict):

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cairn_protocol::{id::InstanceId, time::Timestamp};
+use cairn_protocol::{id::InstanceId, location::ConfigFolder, time::Timestamp};
 
 /// Facts of the running daemon that the engine does not know.
 #[derive(Debug, Clone)]
@@ -19,6 +19,8 @@ pub struct HostInfo {
     pub data_root: PathBuf,
     /// Where it logs, when to a file.
     pub log_file: Option<PathBuf>,
+    /// The configuration folder, and the reason why it applies.
+    pub config: Option<(PathBuf, ConfigFolder)>,
     /// `on_demand`, `service` or `foreground`.
     pub mode: String,
     /// Seconds without a client after which it leaves.

@@ -390,6 +390,8 @@ async fn status(cx: Caller, _: Empty) -> Result<DaemonStatus, Failure> {
         addresses: api.host.addresses.clone(),
         data_root: text(&api.host.data_root),
         log_file: api.host.log_file.as_deref().map(text),
+        config_dir: api.host.config.as_ref().map(|(folder, _)| text(folder)),
+        config_origin: api.host.config.as_ref().map(|(_, origin)| *origin),
         mode: api.host.mode.clone(),
         idle_exit_seconds: api.host.idle_exit_seconds,
         index: api.engine.index_status(None)?,

@@ -9,6 +9,7 @@ mod keys;
 mod load;
 mod model;
 mod project;
+mod scope;
 mod table;
 
 pub use environment::{Variable, variables};
@@ -22,6 +23,7 @@ pub use model::{
     WebBackend, WebConfig, WhenMissing,
 };
 pub use project::{Rule, rule_of};
+pub use scope::{KeyUse, Scope, key_uses, scope_of};
 pub use table::{Row, redacted, rows};
 
 /// JSON Schema of a configuration file, for editors.

@@ -1,6 +1,7 @@
 //! The one way to act.
 
 pub(crate) mod decide;
+mod limits;
 
 use std::{
     collections::HashMap,
@@ -316,9 +317,11 @@ impl Harness {
                 if call.grants.unconfined { Arc::new(self.sandbox.off()) } else { Arc::clone(&self.sandbox) };
             let Admitted { approved, paths, judge, .. } = admitted;
             let (roots, spec) = (self.roots.clone(), entry.spec.clone());
+            let limits = judge.limits(&spec.name);
             let admission = Admission { approved, paths, judge, roots, spec };
             let permit = Permit::grant(&call, admission, sandbox, Arc::clone(&self.snapshots));
-            run(entry, permit, call.arguments).await.and_then(|output| bounded(&call.name, output))
+            let outcome = limits::run(entry, permit, call.arguments, limits).await;
+            outcome.and_then(|output| bounded(&call.name, limits::shortened(output, limits)))
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok((admitted.audit, millis, outcome))
@@ -506,24 +509,6 @@ fn shell_line(preview: &Preview) -> Option<String> {
 fn code(entry: &Entry, call: &Call) -> Option<String> {
     let text = call.arguments.get(entry.spec.code?)?.as_str()?;
     Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))
-}
-
-async fn run(entry: &Entry, permit: Permit, arguments: Value) -> Result<Output, Failure> {
-    let limit = entry.spec.timeout;
-    let cancel = permit.cancel().clone();
-    tokio::select! {
-        // A call that is cancelled and ends at once counts as cancelled.
-        biased;
-        () = cancel.cancelled() => {
-            Err(Failure::new(Reason::Cancelled, format!("tool {} was cancelled", entry.spec.name)))
-        }
-        outcome = entry.tool.run(permit, arguments) => outcome,
-        () = tokio::time::sleep(limit) => {
-            cancel.cancel();
-            let text = format!("tool {} took longer than {} s", entry.spec.name, limit.as_secs());
-            Err(Failure::new(Reason::ToolTimedOut, text))
-        }
-    }
 }
 
 fn bounded(name: &str, output: Output) -> Result<Output, Failure> {

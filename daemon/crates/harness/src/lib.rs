@@ -31,7 +31,7 @@ pub use grants::Grants as GrantedRules;
 pub use hooks::Hooks;
 pub use paths::{CallPaths, check_run_paths};
 pub use permit::{Change, Changes, Grants, Permit};
-pub use policy::{CheckedRule, Decision, Rule, Rules, Subject, Verdict};
+pub use policy::{CallLimits, CheckedRule, Decision, Rule, Rules, Subject, Verdict};
 pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
 pub use repair::{begun as begun_json, unfenced};

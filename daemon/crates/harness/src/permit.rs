@@ -368,6 +368,11 @@ impl Permit {
         confined.root = Some(root.path.clone());
         confined.parts.clone_from(&self.paths);
         confined.accepted = self.accepted;
+        confined.write_paths = self.admission.judge.write_paths(root);
+        for path in confined.write_paths.clone().unwrap_or_default() {
+            let rel = path.strip_prefix(&root.path).unwrap_or(&path).to_string_lossy().into_owned();
+            confined.expect(root, if rel.is_empty() { "." } else { &rel })?;
+        }
         match &self.paths {
             None => confined.expect(root, ".")?,
             Some(paths) => {

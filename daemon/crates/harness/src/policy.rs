@@ -4,7 +4,7 @@
 //! `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any tool, and a path covers what lies
 //! beneath it, by whole components.
 
-use std::{fmt, path::Path, str::FromStr};
+use std::{collections::BTreeMap, fmt, path::Path, str::FromStr, time::Duration};
 
 use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
 
@@ -112,6 +112,10 @@ pub struct Rules {
     pub confirm: Vec<Rule>,
     /// For calls that no rule speaks of and that are not read-only.
     pub default: Verdict,
+    /// The only places of a root that tools write to; all of it when `None`.
+    pub write_paths: Option<Vec<PathPattern>>,
+    /// Bounds on calls by tool, in place of those that the tool has.
+    pub limits: BTreeMap<String, CallLimits>,
     /// Why no rules are known: then nothing is done. A configuration that cannot be read may hold denials.
     pub unreadable: Option<String>,
 }
@@ -125,9 +129,20 @@ impl Default for Rules {
             allow: vec![],
             confirm: vec![],
             default: Verdict::Ask,
+            write_paths: None,
+            limits: BTreeMap::new(),
             unreadable: None,
         }
     }
+}
+
+/// Bounds on the calls of one tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Longest time of a call; the tool's own when `None`.
+    pub timeout: Option<Duration>,
+    /// Characters of the texts in its output, all together; the tool's own when `None`.
+    pub max_output_chars: Option<usize>,
 }
 
 /// What is decided about.
@@ -299,7 +314,10 @@ impl Rules {
         };
         let unreadable =
             self.unreadable.as_ref().map(|why| Decision { verdict: Verdict::Deny, rule: why.clone() });
-        let before = unreadable.or_else(|| found("finalDeny", &self.final_deny)).or_else(|| limits(subject));
+        let before = unreadable
+            .or_else(|| found("finalDeny", &self.final_deny))
+            .or_else(|| limits(subject))
+            .or_else(|| self.unwritable(subject));
         if let Some(decision) = before {
             return decision;
         }
@@ -308,6 +326,21 @@ impl Rules {
         }
         let first = |rule: &Rule, all| rule.matches(subject, all);
         self.chain(subject, &first).unwrap_or_else(|| self.fall_back(subject))
+    }
+
+    /// A denial of what would write outside the places that tools write to.
+    fn unwritable(&self, subject: &Subject<'_>) -> Option<Decision> {
+        let places = self.write_paths.as_ref().filter(|_| !subject.read_only && subject.command.is_none())?;
+        let covered = |path: &String| {
+            let inside = |pattern: &PathPattern| match subject.top {
+                Some(top) => pattern.covers_in(top, path),
+                None => pattern.covers(path),
+            };
+            places.iter().any(inside)
+        };
+        let outside = subject.paths.iter().find(|path| !covered(path))?;
+        let rule = format!("safety.sandbox_allowed_paths do not hold '{outside}'");
+        Some(Decision { verdict: Verdict::Deny, rule })
     }
 
     /// What these rules say of a command line alone, whoever asks.

@@ -101,7 +101,7 @@ impl Default for Settings {
 }
 
 /// Most attempts that can be set.
-const MAX_ATTEMPTS: u32 = 10;
+const MAX_ATTEMPTS: u32 = 101;
 
 /// A provider of these settings. Asks the network nothing yet.
 ///

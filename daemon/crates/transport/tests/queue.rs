@@ -81,6 +81,7 @@ async fn house() -> House {
         addresses: vec![],
         data_root: at.to_owned(),
         log_file: None,
+        config: None,
         mode: "foreground".into(),
         idle_exit_seconds: None,
     };

@@ -11,6 +11,8 @@ impl Config {
                 wrong.push((key, why.to_owned()));
             }
         };
+        let major = self.version.split('.').next().unwrap_or_default();
+        check(major == "1", "version", "must be 1.0, which is the form that this version of Cairn reads");
         let part = self.context.compaction_threshold;
         check((0.0..=1.0).contains(&part), "context.compaction_threshold", "must be 0 to 1");
         check((0.0..=2.0).contains(&self.llm.temperature), "llm.temperature", "must be 0 to 2");

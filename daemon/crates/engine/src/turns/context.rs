@@ -21,7 +21,7 @@ use cairn_protocol::{
     skill::SkillInfo,
     time::Timestamp,
     tool::ToolsMode,
-    turn::{ExecutionPolicy, ToolTrace},
+    turn::{ExecutionPolicy, ToolTrace, TurnOverrides},
 };
 use cairn_trace::{Append, NewRecord};
 use cairn_workspace::Root;
@@ -77,6 +77,42 @@ impl Default for TurnSettings {
             timeout: None,
         }
     }
+}
+
+impl TurnSettings {
+    /// These settings with those that a turn has of its own.
+    #[must_use]
+    pub(crate) fn with(&self, own: &TurnOverrides) -> Self {
+        let mut settings = self.clone();
+        settings.temperature = own.temperature.or(settings.temperature);
+        settings.max_answer_tokens = own.max_answer_tokens.unwrap_or(settings.max_answer_tokens);
+        settings.max_context_tokens = own.max_context_tokens.map_or(settings.max_context_tokens, u64::from);
+        settings.compaction_threshold = own.compaction_threshold.unwrap_or(settings.compaction_threshold);
+        settings.repo_map_tokens = own.repo_map_tokens.unwrap_or(settings.repo_map_tokens);
+        settings.shown_chars = own.max_tool_output_chars.unwrap_or(settings.shown_chars);
+        settings
+    }
+}
+
+/// Refuses settings of a turn that are out of range.
+///
+/// # Errors
+/// `invalid_params` that names the setting.
+pub(crate) fn check_overrides(policy: Option<&ExecutionPolicy>) -> Result<(), Failure> {
+    let Some(own) = policy.and_then(|policy| policy.settings.as_ref()) else { return Ok(()) };
+    let within = |value: Option<f64>, most: f64| value.is_none_or(|v| (0.0..=most).contains(&v));
+    let positive = |value: Option<u32>| value != Some(0);
+    for (fine, text) in [
+        (within(own.temperature, 2.0), "temperature must be 0 to 2"),
+        (within(own.compaction_threshold, 1.0), "compactionThreshold must be 0 to 1"),
+        (positive(own.max_answer_tokens), "maxAnswerTokens must be at least 1"),
+        (positive(own.max_context_tokens), "maxContextTokens must be at least 1"),
+    ] {
+        if !fine {
+            return Err(Failure::new(Reason::InvalidParams, format!("policy.settings.{text}")));
+        }
+    }
+    Ok(())
 }
 
 /// One turn's view of the engine. Clones share it.

@@ -71,7 +71,10 @@ impl Engine {
             paths: policy.paths.clone(),
             unconfined: policy.sandbox == Some(SandboxUse::Off),
         };
-        let settings = self.turn_settings(root.as_ref());
+        let mut settings = self.turn_settings(root.as_ref());
+        if let Some(own) = &policy.settings {
+            settings = Arc::new(settings.with(own));
+        }
         let choice = self.model_choice(session).await?;
         let cancel = self.inner.shutdown.child_token();
         let handle = TurnHandle {
@@ -213,6 +216,7 @@ impl QueuedTurn {
 
 fn check(params: &RunStartParams) -> Result<(), Failure> {
     let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
+    context::check_overrides(params.policy.as_ref())?;
     if params.turn_id.is_empty() || params.turn_id.len() > 128 {
         return bad("turnId must have 1 to 128 bytes".into());
     }

@@ -6,7 +6,7 @@ use cairn_workspace::{PathPattern, ResolvedPath, Root, View};
 
 use super::Harness;
 use crate::{
-    Call, Decision, Grants, Rule, Rules, Subject, ToolSpec, Verdict,
+    Call, CallLimits, Decision, Grants, Rule, Rules, Subject, ToolSpec, Verdict,
     command::CommandLine,
     paths::{CallPath, Resolver, named},
     registry::Entry,
@@ -81,6 +81,19 @@ impl Judge {
     pub(crate) fn view_for(&self, tool: &str, root: &Root) -> Option<View> {
         let named = self.rules.name_paths_of(tool);
         named.then(|| root.view_by(Arc::new(self.rules.read_rules(Some(tool)))))
+    }
+
+    /// The places of `root` that a command may write to, absolute and resolved; `None` for all of it.
+    pub(crate) fn write_paths(&self, root: &Root) -> Option<Vec<std::path::PathBuf>> {
+        let named =
+            self.rules.write_paths.as_ref()?.iter().filter_map(|pattern| pattern.prefix_in(&root.path));
+        let real = named.filter_map(|rel| root.locate(&rel).ok());
+        Some(real.filter(|path| path.real() == path.requested()).map(|path| path.absolute()).collect())
+    }
+
+    /// Bounds on a call of a tool.
+    pub(crate) fn limits(&self, tool: &str) -> CallLimits {
+        self.rules.limits.get(tool).copied().unwrap_or_default()
     }
 
     /// Each path is judged by itself and under each of its spellings; the strictest answer counts.

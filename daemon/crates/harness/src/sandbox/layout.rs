@@ -50,7 +50,8 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 pub(super) struct Layout {
     /// Parts of the workspace that are seen.
     spaces: Vec<PathBuf>,
-    writable: bool,
+    /// The parts of them, and folders in them, that can be written to.
+    writable: Vec<PathBuf>,
     /// Seen besides, read only.
     readable: Vec<PathBuf>,
     /// Read only although in a space.
@@ -91,10 +92,11 @@ impl Layout {
         hidden.retain(|p| fs::symlink_metadata(p).is_ok());
         hidden.sort();
         hidden.dedup();
-        let root = confined.root.as_deref().filter(|r| confined.writable && spaces.iter().any(|s| s == r));
+        let writable = writable(confined, &spaces);
+        let root = confined.root.as_deref().filter(|r| writable.iter().any(|s| s == r));
         let held = root.map(placeholder::hold).transpose().map_err(unprotected)?;
-        let protected = if confined.writable { protected(root, &spaces)? } else { vec![] };
-        let (readable, writable) = (confined.readable.clone(), confined.writable);
+        let protected = if writable.is_empty() { vec![] } else { protected(root, &writable)? };
+        let readable = confined.readable.clone();
         let layout = Self { spaces, writable, readable, protected, hidden, tools, _held: held };
         layout.check_folder(&confined.folder)?;
         Ok(layout)
@@ -158,8 +160,11 @@ impl Layout {
         for path in self.tools.folders.iter().chain(&self.readable).filter(|p| p.exists()) {
             args.two("--ro-bind", path, path);
         }
-        for path in &self.spaces {
-            args.two(if self.writable { "--bind" } else { "--ro-bind" }, path, path);
+        for path in self.spaces.iter().filter(|space| !self.writable.contains(space)) {
+            args.two("--ro-bind", path, path);
+        }
+        for path in &self.writable {
+            args.two("--bind", path, path);
         }
         for path in &self.protected {
             args.two("--ro-bind", path, path);
@@ -175,9 +180,7 @@ impl Layout {
     /// Paths that the helper's Landlock lets be written to inside bubblewrap, which shows only what may be read.
     pub(super) fn inside(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let mut write: Vec<PathBuf> = ["/tmp", "/var/tmp", "/dev"].map(PathBuf::from).to_vec();
-        if self.writable {
-            write.extend(self.spaces.iter().cloned());
-        }
+        write.extend(self.writable.iter().cloned());
         (vec![PathBuf::from("/")], write)
     }
 
@@ -195,12 +198,10 @@ impl Layout {
         }
         read.extend(["/proc".into(), "/dev/fd".into()]);
         write.extend(DEVICES.iter().map(PathBuf::from));
-        if self.writable {
-            let mut closed: Vec<PathBuf> = self.hidden.iter().chain(&self.protected).cloned().collect();
-            closed.extend(self.spaces.iter().flat_map(|s| PROTECTED.iter().map(|(name, _)| s.join(name))));
-            for space in &self.spaces {
-                without(space, &closed, &mut write);
-            }
+        let mut closed: Vec<PathBuf> = self.hidden.iter().chain(&self.protected).cloned().collect();
+        closed.extend(self.writable.iter().flat_map(|s| PROTECTED.iter().map(|(name, _)| s.join(name))));
+        for space in &self.writable {
+            without(space, &closed, &mut write);
         }
         if read.len() + write.len() > MAX_RULES {
             let text = format!("the workspace has more than {MAX_RULES} entries beside protected ones");
@@ -214,12 +215,8 @@ impl Layout {
         let mut places = super::seatbelt::Places { network, ..Default::default() };
         places.read.extend(self.tools.folders.iter().chain(&self.readable).map(PathBuf::as_path));
         places.write.push(temp);
-        let spaces = self.spaces.iter().map(PathBuf::as_path);
-        if self.writable {
-            places.write.extend(spaces)
-        } else {
-            places.read.extend(spaces)
-        }
+        places.read.extend(self.spaces.iter().filter(|s| !self.writable.contains(s)).map(PathBuf::as_path));
+        places.write.extend(self.writable.iter().map(PathBuf::as_path));
         places.protected.extend(self.protected.iter().chain(absent).map(PathBuf::as_path));
         places.blocked.extend(self.hidden.iter().map(PathBuf::as_path));
         super::seatbelt::profile(&places)
@@ -330,6 +327,21 @@ fn protected(root: Option<&Path>, spaces: &[PathBuf]) -> Result<Vec<PathBuf>, Fa
     }
     all.retain(|p| !link(&p));
     Ok(all)
+}
+
+/// The parts of `spaces` that a command may write to.
+fn writable(confined: &Confined, spaces: &[PathBuf]) -> Vec<PathBuf> {
+    if !confined.writable {
+        return vec![];
+    }
+    let Some(allowed) = &confined.write_paths else { return spaces.to_vec() };
+    let inner =
+        allowed.iter().filter(|path| spaces.iter().any(|space| path.starts_with(space)) && path.exists());
+    let outer = spaces.iter().filter(|space| allowed.iter().any(|path| space.starts_with(path)));
+    let mut all: Vec<PathBuf> = inner.chain(outer).cloned().collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 fn unprotected(error: std::io::Error) -> Failure {

@@ -71,6 +71,8 @@ pub struct Confined {
     pub parts: Option<Vec<String>>,
     /// Whether the workspace can be written to.
     pub writable: bool,
+    /// The only places of the workspace that can be written to, absolute; all of it when `None`.
+    pub(crate) write_paths: Option<Vec<PathBuf>>,
     /// Further folders that can be read.
     pub readable: Vec<PathBuf>,
     /// Further roots that can be read, less what rules hide of them.
@@ -103,6 +105,7 @@ impl Confined {
             root: None,
             parts: None,
             writable: true,
+            write_paths: None,
             readable: vec![],
             roots: vec![],
             expected: vec![],

@@ -1,0 +1,178 @@
+//! Settings that a single command brings along, by `-c FILE` and by `CAIRN_*` variables: they hold for the session of that
+//! command, or the command is refused. The daemon never gets them, so that they cannot hold for another command.
+
+use cairn_client_sdk::Client;
+use cairn_config::{DiskFiles, Row, Scope, Source, scope_of};
+use cairn_protocol::{
+    config::ConfigGetParams,
+    location::{DaemonFile, DataRoot},
+    turn::{ExecutionPolicy, ProviderSetParams, SandboxUse, TurnOverrides},
+};
+use serde_json::Value;
+
+use crate::{app::App, args::Sessions, exit::Failure, output::plain};
+
+/// The variable that says what a daemon logs.
+const LOG: &str = "CAIRN_LOG";
+/// Variables that say where things are, and those that skills and programs get.
+const NO_SETTINGS: [&str; 5] =
+    ["CAIRN_HOME", "CAIRN_CONFIG", "CAIRN_TOKEN", "CAIRN_PROJECT", "CAIRN_SESSION"];
+
+/// The settings of one command.
+#[derive(Debug, Default)]
+pub struct Overrides(Vec<Row>);
+
+impl Overrides {
+    /// Reads them once for a command; problems of the file and of single variables are told with the way out.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a value of the wrong type.
+    pub fn read(app: &App<'_>) -> Result<Self, Failure> {
+        let inputs = app.host.config_inputs(&app.globals, None);
+        let is_setting = |(name, _): &(String, String)| !NO_SETTINGS.contains(&name.as_str());
+        if inputs.explicit.is_none() && !inputs.env.iter().any(is_setting) {
+            return Ok(Self::default());
+        }
+        let log = inputs.env.iter().find(|(name, _)| name == LOG).map(|(name, value)| Row {
+            key: "daemon.log".into(),
+            value: value.as_str().into(),
+            source: Source::Env(name.clone()),
+        });
+        let loaded =
+            cairn_config::load(&inputs, &DiskFiles).map_err(|errors| Failure::usage(errors.to_string()))?;
+        let explicit = inputs.explicit.map(Source::File);
+        let own = |source: &Source| matches!(source, Source::Env(_)) || explicit.as_ref() == Some(source);
+        for warning in loaded.warnings.iter().filter(|warning| own(&warning.source)) {
+            app.remark(&format!("warning: {}", plain(&warning.to_string())));
+        }
+        let rows = cairn_config::rows(&loaded).into_iter().filter(|row| own(&row.source));
+        Ok(Self(rows.chain(log).collect()))
+    }
+
+    /// Each setting with its source.
+    pub fn rows(&self) -> &[Row] {
+        &self.0
+    }
+
+    /// Refuses settings that this command cannot have, which the daemon does not have in force either.
+    ///
+    /// # Errors
+    /// Names each setting, where it comes from, and what to do instead.
+    pub async fn check(&self, app: &App<'_>, client: &Client) -> Result<(), Failure> {
+        let asked: Vec<&Row> = self.0.iter().filter(|row| self.concerns_daemon(app, row)).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let in_force = client.config_get(&ConfigGetParams::default()).await?.values;
+        let same = |row: &&&Row| {
+            // A secret is not shown, so that it cannot be compared.
+            row.value != "(set)"
+                && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
+        };
+        let refused: Vec<String> = asked
+            .iter()
+            .filter(|row| !same(row))
+            .map(|row| format!("{} sets {}", row.source, row.key))
+            .collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "{}: that is a setting of the daemon, which one command cannot change for all others",
+            plain(&refused.join(", "))
+        );
+        let folder = app.env.config_dir().unwrap_or_default();
+        let hint = format!(
+            "set it in {}, where it is in force at once or named by 'cairn config' as waiting; or stop the daemon and start it \
+             with 'cairn serve', which takes variables and --config",
+            folder.join("config.json").display()
+        );
+        Err(Failure::usage(text).hint(hint))
+    }
+
+    fn concerns_daemon(&self, app: &App<'_>, row: &Row) -> bool {
+        match (scope_of(&row.key), app.sessions) {
+            (Some(Scope::Client), _) => false,
+            (Some(Scope::Session), Sessions::Own) => !self.applies(row),
+            // A command that takes no turn has nothing that such a setting could change.
+            (Some(Scope::Session), Sessions::None) => false,
+            _ => true,
+        }
+    }
+
+    /// True if a session can have a setting's value in place of the configured one.
+    fn applies(&self, row: &Row) -> bool {
+        match row.key.as_str() {
+            // Its own folder decides about the sandbox otherwise, and about tools that are switched off.
+            "safety.sandbox_enabled" => row.value == Value::Bool(false),
+            key if key.starts_with("tools.builtin.") => row.value == Value::Bool(false),
+            _ => true,
+        }
+    }
+
+    fn get<T: serde::de::DeserializeOwned>(&self, key: &str) -> Option<T> {
+        let row = self.0.iter().find(|row| row.key == key)?;
+        serde_json::from_value(row.value.clone()).ok()
+    }
+
+    /// Puts them into the policy of a session's turns, where no flag says otherwise.
+    pub fn apply(&self, policy: &mut ExecutionPolicy) {
+        policy.max_iterations = policy.max_iterations.or(self.get("agent.max_iterations"));
+        policy.tools_mode = policy.tools_mode.or(self.get("tools.mode"));
+        if self.get("safety.sandbox_enabled") == Some(false) {
+            policy.sandbox = Some(SandboxUse::Off);
+        }
+        let settings = TurnOverrides {
+            temperature: self.get("llm.temperature"),
+            max_answer_tokens: self.get("llm.max_tokens"),
+            max_context_tokens: self.get("context.max_tokens"),
+            compaction_threshold: self.get("context.compaction_threshold"),
+            repo_map_tokens: self.get("context.repo_map_tokens"),
+            max_tool_output_chars: self.get("context.max_tool_output_chars"),
+        };
+        policy.settings = (settings != TurnOverrides::default()).then_some(settings);
+    }
+
+    /// Tools that they switch off.
+    pub fn switched_off(&self) -> Vec<String> {
+        let off = |row: &Row| {
+            let tool = row.key.strip_prefix("tools.builtin.")?.strip_suffix(".enabled")?;
+            (row.value == Value::Bool(false)).then(|| tool.to_owned())
+        };
+        self.0.iter().filter_map(off).collect()
+    }
+
+    /// Puts the model that they name into the choice of a session, where no flag names one.
+    pub fn choose_model(&self, choice: &mut ProviderSetParams) {
+        choice.provider = choice.provider.take().or_else(|| self.get("llm.provider"));
+        choice.model = choice.model.take().or_else(|| self.get("llm.model"));
+        choice.endpoint = choice.endpoint.take().or_else(|| self.get("llm.endpoint"));
+    }
+}
+
+/// Refuses a configuration folder that this command names and the running daemon does not read; tells of another one.
+///
+/// # Errors
+/// When `CAIRN_CONFIG` is set and another folder is in force.
+pub fn check_folder(app: &App<'_>) -> Result<(), Failure> {
+    let Some(root) = app.env.data_root().map(DataRoot) else { return Ok(()) };
+    let read = std::fs::read(root.daemon_json()).ok();
+    let file = read.and_then(|bytes| serde_json::from_slice::<DaemonFile>(&bytes).ok());
+    let Some((theirs, own)) = file.and_then(|file| file.config_dir).zip(app.env.config_dir()) else {
+        return Ok(());
+    };
+    if theirs == own {
+        return Ok(());
+    }
+    let text = format!(
+        "the running daemon reads its configuration from {}, and not from {}",
+        theirs.display(),
+        own.display()
+    );
+    let hint = "'cairn stop' ends that daemon; the next command starts one with this folder";
+    if app.env.cairn_config.is_some() {
+        return Err(Failure::usage(text).hint(hint));
+    }
+    app.remark(&format!("warning: {text}\nhint: {hint}"));
+    Ok(())
+}

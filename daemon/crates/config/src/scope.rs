@@ -1,0 +1,168 @@
+//! The part of Cairn that reads each key, and for whom one command may set it.
+
+use crate::keys;
+
+/// The widest thing that a key is a setting of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The daemon, and so every client of it. A single command cannot set it.
+    Daemon,
+    /// A session: `cairn chat` sets it for its own.
+    Session,
+    /// The program that the user sees, where the daemon takes no part.
+    Client,
+}
+
+/// A key with its reader.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyUse {
+    /// The key, dotted; `*` stands for names that the user chooses.
+    pub key: &'static str,
+    /// The thing that it is a setting of.
+    pub scope: Scope,
+    /// The source file that reads it, from the top of the repository.
+    pub reader: &'static str,
+}
+
+const COMPOSE: &str = "daemon/src/compose.rs";
+const MODELS: &str = "daemon/src/models.rs";
+const SERVE: &str = "daemon/src/serve.rs";
+const LAUNCH: &str = "daemon/src/launch.rs";
+const CHAT: &str = "client-sdk/cli/src/chat/setup.rs";
+const LAN: &str = "daemon/src/remote.rs";
+const LINK: &str = "daemon/src/mcp/link.rs";
+const PROCESS: &str = "daemon/src/mcp/process.rs";
+const TELEMETRY: &str = "daemon/src/telemetry.rs";
+const EXTRAS: &str = "daemon/src/extras.rs";
+const LOAD: &str = "daemon/crates/config/src/load.rs";
+
+use Scope::{Client, Daemon, Session};
+
+/// Every key of the schema, once.
+#[rustfmt::skip]
+const USES: &[(&str, Scope, &str)] = &[
+    ("agent.max_iterations", Session, COMPOSE),
+    ("agent.retry_attempts", Daemon, MODELS),
+    ("agent.retry_backoff_base_ms", Daemon, MODELS),
+    ("ann", Daemon, COMPOSE),
+    ("context.compaction_threshold", Session, COMPOSE),
+    ("context.max_tokens", Session, COMPOSE),
+    ("context.max_tool_output_chars", Session, COMPOSE),
+    ("context.repo_map_tokens", Session, COMPOSE),
+    ("daemon.drainSeconds", Daemon, COMPOSE),
+    ("daemon.idleExitSeconds", Daemon, SERVE),
+    ("daemon.log", Daemon, "daemon/src/reload.rs"),
+    ("discovery", Daemon, SERVE),
+    ("embedder", Daemon, COMPOSE),
+    ("exclusions", Daemon, COMPOSE),
+    ("git.auto_commit", Daemon, COMPOSE),
+    ("git.commit_message_prefix", Daemon, COMPOSE),
+    ("listen.address", Daemon, SERVE),
+    ("listen.allowedHosts", Daemon, SERVE),
+    ("listen.allowedOrigins", Daemon, SERVE),
+    ("listen.lan", Daemon, LAN),
+    ("listen.lanAddress", Daemon, LAN),
+    ("listen.lanPort", Daemon, LAN),
+    ("listen.port", Daemon, SERVE),
+    ("llm.agents.*.arguments", Daemon, LAUNCH),
+    ("llm.agents.*.credentials", Daemon, LAUNCH),
+    ("llm.agents.*.credentials_writable", Daemon, LAUNCH),
+    ("llm.agents.*.env", Daemon, LAUNCH),
+    ("llm.agents.*.path", Daemon, LAUNCH),
+    ("llm.agents.*.readable", Daemon, LAUNCH),
+    ("llm.agents.*.timeout_seconds", Daemon, MODELS),
+    ("llm.api_key", Daemon, MODELS),
+    ("llm.api_key_command", Daemon, MODELS),
+    ("llm.api_key_file", Daemon, MODELS),
+    ("llm.endpoint", Session, MODELS),
+    ("llm.max_tokens", Session, COMPOSE),
+    ("llm.model", Session, MODELS),
+    ("llm.provider", Session, MODELS),
+    ("llm.temperature", Session, COMPOSE),
+    ("llm.timeout_seconds", Daemon, MODELS),
+    ("mcp.servers.*.args", Daemon, PROCESS),
+    ("mcp.servers.*.command", Daemon, PROCESS),
+    ("mcp.servers.*.cwd", Daemon, PROCESS),
+    ("mcp.servers.*.enabled", Daemon, "daemon/src/mcp.rs"),
+    ("mcp.servers.*.env.*", Daemon, PROCESS),
+    ("mcp.servers.*.headers.*", Daemon, LINK),
+    ("mcp.servers.*.start_timeout_seconds", Daemon, LINK),
+    ("mcp.servers.*.timeout_seconds", Daemon, "daemon/src/mcp.rs"),
+    ("mcp.servers.*.trust_annotations", Daemon, "daemon/src/mcp.rs"),
+    ("mcp.servers.*.url", Daemon, LINK),
+    ("models.allowExternal", Daemon, COMPOSE),
+    ("models.maxRequestsPerMinute", Daemon, COMPOSE),
+    ("models.maxTokensPerDay", Daemon, COMPOSE),
+    ("models.models", Daemon, COMPOSE),
+    ("models.providers", Daemon, COMPOSE),
+    ("permissions.allow", Daemon, COMPOSE),
+    ("permissions.approvalTimeoutSeconds", Daemon, COMPOSE),
+    ("permissions.defaultAction", Daemon, COMPOSE),
+    ("permissions.deny", Daemon, COMPOSE),
+    ("permissions.finalDeny", Daemon, COMPOSE),
+    ("permissions.overrides", Daemon, COMPOSE),
+    ("plugins", Daemon, EXTRAS),
+    ("rerank.maxMs", Daemon, COMPOSE),
+    ("rerank.model", Daemon, COMPOSE),
+    ("rerank.top", Daemon, COMPOSE),
+    ("resources.maxConnections", Daemon, SERVE),
+    ("resources.maxFileBytes", Daemon, COMPOSE),
+    ("resources.maxRuns", Daemon, COMPOSE),
+    ("resources.memoryMb", Daemon, COMPOSE),
+    ("resources.threads", Daemon, COMPOSE),
+    ("roots", Daemon, SERVE),
+    ("safety.blocked_commands", Daemon, COMPOSE),
+    ("safety.require_confirmation", Daemon, COMPOSE),
+    ("safety.sandbox_allowed_paths", Daemon, COMPOSE),
+    ("safety.sandbox_blocked_paths", Daemon, COMPOSE),
+    ("safety.sandbox_enabled", Session, COMPOSE),
+    ("sandbox.whenMissing", Daemon, COMPOSE),
+    ("telemetry.enabled", Daemon, TELEMETRY),
+    ("telemetry.endpoint", Daemon, TELEMETRY),
+    ("telemetry.headers.*", Daemon, TELEMETRY),
+    ("telemetry.intervalSeconds", Daemon, TELEMETRY),
+    ("telemetry.metrics", Daemon, TELEMETRY),
+    ("telemetry.traces", Daemon, TELEMETRY),
+    ("tools.builtin.*.allowed_prefixes", Daemon, COMPOSE),
+    ("tools.builtin.*.cwd", Daemon, COMPOSE),
+    ("tools.builtin.*.enabled", Session, COMPOSE),
+    ("tools.builtin.*.max_output_chars", Daemon, COMPOSE),
+    ("tools.builtin.*.mode", Daemon, COMPOSE),
+    ("tools.builtin.*.timeout_seconds", Daemon, COMPOSE),
+    ("tools.external", Daemon, EXTRAS),
+    ("tools.mode", Session, COMPOSE),
+    ("tools.web.api_key_env", Daemon, COMPOSE),
+    ("tools.web.backend", Daemon, COMPOSE),
+    ("tools.web.endpoint", Daemon, COMPOSE),
+    ("trust.folders", Daemon, LOAD),
+    ("ui.color", Client, CHAT),
+    ("ui.shell", Client, CHAT),
+    ("ui.show_token_usage", Client, CHAT),
+    ("ui.show_tool_calls", Client, CHAT),
+    ("ui.stream_responses", Client, CHAT),
+    ("version", Daemon, "daemon/crates/config/src/model/checks.rs"),
+];
+
+/// Every key of the schema with its reader.
+pub fn key_uses() -> impl Iterator<Item = KeyUse> {
+    USES.iter().map(|&(key, scope, reader)| KeyUse { key, scope, reader })
+}
+
+/// The scope of a dotted key; `None` for one that does not exist.
+pub fn scope_of(key: &str) -> Option<Scope> {
+    key_uses().find(|known| keys::matches(known.key, key)).map(|known| known.scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_schema_has_one_reader() {
+        let listed: Vec<&str> = key_uses().map(|known| known.key).collect();
+        let keys: Vec<&str> = keys::leaves().iter().map(String::as_str).collect();
+        assert_eq!(listed, keys);
+        assert_eq!(scope_of("tools.builtin.run_shell.enabled"), Some(Session));
+        assert_eq!(scope_of("no.such.key"), None);
+    }
+}

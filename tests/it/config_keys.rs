@@ -1,0 +1,802 @@
+//! Each key of the configuration does something: its effect, seen through the daemon.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    fake_model::{Answer, FakeModel},
+    sealed::{Daemon, binary, command, git, tree, wait_for},
+};
+
+const FILES: &[(&str, &str)] = &[
+    ("src/a.rs", "pub fn one() {}\npub fn two() {}\n"),
+    ("notes.txt", "old\n"),
+    ("secret/key.txt", "hidden\n"),
+    (".git/HEAD", "ref: refs/heads/main\n"),
+];
+
+/// A daemon with a configuration, and a folder to work in.
+struct Place {
+    _dir: tempfile::TempDir,
+    home: PathBuf,
+    folder: PathBuf,
+    daemon: Option<Daemon>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
+        tree(&folder, FILES);
+        let folder = folder.canonicalize().unwrap();
+        Self { home, folder, daemon: None, _dir: dir }
+    }
+
+    fn started(config: &Value) -> Self {
+        let mut place = Self::new();
+        place.restart(config);
+        place
+    }
+
+    fn write(&self, config: &Value) {
+        tree(&self.home, &[("config/config.json", &config.to_string())]);
+    }
+
+    fn restart(&mut self, config: &Value) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.stop();
+        }
+        self.write(config);
+        self.daemon = Some(Daemon::start_in(&self.home, &[]));
+    }
+
+    /// Writes the file and has the daemon read it.
+    fn reload(&self, config: &Value) {
+        self.write(config);
+        let (code, out, err) = self.cairn(&["reload"]);
+        assert_eq!(code, 0, "{out}{err}");
+    }
+
+    fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().unwrap()
+    }
+
+    fn cairn(&self, args: &[&str]) -> (i32, String, String) {
+        self.cairn_with(args, &[])
+    }
+
+    fn cairn_with(&self, args: &[&str], environment: &[(&str, &str)]) -> (i32, String, String) {
+        run(&self.home, &self.folder, args, environment)
+    }
+
+    /// The result of a turn.
+    fn turn(&self, prompt: &str) -> Value {
+        let (_, out, err) = self.cairn(&["chat", "--json", "--no-local-session", "-p", prompt]);
+        let last = out.lines().last().unwrap_or_else(|| panic!("no result: {err}"));
+        serde_json::from_str(last).unwrap()
+    }
+
+    /// The result of a call of a tool that nobody approves.
+    async fn call(&self, name: &str, arguments: Value) -> Value {
+        let mut raw = self.daemon().client().await;
+        raw.ok("index.addRoot", json!({"path": self.folder})).await;
+        let session = raw.ok("session.create", json!({"root": self.folder})).await["sessionId"].clone();
+        raw.ok("tool.call", json!({"sessionId": session, "name": name, "arguments": arguments})).await
+    }
+
+    async fn reason(&self, name: &str, arguments: Value) -> String {
+        let got = self.call(name, arguments).await;
+        got["error"]["reason"].as_str().unwrap_or("ok").to_owned()
+    }
+}
+
+fn run(home: &Path, folder: &Path, args: &[&str], environment: &[(&str, &str)]) -> (i32, String, String) {
+    let mut command = command(home);
+    command.args(args).current_dir(folder).envs(environment.iter().copied());
+    let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// A model behind `provider`, and settings beside it.
+fn model_config(provider: &str, model: &FakeModel, more: &Value) -> Value {
+    let mut config = json!({"llm": {"provider": provider, "endpoint": model.address, "model": "m-1"}});
+    merge(&mut config, more);
+    config
+}
+
+fn merge(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            more.iter().for_each(|(key, value)| merge(into.entry(key.clone()).or_insert(Value::Null), value))
+        }
+        (into, more) => *into = more.clone(),
+    }
+}
+
+fn offered(body: &Value) -> Vec<String> {
+    let tools = body["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.max_tokens`, the three ways to a key, `tools.mode`,
+/// `tools.builtin.*.enabled`, `context.repo_map_tokens`.
+#[test]
+fn settings_of_the_model_reach_its_request() {
+    let model = FakeModel::agreeable();
+    let config = |more: Value| model_config("openai-compatible", &model, &more);
+    let mut place = Place::started(&config(json!({
+        "llm": {"temperature": 0.25, "max_tokens": 77, "api_key": "k-inline"},
+        "tools": {"mode": "split", "builtin": {"git_log": {"enabled": false}}},
+        "context": {"repo_map_tokens": 0},
+    })));
+    let (code, out, err) = place.cairn(&["index", "add", ".", "--wait"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let done = place.turn("hi");
+    assert_eq!(done["status"], "completed", "{done}");
+    let request = model.latest();
+    assert_eq!(request.body["model"], "m-1");
+    assert_eq!(request.body["temperature"], 0.25);
+    let most = [&request.body["max_tokens"], &request.body["max_completion_tokens"]];
+    assert!(most.contains(&&json!(77)), "{}", request.body);
+    assert!(request.head.contains("authorization: bearer k-inline"), "{}", request.head);
+    let tools = offered(&request.body);
+    assert!(tools.iter().any(|t| t == "read_file") && !tools.iter().any(|t| t == "git_log"), "{tools:?}");
+    assert!(!request.body.to_string().contains("function two"), "{}", request.body);
+    // The other ways to a key, the other mode, and a map.
+    tree(&place.home, &[("key.txt", "k-file\n")]);
+    let file = place.home.join("key.txt");
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&file, private).unwrap();
+    place.restart(&config(json!({
+        "llm": {"api_key_file": file},
+        "tools": {"mode": "unified"},
+        "context": {"repo_map_tokens": 2048},
+    })));
+    place.turn("hi");
+    let request = model.latest();
+    assert!(request.head.contains("authorization: bearer k-file"), "{}", request.head);
+    let tools = offered(&request.body);
+    assert!(tools.iter().any(|t| t == "fs") && !tools.iter().any(|t| t == "read_file"), "{tools:?}");
+    assert!(request.body.to_string().contains("function two"), "no map");
+    place.reload(&config(json!({"llm": {"api_key_command": ["/bin/echo", "k-command"]}})));
+    place.turn("hi");
+    assert!(model.latest().head.contains("authorization: bearer k-command"), "{}", model.latest().head);
+}
+
+/// `agent.max_iterations`, `context.max_tool_output_chars`, `context.max_tokens`, `context.compaction_threshold`.
+#[test]
+fn settings_of_turns_bound_them() {
+    let model = FakeModel::start(|_, _| Answer::Call("read_file", json!({"path": "long.txt"})));
+    let config = |more: Value| model_config("openai-compatible", &model, &more);
+    let place = Place::started(&config(json!({
+        "agent": {"max_iterations": 2}, "context": {"max_tool_output_chars": 60},
+    })));
+    tree(&place.folder, &[("long.txt", &"a long line of it\n".repeat(200))]);
+    let done = place.turn("read it");
+    assert_eq!(model.requests().len(), 2, "{done}");
+    assert!(done.to_string().contains("agent.max_iterations"), "{done}");
+    let shown = model.latest().body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(shown.len() < 400, "{shown}");
+
+    let ollama = FakeModel::agreeable();
+    let config = |threshold: f64| {
+        let context = json!({"context": {"max_tokens": 12_345, "compaction_threshold": threshold}});
+        model_config("ollama", &ollama, &context)
+    };
+    let place = Place::started(&config(0.95));
+    place.turn("hi");
+    assert_eq!(ollama.latest().body["options"]["num_ctx"], 12_345, "{}", ollama.latest().body);
+    // The system text alone is more than one percent of the context.
+    place.reload(&config(0.01));
+    let done = place.turn("hi").to_string();
+    assert!(done.contains("context_overflow"), "{done}");
+}
+
+/// `agent.retry_attempts`, `agent.retry_backoff_base_ms`, `llm.timeout_seconds`.
+#[test]
+fn failed_requests_are_repeated_as_configured() {
+    let model = FakeModel::start(|_, _| Answer::Status(503));
+    let config = |more: Value| model_config("openai-compatible", &model, &more);
+    let place =
+        Place::started(&config(json!({"agent": {"retry_attempts": 2, "retry_backoff_base_ms": 100}})));
+    let done = place.turn("hi");
+    assert_eq!(done["status"], "failed", "{done}");
+    let times: Vec<_> = model.requests().iter().map(|request| request.at).collect();
+    assert_eq!(times.len(), 3);
+    // Each wait is a random part of a doubling pause: at least half of it.
+    assert!(times[1] - times[0] >= Duration::from_millis(40), "{times:?}");
+    assert!(times[2] - times[0] < Duration::from_secs(5), "{times:?}");
+    place.reload(&config(json!({"agent": {"retry_attempts": 0}})));
+    place.turn("hi");
+    assert_eq!(model.requests().len(), 4);
+
+    let silent = FakeModel::start(|_, _| Answer::Silence);
+    let more = json!({"llm": {"timeout_seconds": 1}, "agent": {"retry_attempts": 0}});
+    let place = Place::started(&model_config("openai-compatible", &silent, &more));
+    let done = place.turn("hi");
+    assert!(done.to_string().contains("model_timed_out"), "{done}");
+}
+
+/// `models.allowExternal`, `models.providers`, `models.models`, `models.maxTokensPerDay`, `models.maxRequestsPerMinute`.
+#[test]
+fn models_outside_this_machine_are_bounded() {
+    let place = Place::started(&json!({}));
+    let outside = |models: Value| {
+        let llm = json!({"provider": "openai-compatible", "endpoint": "https://192.0.2.1:9", "model": "m-1"});
+        place.reload(&json!({"llm": llm, "models": models}));
+        place.turn("hi").to_string()
+    };
+    for (models, text) in [
+        (json!({}), "models.allowExternal is not set"),
+        (json!({"allowExternal": true, "providers": ["anthropic"]}), "models.providers does not name"),
+        (json!({"allowExternal": true, "models": ["other"]}), "models.models does not name"),
+    ] {
+        let done = outside(models);
+        assert!(done.contains(text), "{text}: {done}");
+    }
+    let model = FakeModel::agreeable();
+    let config = |models: Value| model_config("openai-compatible", &model, &json!({"models": models}));
+    place.reload(&config(json!({"maxTokensPerDay": 100})));
+    assert_eq!(place.turn("hi")["status"], "completed");
+    let done = place.turn("hi").to_string();
+    assert!(done.contains("models.maxTokensPerDay"), "{done}");
+    let place = Place::started(&config(json!({"maxRequestsPerMinute": 1})));
+    assert_eq!(place.turn("hi")["status"], "completed");
+}
+
+/// `permissions.*` and `safety.*` that decide about calls.
+#[tokio::test]
+async fn rules_decide_about_calls() {
+    let place = Place::started(&json!({}));
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "new\n"}));
+    let read = |path: &str| ("read_file", json!({"path": path}));
+    let shell = |line: &str| ("run_shell", json!({"command": line}));
+    let open = json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
+    let with = |more: Value| {
+        let mut config = open.clone();
+        merge(&mut config, &more);
+        config
+    };
+    let allow_all = json!({"permissions": {"allow": ["write_file"]}});
+    let places = |all: Value| {
+        with(json!({"safety": {"sandbox_allowed_paths": all}, "permissions": {"allow": ["write_file"]}}))
+    };
+    for (config, (name, arguments), want) in [
+        (json!({}), write("notes.txt"), "no_approver"),
+        (allow_all, write("made.txt"), "ok"),
+        (json!({}), shell("true"), "no_approver"),
+        (open.clone(), shell("true"), "ok"),
+        (with(json!({"safety": {"require_confirmation": ["run_shell"]}})), shell("true"), "no_approver"),
+        (with(json!({"permissions": {"defaultAction": "deny"}})), shell("true"), "tool_denied"),
+        (
+            with(json!({"permissions": {"deny": ["read_file(secret)"]}})),
+            read("secret/key.txt"),
+            "tool_denied",
+        ),
+        (
+            with(
+                json!({"permissions": {"deny": ["read_file(secret)"], "overrides": ["read_file(secret/key.txt)"]}}),
+            ),
+            read("secret/key.txt"),
+            "ok",
+        ),
+        (
+            with(json!({"permissions": {"finalDeny": ["*(secret)"], "overrides": ["read_file(secret)"]}})),
+            read("secret/key.txt"),
+            "tool_denied",
+        ),
+        (with(json!({"safety": {"blocked_commands": ["touch"]}})), shell("touch x"), "tool_denied"),
+        (places(json!(["src"])), write("src/new.rs"), "ok"),
+        (places(json!(["src"])), write("src/../notes.txt"), "tool_denied"),
+        (places(json!([])), write("src/new.rs"), "tool_denied"),
+    ] {
+        place.reload(&config);
+        let got = place.reason(name, arguments.clone()).await;
+        assert_eq!(got, want, "{config}: {name} {arguments}");
+    }
+    // Commands keep to the places that tools write to as well.
+    place.reload(&with(json!({"safety": {"sandbox_allowed_paths": ["src"]}})));
+    let got = place.call("run_shell", json!({"command": "touch src/made && echo made; touch outside"})).await;
+    assert!(got.to_string().contains("Read-only"), "{got}");
+    assert!(place.folder.join("src/made").exists() && !place.folder.join("outside").exists(), "{got}");
+}
+
+/// `permissions.approvalTimeoutSeconds`: silence of an approver is a no after it.
+#[tokio::test]
+async fn approvals_wait_as_long_as_configured() {
+    let place = Place::started(&json!({"permissions": {"approvalTimeoutSeconds": 1}}));
+    let mut approver = crate::sealed::Raw::connect(
+        &place.daemon().address(),
+        &[("authorization", &format!("Bearer {}", place.daemon().token()))],
+    )
+    .await
+    .unwrap();
+    let mut hello = crate::sealed::hello();
+    hello["capabilities"] = json!({"approvals": true});
+    approver.ok("initialize", hello).await;
+    let began = std::time::Instant::now();
+    let got = place.call("write_file", json!({"path": "notes.txt", "content": "x"})).await;
+    assert!(got["error"].is_object() && began.elapsed() >= Duration::from_secs(1), "{got}");
+}
+
+/// `safety.sandbox_blocked_paths`, `safety.sandbox_enabled`, and the settings of the shell.
+#[tokio::test]
+async fn commands_run_as_configured() {
+    let open = json!({"permissions": {"defaultAction": "allow"}, "safety": {"require_confirmation": []}});
+    let with = |more: Value| {
+        let mut config = open.clone();
+        merge(&mut config, &more);
+        config
+    };
+    let shell = |own: Value| with(json!({"tools": {"builtin": {"run_shell": own}}}));
+    let mut place = Place::new();
+    let closed = place.folder.join("secret");
+    place.restart(&with(json!({"safety": {"sandbox_blocked_paths": [closed]}})));
+    assert_eq!(place.reason("read_file", json!({"path": "secret/key.txt"})).await, "path_blocked");
+    let got = place.call("run_shell", json!({"command": "cat secret/key.txt"})).await;
+    assert!(!got.to_string().contains("hidden"), "{got}");
+    for (config, line, want) in [
+        (shell(json!({"enabled": false})), "true", "unknown_tool"),
+        (shell(json!({"mode": "off"})), "true", "unknown_tool"),
+        (shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})), "touch x", "tool_denied"),
+        (shell(json!({"mode": "allowlist", "allowed_prefixes": ["echo"]})), "echo hi", "ok"),
+        (shell(json!({"mode": "full"})), "touch x", "ok"),
+    ] {
+        place.restart(&config);
+        assert_eq!(place.reason("run_shell", json!({"command": line})).await, want, "{config}: {line}");
+    }
+    place.restart(&shell(json!({"timeout_seconds": 1, "max_output_chars": 20})));
+    let got = place.call("run_shell", json!({"command": "seq 1000; sleep 30"})).await.to_string();
+    assert!(got.contains("timedOut\":true") || got.contains("timed_out\":true"), "{got}");
+    assert!(!got.contains("999"), "{got}");
+    place.restart(&shell(json!({"cwd": "any"})));
+    let got = place.call("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
+    assert!(got.to_string().contains("/tmp"), "{got}");
+    place.restart(&shell(json!({"cwd": "workspace"})));
+    let got = place.reason("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
+    assert_eq!(got, "path_outside_roots");
+    // Without the sandbox a command sees the machine.
+    place.restart(&with(json!({"safety": {"sandbox_enabled": false}})));
+    let outside = place.home.join("outside.txt");
+    let line = format!("echo made > {}", outside.display());
+    let got = place.call("run_shell", json!({"command": line})).await;
+    assert!(outside.exists(), "{got}");
+    // Any other tool has limits as well.
+    place.restart(&with(json!({"tools": {"builtin": {"read_file": {"max_output_chars": 3}}}})));
+    let got = place.call("read_file", json!({"path": "src/a.rs"})).await;
+    assert!(got.to_string().contains("[cut]") && !got.to_string().contains("fn two"), "{got}");
+}
+
+/// `listen.port`, `listen.address`, `listen.allowedHosts`, `daemon.log`, `daemon.idleExitSeconds`, `roots`, `exclusions`,
+/// `resources.maxFileBytes`, `resources.maxConnections`, `resources.maxRuns`.
+#[tokio::test]
+async fn the_daemon_starts_as_configured() {
+    let mut place = Place::new();
+    tree(&place.folder, &[("big.txt", &"much text\n".repeat(1000)), ("gone.skip", "left out\n")]);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    place.write(&json!({
+        "listen": {"port": port, "allowedHosts": ["cairn.test"]},
+        "daemon": {"log": "debug", "idleExitSeconds": 1},
+        "roots": [place.folder],
+        "exclusions": ["*.skip"],
+        "resources": {"maxFileBytes": 1000, "maxConnections": 3, "maxRuns": 1, "threads": 1},
+    }));
+    let (code, out, err) = place.cairn(&["status"]);
+    assert_eq!(code, 4, "{out}{err}");
+    let (code, out, err) = place.cairn(&["index", "status"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let address = format!("127.0.0.1:{port}");
+    let token = std::fs::read_to_string(place.home.join("token")).unwrap();
+    let token = format!("Bearer {token}");
+    let headers = [("authorization", token.as_str())];
+    let connect = || crate::sealed::Raw::connect(&address, &headers);
+    let mut raw = connect().await.unwrap();
+    raw.ok("initialize", crate::sealed::hello()).await;
+    let status = crate::contents::complete(&mut raw).await;
+    assert_eq!(status["path"], json!(place.folder), "{status}");
+    let files = raw.ok("fs.listDir", json!({"path": place.folder})).await.to_string();
+    assert!(files.contains("big.txt"), "{files}");
+    for (word, want) in [("much text", 0), ("left out", 0), ("fn one", 1)] {
+        let found = raw.ok("search.lexical", json!({"query": word})).await;
+        let hits = found["items"].as_array().unwrap().len();
+        assert_eq!(hits.min(1), want, "{word}: {found}");
+    }
+    let stats = raw.ok("daemon.status", json!({})).await;
+    assert_eq!(stats["idleExitSeconds"], 1, "{stats}");
+    let _second = connect().await.unwrap();
+    let _third = connect().await.unwrap();
+    assert!(connect().await.is_err(), "a fourth connection");
+    drop(raw);
+    drop((_second, _third));
+    let root = cairn_protocol::location::DataRoot(place.home.clone());
+    wait_for("the end of the daemon", || (!cairn_client_sdk::is_held(&root)).then_some(()));
+    let log = std::fs::read_to_string(place.home.join("logs/daemon.log")).unwrap();
+    assert!(log.contains("DEBUG"), "{log}");
+    place.restart(&json!({
+        "listen": {"address": "127.0.0.2", "lan": true, "lanAddress": "127.0.0.3", "lanPort": port},
+        "discovery": "off",
+    }));
+    let addresses = place.daemon().file().unwrap().addresses;
+    assert!(addresses.contains(&format!("127.0.0.3:{port}")), "{addresses:?}");
+    assert!(place.daemon().address().starts_with("127.0.0.2:"), "{}", place.daemon().address());
+}
+
+/// Values that name something which does not exist are refused by their key: `embedder`, `rerank.*`, `ann`, `version`,
+/// `resources.threads`, `resources.memoryMb`, `discovery`.
+#[test]
+fn a_value_that_makes_no_sense_is_refused_by_its_key() {
+    let place = Place::new();
+    for (config, key) in [
+        (json!({"embedder": "/no/such/model"}), "embedder"),
+        (json!({"rerank": {"model": "/no/such/model"}}), "rerank.model"),
+        (json!({"rerank": {"top": 0}}), "rerank.top"),
+        (json!({"rerank": {"maxMs": 0}}), "rerank.maxMs"),
+        (json!({"ann": "graph"}), "ann"),
+        (json!({"version": "2.0"}), "version"),
+        (json!({"resources": {"threads": 5000}}), "resources.threads"),
+        (json!({"resources": {"memoryMb": 1}}), "resources.memoryMb"),
+        (json!({"discovery": "loud"}), "discovery"),
+        (json!({"trust": {"folders": 1}}), "trust.folders"),
+    ] {
+        place.write(&config);
+        let (code, out, err) = place.cairn(&["index", "status"]);
+        assert!(code != 0 && err.contains(key), "{key}: {code} {out}{err}");
+    }
+}
+
+/// `trust.folders`: a trusted folder's own file may loosen what others may only tighten.
+#[tokio::test]
+async fn a_trusted_folder_sets_its_own_model() {
+    let model = FakeModel::agreeable();
+    let place = Place::new();
+    let mut place = place;
+    let base = model_config("openai-compatible", &model, &json!({}));
+    tree(&place.folder, &[(".cairn.json", &json!({"llm": {"model": "m-of-the-folder"}}).to_string())]);
+    place.restart(&base);
+    place.turn("hi");
+    assert_eq!(model.latest().body["model"], "m-1");
+    let mut trusting = base.clone();
+    merge(&mut trusting, &json!({"trust": {"folders": [place.folder]}}));
+    place.restart(&trusting);
+    place.turn("hi");
+    assert_eq!(model.latest().body["model"], "m-of-the-folder");
+}
+
+/// `ui.*` in a terminal's own output.
+#[test]
+fn the_terminal_shows_what_is_configured() {
+    let model = FakeModel::start(|n, _| {
+        if n % 2 == 0 {
+            Answer::Call("read_file", json!({"path": "notes.txt"}))
+        } else {
+            Answer::Text("done")
+        }
+    });
+    let place = Place::started(&model_config("openai-compatible", &model, &json!({})));
+    let shown = |ui: Value| {
+        place.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
+        let (code, out, err) = place.cairn(&["chat", "-p", "hi"]);
+        assert_eq!(code, 0, "{out}{err}");
+        format!("{out}\n{err}")
+    };
+    let all = shown(json!({}));
+    assert!(all.contains("read_file") && all.contains("tok"), "{all}");
+    assert!(!shown(json!({"show_tool_calls": false})).contains("read_file"));
+    assert!(!shown(json!({"show_token_usage": false})).contains("tok"), "{all}");
+}
+
+/// P6: what one command brings along holds for its own session, or is refused; it never stays with the daemon.
+#[test]
+fn settings_of_one_command_never_stay() {
+    let model = FakeModel::agreeable();
+    let place = Place::new();
+    place.write(&model_config("openai-compatible", &model, &json!({})));
+    let own = place.home.join("own.json");
+    let text = json!({"llm": {"model": "m-own", "temperature": 0.5}, "agent": {"max_iterations": 3}});
+    std::fs::write(&own, text.to_string()).unwrap();
+    let own = own.to_str().unwrap();
+    let chat = |more: &[&str], environment: &[(&str, &str)]| {
+        let (code, out, err) =
+            place.cairn_with(&[&["chat", "--no-local-session", "-p", "hi"], more].concat(), environment);
+        assert_eq!(code, 0, "{out}{err}");
+        let body = model.latest().body;
+        (body["model"].as_str().unwrap().to_owned(), body["temperature"].clone())
+    };
+    // The first command starts the daemon.
+    assert_eq!(chat(&["-c", own], &[]), ("m-own".into(), json!(0.5)));
+    assert_eq!(chat(&[], &[]), ("m-1".into(), json!(0.7)));
+    let variables = [("CAIRN_LLM_MODEL", "m-variable"), ("CAIRN_LLM_TEMPERATURE", "0.1")];
+    assert_eq!(chat(&[], &variables), ("m-variable".into(), json!(0.1)));
+    assert_eq!(chat(&[], &[]), ("m-1".into(), json!(0.7)));
+    // A command that takes no turn is not stopped by a model's setting, but by one of the daemon.
+    let (code, _, err) = place.cairn_with(&["status"], &variables);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = place.cairn_with(&["models"], &variables);
+    assert!(code != 2, "{err}");
+    for (name, value, key) in [
+        ("CAIRN_LISTEN_PORT", "9", "listen.port"),
+        ("CAIRN_LLM_API_KEY", "k", "llm.api_key"),
+        ("CAIRN_PERMISSIONS_DENY", "read_file", "permissions.deny"),
+        ("CAIRN_LOG", "trace", "daemon.log"),
+        ("CAIRN_SAFETY_SANDBOX_ENABLED", "true", ""),
+    ] {
+        let (code, out, err) = place.cairn_with(&["chat", "-p", "hi"], &[(name, value)]);
+        if key.is_empty() {
+            assert_eq!(code, 0, "{name} is in force: {out}{err}");
+        } else {
+            assert_eq!(code, 2, "{name}: {out}{err}");
+            assert!(err.contains(key) && err.contains(name) && err.contains("config.json"), "{err}");
+        }
+    }
+    let (_, out, _) = place.cairn(&["config", "--json"]);
+    assert!(!out.contains("m-own") && !out.contains("m-variable"), "{out}");
+    place.cairn(&["stop"]);
+}
+
+/// `CAIRN_HOME` moves data; the user's own configuration counts until another folder is named or exists.
+#[test]
+fn the_configuration_folder_is_the_users_unless_another_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (home, data, other) = (dir.path().join("user"), dir.path().join("data"), dir.path().join("other"));
+    tree(&home, &[(".config/cairn/config.json", r#"{"agent": {"max_iterations": 7}}"#)]);
+    tree(&other, &[("config.json", r#"{"agent": {"max_iterations": 8}}"#)]);
+    let cairn = |args: &[&str], config: Option<&Path>| {
+        let mut command = Command::new(binary());
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
+        command.env("HOME", &home).env("CAIRN_HOME", &data).args(args).current_dir(dir.path());
+        command.envs(config.map(|path| ("CAIRN_CONFIG", path)));
+        let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let value = |config: Option<&Path>| {
+        let (code, out, err) = cairn(&["config", "agent.max_iterations", "--json"], config);
+        assert_eq!(code, 0, "{out}{err}");
+        serde_json::from_str::<Value>(&out).unwrap()["values"]["agent.max_iterations"]["value"].clone()
+    };
+    assert_eq!((value(None), value(Some(&other))), (json!(7), json!(8)));
+    assert_eq!(cairn(&["index", "status"], None).0, 0);
+    let (_, out, _) = cairn(&["status"], None);
+    assert!(out.contains(home.join(".config/cairn").to_str().unwrap()), "{out}");
+    // The daemon runs with the user's folder: another one is refused, and named once it is in force.
+    let (code, _, err) = cairn(&["index", "status"], Some(&other));
+    assert!(code == 2 && err.contains("cairn stop"), "{err}");
+    assert_eq!(cairn(&["stop"], None).0, 0);
+    assert_eq!(cairn(&["index", "status"], Some(&other)).0, 0);
+    let (_, out, _) = cairn(&["status"], None);
+    assert!(out.contains("which CAIRN_CONFIG names"), "{out}");
+    let (_, _, err) = cairn(&["index", "status"], None);
+    assert!(err.contains("the running daemon reads its configuration from"), "{err}");
+    assert_eq!(cairn(&["stop"], None).0, 0);
+    let (code, _, err) = cairn(&["index", "status"], Some(&dir.path().join("none")));
+    assert!(code != 0 && err.contains("is not a folder"), "{err}");
+}
+
+/// `git.auto_commit`, `git.commit_message_prefix`, `plugins`.
+#[test]
+fn a_turn_is_committed_and_told_to_plugins_as_configured() {
+    let model = FakeModel::start(|n, _| {
+        if n == 0 {
+            Answer::Call("write_file", json!({"path": "made.txt", "content": "made\n"}))
+        } else {
+            Answer::Text("done")
+        }
+    });
+    let mut place = Place::new();
+    std::fs::remove_dir_all(place.folder.join(".git")).unwrap();
+    git(&place.folder, &["init", "-q"]);
+    git(&place.folder, &["config", "user.name", "A"]);
+    git(&place.folder, &["config", "user.email", "a@b"]);
+    git(&place.folder, &["add", "."]);
+    git(&place.folder, &["commit", "-q", "-m", "first"]);
+    let heard = place.home.join("heard.txt");
+    let script = format!("cat >> {}; echo '{{}}'", heard.display());
+    place.restart(&model_config(
+        "openai-compatible",
+        &model,
+        &json!({
+            "git": {"auto_commit": true, "commit_message_prefix": "[robot]"},
+            "permissions": {"allow": ["write_file"]},
+            "plugins": [{"name": "ear", "command": ["/bin/sh", "-c", script], "hooks": ["before_tool"]}],
+        }),
+    ));
+    let done = place.turn("make it");
+    assert_eq!(done["status"], "completed", "{done}");
+    let log = git(&place.folder, &["log", "--format=%s", "-1"]);
+    assert!(log.starts_with("[robot]"), "{log}: {done}");
+    let heard = std::fs::read_to_string(heard).unwrap_or_default();
+    assert!(heard.contains("write_file") && !heard.contains("after_tool"), "{heard}");
+}
+
+/// `listen.allowedHosts`, `listen.allowedOrigins`.
+#[test]
+fn names_and_origins_of_the_daemon_are_those_configured() {
+    use std::io::{Read as _, Write as _};
+    let mut place = Place::new();
+    place.restart(&json!({"listen": {"allowedHosts": ["cairn.test"], "allowedOrigins": ["https://a.test"]}}));
+    let status = |host: &str, origin: &str| {
+        let mut stream = std::net::TcpStream::connect(place.daemon().address()).unwrap();
+        let token = place.daemon().token();
+        let request = format!(
+            "GET /metrics HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    assert_eq!(status("cairn.test", "https://a.test"), "200");
+    assert_eq!(status("other.test", "https://a.test"), "403");
+    assert_eq!(status("cairn.test", "https://b.test"), "403");
+}
+
+/// `ui.stream_responses`, `ui.color`, `ui.shell`, in a terminal.
+#[test]
+fn a_terminal_is_as_configured() {
+    let model = FakeModel::start(|_, _| Answer::Text("**bold** words"));
+    let place = Place::started(&model_config("openai-compatible", &model, &json!({})));
+    let shown = |ui: Value| {
+        place.write(&model_config("openai-compatible", &model, &json!({"ui": ui})));
+        let line =
+            format!("cd {} && {} chat -p hi --no-local-session", place.folder.display(), binary().display());
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env_clear().env("TERM", "xterm-256color");
+        script.env("HOME", &place.home).env("CAIRN_HOME", &place.home);
+        script.env("PATH", std::env::var_os("PATH").unwrap()).stdin(Stdio::null());
+        let output = script.stderr(Stdio::piped()).stdout(Stdio::piped()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let (colored, plain) = (shown(json!({})), shown(json!({"color": false})));
+    assert!(colored.contains("\u{1b}[") && colored.contains("words"), "{colored:?}");
+    assert!(!plain.contains("\u{1b}[3") && plain.contains("words"), "{plain:?}");
+}
+
+/// The test that shows the effect of each key, by file and name.
+const EFFECTS: &[(&str, &str)] = &[
+    ("agent.max_iterations", "config_keys::settings_of_turns_bound_them"),
+    ("agent.retry_attempts", "config_keys::failed_requests_are_repeated_as_configured"),
+    ("agent.retry_backoff_base_ms", "config_keys::failed_requests_are_repeated_as_configured"),
+    ("ann", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("context.compaction_threshold", "config_keys::settings_of_turns_bound_them"),
+    ("context.max_tokens", "config_keys::settings_of_turns_bound_them"),
+    ("context.max_tool_output_chars", "config_keys::settings_of_turns_bound_them"),
+    ("context.repo_map_tokens", "config_keys::settings_of_the_model_reach_its_request"),
+    ("daemon.idleExitSeconds", "config_keys::the_daemon_starts_as_configured"),
+    ("daemon.log", "config_keys::the_daemon_starts_as_configured"),
+    ("discovery", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("embedder", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("exclusions", "config_keys::the_daemon_starts_as_configured"),
+    ("git.auto_commit", "config_keys::a_turn_is_committed_and_told_to_plugins_as_configured"),
+    ("git.commit_message_prefix", "config_keys::a_turn_is_committed_and_told_to_plugins_as_configured"),
+    ("listen.address", "config_keys::the_daemon_starts_as_configured"),
+    ("listen.allowedHosts", "config_keys::names_and_origins_of_the_daemon_are_those_configured"),
+    ("listen.allowedOrigins", "config_keys::names_and_origins_of_the_daemon_are_those_configured"),
+    ("listen.lan", "config_keys::the_daemon_starts_as_configured"),
+    ("listen.lanAddress", "config_keys::the_daemon_starts_as_configured"),
+    ("listen.lanPort", "config_keys::the_daemon_starts_as_configured"),
+    ("listen.port", "config_keys::the_daemon_starts_as_configured"),
+    ("llm.agents.*.credentials", "agents::an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit"),
+    ("llm.agents.*.env", "agents::an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit"),
+    ("llm.agents.*.path", "agents::an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit"),
+    ("llm.agents.*.timeout_seconds", "agents::what_goes_wrong_with_an_agent_is_a_typed_outcome"),
+    ("llm.api_key", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.api_key_command", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.api_key_file", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.endpoint", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.max_tokens", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.model", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.provider", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.temperature", "config_keys::settings_of_the_model_reach_its_request"),
+    ("llm.timeout_seconds", "config_keys::failed_requests_are_repeated_as_configured"),
+    ("mcp.servers.*.args", "mcp::tools_of_an_official_server_act_through_the_gate"),
+    ("mcp.servers.*.command", "mcp::tools_of_an_official_server_act_through_the_gate"),
+    ("mcp.servers.*.env.*", "mcp::tools_of_an_official_server_act_through_the_gate"),
+    ("mcp.servers.*.trust_annotations", "mcp::tools_of_an_official_server_act_through_the_gate"),
+    ("mcp.servers.*.timeout_seconds", "mcp::a_server_that_does_what_it_should_not_harms_nobody"),
+    ("mcp.servers.*.start_timeout_seconds", "mcp::a_server_that_does_what_it_should_not_harms_nobody"),
+    ("models.allowExternal", "config_keys::models_outside_this_machine_are_bounded"),
+    ("models.maxTokensPerDay", "config_keys::models_outside_this_machine_are_bounded"),
+    ("models.models", "config_keys::models_outside_this_machine_are_bounded"),
+    ("models.providers", "config_keys::models_outside_this_machine_are_bounded"),
+    ("permissions.allow", "config_keys::rules_decide_about_calls"),
+    ("permissions.approvalTimeoutSeconds", "config_keys::approvals_wait_as_long_as_configured"),
+    ("permissions.defaultAction", "config_keys::rules_decide_about_calls"),
+    ("permissions.deny", "config_keys::rules_decide_about_calls"),
+    ("permissions.finalDeny", "config_keys::rules_decide_about_calls"),
+    ("permissions.overrides", "config_keys::rules_decide_about_calls"),
+    ("plugins", "config_keys::a_turn_is_committed_and_told_to_plugins_as_configured"),
+    ("rerank.maxMs", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("rerank.model", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("rerank.top", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("resources.maxConnections", "config_keys::the_daemon_starts_as_configured"),
+    ("resources.maxFileBytes", "config_keys::the_daemon_starts_as_configured"),
+    ("resources.memoryMb", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("resources.threads", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+    ("roots", "config_keys::the_daemon_starts_as_configured"),
+    ("safety.blocked_commands", "config_keys::rules_decide_about_calls"),
+    ("safety.require_confirmation", "config_keys::rules_decide_about_calls"),
+    ("safety.sandbox_allowed_paths", "config_keys::rules_decide_about_calls"),
+    ("safety.sandbox_blocked_paths", "config_keys::commands_run_as_configured"),
+    ("safety.sandbox_enabled", "config_keys::commands_run_as_configured"),
+    ("telemetry.enabled", "telemetry::nothing_is_sent_unless_it_is_wanted_and_elsewhere_only_by_name"),
+    ("telemetry.endpoint", "telemetry::nothing_is_sent_unless_it_is_wanted_and_elsewhere_only_by_name"),
+    ("telemetry.headers.*", "telemetry::a_turn_is_a_trace_and_nothing_of_it_is_told"),
+    ("telemetry.intervalSeconds", "telemetry::the_figures_of_metrics_are_sent"),
+    ("telemetry.metrics", "telemetry::the_figures_of_metrics_are_sent"),
+    ("telemetry.traces", "telemetry::the_figures_of_metrics_are_sent"),
+    ("tools.builtin.*.allowed_prefixes", "config_keys::commands_run_as_configured"),
+    ("tools.builtin.*.cwd", "config_keys::commands_run_as_configured"),
+    ("tools.builtin.*.enabled", "config_keys::commands_run_as_configured"),
+    ("tools.builtin.*.max_output_chars", "config_keys::commands_run_as_configured"),
+    ("tools.builtin.*.mode", "config_keys::commands_run_as_configured"),
+    ("tools.builtin.*.timeout_seconds", "config_keys::commands_run_as_configured"),
+    ("tools.external", "outside::programs_of_the_configuration_come_change_and_go_with_a_hang_up"),
+    ("tools.mode", "config_keys::settings_of_the_model_reach_its_request"),
+    ("trust.folders", "config_keys::a_trusted_folder_sets_its_own_model"),
+    ("ui.color", "config_keys::a_terminal_is_as_configured"),
+    ("ui.show_token_usage", "config_keys::the_terminal_shows_what_is_configured"),
+    ("ui.show_tool_calls", "config_keys::the_terminal_shows_what_is_configured"),
+    ("version", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
+];
+
+/// Keys whose effect no test of the daemon shows, each with the reason.
+const UNSEEN: &[(&str, &str)] = &[
+    ("daemon.drainSeconds", "the test waits for the daemon's end, in drains"),
+    ("llm.agents.*.arguments", "shown by the arguments of the agent's process alone"),
+    ("llm.agents.*.credentials_writable", "shown by the writes of an agent alone"),
+    ("llm.agents.*.readable", "shown by the reads of an agent alone"),
+    ("mcp.servers.*.cwd", "a server tells nobody where it runs"),
+    ("mcp.servers.*.enabled", "as tools.builtin.*.enabled"),
+    ("mcp.servers.*.headers.*", "tested where servers are reached by HTTP"),
+    ("mcp.servers.*.url", "tested where servers are reached by HTTP"),
+    (
+        "models.maxRequestsPerMinute",
+        "its effect is a wait of a minute; a test of the engine has a clock for it",
+    ),
+    ("resources.maxRuns", "tested in the engine and in api with runs that never end"),
+    ("sandbox.whenMissing", "this machine has a sandbox; tested in the harness without one"),
+    ("tools.web.api_key_env", "web tools reach no server of this machine; tested in the tools"),
+    ("tools.web.backend", "as tools.web.api_key_env"),
+    ("tools.web.endpoint", "as tools.web.api_key_env"),
+    ("ui.shell", "tested at a terminal, in shellmode"),
+    ("ui.stream_responses", "tested at a terminal, in chat"),
+];
+
+/// P5: each key of the schema has code that reads it and a test of what it does.
+#[test]
+fn every_key_has_a_reader_and_a_test() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let read = |path: &str| std::fs::read_to_string(top.join(path)).unwrap_or_default();
+    let mut wrong = Vec::new();
+    for known in cairn_config::key_uses() {
+        let source = read(known.reader);
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let last = known.key.split('.').rfind(|part| *part != "*").unwrap_or_default();
+        let field: String = last
+            .chars()
+            .flat_map(|c| if c.is_ascii_uppercase() { vec!['_', c.to_ascii_lowercase()] } else { vec![c] })
+            .collect();
+        if !code.contains(&format!(".{field}")) {
+            wrong.push(format!("{}: {} does not read it", known.key, known.reader));
+        }
+        let tests: Vec<_> = EFFECTS.iter().filter(|(key, _)| *key == known.key).collect();
+        let unseen: Vec<_> = UNSEEN.iter().filter(|(key, _)| *key == known.key).collect();
+        if tests.len() + unseen.len() != 1 {
+            wrong.push(format!("{}: {} tests", known.key, tests.len() + unseen.len()));
+        }
+        for (_, test) in tests {
+            let (file, name) = test.split_once("::").unwrap();
+            let text = read(&format!("tests/it/{file}.rs"));
+            if !text.contains(&format!("fn {name}(")) || !text.contains(last) {
+                wrong.push(format!("{}: {test} does not name it", known.key));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
