@@ -268,6 +268,68 @@ fn the_map_names_every_crate() {
     }
 }
 
+/// Text between backticks that could be a path.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    let plain = |part: &&str| part.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    text.split('`').skip(1).step_by(2).filter(plain)
+}
+
+/// A path in a row or item may be relative to a folder of one before it.
+#[test]
+fn every_path_in_the_architecture_exists() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let starts_item = |line: &str| {
+        line.starts_with(['|', '*', '#']) || line.split('.').next().is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    let (mut missing, mut folders) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        if starts_item(line) || line.is_empty() || folders.is_empty() {
+            folders = vec![root(), root().join("daemon/crates")];
+        }
+        for path in quoted(line) {
+            let is_path = path.contains('/') || [".rs", ".sql", ".md"].iter().any(|end| path.ends_with(end));
+            let Some(found) = folders.iter().rev().map(|folder| folder.join(path)).find(|path| path.exists())
+            else {
+                if is_path && !path.starts_with('/') {
+                    missing.push(format!("{path} in: {line}"));
+                }
+                continue;
+            };
+            let inside = found.ancestors().take_while(|folder| *folder != root().as_path());
+            let mut inside: Vec<PathBuf> =
+                inside.flat_map(|folder| [folder.join("src"), folder.to_path_buf()]).collect();
+            inside.reverse();
+            folders.extend(inside.into_iter().filter(|folder| folder.is_dir()));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn documents_are_short_and_their_links_lead_somewhere() {
+    let top = root();
+    let guide = std::fs::read_dir(top.join("docs/guide")).unwrap().flatten().map(|entry| entry.path());
+    let named =
+        ["README.md", "ARCHITECTURE.md", "docs/benchmarks.md", "docs/limits.md"].map(|name| top.join(name));
+    let mut wrong = Vec::new();
+    for path in guide.chain(named) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let shown = path.strip_prefix(&top).unwrap().display();
+        if path.ends_with("README.md") && text.lines().count() > 150 {
+            wrong.push(format!("{shown}: more than 150 lines"));
+        }
+        let targets =
+            text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+        for target in targets.filter(|target| !target.starts_with("http") && !target.starts_with('#')) {
+            let file = target.split('#').next().unwrap_or_default();
+            if !path.parent().unwrap().join(file).exists() {
+                wrong.push(format!("{shown}: {target} does not exist"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn cargo_run_means_the_binary_of_the_readme() {
     let metadata = metadata();

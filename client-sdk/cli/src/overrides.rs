@@ -66,8 +66,7 @@ impl Overrides {
         let in_force = client.config_get(&ConfigGetParams::default()).await?.values;
         let same = |row: &&&Row| {
             // A secret is not shown, so that it cannot be compared.
-            row.value != "(set)"
-                && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
+            row.value != "(set)" && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
         };
         let refused: Vec<String> = asked
             .iter()
