@@ -103,8 +103,11 @@ pub async fn show(app: &App<'_>, key: Option<&str>) -> Result<(), Failure> {
         let here = app.overrides()?.rows().iter().filter(|row| wanted(&row.key, key));
         let other = here.filter(|row| answer.values.get(&row.key).is_none_or(|v| v.value != row.value));
         for row in other {
-            let text = format!("{} sets {} for a chat alone, if at all", row.source, row.key);
-            app.remark(&format!("warning: {}: the daemon has the value below", plain(&text)));
+            let text = format!(
+                "{} sets {} to {}, which the running daemon does not use",
+                row.source, row.key, row.value
+            );
+            app.remark(&format!("warning: {}", plain(&text)));
         }
     }
     if client.is_none() {

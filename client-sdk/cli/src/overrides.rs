@@ -77,13 +77,12 @@ impl Overrides {
             return Ok(());
         }
         let text = format!(
-            "{}: that is a setting of the daemon, which one command cannot change for all others",
+            "{}: a setting of the daemon, shared by all its clients; a single command cannot change it",
             plain(&refused.join(", "))
         );
         let folder = app.env.config_dir().unwrap_or_default();
         let hint = format!(
-            "set it in {}, where it is in force at once or named by 'cairn config' as waiting; or stop the daemon and start it \
-             with 'cairn serve', which takes variables and --config",
+            "set it in {}, or start the daemon with 'cairn serve', which takes variables and --config",
             folder.join("config.json").display()
         );
         Err(Failure::usage(text).hint(hint))

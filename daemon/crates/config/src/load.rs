@@ -72,6 +72,10 @@ pub struct Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A variable is its own key.
+        if matches!(&self.source, Source::Env(name) if *name == self.key) {
+            return write!(f, "{}: {}", self.source, self.message);
+        }
         write!(f, "{}: {}: {}", self.source, self.key, self.message)
     }
 }
