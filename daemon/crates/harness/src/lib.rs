@@ -6,6 +6,7 @@
 mod approval;
 mod call;
 pub mod command;
+mod decided_by;
 pub mod diff;
 mod fetch;
 mod gate;
@@ -25,6 +26,7 @@ mod wait_clock;
 
 pub use approval::{Approvals, Approver};
 pub use call::Call;
+pub use decided_by::{Answered, DecidedBy, Fallback, RuleList, RunLimit};
 pub use fetch::{FetchRequest, Fetched, is_public};
 pub use gate::{End, Harness, is_final};
 pub use grants::Grants as GrantedRules;

@@ -251,7 +251,7 @@ impl Permit {
             Verdict::Allow => Ok(()),
             Verdict::Ask if self.accepted => Ok(()),
             _ => {
-                let text = format!("'{}' is not allowed by {}", path.requested(), decision.rule);
+                let text = format!("'{}' is not allowed by {}", path.requested(), decision.by);
                 Err(Failure::new(Reason::ToolDenied, text))
             }
         }

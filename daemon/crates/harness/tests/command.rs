@@ -49,7 +49,7 @@ fn decide(rules: &Rules, text: &str) -> (Verdict, String) {
     let grants = Grants::default();
     let subject = Subject { command: Some(&line), memory: &[], ..Subject::new("run_shell", &grants) };
     let decision = rules.decide(&subject);
-    (decision.verdict, decision.rule)
+    (decision.verdict, decision.by.to_string())
 }
 
 fn rules() -> Rules {
