@@ -475,7 +475,7 @@ impl Permit {
     /// `tool_denied` outside the run's paths, and those of opening it.
     pub fn read_file(&self, path: &ResolvedPath, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
         self.require_path(path)?;
-        path.root().read_whole(path.real(), limit)
+        Ok(path.root().read_whole(path.real(), limit)?)
     }
 
     /// Writes a file whole, when it still holds `before`; the change is noted. Blocks.
