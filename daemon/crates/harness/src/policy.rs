@@ -9,7 +9,7 @@ use std::{fmt, path::Path, str::FromStr};
 use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
 
 use crate::{
-    DecidedBy, Fallback, Grants, RuleList, RunLimit,
+    DecidedBy, Fallback, Grants, RuleError, RuleList, RunLimit,
     command::{CommandLine, Kind, Part, Pattern},
 };
 
@@ -71,7 +71,7 @@ impl CheckedRule {
     ///
     /// # Errors
     /// The rule and the example that comes out otherwise.
-    pub fn read(&self, verdict: Verdict) -> Result<Rule, String> {
+    pub fn read(&self, verdict: Verdict) -> Result<Rule, RuleError> {
         let rule: Rule = self.rule.parse()?;
         let tries = |example: &String| {
             let (line, grants) = (CommandLine::parse(example), Grants::default());
@@ -88,10 +88,10 @@ impl CheckedRule {
             }
         };
         if let Some(example) = self.matches.iter().find(|e| !tries(e)) {
-            return Err(format!("rule '{rule}' does not match its example '{example}'"));
+            return Err(RuleError::Misses { rule: rule.to_string(), example: example.clone() });
         }
         if let Some(example) = self.rejects.iter().find(|e| tries(e)) {
-            return Err(format!("rule '{rule}' matches '{example}', which it should not"));
+            return Err(RuleError::Overreaches { rule: rule.to_string(), example: example.clone() });
         }
         Ok(rule)
     }
@@ -475,9 +475,9 @@ impl fmt::Display for Rule {
 }
 
 impl FromStr for Rule {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("'{text}' is not a rule: write tool, tool(path) or run_shell(command)");
+    type Err = RuleError;
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let bad = || RuleError::Form(text.to_owned());
         let (tool, inner) = match text.split_once('(') {
             None => (text, None),
             Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(bad)?)),
@@ -490,9 +490,13 @@ impl FromStr for Rule {
         let scope = match inner {
             None => Scope::Any,
             Some(command) if tool == SHELL.0 => {
-                Scope::Command(Pattern::read(command).map_err(|e| format!("rule '{text}': {e}"))?)
+                let of_rule = |source| RuleError::Command { rule: text.to_owned(), source };
+                Scope::Command(Pattern::read(command).map_err(of_rule)?)
             }
-            Some(path) => Scope::Path(PathPattern::read(path).map_err(|e| format!("rule '{text}': {e}"))?),
+            Some(path) => {
+                let of_rule = |source| RuleError::Path { rule: text.to_owned(), source };
+                Scope::Path(PathPattern::read(path).map_err(of_rule)?)
+            }
         };
         Ok(Self { tool: tool.into(), scope })
     }
