@@ -297,6 +297,65 @@ fn no_code_decides_by_the_text_of_an_error() {
     assert!(wrong.is_empty(), "give the error a type that says it: {wrong:#?}");
 }
 
+/// Folders whose public functions fail with an error type of their own, and what else they may hold.
+const TYPED_ERRORS: &[(&str, &[&str])] = &[
+    ("daemon/crates/config/src/", &[]),
+    ("daemon/crates/llm/src/", &["daemon/crates/llm/src/scripted/"]),
+    ("daemon/crates/memory/src/", &[]),
+    ("daemon/crates/store/src/", &[]),
+    ("pairing/src/", &[]),
+    // What git says, and how a program of the user's ends, is not told apart by any caller.
+    ("daemon/crates/workspace/src/", &["daemon/crates/workspace/src/git/"]),
+];
+
+/// Folders whose public functions never fail with a bare text.
+const NO_TEXT_ERRORS: &[&str] = &[
+    "daemon/crates/agent/src/",
+    "daemon/crates/harness/src/",
+    "daemon/crates/tools/src/",
+    "daemon/crates/trace/src/",
+];
+
+/// Signatures of the functions of a file that others see, each with its line's number.
+fn public_signatures(code: &str) -> Vec<(usize, String)> {
+    let mut all: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    for (at, line) in code.split("#[cfg(test)]").next().unwrap_or_default().lines().enumerate() {
+        let text = line.trim_start();
+        if text.starts_with("pub fn ") || text.starts_with("pub async fn ") {
+            all.push((at + 1, String::new()));
+            open = true;
+        }
+        if let (true, Some((_, signature))) = (open, all.last_mut()) {
+            signature.push_str(text);
+            open = !line.ends_with('{') && !line.ends_with(';') && !line.ends_with('}');
+        }
+    }
+    all
+}
+
+#[test]
+fn public_functions_fail_with_types() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let typed = TYPED_ERRORS.iter().any(|(folder, others)| {
+            path.starts_with(folder) && !others.iter().any(|other| path.starts_with(other))
+        });
+        if !typed && !NO_TEXT_ERRORS.iter().any(|folder| path.starts_with(folder)) {
+            continue;
+        }
+        let fails_with = |signature: &str, error: &str| {
+            signature.split_once("->").is_some_and(|(_, result)| result.contains(&format!(", {error}>")))
+        };
+        let is_wrong = |(_, signature): &(usize, String)| {
+            fails_with(signature, "String") || (typed && fails_with(signature, "Failure"))
+        };
+        let found = public_signatures(&text).into_iter().filter(is_wrong);
+        wrong.extend(found.map(|(at, signature)| format!("{path}:{at}: {signature}")));
+    }
+    assert!(wrong.is_empty(), "give the crate's error a variant for it: {wrong:#?}");
+}
+
 #[test]
 fn a_permit_is_made_in_the_gate_alone() {
     // Its own documentation shows that others cannot: those lines are compiled, and must fail to.
