@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use cairn_harness::Grants;
+use cairn_harness::{Grants, check_run_paths};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
@@ -135,10 +135,14 @@ impl Engine {
                 }
                 Ok(None)
             }
-            (Some(root), None) if Path::new(root).is_absolute() => match reach {
-                Reach::AnyFolder => self.declare(PathBuf::from(root)).await.map(Some),
-                Reach::DeclaredRoots => self.declared(root.clone()).await.map(Some),
-            },
+            (Some(root), None) if Path::new(root).is_absolute() => {
+                let root = match reach {
+                    Reach::AnyFolder => self.declare(PathBuf::from(root)).await?,
+                    Reach::DeclaredRoots => self.declared(root.clone()).await?,
+                };
+                check_run_paths(Some(&root), params.policy.as_ref().and_then(|p| p.paths.as_deref()))?;
+                Ok(Some(root))
+            }
             (Some(root), None) => {
                 let text = format!("root '{}' is not absolute", root.escape_default());
                 Err(Failure::new(Reason::InvalidParams, text))

@@ -236,13 +236,7 @@ async fn model_context_socket(
 
 /// Whether the client has these rights, for what is no method of the table.
 fn needs(admitted: &Admission, rights: &[Right]) -> Result<(), Failure> {
-    match rights.iter().find(|right| !admitted.rights.hold(**right)) {
-        None => Ok(()),
-        Some(right) => {
-            let text = format!("this needs the right '{}', which the device has not", right.as_str());
-            Err(Failure::new(Reason::RightMissing, text))
-        }
-    }
+    rights.iter().try_for_each(|right| admitted.rights.require(*right, "this"))
 }
 
 /// Where a device that is not yet paired may come, and nowhere else.
