@@ -11,11 +11,7 @@ use axum::{
     routing::{any, get},
 };
 use cairn_api::{Api, Connection, Outgoing, Right};
-use cairn_protocol::{
-    error::{Failure, Reason},
-    remote::PAIR_PATH,
-    rpc,
-};
+use cairn_protocol::{error::Failure, remote::PAIR_PATH, rpc};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
