@@ -6,7 +6,7 @@ use cairn_config::{Ann, BuiltinTool, Config, DefaultAction, RuleEntry, ToolsMode
 use cairn_engine::{
     Engine, EngineOptions, Live, Parts, RootSettings, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
 };
-use cairn_harness::{CallLimits, CheckedRule, Registry, Sandbox, WhenMissing, sandbox::Host};
+use cairn_harness::{CallLimits, CheckedRule, Registry, RuleError, Sandbox, WhenMissing, sandbox::Host};
 use cairn_protocol::{
     error::{Failure, Reason},
     location::DataRoot,
@@ -85,7 +85,7 @@ pub async fn engine(
         config_dir.map(|dir| dir.join("context")),
         memory.clone(),
     ))));
-    engine.set_knowledge(Arc::new(move |op| memory.apply(op)));
+    engine.set_knowledge(Arc::new(move |op| Ok(memory.apply(op)?)));
     // Folders of runs that the end of an earlier daemon left.
     let _none_left = std::fs::remove_dir_all(root.agents_dir());
     set_models(&engine, config, root);
@@ -253,7 +253,7 @@ pub fn limit_memory(config: &Config) -> Result<(), Failure> {
 /// `invalid_params` that names the key of a rule that is none.
 pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let read = |name: &str, list: &[RuleEntry], verdict| -> Result<Vec<Rule>, Failure> {
-        let bad = |e| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
+        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
         let one = |entry: &RuleEntry| match entry {
             RuleEntry::Text(text) => text.parse(),
             RuleEntry::Checked(c) => {
@@ -267,12 +267,12 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let overrides = read("overrides", &permissions.overrides, Verdict::Allow)?;
     let mut final_deny = read("finalDeny", &permissions.final_deny, Verdict::Deny)?;
     for command in &config.safety.blocked_commands {
-        let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
+        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
         final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
     }
     // A tool that is switched off is called under no rule.
     for (tool, _) in config.tools.builtin.iter().filter(|(_, own)| !own.enabled) {
-        let bad = |e| Failure::new(Reason::InvalidParams, format!("tools.builtin.{tool}: {e}"));
+        let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("tools.builtin.{tool}: {e}"));
         final_deny.push(tool.parse().map_err(bad)?);
     }
     let mut allow = read("allow", &permissions.allow, Verdict::Allow)?;
@@ -291,7 +291,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
             .require_confirmation
             .iter()
             .map(|tool| tool.parse())
-            .collect::<Result<_, String>>()
+            .collect::<Result<_, RuleError>>()
             .map_err(|e| Failure::new(Reason::InvalidParams, format!("safety.require_confirmation: {e}")))?,
         default: match permissions.default_action {
             DefaultAction::Allow => Verdict::Allow,
@@ -313,7 +313,7 @@ fn write_paths(config: &Config) -> Result<Option<Vec<PathPattern>>, Failure> {
     let bad =
         |why: String| Failure::new(Reason::InvalidParams, format!("safety.sandbox_allowed_paths: {why}"));
     let one = |path: &String| {
-        let pattern = PathPattern::read(path).map_err(bad)?;
+        let pattern = PathPattern::read(path).map_err(|why| bad(why.to_string()))?;
         let plain = pattern.prefix().is_some();
         plain.then_some(pattern).ok_or_else(|| bad(format!("'{path}' is a glob; name folders")))
     };

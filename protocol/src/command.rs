@@ -15,7 +15,7 @@ pub enum AgentCmd {
     /// Reads a bounded range of lines.
     #[serde(alias = "contentGetSpan")]
     ContentGetSpan(content::SpanParams),
-    /// Declares a root and indexes it.
+    /// Makes a root of a clone and indexes it; a declared root stays as it is.
     #[serde(alias = "indexAddRoot")]
     IndexAddRoot(IndexAddRoot),
     /// Brings the index of the session's root up to date and waits for it.

@@ -1,6 +1,7 @@
 //! Remote control: pairing, what a paired device may do, and everybody else who is refused.
 
 mod attack;
+mod doors;
 mod machine;
 
 use std::time::{Duration, Instant};

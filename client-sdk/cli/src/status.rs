@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cairn_client_sdk::ClientError;
 use cairn_protocol::{daemon::DaemonStatus, index::RootStatus, location::ConfigFolder, session::Empty};
 use console::style;
 
@@ -15,8 +16,8 @@ use crate::{
 pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
     let client = match app.connector().connect().await {
         Ok(client) => client,
-        Err(error @ cairn_client_sdk::ClientError::Incompatible { .. }) => return Err(error.into()),
-        Err(error) if error.is_unreachable() && !app.is_remote() => return absent(app, &error.to_string()),
+        Err(error @ ClientError::Incompatible { .. }) => return Err(error.into()),
+        Err(error) if error.is_unreachable() && !app.is_remote() => return absent(app, &error),
         Err(error) => return Err(error.into()),
     };
     if let Some(status) = app.answer::<DaemonStatus>(&client, "daemon.status", &Empty {}).await? {
@@ -26,14 +27,14 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
 }
 
 /// No daemon: what is known without one.
-fn absent(app: &App<'_>, why: &str) -> Result<u8, Failure> {
+fn absent(app: &App<'_>, why: &ClientError) -> Result<u8, Failure> {
     let root = app.data_root()?;
     let (config, origin) = app.env.config().unzip();
     let config = config.unwrap_or_default();
     if app.globals.json {
         output::json(&serde_json::json!({
             "running": false,
-            "reason": why,
+            "reason": why.to_string(),
             "dataRoot": root.path(),
             "logFile": root.log_file(),
             "configDir": config,
@@ -42,8 +43,8 @@ fn absent(app: &App<'_>, why: &str) -> Result<u8, Failure> {
         return Ok(UNREACHABLE);
     }
     let mut out = format!("{}\n", style("no daemon runs").yellow());
-    if !why.starts_with("no daemon runs") {
-        let _infallible = writeln!(out, "  reason    {}", plain(why));
+    if !matches!(why, ClientError::NotRunning { .. }) {
+        let _infallible = writeln!(out, "  reason    {}", plain(&why.to_string()));
     }
     let _infallible = writeln!(out, "  data      {}", root.path().display());
     let _infallible = writeln!(out, "  log       {}", root.log_file().display());

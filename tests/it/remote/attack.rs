@@ -104,7 +104,7 @@ async fn man_in_the_middle(to: String) -> String {
     near
 }
 
-async fn dial(to: &str, own: &Identity) -> TlsStream<TcpStream> {
+pub(super) async fn dial(to: &str, own: &Identity) -> TlsStream<TcpStream> {
     let connector = TlsConnector::from(client_config(own, None).unwrap());
     let name = ServerName::try_from("cairn").unwrap();
     connector.connect(name, TcpStream::connect(to).await.unwrap()).await.unwrap()
@@ -158,11 +158,11 @@ async fn pairing(den: &Den, own: &Identity) -> (Ws, Channel) {
     (ws, channel)
 }
 
-async fn say(ws: &mut Ws, message: &impl serde::Serialize) {
+pub(super) async fn say(ws: &mut Ws, message: &impl serde::Serialize) {
     ws.send(Message::text(serde_json::to_string(message).unwrap())).await.unwrap();
 }
 
-async fn hear(ws: &mut Ws) -> Value {
+pub(super) async fn hear(ws: &mut Ws) -> Value {
     loop {
         match ws.next().await.unwrap().unwrap() {
             Message::Text(text) => return serde_json::from_str(&text).unwrap(),

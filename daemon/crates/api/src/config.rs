@@ -8,10 +8,7 @@ use cairn_protocol::{
     session::Empty,
 };
 
-use crate::{
-    connection::Caller,
-    method::{Method, Right},
-};
+use crate::{connection::Caller, method::Method, rights::Right};
 
 /// The configuration of the host. Both methods block.
 pub trait ConfigSource: Send + Sync {

@@ -29,6 +29,7 @@ use crate::{
     lane::Turn,
     message::{self, Frame, Incoming},
     notices::Interest,
+    rights::Row,
 };
 
 /// What goes to the client.
@@ -323,11 +324,7 @@ impl Connection {
             Failure::new(Reason::MethodNotFound, format!("there is no method '{}'", shown.escape_default()))
         })?;
         // The handshake tells who a client is; everything else needs the right of its row.
-        if !self.may_call(method) {
-            let right = format!("{:?}", method.right).to_lowercase();
-            let text = format!("{name} needs the right '{right}', which this connection has not");
-            return Err(Failure::new(Reason::RightMissing, text));
-        }
+        Row::of(method).require(self.inner.rights)?;
         let limit = self.inner.api.limits.max_in_flight;
         if self.inner.in_flight.fetch_add(1, Ordering::SeqCst) >= limit {
             self.inner.in_flight.fetch_sub(1, Ordering::SeqCst);
@@ -346,14 +343,9 @@ impl Connection {
         Ok(Call { answer, span, turn, then, outlives, stoppable: method.stoppable, _in_flight: in_flight })
     }
 
-    /// Whether its client has `right`.
-    pub(crate) fn holds(&self, right: crate::Right) -> bool {
-        self.inner.rights.hold(right)
-    }
-
-    /// Whether the client has the right that a method needs.
+    /// True if the client has the right that a method needs.
     pub(crate) fn may_call(&self, method: &Method) -> bool {
-        method.name == crate::methods::INITIALIZE || self.inner.rights.hold(method.right)
+        Row::of(method).require(self.inner.rights).is_ok()
     }
 
     /// Lets a call run, registered among `calls` under its id before it can end: a cancel finds it and an end removes it.
@@ -513,6 +505,10 @@ struct Call {
 impl Caller {
     pub(crate) fn api(&self) -> &Arc<Api> {
         &self.connection.inner.api
+    }
+
+    pub(crate) fn rights(&self) -> Rights {
+        self.connection.inner.rights
     }
 
     pub(crate) fn client_name(&self) -> Option<String> {

@@ -12,7 +12,7 @@ use cairn_protocol::{
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-use crate::methods;
+use crate::{methods, rights::Effect};
 
 /// Version of OpenRPC that is spoken.
 const OPENRPC: &str = "1.3.2";
@@ -75,6 +75,11 @@ fn by_name(params: &Value, schemas: &Value) -> Vec<Value> {
     whole["properties"].as_object().map(|p| p.iter().map(one).collect()).unwrap_or_default()
 }
 
+/// Effects of a method's calls, with the right that each needs beside that of the method.
+fn effects(all: &[Effect]) -> Vec<Value> {
+    all.iter().map(|effect| json!({"effect": effect.text(), "right": effect.right().as_str()})).collect()
+}
+
 /// The whole table. `x-params` names the type of a method's params; `x-notifications` and `x-errors` hold what OpenRPC
 /// has no place for.
 pub fn openrpc() -> Value {
@@ -91,7 +96,8 @@ pub fn openrpc() -> Value {
                 "paramStructure": "by-name",
                 "x-params": params,
                 "result": {"name": "result", "schema": result},
-                "x-right": format!("{:?}", m.right).to_lowercase(),
+                "x-right": m.right.as_str(),
+                "x-effects": effects(m.effects),
                 "x-scope": m.scope.as_str(),
                 "x-disconnect": format!("{:?}", m.disconnect).to_lowercase(),
             })

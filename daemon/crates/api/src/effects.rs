@@ -1,81 +1,143 @@
-//! Effects of single calls that take more than the right their method needs. Nothing else decides about them.
+//! Effects of the parameters of each method. A new type of parameters has its place here.
 
+use cairn_engine::Engine;
 use cairn_protocol::{
-    approval::{ApprovalDecision, ApprovalResolveParams},
-    error::{Failure, Reason},
-    explore::ExploreStartParams,
-    turn::{ProviderSetParams, RunStartParams, SandboxUse},
+    approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
+    config::ConfigGetParams,
+    content::{ListDirParams, SpanParams},
+    daemon::InitializeParams,
+    error::Failure,
+    explore::{ExploreStartParams, SessionRef},
+    git::{CloneParams, GitStatusParams},
+    index::{AddRootParams, IndexStatusParams, RootRef},
+    lines::GrepStreamParams,
+    map::MapParams,
+    memory::{MemoryKeywordsParams, MemoryListParams, MemoryRef, MemorySearchParams, MemoryWriteParams},
+    prompt::{PromptAppendParams, PromptSetParams},
+    remote::{DeviceRef, PairBeginParams},
+    search::{GrepParams, SearchParams, SymbolsParams},
+    session::{
+        ArchiveParams, CommandParams, Empty, ForkParams, PageParams, SessionCreateParams, SubscribeParams,
+        UnsubscribeParams,
+    },
+    tool::{RevokeParams, ToolCallParams},
+    trace::{
+        AuditQueryParams, BlobParams, ReplayParams, TraceExportParams, TraceGetParams, TraceImportParams,
+    },
+    turn::{
+        ModelListParams, ProviderCurrentParams, ProviderSetParams, RunStartParams, SandboxUse, SteerParams,
+        TurnRef,
+    },
 };
 
-use crate::{connection::Caller, method::Right};
+use crate::rights::{Effect, Effects, Right};
 
-/// An effect that takes the right `admin`, by whatever method it comes about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// A folder becomes a root, and so can be read.
-    DeclareRoot,
-    /// Commands run outside the sandbox.
-    LeaveSandbox,
-    /// A rule is written that holds for good.
-    GrantRule,
-    /// A model is called somewhere else than where the configuration says.
-    MoveModel,
+/// Parameters whose calls do what their method says and no more.
+macro_rules! no_effects {
+    ($($params:ty),* $(,)?) => { $(impl Effects for $params {})* };
 }
 
-impl Effect {
-    fn text(self) -> &'static str {
-        match self {
-            Self::DeclareRoot => "declaring a folder as a root",
-            Self::LeaveSandbox => "policy.sandbox 'off'",
-            Self::GrantRule => "an answer that grants a rule for good",
-            Self::MoveModel => "an endpoint of its own for a model",
-        }
-    }
-}
+no_effects!(
+    AddRootParams,
+    ApprovalListParams,
+    ArchiveParams,
+    AuditQueryParams,
+    BlobParams,
+    CloneParams,
+    CommandParams,
+    ConfigGetParams,
+    DeviceRef,
+    Empty,
+    ForkParams,
+    GitStatusParams,
+    GrepParams,
+    GrepStreamParams,
+    IndexStatusParams,
+    InitializeParams,
+    ListDirParams,
+    MapParams,
+    MemoryKeywordsParams,
+    MemoryListParams,
+    MemoryRef,
+    MemorySearchParams,
+    MemoryWriteParams,
+    ModelListParams,
+    PageParams,
+    PromptAppendParams,
+    PromptSetParams,
+    ProviderCurrentParams,
+    ReplayParams,
+    RevokeParams,
+    RootRef,
+    SearchParams,
+    SessionCreateParams,
+    SessionRef,
+    SpanParams,
+    SubscribeParams,
+    SymbolsParams,
+    ToolCallParams,
+    TraceExportParams,
+    TraceGetParams,
+    TraceImportParams,
+    TurnRef,
+    UnsubscribeParams,
+);
 
-fn require(cx: &Caller, effect: Effect) -> Result<(), Failure> {
-    if cx.connection.holds(Right::Admin) {
-        return Ok(());
-    }
-    let text = format!("{} needs the right admin, which this connection has not been given", effect.text());
-    Err(Failure::new(Reason::RightMissing, text))
-}
-
-/// Effects of a call beyond those of its method.
-pub(crate) trait Effects {
-    /// Refuses the call when its client may not do all of it.
-    ///
-    /// # Errors
-    /// `right_missing`.
-    fn require(&self, cx: &Caller) -> Result<(), Failure>;
+fn only_if(has: bool, effect: Effect) -> Vec<Effect> {
+    if has { vec![effect] } else { vec![] }
 }
 
 impl Effects for ExploreStartParams {
-    fn require(&self, cx: &Caller) -> Result<(), Failure> {
-        match &self.root {
-            Some(root) if self.remote_url.is_none() && !cx.api().engine.is_declared(root) => {
-                require(cx, Effect::DeclareRoot)
-            }
-            _ => Ok(()),
-        }
+    const ALL: &'static [Effect] = &[Effect::DeclareRoot];
+
+    async fn effects(&self, engine: &Engine) -> Result<Vec<Effect>, Failure> {
+        let root = self.root.as_ref().filter(|_| self.remote_url.is_none());
+        Ok(only_if(root.is_some_and(|root| !engine.is_declared(root)), Effect::DeclareRoot))
     }
 }
 
 impl Effects for RunStartParams {
-    fn require(&self, cx: &Caller) -> Result<(), Failure> {
+    const ALL: &'static [Effect] = &[Effect::LeaveSandbox];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
         let unconfined = self.policy.as_ref().is_some_and(|p| p.sandbox == Some(SandboxUse::Off));
-        if unconfined { require(cx, Effect::LeaveSandbox) } else { Ok(()) }
+        Ok(only_if(unconfined, Effect::LeaveSandbox))
+    }
+}
+
+impl Effects for SteerParams {
+    const ALL: &'static [Effect] = &[Effect::SteerOutsideSandbox];
+
+    async fn effects(&self, engine: &Engine) -> Result<Vec<Effect>, Failure> {
+        Ok(only_if(engine.is_unconfined(&self.session_id).await?, Effect::SteerOutsideSandbox))
     }
 }
 
 impl Effects for ApprovalResolveParams {
-    fn require(&self, cx: &Caller) -> Result<(), Failure> {
-        if self.decision == ApprovalDecision::Always { require(cx, Effect::GrantRule) } else { Ok(()) }
+    const ALL: &'static [Effect] = &[Effect::GrantRule];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
+        Ok(only_if(self.decision == ApprovalDecision::Always, Effect::GrantRule))
     }
 }
 
 impl Effects for ProviderSetParams {
-    fn require(&self, cx: &Caller) -> Result<(), Failure> {
-        if self.endpoint.is_some() { require(cx, Effect::MoveModel) } else { Ok(()) }
+    const ALL: &'static [Effect] = &[Effect::MoveModel];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
+        Ok(only_if(self.endpoint.is_some(), Effect::MoveModel))
+    }
+}
+
+impl Effects for PairBeginParams {
+    const ALL: &'static [Effect] = &[
+        Effect::GiveRight(Right::Observe),
+        Effect::GiveRight(Right::Prompt),
+        Effect::GiveRight(Right::Approve),
+        Effect::GiveRight(Right::Admin),
+    ];
+
+    async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
+        Ok(self.rights.iter().map(|right| Effect::GiveRight(*right)).collect())
     }
 }

@@ -11,10 +11,7 @@ use cairn_protocol::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{
-    connection::Caller,
-    method::{Method, Right},
-};
+use crate::{connection::Caller, method::Method, rights::Right};
 
 async fn ask<T: DeserializeOwned>(cx: Caller, op: MemoryOp) -> Result<T, Failure> {
     let value = cx.api().engine.knowledge(op).await?;

@@ -18,6 +18,7 @@ mod metrics;
 mod notices;
 pub mod reference;
 mod remote;
+pub mod rights;
 pub mod sdk;
 mod span;
 mod subscription;
@@ -36,9 +37,10 @@ pub use config::ConfigSource;
 pub use connection::{Connection, Outgoing, SharedText};
 pub use discover::openrpc;
 pub use host::HostInfo;
-pub use method::{Disconnect, Method, Right, Rights, Scope};
+pub use method::{Disconnect, Method, Scope};
 pub use metrics::{FIGURES, Figure};
 pub use remote::Remote;
+pub use rights::{Right, Rights};
 pub use viewer::Links;
 
 /// Messages that wait for a slow client's socket; then its calls and subscriptions wait.

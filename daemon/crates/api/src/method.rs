@@ -7,7 +7,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::connection::Caller;
+use crate::{
+    connection::Caller,
+    rights::{self, Effect, Effects, Right},
+};
 
 /// What a call may run beside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,37 +43,6 @@ pub enum Disconnect {
     Detach,
 }
 
-pub use cairn_protocol::remote::Right;
-
-/// The rights of one connection, none of which brings another with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rights(u8);
-
-impl Rights {
-    /// Those of whoever holds the token of the data folder.
-    pub const ALL: Self = Self::of(&[Right::Observe, Right::Prompt, Right::Approve, Right::Admin]);
-
-    /// These and no others.
-    pub const fn of(rights: &[Right]) -> Self {
-        let (mut bits, mut at) = (0, 0);
-        while at < rights.len() {
-            bits |= 1 << rights[at] as u8;
-            at += 1;
-        }
-        Self(bits)
-    }
-
-    /// Those that both have.
-    pub const fn both(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// Whether `right` is among them.
-    pub fn hold(self, right: Right) -> bool {
-        self.0 & (1 << right as u8) != 0
-    }
-}
-
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Box<RawValue>, Failure>> + Send>>;
 type Handler = Box<dyn Fn(Caller, Option<&RawValue>) -> Answer + Send + Sync>;
@@ -90,6 +62,8 @@ pub struct Method {
     pub stoppable: bool,
     /// Who may call it.
     pub right: Right,
+    /// Effects that its calls may have, which need a right beside this one.
+    pub effects: &'static [Effect],
     /// Schema of the parameters.
     pub params: SchemaOf,
     /// Schema of the result.
@@ -101,7 +75,7 @@ impl Method {
     /// A row that is shared, cancelled on disconnect and open to observers; change it with the setters.
     pub fn new<P, R, F, A>(name: &'static str, summary: &'static str, handler: F) -> Self
     where
-        P: DeserializeOwned + JsonSchema + Send + 'static,
+        P: DeserializeOwned + JsonSchema + Effects + Send + 'static,
         R: Serialize + JsonSchema + 'static,
         F: Fn(Caller, P) -> A + Send + Sync + 'static,
         A: Future<Output = Result<R, Failure>> + Send + 'static,
@@ -111,7 +85,9 @@ impl Method {
             let params = read_params::<P>(name, params);
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                let result = handler(caller, params?).await?;
+                let params = params?;
+                rights::require(&params, caller.rights(), &caller.api().engine).await?;
+                let result = handler(caller, params).await?;
                 serde_json::value::to_raw_value(&result)
                     .map_err(|e| Failure::new(Reason::Internal, format!("the answer cannot be written: {e}")))
             })
@@ -123,6 +99,7 @@ impl Method {
             disconnect: Disconnect::Cancel,
             stoppable: false,
             right: Right::Observe,
+            effects: P::ALL,
             params: SchemaGenerator::subschema_for::<P>,
             result: SchemaGenerator::subschema_for::<R>,
             handler: Box::new(call),

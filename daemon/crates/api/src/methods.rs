@@ -26,9 +26,9 @@ use cairn_protocol::{
 
 use crate::{
     connection::Caller,
-    effects::Effects as _,
     host, message,
-    method::{Method, Right, Scope},
+    method::{Method, Scope},
+    rights::{self, Right},
     subscription,
 };
 
@@ -212,9 +212,11 @@ fn orchestrate() -> Vec<Method> {
             "orchestrate.explore.start",
             "Starts to explore a folder or a repository; events follow in the session.",
             |cx, p: ExploreStartParams| async move {
-                p.require(&cx)?;
-                let client = cx.client_name();
-                cx.api().engine.start_explore(p, client).await
+                let (engine, client) = (&cx.api().engine, cx.client_name());
+                match rights::may_declare(cx.rights()) {
+                    true => engine.start_explore(p, client).await,
+                    false => engine.explore_declared_root(p, client).await,
+                }
             },
         )
         .detached(Right::Prompt)
@@ -355,7 +357,7 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
         return Err(Failure::new(Reason::AlreadyInitialized, "initialize was sent before"));
     }
     let api = cx.api();
-    if params.capabilities.approvals && cx.connection.holds(Right::Approve) {
+    if params.capabilities.approvals && cx.rights().hold(Right::Approve) {
         *crate::connection::locked(&cx.connection.inner.approver) = Some(api.engine.approver());
     }
     Ok(InitializeResult {

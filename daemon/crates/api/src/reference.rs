@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::rights::{self, Effect, Right};
+
 /// Words that stand before the generated tables.
 const INTRODUCTION: &str = include_str!("reference.md");
 
@@ -27,6 +29,7 @@ pub fn markdown() -> String {
             shape(result)
         );
     }
+    rights_section(&mut out);
     out.push_str("\n## Notifications of the daemon\n\n| method | params |\n|---|---|\n");
     for told in list(&document, "x-notifications") {
         let _ok = writeln!(out, "| `{}` | {} |", text(told, "name"), shape(&told["schema"]));
@@ -43,6 +46,30 @@ pub fn markdown() -> String {
         }
     }
     out
+}
+
+fn rights_section(out: &mut String) {
+    out.push_str(
+        "\n## Rights\n\nA call needs each right that is marked in its row, and is refused with `right_missing` otherwise. A row with an effect \
+         is about calls that have it, by their arguments or by what they are about. A test calls every method with every set of rights \
+         and compares.\n\n",
+    );
+    let names = Right::ALL.map(Right::as_str).join(" | ");
+    let _ok = writeln!(out, "| method | effect | {names} |\n|---|---|{}", "---|".repeat(Right::ALL.len()));
+    for row in rights::table() {
+        let needs: Vec<Right> = row.needs().collect();
+        let mark = |right| if needs.contains(&right) { "x" } else { "" };
+        let effect = row.effect.map_or("", Effect::text);
+        let marks = Right::ALL.map(mark).join(" | ");
+        let _ok = writeln!(out, "| `{}` | {effect} | {marks} |", row.method);
+    }
+    out.push_str(
+        "\nThese are refused to every caller, whatever its rights are. What a tool call may do is decided by the gate.\n\n\
+         | method | refused | reason |\n|---|---|---|\n",
+    );
+    for bound in rights::BOUNDS {
+        let _ok = writeln!(out, "| `{}` | {} | `{}` |", bound.method, bound.text, bound.reason.as_str());
+    }
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {

@@ -72,10 +72,5 @@ async fn begin(cx: Caller, mut params: PairBeginParams) -> Result<PairOffer, Fai
     if params.rights.is_empty() {
         return Err(Failure::new(Reason::InvalidParams, "rights must name one at least"));
     }
-    // Nobody gives what he has not, or a device could make itself a better one.
-    if let Some(right) = params.rights.iter().find(|right| !cx.connection.holds(**right)) {
-        let text = format!("this connection has not the right '{}' and cannot give it", right.as_str());
-        return Err(Failure::new(Reason::RightMissing, text));
-    }
     remote(&cx)?.begin(params)
 }

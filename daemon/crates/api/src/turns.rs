@@ -16,8 +16,8 @@ use cairn_protocol::{
 };
 
 use crate::{
-    effects::Effects as _,
-    method::{Method, Right, Scope},
+    method::{Method, Scope},
+    rights::Right,
 };
 
 /// All of them.
@@ -39,7 +39,6 @@ fn runs() -> Vec<Method> {
             "orchestrate.run.start",
             "Takes a turn of an agent in a session; `run_completed` is its last event.",
             |cx, p: RunStartParams| async move {
-                p.require(&cx)?;
                 let client = cx.client_name();
                 cx.api().engine.start_run(p, client).await
             },
@@ -111,7 +110,6 @@ fn approvals() -> Vec<Method> {
             "approval.resolve",
             "Answers one; the first answer counts.",
             |cx, p: ApprovalResolveParams| async move {
-                p.require(&cx)?;
                 let by = cx.client_name().unwrap_or_default();
                 cx.api().engine.resolve_approval(p, &by).await
             },
@@ -148,7 +146,6 @@ fn models() -> Vec<Method> {
             "provider.set",
             "Changes the model of a session from its next turn on.",
             |cx, p: ProviderSetParams| async move {
-                p.require(&cx)?;
                 let client = cx.client_name();
                 cx.api().engine.set_model(p, client).await
             },

@@ -14,7 +14,8 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     connection::{Caller, locked},
-    method::{Method, Right},
+    method::Method,
+    rights::Right,
 };
 
 /// How long a link may wait to be opened.

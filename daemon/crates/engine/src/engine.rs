@@ -378,7 +378,7 @@ impl Engine {
 
     /// The root a session works in.
     pub(crate) fn root_of(&self, root: Option<&str>) -> Result<Option<Root>, Failure> {
-        root.map(|r| self.inner.roots.find(r)).transpose()
+        Ok(root.map(|r| self.inner.roots.find(r)).transpose()?)
     }
 
     /// Refuses new work while closing.

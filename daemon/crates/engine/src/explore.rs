@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use cairn_harness::Grants;
+use cairn_harness::{Grants, check_run_paths};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::AgentEvt,
@@ -38,6 +38,15 @@ const START: &str = "orchestrate.explore.start";
 /// Name of the saved summary.
 const SUMMARY: &str = "explore-summary.json";
 
+/// Folders that an explore may work in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Any folder, which becomes a root.
+    AnyFolder,
+    /// Declared roots, by the very handle that was declared: a folder that was put in the place of one is not reached.
+    DeclaredRoots,
+}
+
 impl Engine {
     /// Starts an explore: validates, declares the root, makes the `started` record durable, and goes on in the
     /// background.
@@ -47,8 +56,29 @@ impl Engine {
     /// `overloaded` when as many runs are at work as may be.
     pub async fn start_explore(
         &self,
+        params: ExploreStartParams,
+        client: Option<String>,
+    ) -> Result<RunReceipt, Failure> {
+        self.begin_explore(params, client, Reach::AnyFolder).await
+    }
+
+    /// The same for a caller that may not declare roots.
+    ///
+    /// # Errors
+    /// As [`Engine::start_explore`]; `root_not_found` for a folder that is no declared root.
+    pub async fn explore_declared_root(
+        &self,
+        params: ExploreStartParams,
+        client: Option<String>,
+    ) -> Result<RunReceipt, Failure> {
+        self.begin_explore(params, client, Reach::DeclaredRoots).await
+    }
+
+    async fn begin_explore(
+        &self,
         mut params: ExploreStartParams,
         client: Option<String>,
+        reach: Reach,
     ) -> Result<RunReceipt, Failure> {
         self.need_open()?;
         let credentials = Self::withhold_credentials(&mut params)?;
@@ -58,7 +88,7 @@ impl Engine {
         if let Some(receipt) = self.answered(&retry).await? {
             return Ok(receipt);
         }
-        let root = self.preflight(&params).await?;
+        let root = self.preflight(&params, reach).await?;
         let session = match &params.session_id {
             Some(id) => self.inner.trace.session(id).await?.session_id,
             None => {
@@ -74,13 +104,13 @@ impl Engine {
         self.request(&session, Request::StartExplore(Box::new(start))).await?.receipt()
     }
 
-    /// Goes on with an interrupted explore. What the log holds is not done again.
+    /// Goes on with an interrupted explore. What the log holds is not done again. A root that was removed meanwhile stays removed.
     pub(crate) async fn resume_explore(&self, session: &SessionId) -> Result<RunReceipt, Failure> {
         let lost =
             || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
         let latest = self.inner.trace.latest_run(session).await?.ok_or_else(lost)?;
         let params: ExploreStartParams = serde_json::from_str(&latest.params).map_err(|_| lost())?;
-        let root = self.preflight(&params).await?;
+        let root = self.preflight(&params, Reach::DeclaredRoots).await?;
         let recorded = Recorded::read(&self.inner.trace, session, &latest.run).await?;
         let cx = self.run_context(session, &latest.run, root, &params, None, Some(recorded));
         let start = ExploreStart { cx, params, retry: None };
@@ -88,7 +118,7 @@ impl Engine {
     }
 
     /// Checks what can be checked before the receipt. With a remote the root comes later, from the clone.
-    async fn preflight(&self, params: &ExploreStartParams) -> Result<Option<Root>, Failure> {
+    async fn preflight(&self, params: &ExploreStartParams, reach: Reach) -> Result<Option<Root>, Failure> {
         if self.inner.explorer.get().is_none() {
             return Err(Failure::new(Reason::NotSupported, "no explorer is registered"));
         }
@@ -106,7 +136,12 @@ impl Engine {
                 Ok(None)
             }
             (Some(root), None) if Path::new(root).is_absolute() => {
-                self.declare(PathBuf::from(root)).await.map(Some)
+                let root = match reach {
+                    Reach::AnyFolder => self.declare(PathBuf::from(root)).await?,
+                    Reach::DeclaredRoots => self.declared(root.clone()).await?,
+                };
+                check_run_paths(Some(&root), params.policy.as_ref().and_then(|p| p.paths.as_deref()))?;
+                Ok(Some(root))
             }
             (Some(root), None) => {
                 let text = format!("root '{}' is not absolute", root.escape_default());

@@ -62,23 +62,23 @@ struct AddRoot(Arc<Shared>);
 #[async_trait::async_trait]
 impl Tool for AddRoot {
     fn spec(&self) -> ToolSpec {
-        let text = "Indexes a folder inside a declared root or a clone, as a root of its own.";
+        let text = "Indexes a clone as a root of its own. A root that is declared stays as it is.";
         ToolSpec::reading::<IndexAddRoot>("index_add_root", text)
     }
 
-    async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
+    async fn run(&self, _: Permit, value: Value) -> Result<Output, Failure> {
         let params: IndexAddRoot = arguments(value)?;
         let shared = Arc::clone(&self.0);
-        let inside = permit.root().map(|root| root.path.clone());
         blocking(move || {
             let clones = std::fs::canonicalize(&shared.workspaces).ok();
-            let bases: Vec<PathBuf> = inside.into_iter().chain(clones).collect();
+            // A folder inside a root would leave the rules of that root behind: only a person makes a root of it.
             let root = shared.roots.declare_if(Path::new(&params.path), &|real| {
-                let allowed = bases.iter().any(|base| real.starts_with(base));
-                if allowed || shared.roots.find(&real.to_string_lossy()).is_ok() {
+                let is_clone =
+                    clones.as_ref().is_some_and(|clones| real.starts_with(clones) && real != clones);
+                if is_clone || shared.roots.find(&real.to_string_lossy()).is_ok() {
                     return Ok(());
                 }
-                let text = format!("path '{}' lies in no declared root", real.display());
+                let text = format!("path '{}' is neither a clone nor a declared root", real.display());
                 Err(Failure::new(Reason::PathOutsideRoots, text))
             })?;
             shared.indexes.add_root(root.clone())?;

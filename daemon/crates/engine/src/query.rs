@@ -144,7 +144,7 @@ impl Engine {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
             let place = roots.resolve(&params.path, params.root.as_deref())?;
-            cairn_workspace::read_span(place.root(), place.real(), &params)
+            Ok(cairn_workspace::read_span(place.root(), place.real(), &params)?)
         })
         .await
     }
@@ -157,7 +157,7 @@ impl Engine {
         let roots = Arc::clone(&self.inner.roots);
         blocking(move || {
             let place = roots.resolve(&params.path, params.root.as_deref())?;
-            cairn_workspace::list_dir(place.root(), place.real(), params.depth)
+            Ok(cairn_workspace::list_dir(place.root(), place.real(), params.depth)?)
         })
         .await
     }

@@ -86,8 +86,7 @@ fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMa
 /// A failure that is a fact about the call. What was cut off or had no room says nothing of it and is tried again.
 fn failure(message: String, reason: Option<&str>) -> Option<Failure> {
     let reason = *Reason::ALL.iter().find(|known| Some(known.as_str()) == reason)?;
-    let text = message.strip_prefix(&format!("{}: ", reason.as_str())).unwrap_or(&message).to_owned();
-    (!reason.retryable()).then(|| Failure::new(reason, text))
+    (!reason.retryable()).then(|| Failure::new(reason, message))
 }
 
 /// A blob that holds JSON; `None` when it cannot be read as that.

@@ -60,6 +60,18 @@ impl Engine {
         .await
     }
 
+    /// The declared root at a path, with its settings and its index.
+    pub(crate) async fn declared(&self, path: String) -> Result<Root, Failure> {
+        let engine = self.clone();
+        blocking(move || {
+            let root = engine.inner.roots.find(&path)?;
+            engine.refresh_root(&root);
+            engine.inner.indexes.add_root(root.clone())?;
+            Ok(root)
+        })
+        .await
+    }
+
     /// Forgets a root and deletes its index.
     ///
     /// # Errors

@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Approvals, Asker, Call, CallPaths, Decision, GrantedRules, Hooks, Intent, MustAsk, Output, Permit,
-    Registry, Rule, Rules, Sandbox, Verdict, WhenMissing, paths::Resolver, permit::Admission,
+    Answered, Approvals, Asker, Call, CallPaths, DecidedBy, Decision, GrantedRules, Hooks, Intent, MustAsk,
+    Output, Permit, Registry, Rule, Rules, Sandbox, Verdict, WhenMissing, paths::Resolver, permit::Admission,
     registry::Entry, repair, snapshot::Snapshots, span,
 };
-use decide::{Judge, is_default};
+use decide::Judge;
 
 /// Most bytes of an output's JSON.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
@@ -348,11 +348,9 @@ impl Harness {
             self.warn_of_sandbox(call, &mut intent)?;
         }
         match &intent.must_ask {
-            Some(MustAsk::Always(why)) => decision = Decision { verdict: Verdict::Ask, rule: why.clone() },
+            Some(MustAsk::Always(why)) => decision = asked(why),
             // Rules of a person and answers given before speak for themselves.
-            Some(MustAsk::Unruled(why)) if is_default(&decision) => {
-                decision = Decision { verdict: Verdict::Ask, rule: why.clone() };
-            }
+            Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => decision = asked(why),
             _ => {}
         }
         Ok((Some(intent), decision))
@@ -392,7 +390,7 @@ impl Harness {
             && let Some(why) = self.vetoed(call).await
         {
             vetoed = Some(Failure::new(Reason::PluginRefused, format!("tool {}: {why}", call.name)));
-            decision = Decision { verdict: Verdict::Deny, rule: format!("plugin: {why}") };
+            decision = Decision { verdict: Verdict::Deny, by: DecidedBy::Plugin(why) };
         }
         let (intent, mut decision) = self.intend(entry, call, &paths, decision).await?;
         let mut unknown = false;
@@ -400,10 +398,9 @@ impl Harness {
             && self.trace.audit_open(&call.session, id).await?
         {
             unknown = true;
-            let rule = "the daemon ended while it ran: it may have acted already".to_owned();
-            decision = Decision { verdict: Verdict::Ask, rule };
+            decision = Decision { verdict: Verdict::Ask, by: DecidedBy::Interrupted };
         }
-        let (mut verdict, mut rule) = (decision.verdict, decision.rule);
+        let (mut verdict, mut by) = (decision.verdict, decision.by);
         let mut refusal = vetoed;
         let mut approved = None;
         if verdict == Verdict::Ask && !call.dry_run {
@@ -412,28 +409,30 @@ impl Harness {
                 self.trace.append(opening).await?;
             }
             let intent = intent.clone().unwrap_or_default();
-            (verdict, refusal) =
-                match call.clock.while_waiting(self.approvals.ask(call, &intent, &rule, unknown)).await {
-                    Ok(answer) if answer.decision != ApprovalDecision::Deny => {
-                        rule = format!("approved {} by {}: {rule}", answer.decision.as_str(), answer.by);
-                        approved = Some(intent.preview);
-                        (Verdict::Allow, None)
-                    }
-                    Ok(answer) => {
-                        rule = format!("denied by {}: {rule}", answer.by);
-                        (Verdict::Deny, Some(said_no(&call.name, &answer)))
-                    }
-                    Err(failure) if failure.reason == Reason::NoApprover => (Verdict::Deny, Some(failure)),
-                    Err(failure) => return Err(failure),
-                };
+            let question = by.to_string();
+            match call.clock.while_waiting(self.approvals.ask(call, &intent, &question, unknown)).await {
+                Ok(answer) => {
+                    (verdict, refusal) = match answer.decision {
+                        ApprovalDecision::Deny => (Verdict::Deny, Some(said_no(&call.name, &answer))),
+                        _ => (Verdict::Allow, None),
+                    };
+                    approved = (verdict == Verdict::Allow).then_some(intent.preview);
+                    let (decision, client) = (answer.decision, answer.by);
+                    by = DecidedBy::Answered(Answered { decision, client, question: Box::new(by) });
+                }
+                Err(failure) if failure.reason == Reason::NoApprover => {
+                    (verdict, refusal) = (Verdict::Deny, Some(failure));
+                }
+                Err(failure) => return Err(failure),
+            }
         }
         let command = intent.and_then(|i| shell_line(&i.preview)).or_else(|| code(entry, call));
         if call.grants.unconfined {
-            rule = format!("{rule} (the run has no sandbox)");
+            by = DecidedBy::Unconfined(Box::new(by));
         }
-        let audit = self.record(call, verdict, &rule, command, opening.take()).await?;
+        let audit = self.record(call, verdict, &by, command, opening.take()).await?;
         if verdict == Verdict::Deny {
-            return Err(refusal.unwrap_or_else(|| denied(&call.name, &rule)));
+            return Err(refusal.unwrap_or_else(|| denied(&call.name, &by)));
         }
         Ok(Admitted { audit, approved, paths, judge })
     }
@@ -453,7 +452,7 @@ impl Harness {
         &self,
         call: &Call,
         verdict: Verdict,
-        rule: &str,
+        by: &DecidedBy,
         command: Option<String>,
         opening: Option<Append>,
     ) -> Result<u64, Failure> {
@@ -467,7 +466,7 @@ impl Harness {
             tool: call.name.clone(),
             args_digest: cairn_trace::digest(&call.arguments),
             decision,
-            rule: rule.to_owned(),
+            rule: by.to_string(),
             call: call.call_id.clone(),
             command,
         };
@@ -481,11 +480,15 @@ pub fn is_final(failure: &Failure) -> bool {
     failure.reason == Reason::NoApprover || flagged == Some(true)
 }
 
-fn denied(tool: &str, rule: &str) -> Failure {
-    let reason = if rule.starts_with("policy.network") { Reason::NetworkDenied } else { Reason::ToolDenied };
-    let failure = Failure::new(reason, format!("tool {tool} is not allowed by {rule}"));
-    if rule.starts_with("finalDeny") {
-        return failure.with_details(serde_json::json!({"final": true, "rule": rule}));
+fn asked(why: &str) -> Decision {
+    Decision { verdict: Verdict::Ask, by: DecidedBy::Tool(why.to_owned()) }
+}
+
+fn denied(tool: &str, by: &DecidedBy) -> Failure {
+    let reason = if by.is_network_limit() { Reason::NetworkDenied } else { Reason::ToolDenied };
+    let failure = Failure::new(reason, format!("tool {tool} is not allowed by {by}"));
+    if by.is_final() {
+        return failure.with_details(serde_json::json!({"final": true, "rule": by.to_string()}));
     }
     failure
 }

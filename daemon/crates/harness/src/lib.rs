@@ -6,6 +6,7 @@
 mod approval;
 mod call;
 pub mod command;
+mod decided_by;
 pub mod diff;
 mod fetch;
 mod gate;
@@ -17,6 +18,7 @@ mod policy;
 mod redact;
 mod registry;
 mod repair;
+mod rule_error;
 pub mod sandbox;
 mod snapshot;
 pub mod span;
@@ -25,6 +27,7 @@ mod wait_clock;
 
 pub use approval::{Approvals, Approver};
 pub use call::Call;
+pub use decided_by::{Answered, DecidedBy, Fallback, RuleList, RunLimit};
 pub use fetch::{FetchRequest, Fetched, is_public};
 pub use gate::{End, Harness, is_final};
 pub use grants::Grants as GrantedRules;
@@ -35,6 +38,7 @@ pub use policy::{CallLimits, CheckedRule, Decision, Rule, Rules, Subject, Verdic
 pub use redact::secrets as redact_secrets;
 pub use registry::{Catalogue, Registry};
 pub use repair::{begun as begun_json, unfenced};
+pub use rule_error::{CommandPatternError, RuleError};
 pub use sandbox::{Sandbox, WhenMissing};
 pub use tool::{Asker, Intent, MustAsk, Output, Tool, ToolSpec, arguments};
 pub use wait_clock::WaitClock;

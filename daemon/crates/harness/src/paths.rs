@@ -68,8 +68,8 @@ impl Resolver<'_> {
     pub fn locate(&self, path: &str, base: Option<&str>) -> Result<ResolvedPath, Failure> {
         let own = self.own.map(|root| root.id.to_string());
         match (self.roots, self.own) {
-            (Some(roots), _) => roots.locate(path, base.or(own.as_deref())),
-            (None, Some(own)) => own.locate(path),
+            (Some(roots), _) => Ok(roots.locate(path, base.or(own.as_deref()))?),
+            (None, Some(own)) => Ok(own.locate(path)?),
             (None, None) => Err(Failure::new(Reason::NoRoots, "the session has no root to work in")),
         }
     }
@@ -84,7 +84,7 @@ impl Resolver<'_> {
         };
         let real = |path: &String| match own.locate(path) {
             Ok(found) => Ok(found.real().to_owned()),
-            Err(failure) => Err(Failure::new(failure.reason, format!("policy.paths: {}", failure.message))),
+            Err(error) => Err(Failure::new(error.reason(), format!("policy.paths: {error}"))),
         };
         paths.iter().map(real).collect()
     }

@@ -251,7 +251,7 @@ impl Permit {
             Verdict::Allow => Ok(()),
             Verdict::Ask if self.accepted => Ok(()),
             _ => {
-                let text = format!("'{}' is not allowed by {}", path.requested(), decision.rule);
+                let text = format!("'{}' is not allowed by {}", path.requested(), decision.by);
                 Err(Failure::new(Reason::ToolDenied, text))
             }
         }
@@ -480,7 +480,7 @@ impl Permit {
     /// `tool_denied` outside the run's paths, and those of opening it.
     pub fn read_file(&self, path: &ResolvedPath, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
         self.require_path(path)?;
-        path.root().read_whole(path.real(), limit)
+        Ok(path.root().read_whole(path.real(), limit)?)
     }
 
     /// Writes a file whole, when it still holds `before`; the change is noted. Blocks.

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt, path::Path, str::FromStr, time::Duration};
 use cairn_workspace::{PathPattern, ReadRule, Reading, Root};
 
 use crate::{
-    Grants,
+    DecidedBy, Fallback, Grants, RuleError, RuleList, RunLimit,
     command::{CommandLine, Kind, Part, Pattern},
 };
 
@@ -29,8 +29,8 @@ pub enum Verdict {
 pub struct Decision {
     /// What to do.
     pub verdict: Verdict,
-    /// Which rule said so.
-    pub rule: String,
+    /// The source of the verdict.
+    pub by: DecidedBy,
 }
 
 /// A rule: a tool and, if it has one, the path or the command it speaks of.
@@ -71,7 +71,7 @@ impl CheckedRule {
     ///
     /// # Errors
     /// The rule and the example that comes out otherwise.
-    pub fn read(&self, verdict: Verdict) -> Result<Rule, String> {
+    pub fn read(&self, verdict: Verdict) -> Result<Rule, RuleError> {
         let rule: Rule = self.rule.parse()?;
         let tries = |example: &String| {
             let (line, grants) = (CommandLine::parse(example), Grants::default());
@@ -88,10 +88,10 @@ impl CheckedRule {
             }
         };
         if let Some(example) = self.matches.iter().find(|e| !tries(e)) {
-            return Err(format!("rule '{rule}' does not match its example '{example}'"));
+            return Err(RuleError::Misses { rule: rule.to_string(), example: example.clone() });
         }
         if let Some(example) = self.rejects.iter().find(|e| tries(e)) {
-            return Err(format!("rule '{rule}' matches '{example}', which it should not"));
+            return Err(RuleError::Overreaches { rule: rule.to_string(), example: example.clone() });
         }
         Ok(rule)
     }
@@ -301,25 +301,21 @@ impl Rule {
 impl Rules {
     /// What these rules say of `subject`. Of a command line each part is decided by itself; it may run when all may.
     pub fn decide(&self, subject: &Subject<'_>) -> Decision {
-        let found = |name: &str, rules: &[Rule]| {
-            let rule = rules.iter().find(|r| r.matches(subject, false))?;
+        let never = || {
+            let rule = self.final_deny.iter().find(|r| r.matches(subject, false))?;
             let part = subject.command.and_then(|line| {
                 let hit = |p: &&Part| rule.matches_part(subject, line, p, false, &|_| false);
-                line.parts.iter().find(hit).map(|p| format!(" in '{}'", p.shown()))
+                line.parts.iter().find(hit).map(|p| p.shown().to_string())
             });
-            Some(Decision {
-                verdict: Verdict::Deny,
-                rule: format!("{name}: {rule}{}", part.unwrap_or_default()),
-            })
+            Some(DecidedBy::Rule { list: RuleList::FinalDeny, rule: rule.clone(), part })
         };
-        let unreadable =
-            self.unreadable.as_ref().map(|why| Decision { verdict: Verdict::Deny, rule: why.clone() });
+        let unreadable = self.unreadable.clone().map(DecidedBy::UnreadableRules);
         let before = unreadable
-            .or_else(|| found("finalDeny", &self.final_deny))
-            .or_else(|| limits(subject))
+            .or_else(never)
+            .or_else(|| limits(subject).map(DecidedBy::RunLimit))
             .or_else(|| self.unwritable(subject));
-        if let Some(decision) = before {
-            return decision;
+        if let Some(by) = before {
+            return Decision { verdict: Verdict::Deny, by };
         }
         if let Some(line) = subject.command {
             return self.decide_command(subject, line);
@@ -329,7 +325,7 @@ impl Rules {
     }
 
     /// A denial of what would write outside the places that tools write to.
-    fn unwritable(&self, subject: &Subject<'_>) -> Option<Decision> {
+    fn unwritable(&self, subject: &Subject<'_>) -> Option<DecidedBy> {
         let places = self.write_paths.as_ref().filter(|_| !subject.read_only && subject.command.is_none())?;
         let covered = |path: &String| {
             let inside = |pattern: &PathPattern| match subject.top {
@@ -339,8 +335,7 @@ impl Rules {
             places.iter().any(inside)
         };
         let outside = subject.paths.iter().find(|path| !covered(path))?;
-        let rule = format!("safety.sandbox_allowed_paths do not hold '{outside}'");
-        Some(Decision { verdict: Verdict::Deny, rule })
+        Some(DecidedBy::UnwritablePath(outside.clone()))
     }
 
     /// What these rules say of a command line alone, whoever asks.
@@ -365,7 +360,7 @@ impl Rules {
     /// The rules about reading, in their order, for the answers of every tool: rules about paths of any tool and of
     /// `read_file`; with `tool`, those of that tool as well.
     pub fn read_rules(&self, tool: Option<&str>) -> Vec<ReadRule> {
-        let one = |name: &str, rule: &Rule, verdict: Verdict| {
+        let one = |list: RuleList, rule: &Rule, verdict: Verdict| {
             let Scope::Path(pattern) = &rule.scope else { return None };
             let reading = match verdict {
                 Verdict::Allow => Reading::Shown,
@@ -373,16 +368,17 @@ impl Rules {
                 Verdict::Deny => Reading::Hidden,
             };
             let speaks = rule.tool == "*" || rule.tool == READ || tool == Some(rule.tool.as_str());
-            speaks.then(|| ReadRule { pattern: pattern.clone(), reading, rule: format!("{name}: {rule}") })
+            let by = DecidedBy::Rule { list, rule: rule.clone(), part: None };
+            speaks.then(|| ReadRule { pattern: pattern.clone(), reading, rule: by.to_string() })
         };
         if let (Some(why), Ok(pattern)) = (&self.unreadable, PathPattern::read(".")) {
             return vec![ReadRule { pattern, reading: Reading::Hidden, rule: why.clone() }];
         }
-        let final_deny = self.final_deny.iter().filter_map(|r| one("finalDeny", r, Verdict::Deny));
-        let overrides = self.overrides.iter().filter_map(|(r, v)| one("overrides", r, *v));
-        let deny = self.deny.iter().filter_map(|r| one("deny", r, Verdict::Deny));
-        let allow = self.allow.iter().filter_map(|r| one("allow", r, Verdict::Allow));
-        let confirm = self.confirm.iter().filter_map(|r| one("confirm", r, Verdict::Ask));
+        let final_deny = self.final_deny.iter().filter_map(|r| one(RuleList::FinalDeny, r, Verdict::Deny));
+        let overrides = self.overrides.iter().filter_map(|(r, v)| one(RuleList::Overrides, r, *v));
+        let deny = self.deny.iter().filter_map(|r| one(RuleList::Deny, r, Verdict::Deny));
+        let allow = self.allow.iter().filter_map(|r| one(RuleList::Allow, r, Verdict::Allow));
+        let confirm = self.confirm.iter().filter_map(|r| one(RuleList::Confirm, r, Verdict::Ask));
         final_deny.chain(overrides).chain(deny).chain(allow).chain(confirm).collect()
     }
 
@@ -399,20 +395,24 @@ impl Rules {
 
     /// Session memory → overrides → deny → allow, with `matches(rule, whether it allows)`.
     fn chain(&self, subject: &Subject<'_>, matches: &dyn Fn(&Rule, bool) -> bool) -> Option<Decision> {
-        let chosen = |name: &str, rules: &[(Rule, Verdict)]| {
+        let decision = |list, rule: &Rule, verdict| Decision {
+            verdict,
+            by: DecidedBy::Rule { list, rule: rule.clone(), part: None },
+        };
+        let chosen = |list, rules: &[(Rule, Verdict)]| {
             let (rule, verdict) = rules.iter().find(|(r, v)| matches(r, *v == Verdict::Allow))?;
-            Some(Decision { verdict: *verdict, rule: format!("{name}: {rule}") })
+            Some(decision(list, rule, *verdict))
         };
-        let found = |name: &str, rules: &[Rule], verdict| {
+        let found = |list, rules: &[Rule], verdict| {
             let rule = rules.iter().find(|r| matches(r, verdict == Verdict::Allow))?;
-            Some(Decision { verdict, rule: format!("{name}: {rule}") })
+            Some(decision(list, rule, verdict))
         };
-        chosen("session", subject.memory)
-            .or_else(|| chosen("overrides", &self.overrides))
-            .or_else(|| found("deny", &self.deny, Verdict::Deny))
-            .or_else(|| found("allow", &self.allow, Verdict::Allow))
-            .or_else(|| found("granted", subject.granted, Verdict::Allow))
-            .or_else(|| found("confirm", &self.confirm, Verdict::Ask))
+        chosen(RuleList::Session, subject.memory)
+            .or_else(|| chosen(RuleList::Overrides, &self.overrides))
+            .or_else(|| found(RuleList::Deny, &self.deny, Verdict::Deny))
+            .or_else(|| found(RuleList::Allow, &self.allow, Verdict::Allow))
+            .or_else(|| found(RuleList::Granted, subject.granted, Verdict::Allow))
+            .or_else(|| found(RuleList::Confirm, &self.confirm, Verdict::Ask))
     }
 
     fn decide_command(&self, subject: &Subject<'_>, line: &CommandLine) -> Decision {
@@ -422,24 +422,26 @@ impl Rules {
             let file = Subject { tool: "write_file", paths: &paths, command: None, ..subject.clone() };
             inside && self.decide(&file).verdict == Verdict::Allow
         };
-        let mut allowed: Vec<String> = Vec::new();
+        let mut allowed = Vec::new();
         let mut asked = None;
         for part in &line.parts {
             let matches = |rule: &Rule, allows| rule.matches_part(subject, line, part, allows, &writes);
             let decision =
                 self.chain(subject, &matches).unwrap_or_else(|| self.part_default(subject, line, part));
-            let told = format!("{} for '{}'", decision.rule, part.shown());
+            let of_part = (decision.by, part.shown().to_string());
             match decision.verdict {
-                Verdict::Deny => return Decision { verdict: Verdict::Deny, rule: told },
-                Verdict::Ask => asked = asked.or(Some(told)),
-                Verdict::Allow if allowed.len() < 8 && part.kind != Kind::Wrapper => allowed.push(told),
+                Verdict::Deny => {
+                    return Decision { verdict: Verdict::Deny, by: DecidedBy::Parts(vec![of_part]) };
+                }
+                Verdict::Ask => asked = asked.or(Some(of_part)),
+                Verdict::Allow if part.kind != Kind::Wrapper => allowed.push(of_part),
                 Verdict::Allow => {}
             }
         }
         match asked {
-            Some(rule) => Decision { verdict: Verdict::Ask, rule },
+            Some(part) => Decision { verdict: Verdict::Ask, by: DecidedBy::Parts(vec![part]) },
             None if line.parts.is_empty() => self.fall_back(subject),
-            None => Decision { verdict: Verdict::Allow, rule: allowed.join(", ") },
+            None => Decision { verdict: Verdict::Allow, by: DecidedBy::Parts(allowed) },
         }
     }
 
@@ -451,50 +453,46 @@ impl Rules {
         let denials = self.final_deny.iter().chain(&self.deny).any(about_commands);
         if decision.verdict == Verdict::Allow && denials && (hidden || !line.is_parsed()) {
             let why = line.unsure.as_deref().unwrap_or("what runs is not known beforehand");
-            return Decision { verdict: Verdict::Ask, rule: format!("default: cannot be read ({why})") };
+            let by = DecidedBy::Fallback(Fallback::Unclear(why.to_owned()));
+            return Decision { verdict: Verdict::Ask, by };
         }
         let bare = |rule: &&Rule| matches!(&rule.scope, Scope::Command(p) if p.stops_before_arguments(part));
         let rules = self.allow.iter().chain(self.overrides.iter().map(|(rule, _)| rule));
-        match (&line.unsure, decision.verdict) {
-            (Some(why), Verdict::Ask) => Decision { rule: format!("{} ({why})", decision.rule), ..decision },
-            (None, Verdict::Ask) => match rules.chain(subject.granted.iter()).find(bare) {
-                Some(rule) => Decision {
-                    rule: format!("{} ({rule} allows it without arguments alone)", decision.rule),
-                    ..decision
-                },
-                None => decision,
-            },
-            _ => decision,
-        }
+        // Only a tool that acts is asked about by default.
+        let fallback = match (&line.unsure, decision.verdict) {
+            (Some(why), Verdict::Ask) => Some(Fallback::ActsUnsure(why.clone())),
+            (None, Verdict::Ask) => {
+                rules.chain(subject.granted.iter()).find(bare).cloned().map(Fallback::ActsWithArguments)
+            }
+            _ => None,
+        };
+        Decision { by: fallback.map_or(decision.by, DecidedBy::Fallback), ..decision }
     }
 
     fn fall_back(&self, subject: &Subject<'_>) -> Decision {
-        if subject.read_only {
-            return Decision {
-                verdict: Verdict::Allow,
-                rule: "default: read-only inside declared roots".into(),
-            };
-        }
-        if subject.network && subject.grants.network {
-            return Decision { verdict: Verdict::Allow, rule: "default: network granted to this run".into() };
-        }
-        Decision { verdict: self.default, rule: "default: not read-only".into() }
+        let (verdict, fallback) = if subject.read_only {
+            (Verdict::Allow, Fallback::ReadOnly)
+        } else if subject.network && subject.grants.network {
+            (Verdict::Allow, Fallback::NetworkGranted)
+        } else {
+            (self.default, Fallback::Acts)
+        };
+        Decision { verdict, by: DecidedBy::Fallback(fallback) }
     }
 }
 
-fn limits(subject: &Subject<'_>) -> Option<Decision> {
-    let deny = |rule: &str| Some(Decision { verdict: Verdict::Deny, rule: rule.into() });
+fn limits(subject: &Subject<'_>) -> Option<RunLimit> {
     let grants = subject.grants;
     if grants.ops.as_ref().is_some_and(|ops| !ops.iter().any(|op| op == subject.tool)) {
-        return deny("policy.ops of the run");
+        return Some(RunLimit::Ops);
     }
     let within = |p: &str, base: &str| beneath(p, base) || (subject.narrows && beneath(base, p));
     let outside = |paths: &Vec<String>| subject.paths.iter().any(|p| !paths.iter().any(|b| within(p, b)));
     if grants.paths.as_ref().is_some_and(outside) {
-        return deny("policy.paths of the run");
+        return Some(RunLimit::Paths);
     }
     if subject.network && !grants.network {
-        return deny("policy.network of the run");
+        return Some(RunLimit::Network);
     }
     None
 }
@@ -510,9 +508,9 @@ impl fmt::Display for Rule {
 }
 
 impl FromStr for Rule {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("'{text}' is not a rule: write tool, tool(path) or run_shell(command)");
+    type Err = RuleError;
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let bad = || RuleError::Form(text.to_owned());
         let (tool, inner) = match text.split_once('(') {
             None => (text, None),
             Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(bad)?)),
@@ -525,9 +523,13 @@ impl FromStr for Rule {
         let scope = match inner {
             None => Scope::Any,
             Some(command) if tool == SHELL.0 => {
-                Scope::Command(Pattern::read(command).map_err(|e| format!("rule '{text}': {e}"))?)
+                let of_rule = |source| RuleError::Command { rule: text.to_owned(), source };
+                Scope::Command(Pattern::read(command).map_err(of_rule)?)
             }
-            Some(path) => Scope::Path(PathPattern::read(path).map_err(|e| format!("rule '{text}': {e}"))?),
+            Some(path) => {
+                let of_rule = |source| RuleError::Path { rule: text.to_owned(), source };
+                Scope::Path(PathPattern::read(path).map_err(of_rule)?)
+            }
         };
         Ok(Self { tool: tool.into(), scope })
     }
@@ -546,7 +548,7 @@ mod tests {
         let (network, narrows) = (tool == "git_clone", tool == "search_hybrid");
         let subject = Subject { paths: &paths, read_only, network, narrows, ..Subject::new(tool, grants) };
         let got = rules.decide(&subject);
-        assert_eq!((got.verdict, got.rule.as_str()), want, "{tool} {path}");
+        assert_eq!((got.verdict, got.by.to_string().as_str()), want, "{tool} {path}");
     }
 
     #[test]
@@ -595,10 +597,12 @@ mod tests {
         let set = Rules { allow: rules(&["run_shell(sed *)"]), ..Rules::default() };
         let asked = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
         assert_eq!(asked.verdict, Verdict::Ask);
-        assert!(asked.rule.contains("run_shell(sed *) allows it without arguments alone"), "{}", asked.rule);
+        let rule = "run_shell(sed *)".parse().unwrap();
+        let fallback = DecidedBy::Fallback(Fallback::ActsWithArguments(rule));
+        assert_eq!(asked.by, DecidedBy::Parts(vec![(fallback, "sed s/a/b/ f".into())]));
         assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
         let other = set.decide_line(&CommandLine::parse("id -u"));
-        assert!(!other.rule.contains("sed"), "{}", other.rule);
+        assert_eq!(other.by, DecidedBy::Parts(vec![(DecidedBy::Fallback(Fallback::Acts), "id -u".into())]));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use cairn_harness::{
-    CheckedRule, Grants, Rule, Rules, Subject, Verdict,
+    CheckedRule, Grants, Rule, RuleError, Rules, Subject, Verdict,
     command::{Certainty, CommandLine},
 };
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn decide(rules: &Rules, text: &str) -> (Verdict, String) {
     let grants = Grants::default();
     let subject = Subject { command: Some(&line), memory: &[], ..Subject::new("run_shell", &grants) };
     let decision = rules.decide(&subject);
-    (decision.verdict, decision.rule)
+    (decision.verdict, decision.by.to_string())
 }
 
 fn rules() -> Rules {
@@ -243,7 +243,12 @@ fn examples_are_tried_when_a_rule_is_read() {
         [(&["git logs"][..], &[][..], "git logs"), (&[][..], &["git log"][..], "git log")]
     {
         let error = rule(matches, rejects).read(Verdict::Allow).unwrap_err();
-        assert!(error.contains("run_shell(git log *)") && error.contains(named), "{error}");
+        let (rule, example) = ("run_shell(git log *)".to_owned(), named.to_owned());
+        let want = match matches.is_empty() {
+            true => RuleError::Overreaches { rule, example },
+            false => RuleError::Misses { rule, example },
+        };
+        assert_eq!(error, want);
     }
     // A rule that denies must find its example in any part.
     rule(&["ls; git log"], &["ls"]).read(Verdict::Deny).unwrap();

@@ -1,9 +1,8 @@
 //! Which entries fit a query: words that their keywords or text share with it, rare ones counting more.
 
-use cairn_protocol::error::{Failure, Reason};
 use rustc_hash::FxHashMap;
 
-use crate::Name;
+use crate::{MemoryError, Name};
 
 /// Words of a query that count.
 const MAX_WORDS: usize = 32;
@@ -26,13 +25,16 @@ pub struct Hit {
 ///
 /// # Errors
 /// `invalid_params` when the query has no word.
-pub fn rank<'a>(query: &str, entries: impl Iterator<Item = (&'a Name, String)>) -> Result<Vec<Hit>, Failure> {
+pub fn rank<'a>(
+    query: &str,
+    entries: impl Iterator<Item = (&'a Name, String)>,
+) -> Result<Vec<Hit>, MemoryError> {
     let mut wanted: Vec<String> = words(query).collect();
     wanted.sort_unstable();
     wanted.dedup();
     wanted.truncate(MAX_WORDS);
     if wanted.is_empty() {
-        return Err(Failure::new(Reason::InvalidParams, "the query needs a word of letters or digits"));
+        return Err(MemoryError::EmptyQuery);
     }
     let mut found = Vec::new();
     let mut spread = vec![0_usize; wanted.len()];

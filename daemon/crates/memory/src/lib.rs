@@ -6,11 +6,13 @@
 //!   fix-licence_headers.md       fixed: never changed or deleted from here
 //! ```
 
+mod error;
 mod find;
 mod name;
 mod store;
 mod vocabulary;
 
+pub use error::{MemoryError, NameError};
 pub use name::Name;
 pub use store::Store;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cairn_protocol::error::{Failure, Reason};
+use crate::NameError;
 
 /// Keywords of one entry.
 const MAX_KEYWORDS: usize = 8;
@@ -23,8 +23,7 @@ impl Name {
     ///
     /// # Errors
     /// `invalid_params` when there is no word, there are too many, or one is too long.
-    pub fn of(keywords: &str) -> Result<Self, Failure> {
-        let bad = |text: String| Failure::new(Reason::InvalidParams, text);
+    pub fn of(keywords: &str) -> Result<Self, NameError> {
         let text = keywords.trim().to_lowercase();
         let text = text.strip_suffix(".md").unwrap_or(&text);
         let within = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '+' | '#');
@@ -36,22 +35,19 @@ impl Name {
         words.sort_unstable();
         words.dedup();
         match words.len() {
-            0 => return Err(bad("an entry needs a keyword of letters or digits".into())),
+            0 => return Err(NameError::Empty),
             n if n > MAX_KEYWORDS => {
-                return Err(bad(format!("an entry has at most {MAX_KEYWORDS} keywords, not {n}")));
+                return Err(NameError::TooMany { limit: MAX_KEYWORDS, found: n });
             }
             _ => {}
         }
         if let Some(long) = words.iter().find(|word| word.chars().count() > MAX_KEYWORD) {
             let start: String = long.chars().take(20).collect();
-            return Err(bad(format!("the keyword '{start}…' has more than {MAX_KEYWORD} characters")));
+            return Err(NameError::KeywordTooLong { start, limit: MAX_KEYWORD });
         }
         let name = words.join("_");
         if name.len() > MAX_NAME {
-            return Err(bad(format!(
-                "the keywords have {} bytes together, {MAX_NAME} are allowed",
-                name.len()
-            )));
+            return Err(NameError::TooLong { bytes: name.len(), limit: MAX_NAME });
         }
         Ok(Self(name))
     }
@@ -110,7 +106,7 @@ mod tests {
             assert_eq!(Name::of(given).unwrap().as_str(), want, "{given}");
         }
         for wrong in ["", " ", "..", "---", "++", "a b c d e f g h i", &"x".repeat(41), &"日".repeat(300)] {
-            assert_eq!(Name::of(wrong).unwrap_err().reason, Reason::InvalidParams, "{wrong}");
+            assert!(Name::of(wrong).is_err(), "{wrong}");
         }
     }
 

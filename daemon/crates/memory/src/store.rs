@@ -9,7 +9,6 @@ use std::{
 };
 
 use cairn_protocol::{
-    error::{Failure, Reason},
     memory::{
         MemoryChange, MemoryEntry, MemoryKeyword, MemoryKeywordsParams, MemoryListParams, MemoryOp,
         MemorySearchParams, MemoryText,
@@ -19,7 +18,7 @@ use cairn_protocol::{
 };
 use serde_json::Value;
 
-use crate::{MAX_ENTRIES, MAX_ENTRY, Name, find, vocabulary};
+use crate::{MAX_ENTRIES, MAX_ENTRY, MemoryError, Name, find, vocabulary};
 
 /// Results of a search: by default, and at most.
 const RESULTS: (usize, usize) = (10, 20);
@@ -68,7 +67,7 @@ impl Store {
     /// # Errors
     /// `invalid_params` for bad keywords or a bad cursor, and for a fixed entry; `path_not_found` for one that is not there;
     /// `too_large`; `storage_failed`.
-    pub fn apply(&self, op: MemoryOp) -> Result<Value, Failure> {
+    pub fn apply(&self, op: MemoryOp) -> Result<Value, MemoryError> {
         match op {
             MemoryOp::Search(params) => written(&self.search(&params)?),
             MemoryOp::List(params) => written(&self.list(&params)?),
@@ -84,7 +83,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn search(&self, params: &MemorySearchParams) -> Result<Page<MemoryEntry>, Failure> {
+    pub fn search(&self, params: &MemorySearchParams) -> Result<Page<MemoryEntry>, MemoryError> {
         let entries = self.files()?;
         let texts = entries.iter().map(|e| self.read(&e.name).unwrap_or_default());
         let hits = find::rank(&params.query, entries.iter().map(|e| &e.name).zip(texts))?;
@@ -96,7 +95,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn list(&self, params: &MemoryListParams) -> Result<Page<MemoryEntry>, Failure> {
+    pub fn list(&self, params: &MemoryListParams) -> Result<Page<MemoryEntry>, MemoryError> {
         let entries = self.files()?.iter().map(Found::told).collect();
         page(entries, params.limit, LISTED, params.cursor.as_deref())
     }
@@ -105,7 +104,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn keywords(&self, params: &MemoryKeywordsParams) -> Result<Page<MemoryKeyword>, Failure> {
+    pub fn keywords(&self, params: &MemoryKeywordsParams) -> Result<Page<MemoryKeyword>, MemoryError> {
         let mut all = vocabulary::counted(&self.files()?);
         all.truncate(params.limit.unwrap_or(KEYWORDS.0).clamp(1, KEYWORDS.1));
         Ok(Page { data: all, next_cursor: None })
@@ -115,7 +114,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn load(&self, keywords: &str) -> Result<MemoryText, Failure> {
+    pub fn load(&self, keywords: &str) -> Result<MemoryText, MemoryError> {
         let name = Name::of(keywords)?;
         let content = self.read(&name)?;
         Ok(MemoryText { name: name.to_string(), content, fixed: name.is_fixed() })
@@ -125,7 +124,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn save(&self, keywords: &str, content: &str) -> Result<MemoryChange, Failure> {
+    pub fn save(&self, keywords: &str, content: &str) -> Result<MemoryChange, MemoryError> {
         let _one_at_a_time = self.lock();
         let name = self.changeable(keywords, "changed")?;
         let existed = self.exists(&name);
@@ -139,7 +138,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn append(&self, keywords: &str, content: &str) -> Result<MemoryChange, Failure> {
+    pub fn append(&self, keywords: &str, content: &str) -> Result<MemoryChange, MemoryError> {
         let _one_at_a_time = self.lock();
         let name = self.changeable(keywords, "appended to")?;
         let more = content.trim_end();
@@ -159,10 +158,10 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn delete(&self, keywords: &str) -> Result<MemoryChange, Failure> {
+    pub fn delete(&self, keywords: &str) -> Result<MemoryChange, MemoryError> {
         let _one_at_a_time = self.lock();
         let name = self.changeable(keywords, "deleted")?;
-        fs::remove_file(self.path(&name)).map_err(|e| self.failed(&name, "deleted", &e))?;
+        fs::remove_file(self.path(&name)).map_err(|e| self.failed(&name, "deleted", e))?;
         self.forget();
         Ok(change(&name, 0, format!("deleted \"{}\"", name.file())))
     }
@@ -172,7 +171,7 @@ impl Store {
     ///
     /// # Errors
     /// See [`Self::apply`].
-    pub fn vocabulary(&self) -> Result<String, Failure> {
+    pub fn vocabulary(&self) -> Result<String, MemoryError> {
         let Ok(meta) = fs::metadata(&self.inner.folder) else { return Ok(String::new()) };
         let stamp = (meta.mtime(), meta.mtime_nsec(), meta.ino());
         let mut kept = self.inner.vocabulary.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,45 +201,37 @@ impl Store {
         fs::symlink_metadata(self.path(name)).is_ok_and(|meta| meta.is_file())
     }
 
-    fn changeable(&self, keywords: &str, what: &str) -> Result<Name, Failure> {
+    fn changeable(&self, keywords: &str, change: &'static str) -> Result<Name, MemoryError> {
         let name = Name::of(keywords)?;
         if name.is_fixed() && self.exists(&name) {
-            let text = format!(
-                "\"{}\" is immutable: it cannot be {what}; save what is new under other keywords",
-                name.file()
-            );
-            return Err(Failure::new(Reason::InvalidParams, text));
+            return Err(MemoryError::Immutable { file: name.file(), change });
         }
         Ok(name)
     }
 
-    fn read(&self, name: &Name) -> Result<String, Failure> {
+    fn read(&self, name: &Name) -> Result<String, MemoryError> {
         let path = self.path(name);
-        let meta = fs::symlink_metadata(&path).map_err(|e| self.failed(name, "read", &e))?;
+        let meta = fs::symlink_metadata(&path).map_err(|e| self.failed(name, "read", e))?;
         if !meta.is_file() {
-            let text = format!("\"{}\" is no plain file", name.file());
-            return Err(Failure::new(Reason::InvalidParams, text));
+            return Err(MemoryError::NotAFile { file: name.file() });
         }
         if meta.len() > 2 * MAX_ENTRY as u64 {
-            let text = format!("\"{}\" has {} bytes, {MAX_ENTRY} are allowed", name.file(), meta.len());
-            return Err(Failure::new(Reason::TooLarge, text));
+            return Err(MemoryError::StoredTooLarge { file: name.file(), bytes: meta.len() });
         }
-        let bytes = fs::read(&path).map_err(|e| self.failed(name, "read", &e))?;
+        let bytes = fs::read(&path).map_err(|e| self.failed(name, "read", e))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Puts the text in the place of what is there, whole or not at all.
-    fn write(&self, name: &Name, text: &str) -> Result<(), Failure> {
+    fn write(&self, name: &Name, text: &str) -> Result<(), MemoryError> {
         if text.trim().is_empty() {
-            return Err(Failure::new(Reason::InvalidParams, "an entry needs text"));
+            return Err(MemoryError::EmptyText);
         }
         if text.len() > MAX_ENTRY {
-            let why = format!("\"{}\" would have {} bytes, {MAX_ENTRY} are allowed", name.file(), text.len());
-            return Err(Failure::new(Reason::TooLarge, why));
+            return Err(MemoryError::TextTooLarge { file: name.file(), bytes: text.len() });
         }
         if !self.exists(name) && self.files()?.len() >= MAX_ENTRIES {
-            let why = format!("the store has {MAX_ENTRIES} entries, as many as it may; delete some first");
-            return Err(Failure::new(Reason::TooLarge, why));
+            return Err(MemoryError::Full);
         }
         let put = || -> std::io::Result<()> {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.inner.folder)?;
@@ -251,19 +242,18 @@ impl Store {
             file.persist(self.path(name))?;
             Ok(())
         };
-        put().map_err(|e| self.failed(name, "written", &e))?;
+        put().map_err(|e| self.failed(name, "written", e))?;
         self.forget();
         Ok(())
     }
 
     /// The entries by name. What is not an entry's file is passed over.
-    fn files(&self) -> Result<Vec<Found>, Failure> {
+    fn files(&self) -> Result<Vec<Found>, MemoryError> {
         let entries = match fs::read_dir(&self.inner.folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
-            Err(e) => {
-                let text = format!("{} cannot be read: {e}", self.inner.folder.display());
-                return Err(Failure::new(Reason::StorageFailed, text));
+            Err(source) => {
+                return Err(MemoryError::Folder { folder: self.inner.folder.clone(), source });
             }
         };
         let one = |entry: fs::DirEntry| {
@@ -279,15 +269,12 @@ impl Store {
         Ok(found)
     }
 
-    fn failed(&self, name: &Name, what: &str, error: &std::io::Error) -> Failure {
-        let (reason, text) = match error.kind() {
-            std::io::ErrorKind::NotFound => (
-                Reason::PathNotFound,
-                format!("there is no entry \"{}\"; memory_search finds those there are", name.file()),
-            ),
-            _ => (Reason::StorageFailed, format!("\"{}\" cannot be {what}: {error}", name.file())),
-        };
-        Failure::new(reason, text)
+    fn failed(&self, name: &Name, change: &'static str, source: std::io::Error) -> MemoryError {
+        let file = name.file();
+        match source.kind() {
+            std::io::ErrorKind::NotFound => MemoryError::NotFound { file },
+            _ => MemoryError::File { file, change, source },
+        }
     }
 }
 
@@ -314,18 +301,16 @@ fn page<T>(
     limit: Option<usize>,
     (usual, most): (usize, usize),
     cursor: Option<&str>,
-) -> Result<Page<T>, Failure> {
-    let bad = || Failure::new(Reason::InvalidParams, "the cursor is none of this list's");
-    let from = cursor.map_or(Ok(0), |c| c.parse::<usize>().map_err(|_| bad()))?;
+) -> Result<Page<T>, MemoryError> {
+    let from = cursor.map_or(Ok(0), |c| c.parse::<usize>().map_err(|_| MemoryError::BadCursor))?;
     if from > all.len() {
-        return Err(bad());
+        return Err(MemoryError::BadCursor);
     }
     let limit = limit.unwrap_or(usual).clamp(1, most);
     let next_cursor = (all.len() - from > limit).then(|| (from + limit).to_string());
     Ok(Page { data: all.into_iter().skip(from).take(limit).collect(), next_cursor })
 }
 
-fn written(value: &impl serde::Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(value)
-        .map_err(|e| Failure::new(Reason::Internal, format!("the answer cannot be written: {e}")))
+fn written(value: &impl serde::Serialize) -> Result<Value, MemoryError> {
+    serde_json::to_value(value).map_err(MemoryError::Answer)
 }

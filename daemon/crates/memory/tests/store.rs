@@ -39,8 +39,8 @@ fn an_entry_is_made_added_to_and_deleted() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::metadata(store.folder()).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(store.delete("python async sockets").unwrap().message, "deleted \"async_python_sockets.md\"");
-    assert_eq!(store.load("python async sockets").unwrap_err().reason, Reason::PathNotFound);
-    assert_eq!(store.delete("python async sockets").unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(store.load("python async sockets").unwrap_err().reason(), Reason::PathNotFound);
+    assert_eq!(store.delete("python async sockets").unwrap_err().reason(), Reason::PathNotFound);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_fixed_entry_stays_as_it_is() {
     ] {
         let refused = refused.unwrap_err();
         assert!(
-            refused.reason == Reason::InvalidParams && refused.message.contains("immutable"),
+            refused.reason() == Reason::InvalidParams && refused.to_string().contains("immutable"),
             "{refused}"
         );
     }
@@ -77,7 +77,7 @@ fn searches_put_keywords_before_text_and_rare_words_first() {
     let hit = store.search(&MemorySearchParams { query: "signed".into(), ..Default::default() }).unwrap();
     assert_eq!(hit.data[0].excerpt.as_deref(), Some("the tag is signed"));
     let empty = MemorySearchParams { query: " ?! ".into(), ..Default::default() };
-    assert_eq!(store.search(&empty).unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(store.search(&empty).unwrap_err().reason(), Reason::InvalidParams);
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn what_is_no_entry_is_left_alone() {
     store.save("link", "mine").unwrap();
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     let large = store.save("large", &"x".repeat(MAX_ENTRY + 1)).unwrap_err();
-    assert_eq!(large.reason, Reason::TooLarge);
+    assert_eq!(large.reason(), Reason::TooLarge);
     store.save("large", &"x".repeat(MAX_ENTRY - 10)).unwrap();
-    assert_eq!(store.append("large", "more").unwrap_err().reason, Reason::TooLarge);
-    assert_eq!(store.save("empty", " \n").unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(store.append("large", "more").unwrap_err().reason(), Reason::TooLarge);
+    assert_eq!(store.save("empty", " \n").unwrap_err().reason(), Reason::InvalidParams);
 }
 
 #[test]

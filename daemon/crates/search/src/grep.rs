@@ -15,7 +15,7 @@ use cairn_protocol::id::RootId;
 use cairn_protocol::index::IndexState;
 use cairn_protocol::lines::{FileLines, GrepStreamEnd, GrepStreamParams};
 use cairn_protocol::search::{GrepAnswer, GrepCount, GrepItem, GrepParams, MAX_GREP_K};
-use cairn_workspace::{Opener, View};
+use cairn_workspace::{Opener, View, WorkspaceError};
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
@@ -344,9 +344,7 @@ impl<'a> Job<'a> {
                 let whole = Whole { file: &open, left: size.max(1), job: self };
                 searcher.search_reader(matcher, whole, sink).is_ok()
             }
-            Err(e)
-                if matches!(e.reason, Reason::PathNotFound | Reason::NotAFile | Reason::PathOutsideRoots) =>
-            {
+            Err(e) if e.is_not_found() || e.is_outside() || matches!(e, WorkspaceError::NotAFile { .. }) => {
                 return false;
             }
             Err(_) => false,

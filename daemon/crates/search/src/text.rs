@@ -4,10 +4,10 @@ use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::error::Failure;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, params};
-use cairn_workspace::{FileStat, Root};
+use cairn_workspace::{FileStat, Root, WorkspaceError};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::chunk;
@@ -176,7 +176,7 @@ impl Group {
 fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<u8>) -> Option<Prepared> {
     buffer.clear();
     let read = root.open_file(&path).and_then(|file| {
-        let unreadable = |e: std::io::Error| Failure::new(Reason::PathUnreadable, e.to_string());
+        let unreadable = |source| WorkspaceError::Unreadable { path: path.clone(), source };
         let stat = FileStat::of_std(&file.metadata().map_err(unreadable)?);
         if stat.size <= max_bytes {
             file.take(max_bytes + 1).read_to_end(buffer).map_err(unreadable)?;
@@ -194,7 +194,7 @@ fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<
     };
     match read {
         Ok(stat) => made.stat = stat,
-        Err(e) if e.reason == Reason::PathNotFound => return None,
+        Err(e) if e.is_not_found() => return None,
         Err(_) => {
             made.stat = root.stat(&made.path).ok()?;
             made.skipped = Some("unreadable");

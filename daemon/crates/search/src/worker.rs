@@ -334,7 +334,7 @@ impl Worker {
                     (self.watch, self.changes) = (Some(watch), rx);
                 }
                 Err(error) => {
-                    tracing::warn!(root = %self.live.root.path.display(), error = error.message, "not watched")
+                    tracing::warn!(root = %self.live.root.path.display(), %error, "not watched")
                 }
             }
         }

@@ -174,7 +174,7 @@ fn intent(op: &MemoryOp) -> Intent {
 
 async fn run(store: &Store, op: MemoryOp) -> Result<Output, Failure> {
     let store = store.clone();
-    let value = crate::reading::off_thread(move || store.apply(op)).await?;
+    let value = crate::reading::off_thread(move || Ok(store.apply(op)?)).await?;
     let truncated = value.get("nextCursor").is_some();
     Output::of("memory", &value, truncated)
 }

@@ -166,7 +166,7 @@ impl Shell {
         if decision.verdict == Verdict::Allow {
             return Ok(());
         }
-        let text = format!("run_shell takes only commands of its allowlist: {}", decision.rule);
+        let text = format!("run_shell takes only commands of its allowlist: {}", decision.by);
         Err(Failure::new(Reason::ToolDenied, text))
     }
 

@@ -11,11 +11,7 @@ use axum::{
     routing::{any, get},
 };
 use cairn_api::{Api, Connection, Outgoing, Right};
-use cairn_protocol::{
-    error::{Failure, Reason},
-    remote::PAIR_PATH,
-    rpc,
-};
+use cairn_protocol::{error::Failure, remote::PAIR_PATH, rpc};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -236,13 +232,7 @@ async fn model_context_socket(
 
 /// Whether the client has these rights, for what is no method of the table.
 fn needs(admitted: &Admission, rights: &[Right]) -> Result<(), Failure> {
-    match rights.iter().find(|right| !admitted.rights.hold(**right)) {
-        None => Ok(()),
-        Some(right) => {
-            let text = format!("this needs the right '{}', which the device has not", right.as_str());
-            Err(Failure::new(Reason::RightMissing, text))
-        }
-    }
+    rights.iter().try_for_each(|right| admitted.rights.require(*right, "this"))
 }
 
 /// Where a device that is not yet paired may come, and nowhere else.

@@ -7,6 +7,7 @@
 mod background;
 mod beneath;
 mod blocked;
+mod error;
 pub mod git;
 mod guard;
 mod languages;
@@ -23,6 +24,7 @@ mod watch;
 mod write;
 
 pub use background::background_thread;
+pub use error::{PatternError, RangeError, WorkspaceError};
 pub use languages::{language_named, language_of};
 pub use lines::{MAX_COUNTED_BYTES, count_languages};
 pub use listing::{Examined, find_files, list_dir, list_parts};

@@ -2,12 +2,10 @@
 
 use std::collections::VecDeque;
 
-use cairn_protocol::{
-    content::{DirEntry, DirListing, EntryKind, MAX_DIR_ENTRIES},
-    error::{Failure, Reason},
-};
+use cairn_protocol::content::{DirEntry, DirListing, EntryKind, MAX_DIR_ENTRIES};
 
 use crate::{
+    WorkspaceError,
     guard::{IGNORE_FILES, rules_are_readable},
     root::{Root, failure, kind_of},
     walk::{WalkOptions, builder},
@@ -24,7 +22,7 @@ const MAX_EXAMINED: usize = 200_000;
 ///
 /// # Errors
 /// `InvalidParams` for the depth, `NotADirectory`, and those of [`Root::open_file`].
-pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Failure> {
+pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, WorkspaceError> {
     check_depth(depth)?;
     let (_, real) = root.open_dir(rel)?;
     let at = if rel.is_empty() { "." } else { rel };
@@ -86,7 +84,7 @@ pub struct Examined {
 ///
 /// # Errors
 /// `NotADirectory`, and those of [`Root::open_file`].
-pub fn find_files(root: &Root, rel: &str, found: &mut dyn FnMut(String)) -> Result<Examined, Failure> {
+pub fn find_files(root: &Root, rel: &str, found: &mut dyn FnMut(String)) -> Result<Examined, WorkspaceError> {
     let (_, real) = root.open_dir(rel)?;
     let at = if rel.is_empty() { "." } else { rel };
     let mut rules = rules_are_readable(&real, &IGNORE_FILES)
@@ -132,11 +130,11 @@ fn names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty() && *name != ".")
 }
 
-fn check_depth(depth: u32) -> Result<(), Failure> {
+fn check_depth(depth: u32) -> Result<(), WorkspaceError> {
     if (1..=MAX_DEPTH).contains(&depth) {
         return Ok(());
     }
-    Err(Failure::new(Reason::InvalidParams, format!("depth {depth} is not 1 to {MAX_DEPTH}")))
+    Err(WorkspaceError::BadDepth { depth, limit: MAX_DEPTH })
 }
 
 type Found = (String, EntryKind, Option<u64>);
@@ -148,11 +146,11 @@ fn read_folder(
     below: &str,
     examined: &mut usize,
     sizes: bool,
-) -> Result<Vec<Found>, Failure> {
+) -> Result<Vec<Found>, WorkspaceError> {
     let rel = if below.is_empty() { at.to_owned() } else { join(at, below) };
     let (dir, _) = root.open_dir(&rel)?;
     let mut found = Vec::new();
-    for entry in dir.entries().map_err(|e| failure(&e, &rel))? {
+    for entry in dir.entries().map_err(|e| failure(e, &rel))? {
         if *examined >= MAX_EXAMINED {
             break;
         }
@@ -176,7 +174,12 @@ fn join(dir: &str, name: &str) -> String {
 ///
 /// # Errors
 /// As [`list_dir`].
-pub fn list_parts(root: &Root, rel: &str, depth: u32, parts: &[String]) -> Result<DirListing, Failure> {
+pub fn list_parts(
+    root: &Root,
+    rel: &str,
+    depth: u32,
+    parts: &[String],
+) -> Result<DirListing, WorkspaceError> {
     let above = names(rel).count();
     let mut listing = empty(root, rel);
     check_depth(depth)?;

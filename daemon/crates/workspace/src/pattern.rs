@@ -4,7 +4,7 @@ use std::{fmt, path::Path};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::Root;
+use crate::{PatternError, Root};
 
 /// A path of a rule. Relative ones count from the root, absolute ones from the top of the file system. Without `*`, `?` or `[` it
 /// covers what it names and all that lies beneath it; a glob covers what it matches and all that lies beneath that, and one
@@ -35,13 +35,13 @@ impl PathPattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// In words: an empty one, one with `..`, one that is no glob.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// For an empty one, one with `..`, one that is no glob.
+    pub fn read(text: &str) -> Result<Self, PatternError> {
         if text.trim().is_empty() {
-            return Err("a path is empty".into());
+            return Err(PatternError::Empty);
         }
         if parts(text).any(|part| part == "..") {
-            return Err(format!("'{text}' holds '..': write the path from the root on"));
+            return Err(PatternError::Climbs(text.to_owned()));
         }
         let absolute = text.starts_with('/');
         let plain = parts(text).collect::<Vec<_>>().join("/");
@@ -51,7 +51,9 @@ impl PathPattern {
         }
         let glob = if plain.contains('/') || absolute { plain } else { format!("**/{plain}") };
         let built = GlobBuilder::new(&glob).literal_separator(true).build();
-        let matcher = built.map_err(|e| format!("'{text}' is no glob: {}", e.kind()))?.compile_matcher();
+        let no_glob =
+            |e: globset::Error| PatternError::Glob { text: text.to_owned(), cause: e.kind().clone() };
+        let matcher = built.map_err(no_glob)?.compile_matcher();
         Ok(Self { text: text.to_owned(), absolute, kind: Kind::Glob(Box::new(matcher)) })
     }
 

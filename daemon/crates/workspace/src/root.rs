@@ -8,17 +8,13 @@ use std::{
     sync::{Arc, RwLock, Weak},
 };
 
-use cairn_protocol::{
-    content::EntryKind,
-    error::{Failure, Reason},
-    id::RootId,
-};
+use cairn_protocol::{content::EntryKind, id::RootId};
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use rustix::fs::{AtFlags, OFlags, statat};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    ReadRules, ResolvedPath, View,
+    ReadRules, ResolvedPath, View, WorkspaceError,
     beneath::{self, Unresolved},
     blocked::{Blocked, normalize},
     roots::Declared,
@@ -83,20 +79,17 @@ impl Root {
     /// # Errors
     /// `PathOutsideRoots` when it or a link on the way leads out, `PathBlocked`, `PathNotFound` for a loop of links, `PathUnreadable`,
     /// `InvalidParams`.
-    pub fn locate(&self, rel: &str) -> Result<ResolvedPath, Failure> {
+    pub fn locate(&self, rel: &str) -> Result<ResolvedPath, WorkspaceError> {
         let folded = folded(rel)?;
         let dir = self.dir(rel)?;
         let found = beneath::resolve(dir.as_fd(), &self.path, Path::new(&folded)).map_err(|e| match e {
             Unresolved::Outside => outside(rel),
-            Unresolved::Io(error) => failure(&error, rel),
+            Unresolved::Io(error) => failure(error, rel),
         })?;
         let text = |path: PathBuf| match path.into_os_string().into_string() {
             Ok(text) if text.is_empty() => Ok(".".to_owned()),
             Ok(text) => Ok(text),
-            Err(_) => Err(Failure::new(
-                Reason::InvalidParams,
-                format!("'{}' leads to a name that is not UTF-8", shown(rel)),
-            )),
+            Err(_) => Err(WorkspaceError::TargetNotUtf8 { path: rel.to_owned() }),
         };
         let (entry, real) = (text(found.entry)?, text(found.real)?);
         self.check_blocked(&self.path.join(&entry), rel)?;
@@ -108,7 +101,7 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::locate`]; `PathBlocked` with the rule for a path that may not be read.
-    pub fn resolve(&self, rel: &str) -> Result<ResolvedPath, Failure> {
+    pub fn resolve(&self, rel: &str) -> Result<ResolvedPath, WorkspaceError> {
         let found = self.locate(rel)?;
         self.view().require(&found, false)?;
         Ok(found)
@@ -131,10 +124,10 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::stat`].
-    pub fn identity_of(&self, rel: &str) -> Result<(u64, u64), Failure> {
+    pub fn identity_of(&self, rel: &str) -> Result<(u64, u64), WorkspaceError> {
         let dir = self.dir(rel)?;
         let found = beneath::open(dir.as_fd(), &inside(rel)?, beneath::path_only());
-        let stat = found.and_then(|fd| Ok(rustix::fs::fstat(fd)?)).map_err(|e| failure(&e, rel))?;
+        let stat = found.and_then(|fd| Ok(rustix::fs::fstat(fd)?)).map_err(|e| failure(e, rel))?;
         Ok((stat.st_dev, stat.st_ino))
     }
 
@@ -143,7 +136,7 @@ impl Root {
     /// # Errors
     /// `PathOutsideRoots`, `PathBlocked`, `PathNotFound` (a symlink too), `NotAFile` (folders, pipes, sockets, devices; never waits
     /// for them), `PathUnreadable`, `InvalidParams`.
-    pub fn open_file(&self, rel: &str) -> Result<File, Failure> {
+    pub fn open_file(&self, rel: &str) -> Result<File, WorkspaceError> {
         self.opener()?.open_file(rel).map(|(file, _)| file)
     }
 
@@ -151,21 +144,21 @@ impl Root {
     ///
     /// # Errors
     /// `PathNotFound` when the root is gone, `PathUnreadable`.
-    pub fn opener(&self) -> Result<Opener, Failure> {
+    pub fn opener(&self) -> Result<Opener, WorkspaceError> {
         Ok(Opener { dir: self.dir("")?, root: self.clone() })
     }
 
-    fn open_in(&self, dir: &Dir, rel: &str) -> Result<(File, u64), Failure> {
+    fn open_in(&self, dir: &Dir, rel: &str) -> Result<(File, u64), WorkspaceError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let path = inside(rel)?;
-        let opened = beneath::open(dir.as_fd(), &path, flags).map_err(|e| failure(&e, rel))?;
+        let opened = beneath::open(dir.as_fd(), &path, flags).map_err(|e| failure(e, rel))?;
         let file = File::from(opened);
         if !self.inner.blocked_below.is_empty() {
             self.check_real(dir, &file, rel)?;
         }
-        let meta = file.metadata().map_err(|e| failure(&e, rel))?;
+        let meta = file.metadata().map_err(|e| failure(e, rel))?;
         if !meta.is_file() {
-            return Err(Failure::new(Reason::NotAFile, format!("'{}' is not a regular file", shown(rel))));
+            return Err(WorkspaceError::NotAFile { path: rel.to_owned() });
         }
         Ok((file, meta.len()))
     }
@@ -174,16 +167,16 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::open_file`], without `NotAFile`.
-    pub fn stat(&self, rel: &str) -> Result<FileStat, Failure> {
+    pub fn stat(&self, rel: &str) -> Result<FileStat, WorkspaceError> {
         let dir = self.dir(rel)?;
         let path = inside(rel)?;
         let (parent, name) = (path.parent(), path.file_name());
         let (Some(parent), Some(name)) = (parent.filter(|p| !p.as_os_str().is_empty()), name) else {
-            return dir.symlink_metadata(&path).map(|m| FileStat::of(&m)).map_err(|e| failure(&e, rel));
+            return dir.symlink_metadata(&path).map(|m| FileStat::of(&m)).map_err(|e| failure(e, rel));
         };
-        let folder = beneath::open(dir.as_fd(), parent, FOLDER).map_err(|e| failure(&e, rel))?;
+        let folder = beneath::open(dir.as_fd(), parent, FOLDER).map_err(|e| failure(e, rel))?;
         let folder = Dir::from_std_file(File::from(folder));
-        folder.symlink_metadata(name).map(|m| FileStat::of(&m)).map_err(|e| failure(&e, rel))
+        folder.symlink_metadata(name).map(|m| FileStat::of(&m)).map_err(|e| failure(e, rel))
     }
 
     /// Names in the folder at `rel` and whether they are folders; none where it cannot be read.
@@ -213,7 +206,7 @@ impl Root {
     }
 
     /// Opens the folder at `rel`; no symlink is followed.
-    pub(crate) fn open_dir(&self, rel: &str) -> Result<(Dir, PathBuf), Failure> {
+    pub(crate) fn open_dir(&self, rel: &str) -> Result<(Dir, PathBuf), WorkspaceError> {
         let dir = self.dir(rel)?;
         let path = inside(rel)?;
         let opened = beneath::open(dir.as_fd(), &path, FOLDER).map_err(|e| match e.raw_os_error() {
@@ -221,9 +214,9 @@ impl Root {
                 if code == rustix::io::Errno::NOTDIR.raw_os_error()
                     && dir.symlink_metadata(&path).is_ok() =>
             {
-                Failure::new(Reason::NotADirectory, format!("'{}' is not a folder", shown(rel)))
+                WorkspaceError::NotADirectory { path: rel.to_owned() }
             }
-            _ => failure(&e, rel),
+            _ => failure(e, rel),
         })?;
         let file = File::from(opened);
         let real = self.check_real(&dir, &file, rel)?;
@@ -268,16 +261,16 @@ impl Root {
         !self.inner.blocked.covers(path) && (path.starts_with(&self.path) || beside())
     }
 
-    fn check_blocked(&self, path: &Path, rel: &str) -> Result<(), Failure> {
+    fn check_blocked(&self, path: &Path, rel: &str) -> Result<(), WorkspaceError> {
         if self.is_blocked(path) || (!self.inner.blocked_below.is_empty() && self.inner.blocked.covers(path))
         {
-            return Err(Failure::new(Reason::PathBlocked, format!("'{}' is a blocked path", shown(rel))));
+            return Err(WorkspaceError::Blocked { path: rel.to_owned() });
         }
         Ok(())
     }
 
     /// Where an open file really lies; refuses blocked places that were reached through a symlink inside the root.
-    fn check_real(&self, dir: &Dir, file: &File, rel: &str) -> Result<PathBuf, Failure> {
+    fn check_real(&self, dir: &Dir, file: &File, rel: &str) -> Result<PathBuf, WorkspaceError> {
         if self.inner.blocked_below.is_empty() && !file_is_dir(file) {
             return Ok(PathBuf::new());
         }
@@ -290,20 +283,18 @@ impl Root {
         };
         let real = match named {
             Some(path) => path,
-            None => self.path.join(dir.canonicalize(&inside(rel)?).map_err(|e| failure(&e, rel))?),
+            None => self.path.join(dir.canonicalize(&inside(rel)?).map_err(|e| failure(e, rel))?),
         };
         self.check_blocked(&real, rel)?;
         Ok(real)
     }
 
     /// The folder's handle. A folder that was deleted and made again under the same path is the root again.
-    fn dir(&self, rel: &str) -> Result<Arc<Dir>, Failure> {
+    fn dir(&self, rel: &str) -> Result<Arc<Dir>, WorkspaceError> {
         self.check_blocked(&self.path.join(inside(rel)?), rel)?;
         let gone = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => {
-                Failure::new(Reason::PathNotFound, format!("root {} is gone", self.path.display()))
-            }
-            _ => Failure::new(Reason::PathUnreadable, format!("root {}: {e}", self.path.display())),
+            io::ErrorKind::NotFound => WorkspaceError::RootGone { root: self.path.clone() },
+            _ => WorkspaceError::RootUnreadable { root: self.path.clone(), source: e },
         };
         let now = identity(&self.path).map_err(gone)?;
         let held = self.inner.dir.read().unwrap_or_else(|e| e.into_inner()).clone();
@@ -327,7 +318,7 @@ impl Opener {
     ///
     /// # Errors
     /// As [`Root::open_file`].
-    pub fn open_file(&self, rel: &str) -> Result<(File, u64), Failure> {
+    pub fn open_file(&self, rel: &str) -> Result<(File, u64), WorkspaceError> {
         self.root.check_blocked(&normalize(&self.root.path.join(rel)), rel)?;
         self.root.open_in(&self.dir, rel)
     }
@@ -426,9 +417,9 @@ fn open_folder(path: &Path) -> io::Result<(Arc<Dir>, Identity)> {
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// The path to look up beneath the root's handle, with `..` folded.
-fn inside(rel: &str) -> Result<std::borrow::Cow<'_, Path>, Failure> {
+fn inside(rel: &str) -> Result<std::borrow::Cow<'_, Path>, WorkspaceError> {
     if rel.contains('\0') {
-        return Err(Failure::new(Reason::InvalidParams, "a path holds a NUL byte"));
+        return Err(WorkspaceError::NulByte);
     }
     if rel.starts_with('/') || rel.split('/').any(|part| part == "..") {
         return Ok(PathBuf::from(folded(rel)?).into());
@@ -437,9 +428,9 @@ fn inside(rel: &str) -> Result<std::borrow::Cow<'_, Path>, Failure> {
 }
 
 /// A relative path without empty components, `.` and `..`; `.` for the root itself.
-pub(crate) fn folded(rel: &str) -> Result<String, Failure> {
+pub(crate) fn folded(rel: &str) -> Result<String, WorkspaceError> {
     if rel.contains('\0') {
-        return Err(Failure::new(Reason::InvalidParams, "a path holds a NUL byte"));
+        return Err(WorkspaceError::NulByte);
     }
     if rel.starts_with('/') {
         return Err(outside(rel));
@@ -455,8 +446,8 @@ pub(crate) fn folded(rel: &str) -> Result<String, Failure> {
     Ok(if names.is_empty() { ".".into() } else { names.join("/") })
 }
 
-fn outside(rel: &str) -> Failure {
-    Failure::new(Reason::PathOutsideRoots, format!("'{}' leads out of its root", shown(rel)))
+fn outside(rel: &str) -> WorkspaceError {
+    WorkspaceError::LeavesRoot { path: rel.to_owned() }
 }
 
 /// A path for a message: bounded and printable.
@@ -464,29 +455,19 @@ pub(crate) fn shown(path: &str) -> String {
     path.chars().take(300).flat_map(char::escape_debug).collect()
 }
 
-/// The failure that an I/O error on `rel` is.
-pub(crate) fn failure(error: &io::Error, rel: &str) -> Failure {
+/// The error that an I/O error on `rel` is.
+pub(crate) fn failure(error: io::Error, rel: &str) -> WorkspaceError {
     use rustix::io::Errno;
-    let what = shown(rel);
-    let errno = Errno::from_io_error(error);
-    match (error.kind(), errno) {
+    let path = rel.to_owned();
+    match (error.kind(), Errno::from_io_error(&error)) {
         // An attempt to leave the root has no system error behind it.
         (io::ErrorKind::PermissionDenied, None) | (_, Some(Errno::XDEV)) => {
-            Failure::new(Reason::PathOutsideRoots, format!("'{what}' leads out of its root"))
+            WorkspaceError::LeavesRoot { path }
         }
-        (io::ErrorKind::NotFound, _) | (_, Some(Errno::NOTDIR)) => {
-            Failure::new(Reason::PathNotFound, format!("'{what}' does not exist"))
-        }
-        (_, Some(Errno::LOOP)) => Failure::new(
-            Reason::PathNotFound,
-            format!("'{what}' is a symlink that leads nowhere or was not there before"),
-        ),
-        (_, Some(Errno::NAMETOOLONG)) => {
-            Failure::new(Reason::InvalidParams, format!("'{what}' is too long a path"))
-        }
-        (_, Some(Errno::NXIO | Errno::ISDIR | Errno::NODEV)) => {
-            Failure::new(Reason::NotAFile, format!("'{what}' is not a regular file"))
-        }
-        _ => Failure::new(Reason::PathUnreadable, format!("'{what}': {error}")),
+        (io::ErrorKind::NotFound, _) | (_, Some(Errno::NOTDIR)) => WorkspaceError::NotFound { path },
+        (_, Some(Errno::LOOP)) => WorkspaceError::DanglingLink { path },
+        (_, Some(Errno::NAMETOOLONG)) => WorkspaceError::NameTooLong { path },
+        (_, Some(Errno::NXIO | Errno::ISDIR | Errno::NODEV)) => WorkspaceError::NotAFile { path },
+        _ => WorkspaceError::Unreadable { path, source: error },
     }
 }

@@ -6,15 +6,12 @@ use std::{
     sync::{Arc, RwLock},
 };
 
-use cairn_protocol::{
-    error::{Failure, Reason},
-    id::RootId,
-};
+use cairn_protocol::id::RootId;
 
 use crate::{
-    ResolvedPath, Visibility,
+    ResolvedPath, Visibility, WorkspaceError,
     blocked::{Blocked, normalize, resolve_existing},
-    root::{Root, failure, folded, shown},
+    root::{Root, failure, folded},
     visibility::ReadRules,
 };
 
@@ -56,7 +53,7 @@ impl Roots {
     /// # Errors
     /// `InvalidParams` for a relative path or a name that is not UTF-8, `PathNotFound`, `NotADirectory`,
     /// `PathUnreadable`, `PathBlocked` when it lies in a blocked path.
-    pub fn declare(&self, path: &Path) -> Result<Root, Failure> {
+    pub fn declare(&self, path: &Path) -> Result<Root, WorkspaceError> {
         self.declare_if(path, &|_| Ok(()))
     }
 
@@ -65,37 +62,36 @@ impl Roots {
     ///
     /// # Errors
     /// As [`Roots::declare`], and those of `check`.
-    pub fn declare_if(
+    pub fn declare_if<E: From<WorkspaceError>>(
         &self,
         path: &Path,
-        check: &dyn Fn(&Path) -> Result<(), Failure>,
-    ) -> Result<Root, Failure> {
-        let text = path.to_str().ok_or_else(|| invalid("a root's path is not valid UTF-8"))?;
+        check: &dyn Fn(&Path) -> Result<(), E>,
+    ) -> Result<Root, E> {
+        let text = path.to_str().ok_or(WorkspaceError::RootNotUtf8)?;
         check_text(text)?;
         if !path.is_absolute() {
-            return Err(invalid(format!("root '{}' is not an absolute path", shown(text))));
+            return Err(WorkspaceError::RootNotAbsolute { path: text.to_owned() }.into());
         }
         if self.blocked.covers(&normalize(path)) {
-            return Err(blocked(text));
+            return Err(blocked(text).into());
         }
-        let real = path.canonicalize().map_err(|e| failure(&e, text))?;
-        let real_text = real.to_str().ok_or_else(|| invalid("a root's path is not valid UTF-8"))?;
+        let real = path.canonicalize().map_err(|e| failure(e, text))?;
+        let real_text = real.to_str().ok_or(WorkspaceError::RootNotUtf8)?;
         if self.blocked.covers(&real) {
-            return Err(blocked(real_text));
+            return Err(blocked(real_text).into());
         }
         if let Some(why) = no_tree_of_files(&real) {
-            return Err(Failure::new(Reason::PathBlocked, format!("'{}' {why}", shown(text))));
+            return Err(WorkspaceError::UnfitRoot { path: text.to_owned(), why }.into());
         }
         if !real.is_dir() {
-            return Err(Failure::new(Reason::NotADirectory, format!("'{}' is not a folder", shown(text))));
+            return Err(WorkspaceError::NotADirectory { path: text.to_owned() }.into());
         }
         check(&real)?;
-        std::fs::read_dir(&real).map_err(|e| failure(&e, text))?;
+        std::fs::read_dir(&real).map_err(|e| failure(e, text))?;
         let fresh = Root::open(real.clone(), self.blocked.clone(), Arc::downgrade(&self.declared))
-            .map_err(|e| failure(&e, text))?;
+            .map_err(|e| failure(e, text))?;
         if fresh.opened_path().is_some_and(|opened| opened != real) {
-            let text = format!("'{}' was replaced while it was declared", shown(text));
-            return Err(Failure::new(Reason::PathOutsideRoots, text));
+            return Err(WorkspaceError::RootReplaced { path: text.to_owned() }.into());
         }
         let mut all = self.declared.roots.write().unwrap_or_else(|e| e.into_inner());
         Ok(all.entry(fresh.id.clone()).or_insert(fresh).clone())
@@ -123,7 +119,7 @@ impl Roots {
     ///
     /// # Errors
     /// `RootNotFound`, `InvalidParams`.
-    pub fn find(&self, root: &str) -> Result<Root, Failure> {
+    pub fn find(&self, root: &str) -> Result<Root, WorkspaceError> {
         check_text(root)?;
         if let Some(found) = self.get(&RootId(root.into())) {
             return Ok(found);
@@ -135,9 +131,7 @@ impl Roots {
             // Links are followed only for a path that is not one as it stands.
             by(&plain).or_else(|| by(&resolve_existing(path)))
         });
-        found.flatten().ok_or_else(|| {
-            Failure::new(Reason::RootNotFound, format!("'{}' is not a declared root", shown(root)))
-        })
+        found.flatten().ok_or_else(|| WorkspaceError::UnknownRoot { root: root.to_owned() })
     }
 
     /// Sets what rules hide, for the answers that come.
@@ -149,7 +143,7 @@ impl Roots {
     ///
     /// # Errors
     /// As [`Roots::locate`]; `PathBlocked` with the rule for a path that may not be read.
-    pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
+    pub fn resolve(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, WorkspaceError> {
         let found = self.locate(path, root)?;
         found.root.view().require(&found, false)?;
         Ok(found)
@@ -163,12 +157,12 @@ impl Roots {
     ///
     /// # Errors
     /// `InvalidParams`, `NoRoots`, `RootNotFound`, `RootAmbiguous`, and those of [`Root::locate`].
-    pub fn locate(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
+    pub fn locate(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, WorkspaceError> {
         check_text(path)?;
         let given = root.map(|r| self.find(r)).transpose()?;
         let all = self.list();
         if all.is_empty() {
-            return Err(Failure::new(Reason::NoRoots, "no root is declared"));
+            return Err(WorkspaceError::NoRoots);
         }
         let (root, rel) = if Path::new(path).is_absolute() {
             let candidates = given.map_or(all, |g| vec![g]);
@@ -178,8 +172,8 @@ impl Roots {
                 Some(root) => root,
                 None if all.len() == 1 => all.into_iter().next().ok_or_else(|| outside(path))?,
                 None => {
-                    let text = format!("'{}' is relative and {} roots are declared", shown(path), all.len());
-                    return Err(Failure::new(Reason::RootAmbiguous, text));
+                    let roots = all.len();
+                    return Err(WorkspaceError::AmbiguousRoot { path: path.to_owned(), roots });
                 }
             };
             (root, PathBuf::from(folded(path).map_err(|_| outside(path))?))
@@ -217,23 +211,19 @@ fn find_absolute(roots: &[Root], path: &Path) -> Option<(Root, PathBuf)> {
         .or_else(|| innermost(&resolve_existing(&plain)))
 }
 
-fn check_text(path: &str) -> Result<(), Failure> {
+fn check_text(path: &str) -> Result<(), WorkspaceError> {
     match path {
-        "" => Err(invalid("a path is empty")),
-        p if p.contains('\0') => Err(invalid("a path holds a NUL byte")),
-        p if p.len() > MAX_PATH_BYTES => Err(invalid(format!("a path is over {MAX_PATH_BYTES} bytes"))),
+        "" => Err(WorkspaceError::EmptyPath),
+        p if p.contains('\0') => Err(WorkspaceError::NulByte),
+        p if p.len() > MAX_PATH_BYTES => Err(WorkspaceError::PathTooLong { limit: MAX_PATH_BYTES }),
         _ => Ok(()),
     }
 }
 
-fn invalid(text: impl Into<String>) -> Failure {
-    Failure::new(Reason::InvalidParams, text)
+fn outside(path: &str) -> WorkspaceError {
+    WorkspaceError::OutsideRoots { path: path.to_owned() }
 }
 
-fn outside(path: &str) -> Failure {
-    Failure::new(Reason::PathOutsideRoots, format!("'{}' is in no declared root", shown(path)))
-}
-
-fn blocked(path: &str) -> Failure {
-    Failure::new(Reason::PathBlocked, format!("'{}' is a blocked path", shown(path)))
+fn blocked(path: &str) -> WorkspaceError {
+    WorkspaceError::Blocked { path: path.to_owned() }
 }

@@ -2,13 +2,13 @@
 
 use std::{fs::File, io::Read as _};
 
-use cairn_protocol::{
-    content::{MAX_SPAN_BYTES, MAX_SPAN_LINES, Span, SpanParams},
-    error::{Failure, Reason},
-};
+use cairn_protocol::content::{MAX_SPAN_BYTES, MAX_SPAN_LINES, Span, SpanParams};
 use sha2::{Digest as _, Sha256};
 
-use crate::root::{Root, failure, shown};
+use crate::{
+    RangeError, WorkspaceError,
+    root::{Root, failure},
+};
 
 /// Largest file whose hash a span tells.
 pub const MAX_HASHED_BYTES: u64 = 8 * 1024 * 1024;
@@ -24,20 +24,11 @@ const BLOCK: usize = 64 * 1024;
 /// # Errors
 /// `InvalidParams` for a range that is none, `TooLarge` for one further in than [`MAX_SCANNED_BYTES`], and those of
 /// [`Root::open_file`].
-pub fn read_span(root: &Root, rel: &str, params: &SpanParams) -> Result<Span, Failure> {
-    let invalid = |text: String| Err(Failure::new(Reason::InvalidParams, text));
-    if params.start == 0 {
-        return invalid("start is 0; lines count from 1".into());
-    }
-    if params.start > params.end {
-        return invalid(format!("start {} is after end {}", params.start, params.end));
-    }
+pub fn read_span(root: &Root, rel: &str, params: &SpanParams) -> Result<Span, WorkspaceError> {
+    check_range(params)?;
     let context = params.context.unwrap_or(0);
-    if context > MAX_CONTEXT {
-        return invalid(format!("context {context} is over {MAX_CONTEXT}"));
-    }
     let mut file = root.open_file(rel)?;
-    let size = file.metadata().map_err(|e| failure(&e, rel))?.len();
+    let size = file.metadata().map_err(|e| failure(e, rel))?.len();
     let first = params.start.saturating_sub(context).max(1);
     let last = params.end.saturating_add(context);
     let mut scan = Scan::new(first, last.min(first.saturating_add(MAX_SPAN_LINES - 1)));
@@ -67,13 +58,26 @@ pub fn read_span(root: &Root, rel: &str, params: &SpanParams) -> Result<Span, Fa
     })
 }
 
+fn check_range(params: &SpanParams) -> Result<(), RangeError> {
+    if params.start == 0 {
+        return Err(RangeError::StartIsZero);
+    }
+    if params.start > params.end {
+        return Err(RangeError::Reversed { start: params.start, end: params.end });
+    }
+    match params.context {
+        Some(context) if context > MAX_CONTEXT => Err(RangeError::Context { context, limit: MAX_CONTEXT }),
+        _ => Ok(()),
+    }
+}
+
 /// Feeds the file to `scan` until it has what it needs (with a hash to make: to the end). True at the file's end.
 fn scan_file(
     file: &mut File,
     rel: &str,
     scan: &mut Scan,
     hash: &mut Option<Sha256>,
-) -> Result<bool, Failure> {
+) -> Result<bool, WorkspaceError> {
     let mut block = vec![0; BLOCK];
     let mut seen = 0_u64;
     loop {
@@ -84,7 +88,7 @@ fn scan_file(
             }
             Ok(n) => n,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(failure(&e, rel)),
+            Err(e) => return Err(failure(e, rel)),
         };
         seen += n as u64;
         // A file that grows while it is read must not keep the hash going for ever.
@@ -99,8 +103,7 @@ fn scan_file(
             return Ok(false);
         }
         if seen > MAX_SCANNED_BYTES {
-            let text = format!("'{}' line {}: more than 2 GiB into the file", shown(rel), scan.first);
-            return Err(Failure::new(Reason::TooLarge, text));
+            return Err(WorkspaceError::LineTooFar { path: rel.to_owned(), line: scan.first });
         }
     }
 }

@@ -2,13 +2,9 @@
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
-use cairn_protocol::{
-    content::EntryKind,
-    error::{Failure, Reason},
-    id::RootId,
-};
+use cairn_protocol::{content::EntryKind, id::RootId};
 
-use crate::{PathPattern, ResolvedPath, Root, root::shown};
+use crate::{PathPattern, ResolvedPath, Root, WorkspaceError};
 
 /// Entries of hidden folders that are compared with a file that has several names.
 const MAX_LINKED: usize = 20_000;
@@ -142,7 +138,7 @@ impl View {
     ///
     /// # Errors
     /// `path_blocked` with the rule.
-    pub fn require(&self, path: &ResolvedPath, approved: bool) -> Result<(), Failure> {
+    pub fn require(&self, path: &ResolvedPath, approved: bool) -> Result<(), WorkspaceError> {
         if self.is_complete() {
             return Ok(());
         }
@@ -153,8 +149,7 @@ impl View {
             None if self.is_linked(path.root(), path.real()) => "it is a further name of a hidden file",
             None => return Ok(()),
         };
-        let text = format!("'{}' may not be read: {why}", shown(path.requested()));
-        Err(Failure::new(Reason::PathBlocked, text))
+        Err(WorkspaceError::Hidden { path: path.requested().to_owned(), rule: why.to_owned() })
     }
 
     /// True if a file that has several names has one that is hidden. Where that takes too long, it counts as one.

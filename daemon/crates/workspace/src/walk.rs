@@ -9,16 +9,14 @@ use std::{
     },
 };
 
-use cairn_protocol::{
-    content::EntryKind,
-    error::{Failure, Reason},
-};
+use cairn_protocol::content::EntryKind;
 use ignore::{
     IncrementalIgnore, WalkBuilder, WalkState,
     overrides::{Override, OverrideBuilder},
 };
 
 use crate::{
+    WorkspaceError,
     guard::{IGNORE_FILES, rules_are_readable},
     root::{FileStat, Root},
 };
@@ -40,10 +38,11 @@ impl WalkOptions {
     ///
     /// # Errors
     /// `BadPattern` that names the first wrong one; a walk passes over wrong ones.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), WorkspaceError> {
         for glob in &self.exclude {
             if let Err(e) = globset::GlobBuilder::new(glob).literal_separator(true).build() {
-                return Err(Failure::new(Reason::BadPattern, format!("exclusion '{glob}': {}", e.kind())));
+                let (glob, cause) = (glob.clone(), e.kind().clone());
+                return Err(WorkspaceError::BadExclusion { glob, cause });
             }
         }
         Ok(())

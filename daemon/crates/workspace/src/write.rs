@@ -2,10 +2,12 @@
 
 use std::io::{self, Read as _, Write as _};
 
-use cairn_protocol::error::{Failure, Reason};
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 
-use crate::root::{Root, failure, shown};
+use crate::{
+    WorkspaceError,
+    root::{Root, failure},
+};
 
 /// Largest file that is written or edited, in bytes.
 pub const MAX_WRITTEN_BYTES: u64 = 16 * 1024 * 1024;
@@ -46,17 +48,16 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::open_file`], without `PathNotFound`; `TooLarge`.
-    pub fn read_whole(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
+    pub fn read_whole(&self, rel: &str, limit: u64) -> Result<Option<Vec<u8>>, WorkspaceError> {
         let file = match self.open_file(rel) {
             Ok(file) => file,
-            Err(failure) if failure.reason == Reason::PathNotFound => return Ok(None),
-            Err(failure) => return Err(failure),
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| failure(&e, rel))?;
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| failure(e, rel))?;
         if bytes.len() as u64 > limit {
-            let text = format!("'{}' has more than {limit} bytes", shown(rel));
-            return Err(Failure::new(Reason::TooLarge, text));
+            return Err(WorkspaceError::FileTooLarge { path: rel.to_owned(), limit });
         }
         Ok(Some(bytes))
     }
@@ -66,17 +67,16 @@ impl Root {
     ///
     /// # Errors
     /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version control; `TooLarge`; `DiskFull`.
-    pub fn write_whole(&self, rel: &str, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn write_whole(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
-            let text = format!("'{}' would have more than {MAX_WRITTEN_BYTES} bytes", shown(rel));
-            return Err(Failure::new(Reason::TooLarge, text));
+            return Err(WorkspaceError::ContentTooLarge { path: rel.to_owned(), limit: MAX_WRITTEN_BYTES });
         }
         let (folder, name) = self.writable(rel, true)?;
         let mode = match folder.symlink_metadata(&name) {
             Ok(meta) if meta.is_file() => Some(meta.permissions()),
             Ok(_) => return Err(no_file(rel)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-            Err(e) => return Err(written(&e, rel)),
+            Err(e) => return Err(written(e, rel)),
         };
         let fresh = format!(
             ".{}.cairn-{}",
@@ -97,7 +97,7 @@ impl Root {
         write().map_err(|e| {
             // What was begun is of no use to anybody.
             let _gone = folder.remove_file(&fresh);
-            written(&e, rel)
+            written(e, rel)
         })
     }
 
@@ -105,17 +105,17 @@ impl Root {
     ///
     /// # Errors
     /// `PathNotFound`, `NotAFile` for folders, and those of [`Root::write_whole`].
-    pub fn remove_file(&self, rel: &str) -> Result<(), Failure> {
+    pub fn remove_file(&self, rel: &str) -> Result<(), WorkspaceError> {
         let (folder, name) = self.writable(rel, false)?;
-        let meta = folder.symlink_metadata(&name).map_err(|e| failure(&e, rel))?;
+        let meta = folder.symlink_metadata(&name).map_err(|e| failure(e, rel))?;
         if meta.is_dir() {
             return Err(no_file(rel));
         }
-        folder.remove_file(&name).map_err(|e| written(&e, rel))
+        folder.remove_file(&name).map_err(|e| written(e, rel))
     }
 
     /// The folder that holds the file at `rel` (made when `make`), and the file's name in it.
-    fn writable(&self, rel: &str, make: bool) -> Result<(Dir, String), Failure> {
+    fn writable(&self, rel: &str, make: bool) -> Result<(Dir, String), WorkspaceError> {
         let real = normal(rel)?;
         closed(&real)?;
         let (parent, name) = real.rsplit_once('/').map_or(("", real.as_str()), |(p, n)| (p, n));
@@ -130,22 +130,21 @@ impl Root {
         if let Ok(beneath) = place.strip_prefix(&self.path) {
             closed(&beneath.join(name).to_string_lossy())?;
         } else if !place.as_os_str().is_empty() && place != self.path {
-            let text = format!("'{}' leads out of its root", shown(rel));
-            return Err(Failure::new(Reason::PathOutsideRoots, text));
+            return Err(WorkspaceError::LeavesRoot { path: rel.to_owned() });
         }
         if self.is_blocked(&place.join(name)) {
-            return Err(Failure::new(Reason::PathBlocked, format!("'{}' is a blocked path", shown(rel))));
+            return Err(WorkspaceError::Blocked { path: rel.to_owned() });
         }
         Ok((folder, name.to_owned()))
     }
 
-    fn make_folders(&self, parent: &str, rel: &str) -> Result<(), Failure> {
+    fn make_folders(&self, parent: &str, rel: &str) -> Result<(), WorkspaceError> {
         let mut at = String::new();
         for part in parent.split('/') {
             match self.open_dir(&at)?.0.create_dir(part) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(written(&e, rel)),
+                Err(e) => return Err(written(e, rel)),
             }
             at = if at.is_empty() { part.to_owned() } else { format!("{at}/{part}") };
         }
@@ -154,15 +153,14 @@ impl Root {
 }
 
 /// The path without empty and dotted parts; `..` is taken out where it stays inside.
-fn normal(rel: &str) -> Result<String, Failure> {
+fn normal(rel: &str) -> Result<String, WorkspaceError> {
     let mut parts: Vec<&str> = Vec::new();
     for part in rel.split('/') {
         match part {
             "" | "." => {}
             ".." => {
                 if parts.pop().is_none() {
-                    let text = format!("'{}' leads out of its root", shown(rel));
-                    return Err(Failure::new(Reason::PathOutsideRoots, text));
+                    return Err(WorkspaceError::LeavesRoot { path: rel.to_owned() });
                 }
             }
             part => parts.push(part),
@@ -171,27 +169,22 @@ fn normal(rel: &str) -> Result<String, Failure> {
     Ok(parts.join("/"))
 }
 
-fn closed(rel: &str) -> Result<(), Failure> {
+fn closed(rel: &str) -> Result<(), WorkspaceError> {
     // Some file systems do not tell upper case from lower case.
     match rel.split('/').find(|part| CLOSED.iter().any(|c| c.eq_ignore_ascii_case(part))) {
-        Some(part) => {
-            let text = format!("'{}' lies in {part}, where nothing is written", shown(rel));
-            Err(Failure::new(Reason::PathBlocked, text))
-        }
+        Some(part) => Err(WorkspaceError::WriteProtected { path: rel.to_owned(), folder: part.to_owned() }),
         None => Ok(()),
     }
 }
 
-fn no_file(rel: &str) -> Failure {
-    Failure::new(Reason::NotAFile, format!("'{}' is not a regular file", shown(rel)))
+fn no_file(rel: &str) -> WorkspaceError {
+    WorkspaceError::NotAFile { path: rel.to_owned() }
 }
 
-fn written(error: &io::Error, rel: &str) -> Failure {
+fn written(error: io::Error, rel: &str) -> WorkspaceError {
     use rustix::io::Errno;
-    match Errno::from_io_error(error) {
-        Some(Errno::NOSPC | Errno::DQUOT) => {
-            Failure::new(Reason::DiskFull, format!("'{}': {error}", shown(rel)))
-        }
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOSPC | Errno::DQUOT) => WorkspaceError::DiskFull { path: rel.to_owned(), source: error },
         _ => failure(error, rel),
     }
 }
@@ -199,6 +192,8 @@ fn written(error: &io::Error, rel: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use cairn_protocol::error::Reason;
 
     use super::*;
     use crate::Roots;
@@ -220,9 +215,9 @@ mod tests {
         let left: Vec<_> = std::fs::read_dir(dir.path().join("a/b")).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing is left beside it");
         root.remove_file("a/b/c.txt").unwrap();
-        assert_eq!(root.remove_file("a/b/c.txt").unwrap_err().reason, Reason::PathNotFound);
-        assert_eq!(root.remove_file("a/b").unwrap_err().reason, Reason::NotAFile);
-        assert_eq!(root.write_whole("a/b", b"x").unwrap_err().reason, Reason::NotAFile);
+        assert_eq!(root.remove_file("a/b/c.txt").unwrap_err().reason(), Reason::PathNotFound);
+        assert_eq!(root.remove_file("a/b").unwrap_err().reason(), Reason::NotAFile);
+        assert_eq!(root.write_whole("a/b", b"x").unwrap_err().reason(), Reason::NotAFile);
         assert_eq!(root.read_whole("none", 10).unwrap(), None);
     }
 
@@ -233,7 +228,7 @@ mod tests {
         let root = root(dir.path());
         std::fs::write(dir.path().join("real"), "x").unwrap();
         symlink("real", dir.path().join("link")).unwrap();
-        assert_eq!(root.write_whole("link", b"y").unwrap_err().reason, Reason::NotAFile);
+        assert_eq!(root.write_whole("link", b"y").unwrap_err().reason(), Reason::NotAFile);
         root.write_whole(root.locate("link").unwrap().real(), b"y").unwrap();
         assert!(dir.path().join("link").symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read(dir.path().join("real")).unwrap(), b"y");
@@ -242,7 +237,7 @@ mod tests {
         std::fs::write(outside.path().join("f"), "safe").unwrap();
         for path in ["out/f", "out/new", "file", "../x", "a/../../x", "out/../../x"] {
             assert!(root.write_whole(path, b"bad").is_err(), "{path}");
-            assert_eq!(root.locate(path).unwrap_err().reason, Reason::PathOutsideRoots, "{path}");
+            assert_eq!(root.locate(path).unwrap_err().reason(), Reason::PathOutsideRoots, "{path}");
         }
         assert!(root.remove_file("out/f").is_err());
         assert_eq!(std::fs::read(outside.path().join("f")).unwrap(), b"safe");
@@ -268,7 +263,7 @@ mod tests {
         ] {
             let real = root.locate(path).unwrap();
             assert_eq!(
-                root.write_whole(real.real(), b"x").unwrap_err().reason,
+                root.write_whole(real.real(), b"x").unwrap_err().reason(),
                 Reason::PathBlocked,
                 "{path}"
             );

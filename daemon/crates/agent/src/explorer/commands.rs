@@ -103,7 +103,9 @@ fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[E
                 vec![if dir.is_empty() { "go run .".into() } else { format!("go run ./{dir}") }],
             );
         } else if cargo && entry.path.ends_with("src/main.rs") && commands.run.is_empty() {
-            let package = entry.reason.strip_prefix("binary of package ").and_then(|r| r.split(' ').next());
+            let starts = |m: &&Manifest| m.starts.iter().any(|start| start.candidates.contains(&entry.path));
+            let package = manifests.iter().filter(|m| m.kind == "cargo").find(starts);
+            let package = package.and_then(|m| m.name.as_deref());
             let single = dir == "src";
             let line = match package {
                 Some(package) if !single => format!("cargo run -p {package}"),

@@ -70,10 +70,21 @@ pub struct Facts {
     pub probed: BTreeSet<usize>,
     /// Places found for each query.
     pub found: BTreeMap<String, Vec<String>>,
-    /// Operations that failed: name and message.
-    pub failures: Vec<(String, String)>,
+    /// Operations that failed.
+    pub failures: Vec<FailedOp>,
     /// The limit of operations was reached.
     pub cut: bool,
+}
+
+/// An operation that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedOp {
+    /// Its tool.
+    pub tool: String,
+    /// The path that it named.
+    pub path: Option<String>,
+    /// For people.
+    pub message: String,
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Option<T> {
@@ -96,7 +107,8 @@ impl Facts {
         let value = match outcome {
             Ok(value) => value,
             Err(failure) => {
-                self.failures.push((call.name.clone(), failure.message));
+                let path = call.arguments.get("path").and_then(Value::as_str).map(str::to_owned);
+                self.failures.push(FailedOp { tool: call.name.clone(), path, message: failure.message });
                 return;
             }
         };

@@ -2,7 +2,12 @@
 
 use cairn_protocol::explore::{Entrypoint, ProjectCommands};
 
-use super::{describe, entrypoints, facts::Facts, manifests::Manifest, paths};
+use super::{
+    describe, entrypoints,
+    facts::{Facts, FailedOp},
+    manifests::Manifest,
+    paths,
+};
 
 /// Followups at most.
 const MAX: usize = 12;
@@ -49,16 +54,16 @@ pub fn find(
             all.push(format!("nothing was found for '{question}': try other words, or search.grep"));
         }
     }
-    for (name, message) in facts.failures.iter().filter(|(name, message)| !expected(name, message)).take(3) {
-        all.push(format!("{name} failed: {message}"));
+    for failed in facts.failures.iter().filter(|failed| !is_expected(failed)).take(3) {
+        all.push(format!("{} failed: {}", failed.tool, failed.message));
     }
     all.truncate(MAX);
     all
 }
 
-/// Failures that say nothing but that something is not there.
-fn expected(name: &str, message: &str) -> bool {
-    name == "fs_list_dir" && message.contains(".github")
+/// True for a folder that most repositories do not have.
+fn is_expected(failed: &FailedOp) -> bool {
+    failed.tool == "fs_list_dir" && failed.path.as_deref().is_some_and(|path| path.starts_with(".github"))
 }
 
 fn code_lines(facts: &Facts) -> u64 {

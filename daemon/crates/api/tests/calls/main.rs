@@ -4,6 +4,7 @@
 mod rights;
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -115,6 +116,8 @@ async fn house() -> House {
 struct Client {
     connection: Connection,
     out: mpsc::Receiver<Outgoing>,
+    /// Messages that came together and were not looked at yet.
+    pending: VecDeque<String>,
     next: u64,
     /// What it was told that it may call.
     methods: Value,
@@ -123,7 +126,7 @@ struct Client {
 impl Client {
     async fn open(house: &House, rights: Rights) -> Self {
         let (connection, out) = Connection::open(&house.api, rights).unwrap();
-        let mut client = Self { connection, out, next: 0, methods: Value::Null };
+        let mut client = Self { connection, out, pending: VecDeque::new(), next: 0, methods: Value::Null };
         let hello = json!({"protocolVersions": ["1"], "client": {"name": "t", "version": "0"}});
         let shaken = client.call("initialize", hello).await;
         client.methods = shaken["result"]["capabilities"]["methods"].clone();
@@ -139,10 +142,11 @@ impl Client {
     }
 
     async fn answer(&mut self) -> Value {
-        match tokio::time::timeout(LONG, self.out.recv()).await.unwrap() {
-            Some(Outgoing::One(text)) => serde_json::from_str(&text).unwrap(),
-            other => panic!("{other:?}"),
+        if self.pending.is_empty() {
+            let received = tokio::time::timeout(LONG, self.out.recv()).await.unwrap().unwrap();
+            self.pending.extend(received.into_texts());
         }
+        serde_json::from_str(&self.pending.pop_front().unwrap()).unwrap()
     }
 
     async fn call(&mut self, method: &str, params: Value) -> Value {

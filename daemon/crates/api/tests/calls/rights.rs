@@ -1,9 +1,14 @@
 //! Rights: what a method needs, and what an effect needs by whatever method it comes about.
 
-use cairn_api::{Right, Rights, methods};
-use serde_json::json;
+use cairn_api::{
+    Right, Rights, methods,
+    rights::{self, Effect},
+};
+use cairn_protocol::id::{RunId, SessionId};
+use cairn_trace::Append;
+use serde_json::{Value, json};
 
-use crate::{Client, house, reason};
+use crate::{Client, House, house, reason, until};
 
 #[tokio::test]
 async fn a_call_without_its_right_is_refused_and_with_it_is_not() {
@@ -22,48 +27,216 @@ async fn a_call_without_its_right_is_refused_and_with_it_is_not() {
     }
 }
 
-/// R1, A2: what takes the right admin takes it by whatever method it comes about.
-#[tokio::test]
-async fn effects_that_need_admin_need_it_by_every_method() {
-    let house = house().await;
-    let dir = tempfile::tempdir().unwrap();
-    let (known, other) = (dir.path().join("known"), dir.path().join("other"));
-    std::fs::create_dir(&known).unwrap();
-    std::fs::create_dir(&other).unwrap();
-    let mut host = Client::open(&house, Rights::ALL).await;
-    let mut guest = Client::open(&house, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve])).await;
-    assert!(host.call("index.addRoot", json!({"path": known})).await["result"].is_object());
-    let session = host.session().await;
-    let turn = |sandbox: &str| {
-        let policy = json!({"sandbox": sandbox});
-        json!({"sessionId": session, "turnId": "t", "input": "hi", "policy": policy})
-    };
-    let answer =
-        |decision: &str| json!({"approvalId": "apr_019b0000000070008000000000000000", "decision": decision});
-    for (method, params, needs) in [
-        ("orchestrate.explore.start", json!({"root": "/etc"}), true),
-        ("orchestrate.explore.start", json!({"root": format!("{}/../other", known.display())}), true),
-        ("orchestrate.explore.start", json!({"root": other}), true),
-        ("orchestrate.explore.start", json!({"root": known}), false),
-        ("index.addRoot", json!({"path": dir.path()}), true),
-        ("orchestrate.run.start", turn("off"), true),
-        ("orchestrate.run.start", turn("on"), false),
-        ("approval.resolve", answer("always"), true),
-        ("approval.resolve", answer("session"), false),
-        ("provider.set", json!({"sessionId": session, "endpoint": "http://127.0.0.1:9/v1"}), true),
-        ("provider.set", json!({"sessionId": session, "model": "m"}), false),
-        ("permission.revoke", json!({"rule": "x"}), true),
-        ("config.reload", json!({}), true),
-    ] {
-        let got = guest.call(method, params.clone()).await;
-        assert_eq!(reason(&got) == "right_missing", needs, "{method} {params}: {got}");
-        // Control: the same call of a client with every right is not refused for that. It declares the folder.
-        if params["root"] == "/etc" || params["root"].as_str().is_some_and(|root| root.contains("..")) {
-            continue;
-        }
-        let got = host.call(method, params.clone()).await;
-        assert_ne!(reason(&got), "right_missing", "{method} {params}: {got}");
+/// Every set of rights.
+fn every_rights() -> impl Iterator<Item = Vec<Right>> {
+    (0_u8..16).map(|bits| Right::ALL.into_iter().filter(|right| bits & (1 << *right as u8) != 0).collect())
+}
+
+/// A declared root, a folder that is none, and sessions.
+struct Scene {
+    root: String,
+    other: String,
+    session: Value,
+    unconfined: Value,
+    _dir: tempfile::TempDir,
+}
+
+impl Scene {
+    async fn new(house: &House) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let [root, other] = ["known", "other"].map(|name| {
+            let folder = dir.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("a.rs"), "fn a() {}\n").unwrap();
+            folder.canonicalize().unwrap().to_string_lossy().into_owned()
+        });
+        let mut host = Client::open(house, Rights::ALL).await;
+        assert!(host.call("index.addRoot", json!({"path": root})).await["result"].is_object());
+        let made = host.call("session.create", json!({"root": root})).await;
+        let session = made["result"]["sessionId"].clone();
+        let unconfined = host.session().await;
+        let id: SessionId = serde_json::from_value(unconfined.clone()).unwrap();
+        let params = json!({"sessionId": id, "turnId": "t", "input": "hi", "policy": {"sandbox": "off"}});
+        let run = Append::new(&id, vec![]).run(&RunId::new(), "turn", params.to_string());
+        house.engine.trace().append(run).await.unwrap();
+        Self { root, other, session, unconfined, _dir: dir }
     }
+
+    /// Values of required parameters with which calls reach their work.
+    fn value(&self, name: &str, schema: &Value, types: &Value) -> Value {
+        match name {
+            "sessionId" | "traceId" => return self.session.clone(),
+            "root" => return json!(self.root),
+            "path" => return json!(self.root),
+            "approvalId" => return json!("apr_019b0000000070008000000000000000"),
+            "subscriptionId" => return json!("sub_019b0000000070008000000000000000"),
+            "id" => return json!("dev_019b0000000070008000000000000000"),
+            _ => {}
+        }
+        if let Some(reference) = schema["$ref"].as_str() {
+            let of = reference.rsplit('/').next().unwrap();
+            return self.value("", &types[of], types);
+        }
+        let variants = [&schema["oneOf"], &schema["anyOf"]].into_iter().find_map(|v| v.as_array()?.first());
+        if let Some(first) = variants {
+            return self.value("", first, types);
+        }
+        if let Some(known) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+            return known.clone();
+        }
+        match schema["type"].as_str() {
+            Some("object") => self.params(schema, types),
+            Some("array") => json!([]),
+            Some("integer" | "number") => json!(1),
+            Some("boolean") => json!(false),
+            _ => json!("x"),
+        }
+    }
+
+    /// The required parameters of a type.
+    fn params(&self, schema: &Value, types: &Value) -> Value {
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        required.map(|name| (name, self.value(name, &schema["properties"][name], types))).collect()
+    }
+
+    /// Params of a call with an effect, and of the same call without it.
+    fn with_effect(&self, effect: Effect) -> [Value; 2] {
+        let turn = |sandbox: &str| {
+            let policy = json!({"sandbox": sandbox});
+            json!({"sessionId": self.session, "turnId": "t", "input": "hi", "policy": policy})
+        };
+        let steer = |session: &Value| json!({"sessionId": session, "text": "more"});
+        let answer = |decision: &str| json!({"approvalId": "apr_019b0000000070008000000000000000", "decision": decision});
+        match effect {
+            Effect::DeclareRoot => [json!({"root": self.other}), json!({"root": self.root})],
+            Effect::LeaveSandbox => [turn("off"), turn("on")],
+            Effect::SteerOutsideSandbox => [steer(&self.unconfined), steer(&self.session)],
+            Effect::GrantRule => [answer("always"), answer("session")],
+            Effect::MoveModel => [
+                json!({"sessionId": self.session, "endpoint": "http://127.0.0.1:9/v1"}),
+                json!({"sessionId": self.session, "model": "m"}),
+            ],
+            Effect::GiveRight(right) => [json!({"rights": [right]}), json!({"rights": []})],
+        }
+    }
+}
+
+/// R1, A2: each row of the table, called with each set of rights.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_row_of_the_table_holds_for_each_set_of_rights() {
+    let document = cairn_api::openrpc();
+    let types = &document["components"]["schemas"];
+    let of = |method: &str| {
+        let listed = document["methods"].as_array().unwrap().iter().find(|m| m["name"] == method).unwrap();
+        let name = listed["x-params"]["$ref"].as_str().unwrap_or_default();
+        types[name.rsplit('/').next().unwrap()].clone()
+    };
+    let mut rows = rights::table();
+    let named: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.method).collect();
+    let methods = methods::table();
+    assert!(methods.iter().all(|m| named.contains(m.name)) && named.len() == methods.len());
+    // The handshake was made when a client is open. What takes away from the others comes last.
+    rows.retain(|row| row.method != "initialize");
+    let last = ["index.removeRoot", "session.delete", "daemon.stop"];
+    rows.sort_by_key(|row| last.iter().position(|method| *method == row.method));
+    let mut calls = 0;
+    for granted in every_rights() {
+        let house = house().await;
+        let scene = Scene::new(&house).await;
+        let mut client = Client::open(&house, Rights::of(&granted)).await;
+        for row in &rows {
+            let pair = row.effect.map(|effect| scene.with_effect(effect));
+            let params = match &pair {
+                Some([with, _]) => with.clone(),
+                None => scene.params(&of(row.method), types),
+            };
+            let denied = row.needs().any(|right| !granted.contains(&right));
+            let got = client.call(row.method, params.clone()).await;
+            let what = format!("{} {:?} {params} with {granted:?}: {got}", row.method, row.effect);
+            assert_eq!(reason(&got) == "right_missing", denied, "{what}");
+            // The path of a wrong parameter: the call did not come as far as its effects.
+            assert!(got["error"]["data"]["details"]["path"].is_null(), "{what}");
+            calls += 1;
+            // Control: the same call without the effect needs the right of its method alone.
+            if let Some([_, without]) = pair {
+                let right = methods.iter().find(|m| m.name == row.method).unwrap().right;
+                let got = client.call(row.method, without.clone()).await;
+                let denied = !granted.contains(&right);
+                assert_eq!(reason(&got) == "right_missing", denied, "{what}: without it {without}: {got}");
+                calls += 1;
+            }
+        }
+    }
+    let effects = rows.iter().filter(|row| row.effect.is_some()).count();
+    assert_eq!(calls, 16 * (rows.len() + effects));
+}
+
+/// A, P: what no right allows is refused to the caller that has them all, and to one that has the method's alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn bounds_hold_whatever_the_rights_are() {
+    let house = house().await;
+    let scene = Scene::new(&house).await;
+    let (root, other, session) = (&scene.root, &scene.other, &scene.session);
+    // Explores of the controls end at once.
+    house.gate.add_permits(100);
+    for bound in rights::BOUNDS {
+        let in_other = |method: &str| match method {
+            "content.getSpan" => json!({"path": format!("{other}/a.rs"), "start": 1, "end": 1}),
+            "fs.listDir" | "git.status" => json!({"path": other}),
+            "search.grep" => json!({"pattern": "fn", "filters": {"roots": [other]}}),
+            "search.hybrid" => json!({"query": "fn", "filters": {"roots": [other]}}),
+            "search.symbols" => json!({"query": "a", "filters": {"roots": [other]}}),
+            "search.map" => json!({"roots": [other]}),
+            "index.status" | "session.create" => json!({"root": other}),
+            "trace.replay" => json!({"traceId": session, "root": other}),
+            "git.clone" => json!({"remoteURL": format!("file://{other}")}),
+            method => panic!("{method} has no case here"),
+        };
+        let away = json!({"paths": ["../other"]});
+        let params = match (bound.method, bound.reason) {
+            ("orchestrate.explore.start", _) if bound.text.contains("cloning") => {
+                json!({"remoteURL": format!("file://{other}"), "policy": {"network": true}})
+            }
+            ("orchestrate.explore.start", _) => json!({"root": root, "policy": away}),
+            ("orchestrate.run.start", _) => {
+                json!({"sessionId": session, "turnId": "TURN", "input": "hi", "policy": away})
+            }
+            (method, _) => in_other(method),
+        };
+        let right = methods::table().iter().find(|m| m.name == bound.method).unwrap().right;
+        for (turn, rights) in [("all", Rights::ALL), ("one", Rights::of(&[right]))] {
+            let params: Value = serde_json::from_str(&params.to_string().replace("TURN", turn)).unwrap();
+            until(|| house.engine.running() == 0).await;
+            let mut client = Client::open(&house, rights).await;
+            let got = client.call(bound.method, params.clone()).await;
+            assert_eq!(reason(&got), bound.reason.as_str(), "{} {params}: {got}", bound.method);
+            // Control: what lies in the root is not refused for that.
+            let text = params.to_string().replace(other.as_str(), root).replace("../other", "a.rs");
+            let text = text.replace(&format!("\"{turn}\""), &format!("\"{turn} inside\""));
+            let inside: Value = serde_json::from_str(&text).unwrap();
+            let got = client.call(bound.method, inside.clone()).await;
+            assert_ne!(reason(&got), bound.reason.as_str(), "{} {inside}: {got}", bound.method);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_explore_of_a_folder_beside_a_root_needs_admin_however_it_is_spelled() {
+    let house = house().await;
+    let scene = Scene::new(&house).await;
+    let mut guest = Client::open(&house, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve])).await;
+    std::os::unix::fs::symlink(&scene.other, format!("{}/link", scene.root)).unwrap();
+    for spelling in [
+        "/etc".to_owned(),
+        scene.other.clone(),
+        format!("{}/../other", scene.root),
+        format!("{}/link", scene.root),
+        format!("{}/a.rs/../../other", scene.root),
+    ] {
+        let got = guest.call("orchestrate.explore.start", json!({"root": spelling})).await;
+        assert_eq!(reason(&got), "right_missing", "{spelling}: {got}");
+    }
+    assert_eq!(house.engine.roots().len(), 1);
 }
 
 #[tokio::test]

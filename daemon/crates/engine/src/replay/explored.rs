@@ -47,7 +47,7 @@ impl Engine {
             request_id: None,
             ..params
         };
-        let receipt = self.start_explore(params, Some("replay".into())).await?;
+        let receipt = self.explore_declared_root(params, Some("replay".into())).await?;
         let replay = receipt.session_id.clone();
         let (mut follower, _) = self.inner.trace.follow(&replay, &After::Seq(0)).await?;
         'whole: loop {

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use base64::Engine as _;
-use cairn_harness::Grants;
+use cairn_harness::{Grants, check_run_paths};
 use cairn_protocol::{
     envelope::{Body, Origin},
     error::{Failure, Reason},
@@ -35,7 +35,7 @@ impl Engine {
     ///
     /// # Errors
     /// `session_not_found`, `invalid_params`, `request_conflict` (the turn's id was used for another), `root_not_found`,
-    /// `session_busy` while an explore is active in the session, `overloaded`.
+    /// `path_outside_roots` for `policy.paths` that lead out of the root, `session_busy` while an explore is active in the session, `overloaded`.
     pub async fn start_run(
         &self,
         params: RunStartParams,
@@ -65,6 +65,9 @@ impl Engine {
         let found = self.inner.trace.session(session).await?;
         let root = self.root_of(found.root.as_deref())?;
         let policy = turn.params.policy.clone().unwrap_or_default();
+        if root.is_some() {
+            check_run_paths(root.as_ref(), policy.paths.as_deref())?;
+        }
         let grants = Grants {
             network: policy.network,
             ops: policy.ops.clone(),
@@ -191,6 +194,16 @@ impl Engine {
         }
         self.request(&session_id, Request::Steer { text, client }).await?;
         self.run_status(&session_id).await
+    }
+
+    /// True if the latest turn of a session runs commands outside the sandbox.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn is_unconfined(&self, session: &SessionId) -> Result<bool, Failure> {
+        let Some(latest) = self.inner.trace.latest_run(session).await? else { return Ok(false) };
+        let params: Option<RunStartParams> = serde_json::from_str(&latest.params).ok();
+        Ok(params.and_then(|params| params.policy).is_some_and(|p| p.sandbox == Some(SandboxUse::Off)))
     }
 }
 

@@ -5,5 +5,6 @@
 mod direct;
 mod drain;
 mod order;
+mod roots;
 mod schedules;
 mod stage;

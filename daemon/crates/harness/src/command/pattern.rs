@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Certainty, CommandLine, Kind, Part, Word, programs};
+use crate::CommandPatternError;
 
 /// The commands that a rule speaks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,38 +24,34 @@ impl Pattern {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, CommandPatternError> {
         let text = text.strip_prefix("command:").unwrap_or(text).trim();
         if let Some(whole) = text.strip_prefix('=') {
             let whole = whole.trim();
             return if whole.is_empty() {
-                Err("there is nothing after '='".into())
+                Err(CommandPatternError::EmptyText)
             } else {
                 Ok(Self::Text(whole.into()))
             };
         }
         let (body, open) = match text.strip_suffix('*') {
             Some(body) if body.ends_with(char::is_whitespace) => (body.trim_end(), true),
-            Some("") => return Err("name the tool alone for any command".into()),
+            Some("") => return Err(CommandPatternError::AnyCommand),
             _ => (text, false),
         };
         let line = CommandLine::parse(body);
         if line.parts.iter().any(|p| p.kind == Kind::Wrapper) {
-            return Err(format!(
-                "write the rule for the command that '{body}' runs, which is what is looked at"
-            ));
+            return Err(CommandPatternError::Wrapper(body.to_owned()));
         }
         // A wrapper that matters by itself comes last.
         let Some(part) = line.parts.last().filter(|p| line.parts.iter().all(|o| o.source == p.source)) else {
-            return Err(format!("'{body}' is not one command; each command needs a rule of its own"));
+            return Err(CommandPatternError::NotOne(body.to_owned()));
         };
         let words: Option<Vec<String>> = part.words.iter().map(|w| w.value().map(Into::into)).collect();
         let bare = part.assignments.is_empty() && part.redirections.is_empty() && part.kind == Kind::Plain;
         match words.filter(|w| !w.is_empty() && bare && line.unsure.is_none()) {
             Some(words) => Ok(Self::Words { words, open }),
-            None => Err(format!(
-                "'{body}' is not a plain command; write its words, and '*' as the last for further arguments"
-            )),
+            None => Err(CommandPatternError::NotPlain(body.to_owned())),
         }
     }
 

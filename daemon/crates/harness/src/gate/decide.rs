@@ -6,7 +6,8 @@ use cairn_workspace::{PathPattern, ResolvedPath, Root, View};
 
 use super::Harness;
 use crate::{
-    Call, CallLimits, Decision, Grants, Rule, Rules, Subject, ToolSpec, Verdict,
+    Call, CallLimits, DecidedBy, Decision, Fallback, Grants, Rule, Rules, RunLimit, Subject, ToolSpec,
+    Verdict,
     command::CommandLine,
     paths::{CallPath, Resolver, named},
     registry::Entry,
@@ -63,8 +64,8 @@ impl Harness {
         for (name, arguments) in parts {
             let part = Call { name: name.to_owned(), arguments, ..call.clone() };
             let Ok(entry) = self.registry.find(name) else {
-                let rule = format!("tools: {name} is not there");
-                return Judged { decision: Decision { verdict: Verdict::Deny, rule }, paths };
+                let by = DecidedBy::UnknownTool(name.to_owned());
+                return Judged { decision: Decision { verdict: Verdict::Deny, by }, paths };
             };
             let named = named(&entry.spec, &part.arguments, &resolver);
             decisions.push(inner.decide(&entry.spec, &part, &named));
@@ -121,7 +122,7 @@ impl Judge {
     ) -> Decision {
         let same = self.own.as_ref().is_none_or(|own| own.id == path.root().id);
         if self.grants.paths.is_some() && !same {
-            return Decision { verdict: Verdict::Deny, rule: "policy.paths of the run".into() };
+            return Decision { verdict: Verdict::Deny, by: DecidedBy::RunLimit(RunLimit::Paths) };
         }
         // A run's own paths limit where a path leads, not how it is spelled.
         let anywhere = Grants { paths: None, ..self.grants.clone() };
@@ -149,17 +150,11 @@ impl Judge {
             granted: &self.granted,
             ..Subject::new(&spec.name, path.map_or(&self.grants, |path| path.grants))
         });
-        if spec.own_state && decision.verdict == Verdict::Ask && is_default(&decision) {
-            let rule = "default: changes Cairn's own state alone".to_owned();
-            return Decision { verdict: Verdict::Allow, rule };
+        if spec.own_state && decision.verdict == Verdict::Ask && decision.by.is_fallback() {
+            return Decision { verdict: Verdict::Allow, by: DecidedBy::Fallback(Fallback::OwnState) };
         }
         decision
     }
-}
-
-/// True if no rule spoke.
-pub(super) fn is_default(decision: &Decision) -> bool {
-    decision.rule.starts_with("default:")
 }
 
 fn rank(decision: &Decision) -> u8 {
@@ -174,15 +169,16 @@ fn rank(decision: &Decision) -> u8 {
 fn strictest_of(all: impl Iterator<Item = Decision>) -> Decision {
     let stricter = |a: Decision, b: Decision| if rank(&b) > rank(&a) { b } else { a };
     // There is always one: a path has at least one spelling.
-    all.reduce(stricter).unwrap_or(Decision { verdict: Verdict::Deny, rule: "no path".into() })
+    all.reduce(stricter).unwrap_or(Decision { verdict: Verdict::Deny, by: DecidedBy::NoPath })
 }
 
 /// The strictest of what is said of a call and of the calls it stands for. The default speaks only where no rule does, and
 /// of the call's own name only when its parts say nothing.
 fn strictest(own: Decision, parts: Vec<Decision>) -> Decision {
-    let allowed = own.verdict == Verdict::Allow && !is_default(&own);
-    let parts = parts.into_iter().filter(|part| !(allowed && is_default(part)));
-    let said = (!is_default(&own)).then(|| own.clone());
+    let ruled = !own.by.is_fallback();
+    let allowed = own.verdict == Verdict::Allow && ruled;
+    let parts = parts.into_iter().filter(|part| !(allowed && part.by.is_fallback()));
+    let said = ruled.then(|| own.clone());
     said.into_iter().chain(parts).max_by_key(rank).unwrap_or(own)
 }
 

@@ -123,8 +123,8 @@ impl Confined {
     pub(crate) fn expect(&mut self, root: &Root, rel: &str) -> Result<(), Failure> {
         let (device, inode) = match root.identity_of(rel) {
             Ok(identity) => identity,
-            Err(failure) if failure.reason == Reason::PathNotFound && rel != "." => return Ok(()),
-            Err(failure) => return Err(failure),
+            Err(error) if error.is_not_found() && rel != "." => return Ok(()),
+            Err(error) => return Err(error.into()),
         };
         let path = if rel == "." { root.path.clone() } else { root.path.join(rel) };
         self.expected.push(Expected { path, device, inode });

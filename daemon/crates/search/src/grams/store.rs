@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::error::Failure;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, params};
 use cairn_workspace::{Facts, Opener};
@@ -265,7 +265,7 @@ impl Reading {
         let unknown = || Some((Doc { file: entry.id, flags: Doc::ANY, facts: nothing }, Vec::new()));
         let file = match opener.open_file(&entry.path) {
             Ok((file, _)) => file,
-            Err(e) if e.reason == Reason::PathUnreadable => return unknown(),
+            Err(e) if e.is_unreadable() => return unknown(),
             Err(_) => return None,
         };
         let before = Facts::of(&file).ok()?;

@@ -11,6 +11,7 @@ use git2::{DiffOptions, Patch, Repository};
 
 use super::{git_failed, open};
 use crate::{
+    WorkspaceError,
     guard::{IGNORE_FILES, rules_are_readable},
     root::{Root, shown},
 };
@@ -54,7 +55,7 @@ pub struct GitDiff {
 pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff, Failure> {
     // A file may be gone, which is a change too: then its folder leads to the repository.
     let folder = match root.open_dir(rel) {
-        Err(e) if matches!(e.reason, Reason::NotADirectory | Reason::PathNotFound) => {
+        Err(e) if e.is_not_found() || matches!(e, WorkspaceError::NotADirectory { .. }) => {
             rel.trim_end_matches('/').rsplit_once('/').map_or(".", |(folder, _)| folder)
         }
         _ => rel,

@@ -7,10 +7,9 @@ mod worker;
 
 use std::{collections::BTreeSet, sync::Arc, thread::JoinHandle, time::Duration};
 
-use cairn_protocol::error::{Failure, Reason};
 use crossbeam_channel::Sender;
 
-use crate::{root::Root, walk::WalkOptions};
+use crate::{WorkspaceError, root::Root, walk::WalkOptions};
 use inbox::Inbox;
 use tree::Tree;
 use worker::Worker;
@@ -49,15 +48,15 @@ impl Watch {
     ///
     /// # Errors
     /// `IndexFailed` when no thread can be started.
-    pub fn start(root: &Root, opts: &WalkOptions, tx: Sender<Change>) -> Result<Watch, Failure> {
+    pub fn start(root: &Root, opts: &WalkOptions, tx: Sender<Change>) -> Result<Watch, WorkspaceError> {
         let inbox = Arc::new(Inbox::new(&root.path));
         let mut tree = Tree::new(root, opts, inbox.clone());
         tree.watch_all();
         let worker = Worker::new(tree, inbox.clone(), tx);
-        let thread =
-            std::thread::Builder::new().name("watch".into()).spawn(move || worker.run()).map_err(|e| {
-                Failure::new(Reason::IndexFailed, format!("watching {}: {e}", root.path.display()))
-            })?;
+        let thread = std::thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || worker.run())
+            .map_err(|e| WorkspaceError::Watch { root: root.path.clone(), source: e })?;
         Ok(Watch { inbox, worker: Some(thread) })
     }
 

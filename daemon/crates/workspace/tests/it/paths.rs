@@ -8,11 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_protocol::{
-    content::EntryKind,
-    error::{Failure, Reason},
-};
-use cairn_workspace::{Root, Roots, list_dir};
+use cairn_protocol::{content::EntryKind, error::Reason};
+use cairn_workspace::{Root, Roots, WorkspaceError, list_dir};
 
 use crate::{pipe, put, root};
 
@@ -23,7 +20,7 @@ fn read(mut file: std::fs::File) -> String {
 }
 
 /// Resolves, then opens what was resolved.
-fn open(root: &Root, rel: &str) -> Result<std::fs::File, Failure> {
+fn open(root: &Root, rel: &str) -> Result<std::fs::File, WorkspaceError> {
     root.locate(rel).and_then(|found| root.open_file(found.real()))
 }
 
@@ -40,26 +37,26 @@ fn escapes_are_denied_and_inner_links_followed() {
     symlink("loop", inside.join("loop")).unwrap();
     let root = Roots::new(vec![]).declare(&inside).unwrap();
     for rel in ["up", "absolute", "../secret", "parent/secret", "/etc/passwd"] {
-        assert_eq!(open(&root, rel).unwrap_err().reason, Reason::PathOutsideRoots, "{rel}");
+        assert_eq!(open(&root, rel).unwrap_err().reason(), Reason::PathOutsideRoots, "{rel}");
         assert!(root.open_file(rel).is_err(), "{rel}");
         // Control: a plain open goes out.
         assert!(std::fs::read(inside.join(rel)).is_ok(), "{rel}");
     }
     assert_eq!(read(open(&root, "good").unwrap()), "inner");
     assert_eq!(
-        root.open_file("good").unwrap_err().reason,
+        root.open_file("good").unwrap_err().reason(),
         Reason::PathNotFound,
         "links are followed by the resolver alone"
     );
-    assert_eq!(open(&root, "loop").unwrap_err().reason, Reason::PathNotFound);
-    assert_eq!(root.open_file("none").unwrap_err().reason, Reason::PathNotFound);
-    assert_eq!(root.open_file("a.txt/x").unwrap_err().reason, Reason::PathNotFound);
-    assert_eq!(root.open_file(".").unwrap_err().reason, Reason::NotAFile);
-    assert_eq!(root.open_file("a\0b").unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(open(&root, "loop").unwrap_err().reason(), Reason::PathNotFound);
+    assert_eq!(root.open_file("none").unwrap_err().reason(), Reason::PathNotFound);
+    assert_eq!(root.open_file("a.txt/x").unwrap_err().reason(), Reason::PathNotFound);
+    assert_eq!(root.open_file(".").unwrap_err().reason(), Reason::NotAFile);
+    assert_eq!(root.open_file("a\0b").unwrap_err().reason(), Reason::InvalidParams);
     assert_eq!(root.stat("up").unwrap().kind, EntryKind::Symlink);
     assert!(root.stat("parent/secret").is_err());
     assert!(list_dir(&root, "parent", 1).is_err());
-    assert_eq!(list_dir(&root, "a.txt", 1).unwrap_err().reason, Reason::NotADirectory);
+    assert_eq!(list_dir(&root, "a.txt", 1).unwrap_err().reason(), Reason::NotADirectory);
 }
 
 #[test]
@@ -69,7 +66,7 @@ fn pipes_sockets_and_devices_are_refused_at_once() {
     let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
     let start = Instant::now();
     for rel in ["pipe", "socket"] {
-        assert_eq!(root.open_file(rel).unwrap_err().reason, Reason::NotAFile, "{rel}");
+        assert_eq!(root.open_file(rel).unwrap_err().reason(), Reason::NotAFile, "{rel}");
         assert_eq!(root.stat(rel).unwrap().kind, EntryKind::Other);
     }
     assert!(start.elapsed() < Duration::from_secs(20));
@@ -114,7 +111,7 @@ fn a_link_swapped_during_the_call_never_escapes() {
                 }
                 Err(e) => assert!(
                     matches!(
-                        e.reason,
+                        e.reason(),
                         Reason::PathOutsideRoots | Reason::PathNotFound | Reason::PathUnreadable
                     ),
                     "{e:?}"
@@ -138,24 +135,24 @@ fn blocked_paths_win_by_component() {
     symlink(".ssh", base.join("dirlink")).unwrap();
     let roots = Roots::new(vec![base.join(".ssh"), base.join("later")]);
     for inside in [".ssh", ".ssh/deep", "dirlink"] {
-        assert_eq!(roots.declare(&base.join(inside)).unwrap_err().reason, Reason::PathBlocked, "{inside}");
+        assert_eq!(roots.declare(&base.join(inside)).unwrap_err().reason(), Reason::PathBlocked, "{inside}");
     }
     let root = roots.declare(&base).unwrap();
     for rel in [".ssh/id", "link", "dirlink/id", "work/../.ssh/id"] {
-        assert_eq!(open(&root, rel).unwrap_err().reason, Reason::PathBlocked, "{rel}");
-        assert_eq!(roots.resolve(rel, None).unwrap_err().reason, Reason::PathBlocked, "{rel}");
+        assert_eq!(open(&root, rel).unwrap_err().reason(), Reason::PathBlocked, "{rel}");
+        assert_eq!(roots.resolve(rel, None).unwrap_err().reason(), Reason::PathBlocked, "{rel}");
         // Control: without the block they open.
         assert!(open(&Roots::new(vec![]).declare(&base).unwrap(), rel).is_ok(), "{rel}");
     }
     assert!(root.open_file(".sshx/id").is_ok());
-    assert_eq!(root.stat(".ssh/id").unwrap_err().reason, Reason::PathBlocked);
+    assert_eq!(root.stat(".ssh/id").unwrap_err().reason(), Reason::PathBlocked);
     assert!(root.stat("dirlink/id").is_err());
-    assert_eq!(list_dir(&root, ".ssh", 1).unwrap_err().reason, Reason::PathBlocked);
+    assert_eq!(list_dir(&root, ".ssh", 1).unwrap_err().reason(), Reason::PathBlocked);
     assert!(list_dir(&root, "dirlink", 1).is_err());
     let listed: Vec<_> = list_dir(&root, ".", 3).unwrap().entries.into_iter().map(|e| e.path).collect();
     assert_eq!(listed, [".sshx", ".sshx/id", "dirlink", "link", "work", "work/a"]);
     assert_eq!(
-        roots.resolve(base.join(".ssh/id").to_str().unwrap(), None).unwrap_err().reason,
+        roots.resolve(base.join(".ssh/id").to_str().unwrap(), None).unwrap_err().reason(),
         Reason::PathBlocked
     );
 }
@@ -168,11 +165,11 @@ fn roots_are_declared_and_found() {
     put(&base, "ab/f", "");
     symlink("a", base.join("s")).unwrap();
     let roots = Roots::new(vec![]);
-    let reason = |r: Result<cairn_workspace::ResolvedPath, Failure>| r.unwrap_err().reason;
+    let reason = |r: Result<cairn_workspace::ResolvedPath, WorkspaceError>| r.unwrap_err().reason();
     assert_eq!(reason(roots.resolve("f", None)), Reason::NoRoots);
-    assert_eq!(roots.declare(Path::new("a")).unwrap_err().reason, Reason::InvalidParams);
-    assert_eq!(roots.declare(&base.join("none")).unwrap_err().reason, Reason::PathNotFound);
-    assert_eq!(roots.declare(&base.join("ab/f")).unwrap_err().reason, Reason::NotADirectory);
+    assert_eq!(roots.declare(Path::new("a")).unwrap_err().reason(), Reason::InvalidParams);
+    assert_eq!(roots.declare(&base.join("none")).unwrap_err().reason(), Reason::PathNotFound);
+    assert_eq!(roots.declare(&base.join("ab/f")).unwrap_err().reason(), Reason::NotADirectory);
     let a = roots.declare(&base.join("s/../a/.")).unwrap();
     assert_eq!(roots.declare(&base.join("s")).unwrap().id, a.id);
     assert!(a.id.0.starts_with("root_") && a.id.0.len() == 21);
@@ -208,7 +205,7 @@ fn a_root_made_again_is_the_root_again() {
     put(dir.path(), "r/f", "old");
     let root = Roots::new(vec![]).declare(&dir.path().join("r")).unwrap();
     std::fs::remove_dir_all(dir.path().join("r")).unwrap();
-    assert_eq!(root.open_file("f").unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(root.open_file("f").unwrap_err().reason(), Reason::PathNotFound);
     put(dir.path(), "r/f", "new");
     assert_eq!(read(root.open_file("f").unwrap()), "new");
 }
@@ -269,7 +266,7 @@ fn what_the_kernel_makes_and_the_whole_machine_are_no_roots() {
     let named = ["/", "/proc", "/proc/self", "/sys", "/dev", "/.", "/tmp/.."].map(std::path::PathBuf::from);
     for path in named.into_iter().chain(links) {
         let refused = roots.declare(&path).unwrap_err();
-        assert_eq!(refused.reason, Reason::PathBlocked, "{}", path.display());
+        assert_eq!(refused.reason(), Reason::PathBlocked, "{}", path.display());
     }
     assert!(roots.list().is_empty());
     roots.declare(dir.path()).unwrap();

@@ -54,7 +54,7 @@ fn ranges() {
     assert_eq!(read_span(&root, "f", &with).unwrap().changed, Some(false));
     with.context = Some(51);
     for bad in [params(0, 1), params(2, 1), with] {
-        assert_eq!(read_span(&root, "f", &bad).unwrap_err().reason, Reason::InvalidParams);
+        assert_eq!(read_span(&root, "f", &bad).unwrap_err().reason(), Reason::InvalidParams);
     }
 }
 

@@ -192,7 +192,7 @@ fn files_of_a_folder_are_found_without_a_look_at_the_rest() {
         "a hidden folder is listed when it is named"
     );
     let refused = cairn_workspace::find_files(&root, "small/a.rs", &mut |_| ()).unwrap_err();
-    assert_eq!(refused.reason, cairn_protocol::error::Reason::NotADirectory);
+    assert_eq!(refused.reason(), cairn_protocol::error::Reason::NotADirectory);
 }
 
 // G9: no name of a file outside is told, whatever a link is swapped for meanwhile.

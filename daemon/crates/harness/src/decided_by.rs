@@ -1,0 +1,247 @@
+//! The source of a decision, and the one place that renders it for the audit, for approvers and for messages.
+
+use std::fmt;
+
+use cairn_protocol::approval::ApprovalDecision;
+
+use crate::Rule;
+
+/// Texts of parts that a decision about a whole command line lists.
+const MAX_PARTS: usize = 8;
+
+/// A list of rules, by its name in the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleList {
+    /// `finalDeny`.
+    FinalDeny,
+    /// Answers that were given for the session.
+    Session,
+    /// `overrides`.
+    Overrides,
+    /// `deny`.
+    Deny,
+    /// `allow`.
+    Allow,
+    /// Answers that were given for good.
+    Granted,
+    /// `confirm`.
+    Confirm,
+}
+
+impl fmt::Display for RuleList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FinalDeny => "finalDeny",
+            Self::Session => "session",
+            Self::Overrides => "overrides",
+            Self::Deny => "deny",
+            Self::Allow => "allow",
+            Self::Granted => "granted",
+            Self::Confirm => "confirm",
+        })
+    }
+}
+
+/// A limit of the run that calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunLimit {
+    /// `policy.ops`.
+    Ops,
+    /// `policy.paths`.
+    Paths,
+    /// `policy.network`.
+    Network,
+}
+
+impl fmt::Display for RunLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ops => "policy.ops of the run",
+            Self::Paths => "policy.paths of the run",
+            Self::Network => "policy.network of the run",
+        })
+    }
+}
+
+/// Why no rule was needed, or why none was enough.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fallback {
+    /// The tool only reads.
+    ReadOnly,
+    /// The run has the network.
+    NetworkGranted,
+    /// The tool changes nothing but Cairn's own state.
+    OwnState,
+    /// The tool acts.
+    Acts,
+    /// It acts, and its command line is not fully understood, for this reason.
+    ActsUnsure(String),
+    /// It acts, and this rule allows the program without arguments alone.
+    ActsWithArguments(Rule),
+    /// Denials exist and the command line cannot be compared with them, for this reason.
+    Unclear(String),
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadOnly => f.write_str("default: read-only inside declared roots"),
+            Self::NetworkGranted => f.write_str("default: network granted to this run"),
+            Self::OwnState => f.write_str("default: changes Cairn's own state alone"),
+            Self::Acts => f.write_str("default: not read-only"),
+            Self::ActsUnsure(why) => write!(f, "default: not read-only ({why})"),
+            Self::ActsWithArguments(rule) => {
+                write!(f, "default: not read-only ({rule} allows it without arguments alone)")
+            }
+            Self::Unclear(why) => write!(f, "default: cannot be read ({why})"),
+        }
+    }
+}
+
+/// The answer of a person to the question about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The answer.
+    pub decision: ApprovalDecision,
+    /// The client that gave it.
+    pub client: String,
+    /// The reason for the question.
+    pub question: Box<DecidedBy>,
+}
+
+/// The source of a decision about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DecidedBy {
+    /// A rule of a list, and the part of a command line that it was found in.
+    Rule {
+        /// The list.
+        list: RuleList,
+        /// The rule.
+        rule: Rule,
+        /// The part, as it is shown.
+        part: Option<String>,
+    },
+    /// Decisions about parts of a command line, each with its part as it is shown.
+    Parts(Vec<(DecidedBy, String)>),
+    /// A limit of the run.
+    RunLimit(RunLimit),
+    /// No rule.
+    Fallback(Fallback),
+    /// A configuration that cannot be read: it may hold denials.
+    UnreadableRules(String),
+    /// A path outside the places that tools write to.
+    UnwritablePath(String),
+    /// The tool itself, which asks for this reason.
+    Tool(String),
+    /// A plugin, for this reason.
+    Plugin(String),
+    /// A call that stands for one of a tool that does not exist.
+    UnknownTool(String),
+    /// A call that the daemon's end interrupted.
+    Interrupted,
+    /// A path without any spelling.
+    NoPath,
+    /// A person.
+    Answered(Answered),
+    /// The same for a run without sandbox.
+    Unconfined(Box<DecidedBy>),
+}
+
+impl DecidedBy {
+    /// True if no rule speaks of the call, or of some part of its command line.
+    pub fn is_fallback(&self) -> bool {
+        match self {
+            Self::Fallback(_) => true,
+            Self::Parts(parts) => parts.iter().any(|(by, _)| by.is_fallback()),
+            Self::Unconfined(by) => by.is_fallback(),
+            _ => false,
+        }
+    }
+
+    /// True for a denial that no other try and no person changes.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Rule { list, .. } => *list == RuleList::FinalDeny,
+            Self::Unconfined(by) => by.is_final(),
+            _ => false,
+        }
+    }
+
+    /// True if the run has no network and the call needs it.
+    pub fn is_network_limit(&self) -> bool {
+        match self {
+            Self::RunLimit(limit) => *limit == RunLimit::Network,
+            Self::Unconfined(by) => by.is_network_limit(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for DecidedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule { list, rule, part: None } => write!(f, "{list}: {rule}"),
+            Self::Rule { list, rule, part: Some(part) } => write!(f, "{list}: {rule} in '{part}'"),
+            Self::Parts(parts) => {
+                for (at, (by, part)) in parts.iter().take(MAX_PARTS).enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    write!(f, "{comma}{by} for '{part}'")?;
+                }
+                Ok(())
+            }
+            Self::RunLimit(limit) => limit.fmt(f),
+            Self::Fallback(fallback) => fallback.fmt(f),
+            Self::UnreadableRules(why) | Self::Tool(why) => f.write_str(why),
+            Self::UnwritablePath(path) => {
+                write!(f, "safety.sandbox_allowed_paths do not hold '{path}'")
+            }
+            Self::Plugin(why) => write!(f, "plugin: {why}"),
+            Self::UnknownTool(name) => write!(f, "tools: {name} is not there"),
+            Self::Interrupted => f.write_str("the daemon ended while it ran: it may have acted already"),
+            Self::NoPath => f.write_str("no path"),
+            Self::Answered(Answered { decision: ApprovalDecision::Deny, client, question }) => {
+                write!(f, "denied by {client}: {question}")
+            }
+            Self::Answered(Answered { decision, client, question }) => {
+                write!(f, "approved {} by {client}: {question}", decision.as_str())
+            }
+            Self::Unconfined(by) => write!(f, "{by} (the run has no sandbox)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(list: RuleList) -> DecidedBy {
+        DecidedBy::Rule { list, rule: "run_shell(git push)".parse().unwrap(), part: None }
+    }
+
+    #[test]
+    fn properties_come_from_the_variant_and_not_from_the_text() {
+        let looks_final = DecidedBy::Plugin("finalDeny: default: policy.network of the run".into());
+        let quotes = DecidedBy::Tool("default: not read-only".into());
+        for by in [&looks_final, &quotes] {
+            assert!(!by.is_final() && !by.is_fallback() && !by.is_network_limit(), "{by}");
+        }
+        let unconfined = |by| DecidedBy::Unconfined(Box::new(by));
+        assert!(unconfined(rule(RuleList::FinalDeny)).is_final());
+        assert!(unconfined(DecidedBy::RunLimit(RunLimit::Network)).is_network_limit());
+        assert!(unconfined(DecidedBy::Fallback(Fallback::Acts)).is_fallback());
+        assert!(!rule(RuleList::Deny).is_final());
+    }
+
+    #[test]
+    fn a_command_line_counts_as_ruled_only_when_each_part_is() {
+        let ruled = (rule(RuleList::Allow), "git push".to_owned());
+        let unruled = (DecidedBy::Fallback(Fallback::Acts), "id".to_owned());
+        assert!(!DecidedBy::Parts(vec![ruled.clone(), ruled.clone()]).is_fallback());
+        assert!(DecidedBy::Parts(vec![ruled.clone(), unruled.clone()]).is_fallback());
+        assert!(DecidedBy::Parts(vec![unruled.clone(), ruled.clone()]).is_fallback());
+        assert_eq!(
+            DecidedBy::Parts(vec![ruled, unruled]).to_string(),
+            "allow: run_shell(git push) for 'git push', default: not read-only for 'id'"
+        );
+    }
+}
