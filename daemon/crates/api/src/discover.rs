@@ -93,6 +93,7 @@ pub fn openrpc() -> Value {
                 "result": {"name": "result", "schema": result},
                 "x-right": format!("{:?}", m.right).to_lowercase(),
                 "x-scope": m.scope.as_str(),
+                "x-audit": m.audit.as_str(),
                 "x-disconnect": format!("{:?}", m.disconnect).to_lowercase(),
             })
         })

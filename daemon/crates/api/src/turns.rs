@@ -17,7 +17,7 @@ use cairn_protocol::{
 
 use crate::{
     effects::Effects as _,
-    method::{Method, Right, Scope},
+    method::{Audit, Method, Right, Scope},
 };
 
 /// All of them.
@@ -56,7 +56,8 @@ fn runs() -> Vec<Method> {
             "Stops a turn, at work or waiting.",
             |cx, p: TurnRef| async move { cx.api().engine.cancel_run(p).await },
         )
-        .detached(Right::Prompt),
+        .detached(Right::Prompt)
+        .audit(Audit::BestEffort),
         Method::new(
             "orchestrate.run.steer",
             "Tells a turn at work something that its model hears next.",
@@ -116,7 +117,8 @@ fn approvals() -> Vec<Method> {
                 cx.api().engine.resolve_approval(p, &by).await
             },
         )
-        .detached(Right::Approve),
+        .detached(Right::Approve)
+        .audit(Audit::BestEffort),
         Method::new(
             "sandbox.probe",
             "How commands are confined here, and what that does not stop.",
@@ -128,7 +130,8 @@ fn approvals() -> Vec<Method> {
         Method::new("permission.revoke", "Takes a granted rule back.", |cx, p: RevokeParams| async move {
             cx.api().engine.revoke(&p.rule).await.map(|()| Empty {})
         })
-        .detached(Right::Admin),
+        .detached(Right::Admin)
+        .audit(Audit::BestEffort),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! What a connection may do: rights, order, and limits of what is at work.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audit;
 mod rights;
 
 use std::{
@@ -408,7 +409,7 @@ async fn ended(house: &House, wanted: &[&str]) {
     let mut other = Client::open(house, Rights::ALL).await;
     let began = std::time::Instant::now();
     loop {
-        let audit = other.call("audit.query", json!({})).await;
+        let audit = other.call("audit.query", json!({"tool": "wait"})).await;
         let ends = audit["result"]["data"].as_array().unwrap().iter();
         let mut ends: Vec<String> =
             ends.map(|e| e["outcome"].as_str().unwrap_or("none").to_owned()).collect();
