@@ -25,3 +25,23 @@ async fn an_envelope_that_comes_twice_is_one_command_and_an_event_is_none() {
     stage.until(&session, |e| matches!(e, AgentEvt::Result { .. }).then_some(())).await;
     assert_eq!(stage.world.acts().get("x"), Some(&1));
 }
+
+// A12
+#[tokio::test]
+async fn a_title_has_its_limit_however_a_session_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
+    let long = "t".repeat(900_000);
+    let create = |title: &str| serde_json::from_value(json!({"title": title})).unwrap();
+    let refused = stage.engine.create_session(create(&long)).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::InvalidParams);
+    let session = stage.engine.create_session(create(&long[..200])).await.unwrap().session_id;
+    let fork = serde_json::from_value(json!({"sessionId": session, "title": long})).unwrap();
+    assert_eq!(stage.engine.fork_session(fork).await.unwrap().title.len(), 200);
+    let part = stage.engine.trace().export(&session, None).await.unwrap();
+    stage.engine.delete_session(&session).await.unwrap();
+    let import = part.jsonl.replacen(&long[..200], &long, 1);
+    assert!(import.len() > 900_000);
+    stage.engine.trace().import(&import).await.unwrap();
+    assert_eq!(stage.engine.session(&session).await.unwrap().title.len(), 500);
+}
