@@ -8,6 +8,7 @@ mod clones;
 mod commands;
 mod contents;
 mod crash;
+mod drain;
 mod editor;
 mod follow;
 mod foreign;
