@@ -1,5 +1,4 @@
 //! A12: texts that are made to exhaust a parser. The file has one test, so that its process has no memory but this.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
     sync::atomic::AtomicBool,
