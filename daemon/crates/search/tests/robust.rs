@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use cairn_protocol::{
@@ -213,13 +213,15 @@ fn a_grep_that_takes_longer_than_its_limit_ends_and_says_why() {
         indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
         let pattern = json!({"pattern": "(?:[a-z]+ )*[0-9]{3,9}x", "isRegex": true, "k": 1});
         let params: GrepParams = serde_json::from_value(pattern).unwrap();
-        let started = Instant::now();
-        (indexes.grep(&params, &CancelFlag::new()), started.elapsed())
+        indexes.grep(&params, &CancelFlag::new())
     };
-    let (refused, took) = grep(Duration::from_millis(20));
-    let refused = refused.unwrap_err();
+    // A limit that has passed before the first line, whatever the machine: sixty files take about 20 ms.
+    let refused = grep(Duration::ZERO).unwrap_err();
     assert!(refused.message.contains("took too long"), "{refused}");
-    let (whole, control) = grep(Duration::from_secs(600));
-    assert_eq!(whole.unwrap().items.len(), 0, "the control: nothing matches");
-    assert!(took < control, "{took:?}, and {control:?} without the limit");
+    let whole = grep(Duration::from_secs(600)).unwrap();
+    assert_eq!(
+        (whole.items.len(), whole.files_searched),
+        (0, 60),
+        "the control: all is read, nothing matches"
+    );
 }
