@@ -78,6 +78,7 @@ pub async fn engine(
         approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),
         turns: turn_settings(config),
         models: model_limits(config),
+        ..EngineOptions::default()
     };
     let engine = Engine::open(Parts { trace, roots, indexes, progress, registry, sandbox }, options).await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));

@@ -1,6 +1,6 @@
 //! Clones go where their caller could go, and what they were given to get in stands nowhere.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -15,7 +15,10 @@ use tokio_rustls::{
     },
 };
 
-use crate::sealed::{Daemon, Raw, git, tree};
+use crate::{
+    sealed::{Daemon, Raw, command, git, tree},
+    terminal::Terminal,
+};
 
 /// What stands in a URL and must stand nowhere else.
 const PASSWORD: &str = "hunter2hunter2";
@@ -217,4 +220,38 @@ async fn an_explore_of_a_folder_by_its_url_reads_only_what_is_declared() {
     let receipt = raw.ok("orchestrate.explore.start", start(&base.join("declared"))).await;
     let records = raw.follow(receipt["sessionId"].as_str().unwrap(), 0).await;
     assert_eq!(records[records.len() - 1]["evt"]["type"], "completed", "the control");
+}
+
+/// The question of `cairn explore URL` is for whoever types it; without a terminal the reason and the way out are printed.
+#[test]
+fn an_explore_of_an_address_nearby_asks_in_a_terminal_and_explains_without_one() {
+    let daemon = Daemon::start();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://localhost:{}/r.git", listener.local_addr().unwrap().port());
+    let output = command(&daemon.home).args(["explore", &url]).stderr(Stdio::piped()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("hint: run it in a terminal") && text.contains("clone it with git"), "{text}");
+    let answer = |key: &str, want: &str| {
+        let Some(mut terminal) = Terminal::start(&daemon.home, &daemon.home, &["explore", &url]) else {
+            return false;
+        };
+        let asked = terminal.see("y once");
+        assert!(asked.contains("git_clone") && asked.contains("an address of this machine"), "{asked}");
+        terminal.key(key);
+        if key == "n" {
+            terminal.line("");
+        }
+        terminal.see(want);
+        true
+    };
+    if answer("n", "denied") {
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "somebody came although it was denied");
+        listener.set_nonblocking(false).unwrap();
+        // The server hangs up, so that the clone that was allowed fails.
+        let reached = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        assert!(answer("y", "error"));
+        reached.join().unwrap();
+    }
 }

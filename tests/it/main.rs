@@ -10,6 +10,7 @@ mod config_keys;
 mod config_table;
 mod contents;
 mod crash;
+mod drain;
 mod editor;
 mod fake_model;
 mod follow;

@@ -12,6 +12,7 @@ use cairn_protocol::{
     location::{DataRoot, Env},
     remote::{DeviceRef, Right},
     session::{Empty, SessionCreateParams},
+    trace::AuditQueryParams,
 };
 use serde_json::Value;
 
@@ -59,6 +60,10 @@ async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
     };
     let admin = den.client().await;
     let device = admin.client_list(&Empty {}).await.unwrap().data.remove(0);
+    // R4
+    let query = AuditQueryParams { tool: Some("pair.complete".into()), ..AuditQueryParams::default() };
+    let rows = admin.audit_query(&query).await.unwrap().data;
+    assert_eq!(rows.iter().filter_map(|row| row.outcome.as_deref()).collect::<Vec<_>>(), ["ok"]);
     assert_eq!((&*device.name, device.connections), ("laptop", 1));
     let began = Instant::now();
     admin.client_revoke(&DeviceRef { id: device.id }).await.unwrap();

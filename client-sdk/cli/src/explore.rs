@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use cairn_client_sdk::{Client, ClientError, Item, Record};
 use cairn_protocol::{
+    approval::ApprovalListParams,
     event::AgentEvt,
     explore::{ExplorePolicy, ExploreStartParams, PlannerKind, RunState},
     id::SessionId,
@@ -17,6 +18,7 @@ use crate::{
     output,
     progress::Progress,
     scope, summary,
+    tools::{self, Asked},
 };
 
 /// The operation whose end is the end of the run.
@@ -25,6 +27,9 @@ const OP: &str = "explore";
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the index is asked how far it is.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// The way out of a question that nobody was there to answer.
+const UNASKED: &str = "run it in a terminal and answer there, or clone it with git and explore the folder";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,7 +81,10 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
     } else {
         None
     };
-    let client = app.client().await?;
+    // A clone from this machine's network is asked about, where there is somebody to ask.
+    let asked = if crate::chat::has_keyboard() && !app.globals.json { Asked::Keys } else { Asked::Nobody };
+    let connector = app.connector();
+    let client = app.client_of(if asked == Asked::Keys { connector.approver() } else { connector }).await?;
     let params = match early {
         None if args.resume.is_none() => Some(start_params(app, &args, &app.here(&client).await?)?),
         early => early,
@@ -94,6 +102,7 @@ pub async fn run(app: &App<'_>, args: ExploreArgs) -> Result<u8, Failure> {
         run,
         progress: Progress::new(!app.globals.quiet && !app.globals.json),
         aborting: false,
+        asked,
     }
     .follow()
     .await
@@ -159,6 +168,7 @@ struct Watch<'a> {
     run: Run,
     progress: Progress,
     aborting: bool,
+    asked: Asked,
 }
 
 /// What a record means for the command.
@@ -179,6 +189,7 @@ impl Watch<'_> {
             tokio::select! {
                 item = follow.next() => match item {
                     Ok(Item::Event(record)) => {
+                        self.approve(&record).await?;
                         if let Step::End(end) = self.take(&record, &mut stage)? {
                             return end;
                         }
@@ -196,6 +207,27 @@ impl Watch<'_> {
                 _ = look.tick(), if self.progress.is_shown() => self.draw(&stage).await,
             }
         }
+    }
+
+    /// Asks the person at the keyboard about a call that needs an answer and has none.
+    async fn approve(&mut self, record: &Record) -> Result<(), Failure> {
+        if self.asked != Asked::Keys {
+            return Ok(());
+        }
+        let Ok(envelope) = record.envelope() else { return Ok(()) };
+        let Some(AgentEvt::ApprovalRequired { approval }) = envelope.body.evt() else { return Ok(()) };
+        let of_session = ApprovalListParams {
+            session_id: Some(self.run.session.clone()),
+            ..ApprovalListParams::default()
+        };
+        let pending = self.client.approval_list(&of_session).await?.data;
+        if !pending.iter().any(|one| one.approval_id == approval.approval_id) {
+            return Ok(());
+        }
+        self.progress.pause();
+        let answered = tools::answer(self.app, &self.client, approval, self.asked).await;
+        self.progress.resume();
+        answered
     }
 
     fn take(&mut self, record: &Record, stage: &mut String) -> Result<Step, Failure> {
@@ -237,7 +269,9 @@ impl Watch<'_> {
                 Ok(OK)
             }
             AgentEvt::Error { message, reason, .. } => {
-                Err(Failure::told(reason.as_deref().unwrap_or("failed"), output::plain(message)))
+                let reason = reason.as_deref().unwrap_or("failed");
+                let failure = Failure::told(reason, output::plain(message));
+                Err(if reason == "no_approver" { failure.hint(UNASKED) } else { failure })
             }
             AgentEvt::Stopped { reason, .. } => {
                 self.app.remark(&format!("stopped: {}", output::plain(reason)));

@@ -7,6 +7,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Redraws a second.
 const RATE: u8 = 10;
 
+/// How often the line moves.
+const TICK: Duration = Duration::from_millis(100);
+
 /// A line that says what goes on, and is gone at the end.
 pub struct Progress(ProgressBar);
 
@@ -20,7 +23,7 @@ impl Progress {
             bar.set_style(style);
         }
         if shown {
-            bar.enable_steady_tick(Duration::from_millis(100));
+            bar.enable_steady_tick(TICK);
         }
         Self(bar)
     }
@@ -33,6 +36,18 @@ impl Progress {
     /// Says what goes on now.
     pub fn say(&self, text: impl Into<String>) {
         self.0.set_message(text.into());
+    }
+
+    /// Stops drawing and clears the line, while something else is written.
+    pub fn pause(&self) {
+        self.0.disable_steady_tick();
+        self.0.set_draw_target(ProgressDrawTarget::hidden());
+    }
+
+    /// Draws again after a pause.
+    pub fn resume(&self) {
+        self.0.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
+        self.0.enable_steady_tick(TICK);
     }
 
     /// Prints a line above it, or to standard error when it is not drawn.

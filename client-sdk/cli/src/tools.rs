@@ -229,7 +229,13 @@ pub async fn result(
     }
 }
 
-async fn answer(app: &App<'_>, client: &Client, approval: &Approval, asked: Asked) -> Result<(), Failure> {
+/// Has a question answered, and sends the answer.
+pub async fn answer(
+    app: &App<'_>,
+    client: &Client,
+    approval: &Approval,
+    asked: Asked,
+) -> Result<(), Failure> {
     let approval_id = approval.approval_id.clone();
     let params = match asked {
         Asked::Yes => {

@@ -109,6 +109,8 @@ pub struct Caller {
     pub(crate) connection: Connection,
     /// Run once the answer is on its way, so that what it starts comes after it.
     pub(crate) then: Arc<Mutex<Vec<Then>>>,
+    /// The call's row of the audit, while it is open.
+    pub(crate) audit: crate::audit::Slot,
 }
 
 type Then = Box<dyn FnOnce() + Send>;
@@ -336,9 +338,10 @@ impl Connection {
         let in_flight = InFlight(self.clone());
         let turn = self.inner.api.lanes.enter(method.scope, request.params);
         let then = Arc::new(Mutex::new(Vec::new()));
-        let caller = Caller { connection: self.clone(), then: Arc::clone(&then) };
+        let audit = crate::audit::Slot::default();
+        let caller = Caller { connection: self.clone(), then: Arc::clone(&then), audit };
         let span = crate::span::request(method);
-        let answer = span.in_scope(|| (method.handler)(caller, request.params));
+        let answer = span.in_scope(|| (method.handler)(caller, request.params, method.audit));
         let outlives = method.disconnect == Disconnect::Detach;
         Ok(Call { answer, span, turn, then, outlives, stoppable: method.stoppable, _in_flight: in_flight })
     }

@@ -99,6 +99,7 @@ pub fn openrpc() -> Value {
                 "x-right": m.right.as_str(),
                 "x-effects": effects(m.effects),
                 "x-scope": m.scope.as_str(),
+                "x-audit": m.audit.as_str(),
                 "x-disconnect": format!("{:?}", m.disconnect).to_lowercase(),
             })
         })

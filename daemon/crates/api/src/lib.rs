@@ -4,6 +4,7 @@
 //! [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol reference all come from
 //! [`methods::table`].
 
+mod audit;
 mod config;
 mod connection;
 mod discover;
@@ -31,13 +32,13 @@ use std::sync::{
 };
 
 use cairn_engine::Engine;
-use cairn_protocol::daemon::Limits;
+use cairn_protocol::{daemon::Limits, error::Failure};
 
 pub use config::ConfigSource;
 pub use connection::{Connection, Outgoing, SharedText};
 pub use discover::openrpc;
 pub use host::HostInfo;
-pub use method::{Disconnect, Method, Scope};
+pub use method::{Audit, Disconnect, Method, Scope};
 pub use metrics::{FIGURES, Figure};
 pub use remote::Remote;
 pub use rights::{Right, Rights};
@@ -47,7 +48,7 @@ pub use viewer::Links;
 pub const OUTGOING: usize = 64;
 
 /// The answer to a message that could not be taken at all.
-pub fn refusal(failure: &cairn_protocol::error::Failure) -> String {
+pub fn refusal(failure: &Failure) -> String {
     message::failure(None, failure)
 }
 
@@ -90,6 +91,22 @@ impl Api {
     /// Gives it the host's configuration; the first one stays.
     pub fn set_config(&self, config: Arc<dyn ConfigSource>) {
         let _first_stays = self.config.set(config);
+    }
+
+    /// Does `work` that comes about by no method of the table, with a row of the audit like those that do.
+    ///
+    /// # Errors
+    /// `audit_failed`, `disk_full`; those of the work.
+    pub async fn audited<T>(
+        &self,
+        name: &str,
+        params: serde_json::Value,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let row = self.engine.begin_direct(name, None, params).await?;
+        let outcome = work.await;
+        row.complete(outcome.as_ref().err()).await;
+        outcome
     }
 
     /// The limits of every connection.

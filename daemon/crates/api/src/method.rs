@@ -43,9 +43,35 @@ pub enum Disconnect {
     Detach,
 }
 
+/// Rows of the audit that a call leaves. Each method but those that change nothing has some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audit {
+    /// None: the call changes nothing.
+    None,
+    /// One of its own, opened before the call acts. Without it nothing is done.
+    Required,
+    /// One of its own, but a disk that is full does not prevent the call: it stops work, answers a question or takes rights
+    /// away.
+    BestEffort,
+    /// One for each tool call that it makes, written by the gate.
+    ByGate,
+}
+
+impl Audit {
+    /// As the reference names it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Required => "required",
+            Self::BestEffort => "best effort",
+            Self::ByGate => "by tool call",
+        }
+    }
+}
+
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Box<RawValue>, Failure>> + Send>>;
-type Handler = Box<dyn Fn(Caller, Option<&RawValue>) -> Answer + Send + Sync>;
+type Handler = Box<dyn Fn(Caller, Option<&RawValue>, Audit) -> Answer + Send + Sync>;
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// A row of the method table.
@@ -64,6 +90,8 @@ pub struct Method {
     pub right: Right,
     /// Effects that its calls may have, which need a right beside this one.
     pub effects: &'static [Effect],
+    /// Rows of the audit that a call leaves.
+    pub audit: Audit,
     /// Schema of the parameters.
     pub params: SchemaOf,
     /// Schema of the result.
@@ -72,7 +100,7 @@ pub struct Method {
 }
 
 impl Method {
-    /// A row that is shared, cancelled on disconnect and open to observers; change it with the setters.
+    /// A row that is shared, cancelled on disconnect, open to observers and without effect; change it with the setters.
     pub fn new<P, R, F, A>(name: &'static str, summary: &'static str, handler: F) -> Self
     where
         P: DeserializeOwned + JsonSchema + Effects + Send + 'static,
@@ -81,15 +109,21 @@ impl Method {
         A: Future<Output = Result<R, Failure>> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let call = move |caller: Caller, params: Option<&RawValue>| -> Answer {
-            let params = read_params::<P>(name, params);
+        let call = move |caller: Caller, params: Option<&RawValue>, audit: Audit| -> Answer {
+            let read = read_params::<P>(name, params);
+            let row = crate::audit::Row::of(name, params, audit);
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                let params = params?;
+                let params = read?;
                 rights::require(&params, caller.rights(), &caller.api().engine).await?;
-                let result = handler(caller, params).await?;
-                serde_json::value::to_raw_value(&result)
-                    .map_err(|e| Failure::new(Reason::Internal, format!("the answer cannot be written: {e}")))
+                let slot = row.open(&caller).await?;
+                let answer = handler(caller, params).await.and_then(|result| {
+                    serde_json::value::to_raw_value(&result).map_err(|e| {
+                        Failure::new(Reason::Internal, format!("the answer cannot be written: {e}"))
+                    })
+                });
+                slot.close(answer.as_ref().err()).await;
+                answer
             })
         };
         Self {
@@ -100,22 +134,24 @@ impl Method {
             stoppable: false,
             right: Right::Observe,
             effects: P::ALL,
+            audit: Audit::None,
             params: SchemaGenerator::subschema_for::<P>,
             result: SchemaGenerator::subschema_for::<R>,
             handler: Box::new(call),
         }
     }
 
-    /// Goes on when its client leaves, and needs `right`.
+    /// Goes on when its client leaves, and needs `right`. It has an effect, so a row of the audit.
     pub fn detached(mut self, right: Right) -> Self {
         self.disconnect = Disconnect::Detach;
         self.right = right;
+        self.audit = Audit::Required;
         self
     }
 
-    /// Needs `right`.
-    pub(crate) fn needs(mut self, right: Right) -> Self {
-        self.right = right;
+    /// Sets the rows of the audit that a call leaves, where they are not those of a method with an effect.
+    pub(crate) fn audit(mut self, audit: Audit) -> Self {
+        self.audit = audit;
         self
     }
 

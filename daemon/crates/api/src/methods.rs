@@ -27,7 +27,7 @@ use cairn_protocol::{
 use crate::{
     connection::Caller,
     host, message,
-    method::{Method, Scope},
+    method::{Audit, Method, Scope},
     rights::{self, Right},
     subscription,
 };
@@ -66,7 +66,8 @@ fn daemon() -> Vec<Method> {
             cx.after_answer(move || stop.ask_to_stop());
             Ok(Empty {})
         })
-        .detached(Right::Admin),
+        .detached(Right::Admin)
+        .audit(Audit::BestEffort),
     ]
 }
 
@@ -185,7 +186,9 @@ fn content() -> Vec<Method> {
             "content.getSpan",
             "A bounded range of lines of a file.",
             |cx, p: SpanParams| async move { cx.api().engine.get_span(p).await },
-        ),
+        )
+        // It hands out the text of a file, as `read_span` does, whose calls are audited.
+        .audit(Audit::Required),
         Method::new("fs.listDir", "A bounded listing of a folder.", |cx, p: ListDirParams| async move {
             cx.api().engine.list_dir(p).await
         }),
@@ -193,7 +196,7 @@ fn content() -> Vec<Method> {
             "git.clone",
             "Clones into the workspaces folder; `git.progress` follows.",
             |cx, p: CloneParams| async move {
-                let receipt = cx.api().engine.git_clone(p).await?;
+                let receipt = cx.api().engine.git_clone(p, cx.audit.take()).await?;
                 let hold = cx.connection.hear_clone(&receipt.request_id);
                 cx.after_answer(move || drop(hold));
                 Ok(receipt)
@@ -231,7 +234,8 @@ fn orchestrate() -> Vec<Method> {
             "Ends an explore; `stopped` is its last event.",
             |cx, p: SessionRef| async move { cx.api().engine.abort_explore(&p.session_id).await },
         )
-        .detached(Right::Prompt),
+        .detached(Right::Prompt)
+        .audit(Audit::BestEffort),
         Method::new(
             "orchestrate.command",
             "Runs one command in a session; its events follow.",
@@ -241,6 +245,7 @@ fn orchestrate() -> Vec<Method> {
             },
         )
         .detached(Right::Prompt)
+        .audit(Audit::ByGate)
         .scope(Scope::PerSession),
         Method::new(
             "orchestrate.subscribe",
@@ -294,6 +299,7 @@ fn tool() -> Vec<Method> {
         )
         // Not one after the other: what tools read, they may read side by side.
         .detached(Right::Prompt)
+        .audit(Audit::ByGate)
         .stoppable(),
     ]
 }
@@ -324,7 +330,8 @@ fn trace() -> Vec<Method> {
             "Replays a trace without the network and names the first difference.",
             |cx, p: cairn_protocol::trace::ReplayParams| async move { cx.api().engine.replay(p).await },
         )
-        .detached(Right::Prompt),
+        .detached(Right::Prompt)
+        .audit(Audit::None),
         Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
             cx.api().engine.trace().blob(p).await
         }),

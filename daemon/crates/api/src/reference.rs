@@ -19,12 +19,13 @@ pub fn markdown() -> String {
         let result = &method["result"]["schema"];
         let _ok = writeln!(
             out,
-            "\n### `{}`\n{} Right: {}. Scope: {}. On disconnect: {}.\n\n* params: {}\n* result: {}",
+            "\n### `{}`\n{} Right: {}. Scope: {}. On disconnect: {}. Audit: {}.\n\n* params: {}\n* result: {}",
             text(method, "name"),
             text(method, "summary"),
             text(method, "x-right"),
             text(method, "x-scope"),
             text(method, "x-disconnect"),
+            text(method, "x-audit"),
             shape(params),
             shape(result)
         );

@@ -8,7 +8,10 @@ use cairn_protocol::{
     session::{Empty, Page},
 };
 
-use crate::{connection::Caller, method::Method};
+use crate::{
+    connection::Caller,
+    method::{Audit, Method},
+};
 
 /// Pairing and the devices that are paired.
 pub trait Remote: Send + Sync {
@@ -38,15 +41,18 @@ pub fn methods() -> Vec<Method> {
         Method::new("pair.status", "How the latest code stands.", |cx, _: Empty| async move {
             Ok(remote(&cx)?.status())
         })
-        .detached(Right::Admin),
+        .detached(Right::Admin)
+        .audit(Audit::None),
         Method::new("pair.cancel", "Makes the latest code void.", |cx, _: Empty| async move {
             Ok(remote(&cx)?.cancel())
         })
-        .detached(Right::Admin),
+        .detached(Right::Admin)
+        .audit(Audit::BestEffort),
         Method::new("client.list", "The paired devices.", |cx, _: Empty| async move {
             Ok(Page::<Device> { data: remote(&cx)?.devices(), next_cursor: None })
         })
-        .detached(Right::Admin),
+        .detached(Right::Admin)
+        .audit(Audit::None),
         Method::new(
             "client.revoke",
             "Forgets a paired device; its connections are cut.",
@@ -57,7 +63,8 @@ pub fn methods() -> Vec<Method> {
                 revoked.await.map_err(failed)?.map(|()| Empty {})
             },
         )
-        .detached(Right::Admin),
+        .detached(Right::Admin)
+        .audit(Audit::BestEffort),
     ]
 }
 

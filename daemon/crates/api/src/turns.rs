@@ -16,7 +16,7 @@ use cairn_protocol::{
 };
 
 use crate::{
-    method::{Method, Scope},
+    method::{Audit, Method, Scope},
     rights::Right,
 };
 
@@ -55,7 +55,8 @@ fn runs() -> Vec<Method> {
             "Stops a turn, at work or waiting.",
             |cx, p: TurnRef| async move { cx.api().engine.cancel_run(p).await },
         )
-        .detached(Right::Prompt),
+        .detached(Right::Prompt)
+        .audit(Audit::BestEffort),
         Method::new(
             "orchestrate.run.steer",
             "Tells a turn at work something that its model hears next.",
@@ -114,7 +115,8 @@ fn approvals() -> Vec<Method> {
                 cx.api().engine.resolve_approval(p, &by).await
             },
         )
-        .detached(Right::Approve),
+        .detached(Right::Approve)
+        .audit(Audit::BestEffort),
         Method::new(
             "sandbox.probe",
             "How commands are confined here, and what that does not stop.",
@@ -126,7 +128,8 @@ fn approvals() -> Vec<Method> {
         Method::new("permission.revoke", "Takes a granted rule back.", |cx, p: RevokeParams| async move {
             cx.api().engine.revoke(&p.rule).await.map(|()| Empty {})
         })
-        .detached(Right::Admin),
+        .detached(Right::Admin)
+        .audit(Audit::BestEffort),
     ]
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn methods() -> Vec<Method> {
         let code = cx.api().links().make(Instant::now())?;
         Ok(ViewerLink { path: format!("/viewer#{code}"), expires_in_seconds: LINK_LIFE.as_secs() })
     };
-    vec![Method::new("viewer.link", summary, link).needs(Right::Admin)]
+    vec![Method::new("viewer.link", summary, link).detached(Right::Admin)]
 }
 
 #[cfg(test)]

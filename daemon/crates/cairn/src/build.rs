@@ -294,6 +294,7 @@ impl SessionBuilder {
             approval_timeout: Duration::from_secs(600),
             turns: self.settings,
             models: limits,
+            ..EngineOptions::default()
         };
         let memory = self.memory.map(Store::new);
         let tools = self.default_tools.then(|| memory.clone());

@@ -21,7 +21,7 @@ use cairn_workspace::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Engine, Notice, roots::blocking};
+use crate::{DirectCall, Engine, Notice, roots::blocking};
 
 /// Longest time for looking a server's name up.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(10);
@@ -157,13 +157,38 @@ pub async fn clone(
     .await
 }
 
+/// A clone that may be made.
+struct JudgedClone {
+    request_id: String,
+    source: CloneSource,
+    branch: Option<String>,
+    dest: PathBuf,
+}
+
 impl Engine {
     /// Clones in the background; the end comes as a [`Notice::Git`] with `done`. A remote that was cloned before
-    /// is reused. Nobody can be asked here, so an address of this machine or its network is refused.
+    /// is reused. Nobody can be asked here, so an address of this machine or its network is refused. `audit` is closed
+    /// when the clone ends.
     ///
     /// # Errors
     /// `bad_url`, `invalid_params`; those of [`judge`]; `network_denied`, `clone_failed` for an address that is not known.
-    pub async fn git_clone(&self, params: CloneParams) -> Result<CloneReceipt, Failure> {
+    pub async fn git_clone(
+        &self,
+        params: CloneParams,
+        audit: Option<DirectCall>,
+    ) -> Result<CloneReceipt, Failure> {
+        match self.judged_clone(params).await {
+            Ok(clone) => Ok(self.spawn_clone(clone, audit)),
+            Err(failure) => {
+                if let Some(audit) = audit {
+                    audit.complete(Some(&failure)).await;
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    async fn judged_clone(&self, params: CloneParams) -> Result<JudgedClone, Failure> {
         self.need_open()?;
         let remote = Remote::parse(&params.remote_url)?;
         let dest = destination(&self.inner.workspaces, &params)?;
@@ -181,7 +206,12 @@ impl Engine {
             Some(Doubt::Unknown(why)) => return Err(Failure::new(Reason::CloneFailed, why)),
             None => {}
         }
-        let request_id = params.request_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        let request_id = params.request_id.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+        Ok(JudgedClone { request_id, source, branch: params.branch, dest })
+    }
+
+    fn spawn_clone(&self, judged: JudgedClone, audit: Option<DirectCall>) -> CloneReceipt {
+        let JudgedClone { request_id, source, branch, dest } = judged;
         let receipt =
             CloneReceipt { request_id: request_id.clone(), path: dest.to_string_lossy().into_owned() };
         let engine = self.clone();
@@ -189,8 +219,11 @@ impl Engine {
             let url = source.url().to_owned();
             let tell = engine.clone_progress(&request_id);
             let cancel = engine.inner.shutdown.child_token();
-            let outcome = clone(source, params.branch, dest, cancel, tell).await;
+            let outcome = clone(source, branch, dest, cancel, tell).await;
             let outcome = outcome.and_then(|result| engine.remember_clone(&url, result));
+            if let Some(audit) = audit {
+                audit.complete(outcome.as_ref().err()).await;
+            }
             let (result, error, reason) = match outcome {
                 Ok(result) => (Some(result), None, None),
                 Err(failure) => (None, Some(failure.message), Some(failure.reason.as_str().to_owned())),
@@ -200,7 +233,7 @@ impl Engine {
             engine.inner.clone_ends.put(last.clone());
             let _listeners = engine.inner.notices.send(Notice::Git(last));
         });
-        Ok(receipt)
+        receipt
     }
 
     /// Tells the steps of a clone.

@@ -71,6 +71,8 @@ pub struct EngineOptions {
     pub turns: TurnSettings,
     /// Bounds on asking models.
     pub models: ModelLimits,
+    /// Notices that wait for a slow listener, which misses older ones.
+    pub notices: usize,
 }
 
 impl Default for EngineOptions {
@@ -87,6 +89,7 @@ impl Default for EngineOptions {
             approval_timeout: Duration::from_secs(600),
             turns: TurnSettings::default(),
             models: ModelLimits::default(),
+            notices: NOTICES,
         }
     }
 }
@@ -189,7 +192,7 @@ impl Engine {
             commands: Arc::new(Semaphore::new(MAX_COMMANDS)),
             tasks: TaskTracker::new(),
             shutdown,
-            notices: broadcast::channel(NOTICES).0,
+            notices: broadcast::channel(options.notices.max(1)).0,
             state: StateFile::load(options.state_file)?,
             workspaces: options.workspaces,
             clone_secrets,

@@ -33,22 +33,9 @@ impl Engine {
     pub async fn knowledge(&self, op: MemoryOp) -> Result<serde_json::Value, Failure> {
         let none = || Failure::new(Reason::InvalidParams, "this host keeps no knowledge store");
         let store = Arc::clone(self.inner.knowledge.get().ok_or_else(none)?);
-        let method = match &op {
-            MemoryOp::Save(_) => Some("memory.save"),
-            MemoryOp::Append(_) => Some("memory.append"),
-            MemoryOp::Delete(_) => Some("memory.delete"),
-            MemoryOp::Search(_) | MemoryOp::List(_) | MemoryOp::Keywords(_) | MemoryOp::Load(_) => None,
-        };
-        let asked = op.clone();
-        let work = async move {
-            tokio::task::spawn_blocking(move || store(op)).await.unwrap_or_else(|e| {
-                Err(Failure::new(Reason::Internal, format!("the knowledge store failed: {e}")))
-            })
-        };
-        match method {
-            Some(method) => self.audited(method, None, &asked, work).await,
-            None => work.await,
-        }
+        tokio::task::spawn_blocking(move || store(op)).await.unwrap_or_else(|e| {
+            Err(Failure::new(Reason::Internal, format!("the knowledge store failed: {e}")))
+        })
     }
 
     /// Sets what tells the skills there are. Later calls change nothing.

@@ -51,6 +51,7 @@ pub mod tool {
 
 pub use cairn_harness::{Approver, Rule, Rules, Verdict};
 pub use context::RunContext;
+pub use direct::DirectCall;
 pub use engine::{Engine, EngineOptions, Live, Parts};
 pub use extend::{Knowledge, SkillList};
 pub use notice::Notice;

@@ -11,7 +11,7 @@ use cairn_protocol::{
 use cairn_trace::Append;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ask, Compaction, Engine, TurnAgent, TurnContext, turns::QueuedTurn};
+use crate::{Ask, Compaction, Engine, TurnAgent, TurnContext, session::Request, turns::QueuedTurn};
 
 /// Name of the artifact that keeps it.
 const KEPT: &str = "prompt.json";
@@ -77,14 +77,17 @@ impl Engine {
         if self.inner.sessions.has_turn(session) {
             return Err(Failure::new(Reason::SessionBusy, format!("a turn is active in session {session}")));
         }
+        // A summary is of the records up to here.
+        let head = self.inner.trace.session(session).await?.head_seq;
         let mut cx = self.idle_context(session).await?;
         // The user asked for it: their configuration alone decides whom may be asked.
         cx.allow_external();
         let messages = cx.conversation().await?.messages;
         let ask =
             Ask { system: self.agent()?.system(&cx).await?, messages, tools: cx.offers(), schema: None };
-        match cx.compact(&ask).await {
-            Ok((_, Compaction { before, after })) => {
+        match cx.condense(&ask).await {
+            Ok((evt, Compaction { before, after })) => {
+                self.request(session, Request::Compact { head, evt: Box::new(evt) }).await?;
                 Ok(Compressed { tokens_before: before, tokens_after: after })
             }
             // There was nothing to condense, and nothing needs it.

@@ -39,8 +39,7 @@ impl Engine {
             let text = format!("path '{}' is not absolute", params.path.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
         }
-        let declared = self.declare(PathBuf::from(&params.path));
-        let root = self.audited("index.addRoot", None, &params, declared).await?;
+        let root = self.declare(PathBuf::from(&params.path)).await?;
         Ok(receipt(&root, params.request_id))
     }
 
@@ -78,16 +77,16 @@ impl Engine {
     /// `root_not_found`.
     pub async fn remove_root(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
         self.need_open()?;
-        let (engine, asked) = (self.clone(), params.clone());
-        let work = blocking(move || {
+        let engine = self.clone();
+        blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;
             engine.inner.state.change(|state| state.roots.retain(|path| *path != root.path))?;
             engine.inner.roots.remove(&root.id);
             engine.forget_root_settings(&root.id);
             engine.inner.indexes.remove_root(&root.id)?;
             Ok(receipt(&root, params.request_id))
-        });
-        self.audited("index.removeRoot", None, &asked, work).await
+        })
+        .await
     }
 
     /// The path of a declared root, and which index answers for it: progress of that one says nothing of a rebuild.
@@ -107,13 +106,13 @@ impl Engine {
     /// `root_not_found`.
     pub async fn rebuild(&self, params: RootRef) -> Result<IndexReceipt, Failure> {
         self.need_open()?;
-        let (engine, asked) = (self.clone(), params.clone());
-        let work = blocking(move || {
+        let engine = self.clone();
+        blocking(move || {
             let root = engine.inner.roots.find(&params.root)?;
             engine.inner.indexes.rebuild(&root.id)?;
             Ok(receipt(&root, params.request_id))
-        });
-        self.audited("index.rebuild", None, &asked, work).await
+        })
+        .await
     }
 
     /// Has a root's index compare itself with the tree, whatever was watched. A root that is gone needs none.

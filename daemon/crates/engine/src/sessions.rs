@@ -127,7 +127,7 @@ impl Engine {
     /// # Errors
     /// `session_not_found`, `session_busy`.
     pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
-        self.audited("session.delete", Some(id), &id, self.request(id, Request::Delete)).await?;
+        self.request(id, Request::Delete).await?;
         self.tell(|| HookEvent::SessionStop { session_id: id.clone() }).await;
         Ok(())
     }

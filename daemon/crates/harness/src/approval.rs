@@ -361,7 +361,8 @@ impl Approvals {
         approval: &Approval,
         answer: oneshot::Receiver<Resolution>,
     ) -> Result<Resolution, Failure> {
-        let left = approval.expires_at.0.saturating_sub(Timestamp::now().0);
+        // The wall clock may have jumped since the question; its time to answer is the same.
+        let left = approval.expires_at.0.saturating_sub(approval.created_at.0);
         let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
         let (by, why) = tokio::select! {
             biased;

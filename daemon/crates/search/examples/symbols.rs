@@ -124,7 +124,7 @@ fn find(extent: Extent, lang: &str, (path, text): &(String, Vec<u8>)) -> Extract
 }
 
 fn parse(lang: &str, text: &[u8]) -> Option<tree_sitter::Tree> {
-    thread_local!(static PARSER: RefCell<tree_sitter::Parser> = RefCell::new(tree_sitter::Parser::new()));
+    thread_local!(static PARSER: RefCell<tree_sitter::Parser> = RefCell::new(cairn_parsing::parser()));
     PARSER.with_borrow_mut(|parser| {
         parser.set_language(&grammar(lang)?.language).ok()?;
         parser.parse(text, None)

@@ -32,8 +32,7 @@ use pattern::Pattern;
 use told::Tell;
 
 const MAX_CONTEXT: u32 = 20;
-/// Longest time for the lines of one page, and for a stream, whose client may read slowly.
-const PAGE_LIMIT: Duration = Duration::from_secs(60);
+/// Longest time for a stream, whose client may read slowly.
 const STREAM_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// Unreadable files named.
 const MAX_UNREADABLE: usize = 100;
@@ -90,7 +89,7 @@ impl Indexes {
             return Err(invalid("contextLines", format_args!("at most {MAX_CONTEXT}")));
         }
         let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
-        let job = Job::new(params, cancel, started + PAGE_LIMIT)?;
+        let job = Job::new(params, cancel, started + self.options().grep_limit)?;
         // Before it looks at the index: what waits would else answer from what was.
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;

@@ -44,6 +44,8 @@ pub struct IndexOptions {
     /// Called while much is indexed, whenever memory was freed that the allocator may keep: a host that can, gives it back
     /// to the system. Takes some milliseconds at most; does nothing unless set.
     pub give_back: fn(),
+    /// Longest time for the lines of one page of a grep.
+    pub grep_limit: Duration,
     /// The threads for embedding and parsing, shared by all roots.
     pub(crate) pool: Arc<rayon::ThreadPool>,
     /// The threads that help searches to read what they found.
@@ -57,6 +59,8 @@ pub struct IndexOptions {
 /// Greps that have their threads at the same time: a quick one need not wait for a slow one, and many leave room for
 /// other calls.
 const GREPS: usize = 4;
+/// Longest time for a page of a grep, unless a host sets another.
+const GREP_LIMIT: Duration = Duration::from_secs(60);
 /// Most threads that help searches.
 const MAX_HELPERS: usize = 8;
 
@@ -84,6 +88,7 @@ impl IndexOptions {
             watch: true,
             sweep_seconds: 600,
             give_back: || {},
+            grep_limit: GREP_LIMIT,
             pool: pool(threads)?,
         })
     }

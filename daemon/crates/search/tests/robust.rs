@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use cairn_protocol::{
@@ -191,4 +192,36 @@ fn what_is_freed_is_given_back_while_much_is_indexed() {
     fs::write(top.join("f0.rs"), "fn another() {}\n").unwrap();
     assert!(build().complete);
     assert_eq!(GIVEN.load(Ordering::Relaxed), given);
+}
+
+// A11
+#[test]
+fn a_grep_that_takes_longer_than_its_limit_ends_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path().canonicalize().unwrap().join("root");
+    fs::create_dir(&top).unwrap();
+    let text = "abcdefghij klmnop qrstuv wxyz 0123456789\n".repeat(20_000);
+    (0..60).for_each(|n| fs::write(top.join(format!("{n}.txt")), &text).unwrap());
+    let grep = |limit: Duration| {
+        let root = Roots::new(vec![]).declare(&top).unwrap();
+        let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+        (options.watch, options.sweep_seconds, options.grep_limit) = (false, 0, limit);
+        let index = tempfile::tempdir().unwrap();
+        let indexes = Indexes::open(index.path().join("index"), options, None);
+        let id = root.id.clone();
+        indexes.add_root(root).unwrap();
+        indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+        let pattern = json!({"pattern": "(?:[a-z]+ )*[0-9]{3,9}x", "isRegex": true, "k": 1});
+        let params: GrepParams = serde_json::from_value(pattern).unwrap();
+        indexes.grep(&params, &CancelFlag::new())
+    };
+    // A limit that has passed before the first line, whatever the machine: sixty files take about 20 ms.
+    let refused = grep(Duration::ZERO).unwrap_err();
+    assert!(refused.message.contains("took too long"), "{refused}");
+    let whole = grep(Duration::from_secs(600)).unwrap();
+    assert_eq!(
+        (whole.items.len(), whole.files_searched),
+        (0, 60),
+        "the control: all is read, nothing matches"
+    );
 }

@@ -198,7 +198,7 @@ fn make(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), Store
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1)",
         params![
             header.session_id.as_str(),
-            header.title,
+            crate::session::cut_title(&header.title),
             header.root,
             state.as_str(),
             header.created_at.0,

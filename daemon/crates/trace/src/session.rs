@@ -34,6 +34,11 @@ pub struct LatestRun {
     pub params: String,
 }
 
+/// A title within its limit.
+pub(crate) fn cut_title(title: &str) -> String {
+    title.chars().take(MAX_TITLE).collect()
+}
+
 /// Characters of a title; the rest is left out.
 const MAX_TITLE: usize = 500;
 const COLUMNS: &str = "id, title, root, state, created_ms, updated_ms, head_seq, archived";
@@ -63,7 +68,7 @@ impl Trace {
         let now = Timestamp::now();
         let NewSession { title, root, request } = new;
         // Lists show it whole.
-        let title: String = title.chars().take(MAX_TITLE).collect();
+        let title = cut_title(&title);
         let (session_id, state) = (SessionId::new(), RunState::Idle);
         let made = Session {
             session_id,

@@ -134,7 +134,7 @@ pub async fn serve(
         let listener = TlsListener::new(listener, Arc::clone(&remote))?;
         let router = routes()
             .with_state(Shared { door: Door::Device(Arc::clone(&guard)), ..shared.clone() })
-            .merge(Router::new().route(PAIR_PATH, get(pairing)).with_state(remote))
+            .merge(Router::new().route(PAIR_PATH, get(pairing)).with_state((remote, Arc::clone(&shared.api))))
             .layer(middleware::from_fn(strict::check));
         let (service, shutdown) = (router.into_make_service_with_connect_info::<Peer>(), shutdown.clone());
         servers.spawn(async move {
@@ -237,11 +237,12 @@ fn needs(admitted: &Admission, rights: &[Right]) -> Result<(), Failure> {
 
 /// Where a device that is not yet paired may come, and nowhere else.
 async fn pairing(
-    State(remote): State<Arc<Remote>>,
+    State((remote, api)): State<(Arc<Remote>, Arc<Api>)>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    ws::configure(upgrade, PAIR_MESSAGE).on_upgrade(move |socket| remote::pair(socket, remote, peer.channel))
+    ws::configure(upgrade, PAIR_MESSAGE)
+        .on_upgrade(move |socket| remote::pair(socket, remote, api, peer.channel))
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {

@@ -1,6 +1,7 @@
 //! What a connection may do: rights, order, and limits of what is at work.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod audit;
 mod rights;
 
 use std::{
@@ -73,6 +74,11 @@ struct House {
 }
 
 async fn house() -> House {
+    house_with(EngineOptions::default()).await
+}
+
+/// A house whose engine differs from the usual one by what is set in `options`.
+async fn house_with(engine_options: EngineOptions) -> House {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path();
     let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -94,7 +100,7 @@ async fn house() -> House {
         rules: Rules::default(),
         roots: vec![],
         max_runs: RUNS as u32,
-        ..EngineOptions::default()
+        ..engine_options
     };
     let host = HostInfo {
         version: "0".into(),
@@ -224,6 +230,33 @@ async fn the_end_of_a_rebuild_is_told_when_the_new_index_answers() {
         while client.answer().await["id"] != receipt {}
         next_end(&mut client).await;
         assert_ne!(house.engine.index_of(path.to_str().unwrap()).unwrap(), before);
+    }
+}
+
+// S9
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_too_slowly_misses_progress_and_no_end() {
+    let house = house_with(EngineOptions { notices: 2, ..EngineOptions::default() }).await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let mut pending = std::collections::BTreeSet::new();
+    // More than its queue takes: nothing is read before all of them are indexed.
+    for n in 0..cairn_api::OUTGOING {
+        let folder = dir.path().canonicalize().unwrap().join(n.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        client.send("index.addRoot", json!({"path": folder})).await;
+        pending.insert(folder.display().to_string());
+    }
+    let ready = async || {
+        let indexed = house.engine.index_status(None).unwrap().roots;
+        indexed.len() == cairn_api::OUTGOING && indexed.iter().all(|root| root.complete)
+    };
+    until_async(ready).await;
+    while !pending.is_empty() {
+        let told = client.answer().await;
+        if told["method"] == "index.progress" && told["params"]["done"] == true {
+            pending.remove(told["params"]["path"].as_str().unwrap());
+        }
     }
 }
 
@@ -413,7 +446,7 @@ async fn ended(house: &House, wanted: &[&str]) {
     let mut other = Client::open(house, Rights::ALL).await;
     let began = std::time::Instant::now();
     loop {
-        let audit = other.call("audit.query", json!({})).await;
+        let audit = other.call("audit.query", json!({"tool": "wait"})).await;
         let ends = audit["result"]["data"].as_array().unwrap().iter();
         let mut ends: Vec<String> =
             ends.map(|e| e["outcome"].as_str().unwrap_or("none").to_owned()).collect();

@@ -220,7 +220,7 @@ impl Actor {
                 }
                 Input::Answer { run: run.clone(), permit: self.permit.is_some() }
             }
-            Request::Fork { .. } | Request::Clear(_) => Input::Edit { idle: true },
+            Request::Fork { .. } | Request::Clear(_) | Request::Compact { .. } => Input::Edit { idle: true },
             Request::Archive(_) => Input::Edit { idle: false },
             Request::Delete => Input::Delete,
         }))

@@ -254,6 +254,16 @@ impl Actor {
                 self.append(Append::new(&self.session, vec![record])).await?;
                 return Ok(());
             }
+            Some(Request::Compact { head, evt }) => {
+                let later = trace.records(&self.session, *head, cairn_trace::PAGE).await?;
+                if !later.iter().all(|r| matches!(r.body.evt(), Some(AgentEvt::Warning { .. }))) {
+                    let text = "the conversation went on while it was condensed";
+                    return Err(Failure::new(Reason::SessionBusy, text));
+                }
+                let record = event(None, None, (**evt).clone());
+                self.append(Append::new(&self.session, vec![record])).await?;
+                return Ok(());
+            }
             _ => return Err(unknown("a change")),
         };
         self.made = Some(Made::Session(Box::new(made)));

@@ -3,6 +3,7 @@
 use cairn_protocol::{
     approval::{Approval, ApprovalResolveParams},
     error::{Failure, Reason},
+    event::AgentEvt,
     explore::{ExploreStartParams, RunReceipt},
     id::RunId,
     session::Session,
@@ -47,6 +48,11 @@ pub(crate) enum Request {
     Archive(bool),
     /// Empties the conversation.
     Clear(Option<String>),
+    /// Puts a summary in the place of the conversation, as long as that is the one up to record `head`.
+    Compact {
+        head: u64,
+        evt: Box<AgentEvt>,
+    },
     Delete,
 }
 

@@ -91,6 +91,13 @@ impl TurnContext {
     /// # Errors
     /// `context_overflow` when there is nothing to condense; `cancelled`; those of the log.
     pub async fn compact(&self, ask: &Ask) -> Result<(Conversation, Compaction), Failure> {
+        let (evt, tokens) = self.condense(ask).await?;
+        self.emit_all(vec![evt]).await?;
+        Ok((self.conversation().await?, tokens))
+    }
+
+    /// The record that replaces the conversation, before it is in the log.
+    pub(crate) async fn condense(&self, ask: &Ask) -> Result<(AgentEvt, Compaction), Failure> {
         let provider = self.provider()?;
         let before = tokens(&*provider, ask);
         let window = self.window(&*provider);
@@ -129,8 +136,7 @@ impl TurnContext {
         let heard_seq = self.heard_seq();
         let evt =
             AgentEvt::Compacted { summary, kept, tokens_before: before, tokens_after: after, heard_seq };
-        self.emit_all(vec![evt]).await?;
-        Ok((self.conversation().await?, Compaction { before, after }))
+        Ok((evt, Compaction { before, after }))
     }
 
     async fn summarise(

@@ -1,34 +1,9 @@
-//! Calls that no agent makes: what the audit and the log have of them.
+//! Calls that no agent makes, as the log has them.
 
-use cairn_protocol::{error::Reason, event::AgentEvt, session::CommandParams, trace::AuditQueryParams};
+use cairn_protocol::{error::Reason, event::AgentEvt, session::CommandParams};
 use serde_json::json;
 
 use crate::stage::{Setup, Stage, World};
-
-// R4
-#[tokio::test]
-async fn direct_calls_that_change_something_are_audited() {
-    let dir = tempfile::tempdir().unwrap();
-    let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
-    let root = stage.root(&dir.path().join("repo")).await;
-    stage.remove_root(&root).await;
-    let gone = json!({"root": root.to_string_lossy()});
-    stage.engine.remove_root(serde_json::from_value(gone).unwrap()).await.unwrap_err();
-    let session = stage.session(None).await;
-    stage.engine.delete_session(&session).await.unwrap();
-    let rows = stage.engine.trace().audit_query(AuditQueryParams::default()).await.unwrap();
-    let told: Vec<_> = rows.iter().map(|r| (r.tool.as_str(), r.outcome.as_deref().unwrap())).collect();
-    assert_eq!(
-        told,
-        [
-            ("index.addRoot", "ok"),
-            ("index.removeRoot", "ok"),
-            ("index.removeRoot", "root_not_found"),
-            ("session.delete", "ok"),
-        ]
-    );
-    assert_eq!(rows[3].session_id, session);
-}
 
 // R4
 #[tokio::test]
@@ -49,4 +24,24 @@ async fn an_envelope_that_comes_twice_is_one_command_and_an_event_is_none() {
     assert_eq!(other.reason, Reason::RequestConflict);
     stage.until(&session, |e| matches!(e, AgentEvt::Result { .. }).then_some(())).await;
     assert_eq!(stage.world.acts().get("x"), Some(&1));
+}
+
+// A12
+#[tokio::test]
+async fn a_title_has_its_limit_however_a_session_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let stage = Stage::open(dir.path(), &World::default(), &Setup::new()).await;
+    let long = "t".repeat(900_000);
+    let create = |title: &str| serde_json::from_value(json!({"title": title})).unwrap();
+    let refused = stage.engine.create_session(create(&long)).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::InvalidParams);
+    let session = stage.engine.create_session(create(&long[..200])).await.unwrap().session_id;
+    let fork = serde_json::from_value(json!({"sessionId": session, "title": long})).unwrap();
+    assert_eq!(stage.engine.fork_session(fork).await.unwrap().title.len(), 200);
+    let part = stage.engine.trace().export(&session, None).await.unwrap();
+    stage.engine.delete_session(&session).await.unwrap();
+    let import = part.jsonl.replacen(&long[..200], &long, 1);
+    assert!(import.len() > 900_000);
+    stage.engine.trace().import(&import).await.unwrap();
+    assert_eq!(stage.engine.session(&session).await.unwrap().title.len(), 500);
 }

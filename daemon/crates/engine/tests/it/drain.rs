@@ -1,6 +1,11 @@
 //! The end of the daemon: what runs gets time, what is cut off gets an end record, what is resumed is not done twice.
 
-use std::{collections::HashMap, path::Path, time::Duration};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use cairn_engine::record::Trace;
 use cairn_protocol::{
@@ -144,4 +149,37 @@ fn repo(dir: &Path) -> std::path::PathBuf {
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("a.txt"), "text\n").unwrap();
     root.canonicalize().unwrap()
+}
+
+/// Set while the thread of an index is to hang, and once it does.
+static HANGS: AtomicBool = AtomicBool::new(false);
+static HUNG: AtomicBool = AtomicBool::new(false);
+
+// S13
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_does_not_wait_for_an_index_that_hangs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut setup = Setup::new();
+    setup.options.give_back = || {
+        while HANGS.load(Ordering::SeqCst) {
+            HUNG.store(true, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    HANGS.store(true, Ordering::SeqCst);
+    let stage = Stage::open(dir.path(), &World::default(), &setup).await;
+    let repo = dir.path().join("repo");
+    std::fs::create_dir(&repo).unwrap();
+    // Its symbols are found by a parse that is large enough to trim memory after it.
+    std::fs::write(repo.join("a.c"), "int f(void) { return 1; }\n".repeat(30_000)).unwrap();
+    stage.root(&repo).await;
+    while !HUNG.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let started = Instant::now();
+    stage.engine.close().await;
+    let took = started.elapsed();
+    HANGS.store(false, Ordering::SeqCst);
+    assert!(took >= Duration::from_secs(1), "the index did not hang: {took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }

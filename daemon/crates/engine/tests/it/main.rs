@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a schedule that fails is named by its seed")]
 
+mod compress;
 mod direct;
 mod drain;
+mod misuse;
 mod order;
 mod roots;
 mod schedules;

@@ -50,7 +50,7 @@ impl World {
         self.gate(name).send_replace(true);
     }
 
-    async fn pass(&self, name: &str) {
+    pub async fn pass(&self, name: &str) {
         let mut open = self.gate(name).subscribe();
         let _open = open.wait_for(|open| *open).await;
     }

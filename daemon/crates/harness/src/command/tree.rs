@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tree_sitter::{Node, ParseOptions, Parser};
+use tree_sitter::{Node, ParseOptions};
 
 use super::{
     Direction, Kind, MAX_COMMAND, MAX_DEPTH, MAX_PARTS, Part, Redirection,
@@ -58,7 +58,7 @@ pub(super) fn read(text: &str, depth: usize) -> Result<Read, String> {
 }
 
 fn parse(text: &str) -> Option<tree_sitter::Tree> {
-    let mut parser = Parser::new();
+    let mut parser = cairn_parsing::parser();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let until = Instant::now() + PARSE_TIME;
     let mut late = |_: &tree_sitter::ParseState| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cairn_search::symbols::languages::grammar;
-use tree_sitter::{Node, Parser};
+use tree_sitter::Node;
 
 /// Lines of attributes, decorators and the like between a comment and what it documents.
 const MAX_BETWEEN: usize = 8;
@@ -24,7 +24,7 @@ impl Comments {
     /// Finds them in a syntax tree of the whole text.
     pub fn of(lang: &str, text: &[u8], lines: usize) -> Self {
         let mut found = Self { rows: vec![None; lines], strings: HashMap::new() };
-        let mut parser = Parser::new();
+        let mut parser = cairn_parsing::parser();
         let tree = grammar(lang).and_then(|g| {
             parser.set_language(&g.language).ok()?;
             parser.parse(text, None)

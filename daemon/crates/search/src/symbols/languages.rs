@@ -138,6 +138,11 @@ pub fn grammar(lang: &str) -> Option<&'static Grammar> {
     Some(LOADED.get(slot)?.get_or_init(|| build(&ALL[slot])))
 }
 
+/// The name of a language that has a grammar, for as long as the program runs.
+pub fn name(lang: &str) -> Option<&'static str> {
+    ALL.iter().find(|e| e.0 == lang).map(|e| e.0)
+}
+
 /// Whether a language has a grammar; loads nothing.
 pub fn has_grammar(lang: &str) -> bool {
     ALL.iter().any(|e| e.0 == lang)

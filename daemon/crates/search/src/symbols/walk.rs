@@ -1,5 +1,7 @@
 //! One pass over a syntax tree. No recursion, so that no depth of nesting can exhaust the stack.
 
+use std::time::Instant;
+
 use rustc_hash::FxHashSet;
 use tree_sitter::{Node, TreeCursor};
 
@@ -7,6 +9,9 @@ use super::bodies::Lines;
 use super::extract::{MAX_NAME, MAX_SYMBOLS, Symbol, ident_hash};
 use super::languages::{Action, Grammar, When};
 use super::naming;
+
+/// Nodes that are visited between two looks at the clock.
+const NODES_BETWEEN_CHECKS: u32 = 256;
 
 /// A definition, or a scope that is none, around what follows.
 struct Scope {
@@ -30,19 +35,30 @@ pub struct Walk<'a> {
     grammar: &'static Grammar,
     lang: &'a str,
     lines: &'a Lines,
+    until: Instant,
     scopes: Vec<Scope>,
     pub symbols: Vec<Symbol>,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(text: &'a [u8], grammar: &'static Grammar, lang: &'a str, lines: &'a Lines) -> Self {
-        Self { text, grammar, lang, lines, scopes: Vec::new(), symbols: Vec::new() }
+    pub fn new(
+        text: &'a [u8],
+        grammar: &'static Grammar,
+        lang: &'a str,
+        lines: &'a Lines,
+        until: Instant,
+    ) -> Self {
+        Self { text, grammar, lang, lines, until, scopes: Vec::new(), symbols: Vec::new() }
     }
 
-    /// Visits the tree; adds the hashes of its identifiers to `seen`, when that is asked for.
-    pub fn run(&mut self, cursor: &mut TreeCursor<'_>, mut seen: Option<&mut FxHashSet<u32>>) {
+    /// Visits the tree; adds the hashes of its identifiers to `seen`, when that is asked for. `None` when it takes too long: what
+    /// a definition costs grows with the depth of its scopes.
+    pub fn run(&mut self, cursor: &mut TreeCursor<'_>, mut seen: Option<&mut FxHashSet<u32>>) -> Option<()> {
         let mut depth = 0u32;
-        loop {
+        for visited in 0_u32.. {
+            if visited.is_multiple_of(NODES_BETWEEN_CHECKS) && Instant::now() > self.until {
+                return None;
+            }
             let node = cursor.node();
             let mut enter = true;
             match self.grammar.actions.get(node.kind_id() as usize) {
@@ -67,11 +83,12 @@ impl<'a> Walk<'a> {
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
-                    return;
+                    return Some(());
                 }
                 depth -= 1;
             }
         }
+        None
     }
 
     fn define(&mut self, node: &Node<'_>, row: u8, depth: u32) {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use axum::extract::ws::{Message, WebSocket};
+use cairn_api::Api;
 use cairn_pairing::exchange::{self, Channel, Hello, Proof, Reply, Welcome};
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -36,8 +37,8 @@ impl Drop for Trying<'_> {
 }
 
 /// Pairs the device at the other end, or tells it why not.
-pub async fn pair(mut socket: WebSocket, remote: Arc<Remote>, channel: Channel) {
-    let outcome = exchange(&mut socket, &remote, channel).await;
+pub async fn pair(mut socket: WebSocket, remote: Arc<Remote>, api: Arc<Api>, channel: Channel) {
+    let outcome = exchange(&mut socket, &remote, &api, channel).await;
     match outcome {
         Ok(device) => {
             tracing::info!(device = %device.id, name = device.name, rights = ?device.rights, "paired")
@@ -52,7 +53,12 @@ pub async fn pair(mut socket: WebSocket, remote: Arc<Remote>, channel: Channel) 
     let _gone = tokio::time::timeout(WAIT, socket.send(Message::Close(None))).await;
 }
 
-async fn exchange(socket: &mut WebSocket, remote: &Arc<Remote>, channel: Channel) -> Result<Device, Failure> {
+async fn exchange(
+    socket: &mut WebSocket,
+    remote: &Arc<Remote>,
+    api: &Api,
+    channel: Channel,
+) -> Result<Device, Failure> {
     let refused = |e: exchange::Mismatch| Failure::new(Reason::PairingRefused, e.to_string());
     let hello: Hello = receive(socket).await?;
     let called = named(&hello.name)?;
@@ -67,9 +73,13 @@ async fn exchange(socket: &mut WebSocket, remote: &Arc<Remote>, channel: Channel
     let terms = accept(&mut remote.pairing().codes, which)?;
     drop(trying);
     let (keeper, name) = (Arc::clone(remote), terms.name.unwrap_or(called));
-    let kept = tokio::task::spawn_blocking(move || keeper.devices.add(name, channel.client, terms.rights));
-    let failed = |e| Failure::new(Reason::Internal, format!("the device was not kept: {e}"));
-    let device = kept.await.map_err(failed)??;
+    let params = json!({"name": name, "key": channel.client.to_string(), "rights": terms.rights});
+    let add = move || keeper.devices.add(name, channel.client, terms.rights);
+    let added = async {
+        let failed = |e| Failure::new(Reason::Internal, format!("the device was not stored: {e}"));
+        tokio::task::spawn_blocking(add).await.map_err(failed)?
+    };
+    let device = api.audited("pair.complete", params, added).await?;
     remote.pairing().device = Some(device.clone());
     let server = remote.listening.as_ref().map(|l| l.name.clone()).unwrap_or_default();
     let granted = Granted { id: device.id.clone(), rights: device.rights.clone(), server };

@@ -60,7 +60,7 @@ pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
     ] {
         git.env_remove(name);
     }
-    let Settings { config, environment } = source.settings();
+    let Settings { config, environment, ssh } = source.settings();
     let all = NEUTRAL.iter().copied().chain(config.iter().map(|(key, value)| (key.as_str(), value.as_str())));
     git.env("GIT_CONFIG_COUNT", (NEUTRAL.len() + config.len()).to_string());
     for (n, (key, value)) in all.enumerate() {
@@ -79,13 +79,23 @@ pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
         && std::env::var_os("GIT_SSH").is_none()
         && !has_ssh_command()
     {
-        git.env("GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=20");
+        let pinned = ssh.filter(|host| !is_mapped(&host.name)).map(|host| format!(" {}", host.options()));
+        let options = pinned.unwrap_or_default();
+        git.env("GIT_SSH_COMMAND", format!("ssh -o BatchMode=yes -o ConnectTimeout=20{options}"));
     }
     git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     // Its own group, so that its helpers end with it.
     git.process_group(0);
     git.current_dir(folder);
     git
+}
+
+/// True if the user's ssh configuration maps a host to another one, which stays as the user has it.
+fn is_mapped(name: &str) -> bool {
+    let shown = Command::new("ssh").args(["-G", name]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let shown = shown.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let host = shown.lines().find_map(|line| line.strip_prefix("hostname "));
+    host.is_some_and(|host| !host.eq_ignore_ascii_case(name))
 }
 
 /// Whether the user's own configuration names an ssh command, which the environment's would override.
@@ -212,4 +222,47 @@ fn read_output(child: &mut Child) -> Receiver<Vec<u8>> {
         });
     }
     rx
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::git::Remote;
+
+    /// Arguments that ssh gets from a clone of `url`, whose name was judged at this address.
+    fn arguments_of_ssh(url: &str, address: Option<&str>) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("ssh");
+        let recorded = dir.path().join("arguments");
+        let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\nexit 1\n", recorded.display());
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let addresses = address.map(|address| address.parse().unwrap()).into_iter().collect();
+        let source = CloneSource::host(Remote::parse(url).unwrap(), addresses);
+        let path = std::env::var("PATH").unwrap();
+        let mut git = command(dir.path(), &source);
+        git.args(["clone", "--", source.url(), "made"])
+            .env("PATH", format!("{}:{path}", dir.path().display()));
+        assert!(!git.output().unwrap().status.success());
+        std::fs::read_to_string(recorded).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn ssh_reaches_the_address_that_was_judged_and_checks_the_key_of_the_name() {
+        for url in ["ssh://git@host.invalid/x", "git@host.invalid:x", "ssh://git@host.invalid:2222/x"] {
+            let arguments = arguments_of_ssh(url, Some("192.0.2.7"));
+            let options = ["-o", "HostName=192.0.2.7", "-o", "HostKeyAlias=host.invalid"];
+            assert!(arguments.windows(4).any(|four| four == options), "{url}: {arguments:?}");
+            assert!(arguments.contains(&"git@host.invalid".to_owned()), "{url}: {arguments:?}");
+        }
+        let arguments = arguments_of_ssh("git@host.invalid:x", Some("2001:db8::7"));
+        assert!(arguments.contains(&"HostName=2001:db8::7".to_owned()), "{arguments:?}");
+        // Control: a name that was not found, and an address, are left to ssh as they are.
+        for (url, address) in [("git@host.invalid:x", None), ("git@192.0.2.7:x", Some("192.0.2.7"))] {
+            let arguments = arguments_of_ssh(url, address);
+            assert!(!arguments.iter().any(|one| one.starts_with("HostName")), "{url}: {arguments:?}");
+        }
+    }
 }

@@ -63,7 +63,7 @@ impl CloneSource {
 
     /// By what git reaches this source and no other.
     pub(super) fn settings(&self) -> Settings {
-        let (mut config, mut environment) = (Vec::new(), Vec::new());
+        let (mut config, mut environment, mut ssh) = (Vec::new(), Vec::new(), None);
         let url = self.remote.url();
         let mut instead = |base: String, of: String| config.push((format!("url.{base}.insteadOf"), of));
         match (&self.reached, self.remote.location()) {
@@ -90,6 +90,10 @@ impl CloneSource {
                     instead(format!("git://{}{port}/", bracketed(address)), format!("git://{server}/"));
                 }
             }
+            (Reached::Host(addresses), RemoteLocation::Host { scheme: "ssh", name, .. }) => {
+                let address = addresses.first().filter(|_| name.parse::<IpAddr>().is_err());
+                ssh = address.map(|address| PinnedHost { name: name.clone(), address: *address });
+            }
             (Reached::Host(_), _) => {}
         }
         if let (Some(given), Some(server)) = (self.remote.credentials(), url.split('/').nth(2)) {
@@ -105,7 +109,7 @@ impl CloneSource {
                 config.push((key("helper"), EMPTY_HELPER.to_owned()));
             }
         }
-        Settings { config, environment }
+        Settings { config, environment, ssh }
     }
 }
 
@@ -113,6 +117,23 @@ impl CloneSource {
 pub(super) struct Settings {
     pub(super) config: Vec<(String, String)>,
     pub(super) environment: Vec<(&'static str, String)>,
+    /// The server that ssh is to reach.
+    pub(super) ssh: Option<PinnedHost>,
+}
+
+/// A server by name, and the address that was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PinnedHost {
+    pub(super) name: String,
+    pub(super) address: IpAddr,
+}
+
+impl PinnedHost {
+    /// Options of ssh: it connects to the address, and the host's key is looked for under its name. Both have been checked to be
+    /// no more than a host and an address, so a shell takes them as words.
+    pub(super) fn options(&self) -> String {
+        format!("-o HostName={} -o HostKeyAlias={}", self.address, self.name)
+    }
 }
 
 /// A credential helper that knows what is in its environment. `printf` is the shell's own: no program gets the password as an

@@ -1,0 +1,227 @@
+//! R4: every direct call with an effect leaves a row in the audit, like a tool call.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use cairn_api::{Audit, ConfigSource, Remote, Right, Rights, methods};
+use cairn_protocol::{
+    config::{ConfigAnswer, ConfigGetParams, ConfigReloaded},
+    error::{Failure, Reason},
+    memory::MemoryOp,
+    remote::{Device, DeviceRef, PairBeginParams, PairOffer, PairState, PairStatus},
+    time::Timestamp,
+    trace::{AuditEntry, AuditQueryParams},
+};
+use serde_json::{Value, json};
+
+use crate::{Client, House, house, reason};
+
+struct Host;
+
+impl ConfigSource for Host {
+    fn show(&self, _: &ConfigGetParams) -> Result<ConfigAnswer, Failure> {
+        Ok(ConfigAnswer::default())
+    }
+
+    fn reload(&self) -> Result<ConfigReloaded, Failure> {
+        Ok(ConfigReloaded::default())
+    }
+}
+
+impl Remote for Host {
+    fn begin(&self, _: PairBeginParams) -> Result<PairOffer, Failure> {
+        let (code, key, addresses) = (String::new(), String::new(), vec![]);
+        Ok(PairOffer { code, expires_at: Timestamp::now(), tries: 3, addresses, key })
+    }
+
+    fn status(&self) -> PairStatus {
+        PairStatus { state: PairState::None, tries_left: 0, device: None }
+    }
+
+    fn cancel(&self) -> PairStatus {
+        self.status()
+    }
+
+    fn devices(&self) -> Vec<Device> {
+        vec![]
+    }
+
+    fn revoke(&self, _: &DeviceRef) -> Result<(), Failure> {
+        Err(Failure::new(Reason::DeviceNotFound, "there is none"))
+    }
+}
+
+fn changed(op: MemoryOp) -> Value {
+    match op {
+        MemoryOp::Save(_) | MemoryOp::Append(_) | MemoryOp::Delete(_) => {
+            json!({"name": "a", "bytes": 1, "message": "done"})
+        }
+        _ => json!({"data": []}),
+    }
+}
+
+async fn rows(house: &House) -> Vec<AuditEntry> {
+    let mut all: Vec<AuditEntry> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, |row| row.id);
+        let query = AuditQueryParams { after, ..AuditQueryParams::default() };
+        let page = house.engine.trace().audit_query(query).await.unwrap();
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}
+
+/// The rows of a method once each is closed: a clone closes its own when it ends.
+async fn closed(house: &House, method: &str) -> Vec<AuditEntry> {
+    for _ in 0..400 {
+        let mut all = rows(house).await;
+        all.retain(|row| row.tool == method);
+        if !all.is_empty() && all.iter().all(|row| row.outcome.is_some()) {
+            return all;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{method} left no closed row");
+}
+
+/// A call of each method with an effect, with the outcome that its row must have.
+fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
+    let of = json!({"sessionId": session});
+    let with = |fields: Value| {
+        let mut all = of.clone();
+        all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        all
+    };
+    let approval = "apr_019b0000000070008000000000000000";
+    let device = "dev_019b0000000070008000000000000000";
+    let write = json!({"keywords": "k", "content": "c"});
+    vec![
+        ("config.reload", json!({}), "ok"),
+        ("index.addRoot", json!({"path": dir}), "ok"),
+        ("index.rebuild", json!({"root": dir}), "ok"),
+        ("content.getSpan", json!({"path": format!("{dir}/a.rs"), "start": 1, "end": 1}), "ok"),
+        ("git.clone", json!({"remoteURL": "https://u:secret@127.0.0.1/x"}), "network_denied"),
+        ("git.clone", json!({"remoteURL": format!("file://{dir}")}), "clone_failed"),
+        ("orchestrate.explore.start", json!({"remoteURL": "https://127.0.0.1/x"}), "network_denied"),
+        ("orchestrate.explore.start", json!({"root": dir}), "ok"),
+        ("orchestrate.explore.abort", of.clone(), "ok"),
+        ("session.create", json!({}), "ok"),
+        ("session.resume", of.clone(), "not_resumable"),
+        ("orchestrate.run.start", with(json!({"turnId": "t", "input": "hi"})), "ok"),
+        ("orchestrate.run.cancel", with(json!({"turnId": "t"})), "ok"),
+        ("orchestrate.run.steer", with(json!({"text": "x"})), "run_not_found"),
+        ("session.fork", of.clone(), "ok"),
+        ("session.archive", with(json!({"archived": false})), "ok"),
+        ("session.clear", of.clone(), "ok"),
+        ("session.compress", of.clone(), "not_supported"),
+        ("approval.resolve", json!({"approvalId": approval, "decision": "deny"}), "approval_not_found"),
+        ("permission.revoke", json!({"rule": "x"}), "invalid_params"),
+        ("provider.set", with(json!({"model": "m"})), "not_supported"),
+        ("prompt.set", with(json!({"system": "x"})), "not_supported"),
+        ("prompt.append", with(json!({"text": "x"})), "not_supported"),
+        ("prompt.refresh", of.clone(), "not_supported"),
+        ("memory.save", write.clone(), "ok"),
+        ("memory.append", write, "ok"),
+        ("memory.delete", json!({"keywords": "k"}), "ok"),
+        ("trace.import", json!({"jsonl": "{}"}), "bad_trace"),
+        ("viewer.link", json!({}), "ok"),
+        ("pair.begin", json!({"rights": ["observe"]}), "ok"),
+        ("pair.cancel", json!({}), "ok"),
+        ("client.revoke", json!({"id": device}), "device_not_found"),
+        ("session.delete", of, "ok"),
+        ("index.removeRoot", json!({"root": dir}), "ok"),
+        ("index.removeRoot", json!({"root": dir}), "root_not_found"),
+        ("daemon.stop", json!({}), "ok"),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_direct_call_with_an_effect_is_audited() {
+    let house = house().await;
+    house.api.set_config(Arc::new(Host));
+    house.api.set_remote(Arc::new(Host));
+    house.engine.set_knowledge(Arc::new(|op| Ok(changed(op))));
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.rs"), "fn a() {}\n").unwrap();
+    let path = dir.path().canonicalize().unwrap().display().to_string();
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let session = client.session().await;
+    let mut expected: BTreeMap<&str, Vec<&str>> = BTreeMap::from([("session.create", vec!["ok"])]);
+    for (method, params, outcome) in effects(&path, &session) {
+        let answer = client.call(method, params.clone()).await;
+        // A clone is answered before it ends.
+        let failed = answer["error"].is_object() || outcome == "clone_failed";
+        assert_eq!(failed, outcome != "ok", "{method} {params}: {answer}");
+        let told = expected.entry(method).or_default();
+        told.push(outcome);
+        let rows = closed(&house, method).await;
+        let outcomes: Vec<_> = rows.iter().filter_map(|row| row.outcome.as_deref()).collect();
+        assert_eq!(outcomes, *told, "{method} {params}: {answer}");
+        let row = rows.last().unwrap();
+        assert_eq!((row.decision.as_str(), row.rule.as_str()), ("allow", "direct call"));
+        if let Some(named) = params["sessionId"].as_str() {
+            assert_eq!(row.session_id.as_str(), named, "{method}");
+        }
+    }
+    for method in methods::table() {
+        match method.audit {
+            Audit::Required | Audit::BestEffort => assert!(
+                expected.contains_key(method.name),
+                "{} has an effect and no case in this table",
+                method.name
+            ),
+            Audit::ByGate => assert!(["tool.call", "orchestrate.command"].contains(&method.name)),
+            Audit::None => {
+                let reads = ["trace.replay", "pair.status", "client.list"].contains(&method.name);
+                assert!(method.right == Right::Observe || reads, "{} has an effect", method.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_that_read_or_are_refused_leave_no_row_and_tool_calls_one() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    for method in methods::table().iter().filter(|m| m.audit == Audit::None && m.name != "initialize") {
+        client.call(method.name, json!({})).await;
+    }
+    for method in methods::table().iter().filter(|m| m.audit != Audit::None) {
+        assert_eq!(reason(&client.call(method.name, json!(["by position"])).await), "invalid_params");
+    }
+    assert_eq!(rows(&house).await, vec![]);
+    house.gate.add_permits(1);
+    let session = client.session().await;
+    let call = json!({"sessionId": session, "name": "wait", "arguments": {}});
+    assert!(client.call("tool.call", call).await["result"].is_object());
+    let told: Vec<String> = rows(&house).await.into_iter().map(|row| row.tool).collect();
+    assert_eq!(told, ["session.create", "wait"]);
+}
+
+#[tokio::test]
+async fn a_digest_in_the_audit_knows_no_password() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    for url in ["https://u:first@127.0.0.1/x", "https://u:second@127.0.0.1/x", "https://127.0.0.1/x"] {
+        client.call("git.clone", json!({"remoteURL": url})).await;
+    }
+    let digests: Vec<String> =
+        closed(&house, "git.clone").await.into_iter().map(|row| row.args_digest).collect();
+    assert!(digests.len() == 3 && digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
+}
+
+#[tokio::test]
+async fn a_call_without_its_row_does_nothing_unless_it_only_stops_something() {
+    let house = house().await;
+    let mut client = Client::open(&house, Rights::ALL).await;
+    let session = client.session().await;
+    let other = cairn_store::rusqlite::Connection::open(house._dir.path().join("trace.db")).unwrap();
+    let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no room'); END";
+    other.execute_batch(full).unwrap();
+    let kept = client.call("memory.save", json!({"keywords": "k", "content": "c"})).await;
+    assert_eq!(reason(&kept), "audit_failed");
+    assert_eq!(reason(&client.call("session.delete", json!({"sessionId": session})).await), "audit_failed");
+    let stopped = client.call("daemon.stop", json!({})).await;
+    assert!(stopped["result"].is_object(), "{stopped}");
+}

@@ -1,0 +1,130 @@
+//! R5: SIGTERM with a turn at work: it is given its time, and what does not end in it has an end after the restart.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    chat::{calls, said},
+    sealed::{Daemon, Raw, missing, tree},
+};
+
+/// A home whose model says these answers, and lets commands run.
+fn home(dir: &Path, answers: &Value) -> std::path::PathBuf {
+    let home = dir.join("home");
+    let script = json!({"model": "script", "contextTokens": 16384, "answers": answers});
+    tree(dir, &[("script.json", &script.to_string())]);
+    let config = json!({
+        "llm": {"provider": "scripted", "endpoint": dir.join("script.json")},
+        "permissions": {"allow": ["run_shell"]},
+    });
+    tree(&home, &[("config/config.json", &config.to_string()), ("repo/a.txt", "a\n")]);
+    home
+}
+
+/// A daemon that drains for so long, and a turn that it has started.
+async fn started(home: &Path, seconds: &str) -> (Daemon, Raw, String) {
+    let daemon = Daemon::start_with(home, &[("CAIRN_DAEMON_DRAIN_SECONDS", seconds)]);
+    let mut raw = daemon.client().await;
+    let root = home.join("repo").canonicalize().unwrap();
+    raw.ok("index.addRoot", json!({"path": root})).await;
+    let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
+    let session = session.as_str().unwrap().to_owned();
+    raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": "go"})).await;
+    (daemon, raw, session)
+}
+
+async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
+    let page = raw.ok("trace.get", json!({"traceId": session, "limit": 500})).await;
+    page["data"].as_array().unwrap().clone()
+}
+
+/// Waits until a record of that type is in the log; false when the turn ended without it.
+async fn reached(raw: &mut Raw, session: &str, kind: &str) -> bool {
+    loop {
+        let all = records(raw, session).await;
+        let types: Vec<&str> = all.iter().filter_map(|r| r["evt"]["type"].as_str()).collect();
+        if types.contains(&kind) {
+            return true;
+        }
+        if types.contains(&"run_completed") {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// SIGTERM; how long the daemon took to end.
+fn stopped(daemon: &mut Daemon) -> Duration {
+    let began = Instant::now();
+    assert!(daemon.stop().success());
+    began.elapsed()
+}
+
+#[tokio::test]
+async fn a_turn_that_ends_within_the_drain_completes() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow = json!({"steps": [{"text": "half"}, {"delayMs": 1500}, {"text": " done"}]});
+    let home = home(dir.path(), &json!([slow]));
+    let (mut daemon, mut raw, session) = started(&home, "30").await;
+    assert!(reached(&mut raw, &session, "run_started").await);
+    let took = stopped(&mut daemon);
+    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(20), "{took:?}");
+    let daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    assert_eq!(raw.ok("session.get", json!({"sessionId": session})).await["state"], "completed");
+    let all = records(&mut raw, &session).await;
+    let last = &all[all.len() - 1]["evt"];
+    assert_eq!(
+        (last["type"].as_str(), last["result"]["status"].as_str()),
+        (Some("run_completed"), Some("completed"))
+    );
+    assert!(last.to_string().contains("half done"), "{last}");
+}
+
+#[tokio::test]
+async fn a_command_that_outlasts_the_drain_is_cut_off_and_has_an_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let sleep = calls("run_shell", &json!({"command": "sleep 60"}));
+    let home = home(dir.path(), &json!([sleep, said("it went on")]));
+    let (mut daemon, mut raw, session) = started(&home, "2").await;
+    if !reached(&mut raw, &session, "tool_call").await {
+        return missing("a sandbox for commands");
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let took = stopped(&mut daemon);
+    assert!(took >= Duration::from_millis(1800) && took < Duration::from_secs(15), "{took:?}");
+    let daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    assert_eq!(raw.ok("session.get", json!({"sessionId": session})).await["state"], "interrupted");
+    let audit = raw.ok("audit.query", json!({"sessionId": session, "tool": "run_shell"})).await;
+    assert_eq!(audit["data"][0]["outcome"], "interrupted", "{audit}");
+    let all = records(&mut raw, &session).await;
+    let cut = all.iter().filter(|r| r["evt"]["reason"] == "interrupted").count();
+    assert_eq!(cut, 1, "the call has one end: {all:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_outlasts_the_drain_is_cut_off_and_goes_on_when_it_is_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let hangs = json!({"steps": [{"text": "half"}, "hang"]});
+    let home = home(dir.path(), &json!([hangs, said("never asked by this daemon")]));
+    let (mut daemon, mut raw, session) = started(&home, "1").await;
+    assert!(reached(&mut raw, &session, "run_started").await);
+    let took = stopped(&mut daemon);
+    assert!(took >= Duration::from_millis(900) && took < Duration::from_secs(15), "{took:?}");
+    let text = json!({"model": "script", "contextTokens": 16384, "answers": [said("it goes on")]});
+    tree(dir.path(), &[("script.json", &text.to_string())]);
+    let daemon = Daemon::start_in(&home, &[]);
+    let mut raw = daemon.client().await;
+    assert_eq!(raw.ok("session.get", json!({"sessionId": session})).await["state"], "interrupted");
+    raw.ok("session.resume", json!({"sessionId": session})).await;
+    assert!(reached(&mut raw, &session, "run_completed").await);
+    let all = records(&mut raw, &session).await;
+    let ends = all.iter().filter(|r| r["evt"]["type"] == "run_completed").count();
+    assert_eq!(ends, 1, "one end of one turn");
+    assert!(all[all.len() - 1].to_string().contains("it goes on"));
+}
