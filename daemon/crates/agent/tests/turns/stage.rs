@@ -186,6 +186,7 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
         approval_timeout: Duration::from_secs(60),
         turns,
         models: ModelLimits { requests_per_minute: 10_000, ..ModelLimits::default() },
+        ..EngineOptions::default()
     };
     let parts = Parts {
         trace,
