@@ -127,7 +127,7 @@ export type AgentCmd =
     /** Root id or root path for a relative `path`; may be left out when one root is declared. */
     root?: string | null;
   }
-  /** Declares a root and indexes it. */
+  /** Makes a root of a clone and indexes it; a declared root stays as it is. */
   | {
     type: "index_add_root";
     /** Absolute path of the folder. */

@@ -137,7 +137,7 @@ class AgentCmdContentGetSpan(TypedDict):
 
 
 class AgentCmdIndexAddRoot(TypedDict):
-    """Declares a root and indexes it."""
+    """Makes a root of a clone and indexes it; a declared root stays as it is."""
 
     type: Literal["index_add_root"]
     path: str
