@@ -196,7 +196,9 @@ pub fn command(home: &Path) -> Command {
         .env("HOME", home)
         .env("PATH", std::env::var_os("PATH").unwrap());
     // With it the configuration lies beside the data, and a test can write it while the daemon runs.
-    std::fs::create_dir_all(home.join("config")).unwrap();
+    let mut private = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
+    private.recursive(true).create(home.join("config")).unwrap();
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
