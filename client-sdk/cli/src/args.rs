@@ -127,7 +127,7 @@ pub enum Sessions {
     None,
     /// One of its own.
     Own,
-    /// Those of the program that it serves.
+    /// Sessions of the program that it serves.
     Others,
 }
 

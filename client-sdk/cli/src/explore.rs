@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the index is asked how far it is.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The way out of a question that nobody was there to answer.
+/// The way out of a question without an approver.
 const UNASKED: &str = "run it in a terminal and answer there, or clone it with git and explore the folder";
 
 const EXAMPLES: &str = "\

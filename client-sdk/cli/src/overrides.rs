@@ -23,7 +23,7 @@ const NO_SETTINGS: [&str; 5] =
 pub struct Overrides(Vec<Row>);
 
 impl Overrides {
-    /// Reads them once for a command; problems of the file and of single variables are told with the way out.
+    /// Reads them once for a command; problems of the file and of single variables are reported with the way out.
     ///
     /// # Errors
     /// A file that cannot be read, or a value of the wrong type.
@@ -66,7 +66,7 @@ impl Overrides {
         let in_force = client.config_get(&ConfigGetParams::default()).await?.values;
         let same = |row: &&&Row| {
             // A secret is not shown, so that it cannot be compared.
-            row.value != "(set)" && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
+            !is_redacted(row) && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
         };
         let refused: Vec<String> = asked
             .iter()
@@ -101,6 +101,8 @@ impl Overrides {
     /// True if a session can have a setting's value in place of the configured one.
     fn applies(&self, row: &Row) -> bool {
         match row.key.as_str() {
+            // An address with a password in it is not known here as it is.
+            _ if is_redacted(row) => false,
             // Its own folder decides about the sandbox otherwise, and about tools that are switched off.
             "safety.sandbox_enabled" => row.value == Value::Bool(false),
             key if key.starts_with("tools.builtin.") => row.value == Value::Bool(false),
@@ -146,6 +148,11 @@ impl Overrides {
         choice.model = choice.model.take().or_else(|| self.get("llm.model"));
         choice.endpoint = choice.endpoint.take().or_else(|| self.get("llm.endpoint"));
     }
+}
+
+/// True if a part of the value is secret, and so not shown.
+fn is_redacted(row: &Row) -> bool {
+    row.value.as_str().is_some_and(|text| text.contains("(set)"))
 }
 
 /// Refuses a configuration folder that this command names and the running daemon does not read; tells of another one.
