@@ -1,0 +1,88 @@
+//! Decisions of single rules.
+
+use super::*;
+
+fn rules(list: &[&str]) -> Vec<Rule> {
+    list.iter().map(|r| r.parse().unwrap()).collect()
+}
+
+fn check(rules: &Rules, tool: &str, path: &str, grants: &Grants, read_only: bool, want: (Verdict, &str)) {
+    let paths: Vec<String> = if path.is_empty() { vec![] } else { vec![path.into()] };
+    let (network, narrows) = (tool == "git_clone", tool == "search_hybrid");
+    let subject = Subject { paths: &paths, read_only, network, narrows, ..Subject::new(tool, grants) };
+    let got = rules.decide(&subject);
+    assert_eq!((got.verdict, got.by.to_string().as_str()), want, "{tool} {path}");
+}
+
+#[test]
+fn the_order_holds() {
+    let set = Rules {
+        final_deny: rules(&["*(secrets)"]),
+        overrides: vec![("content_get_span(docs)".parse().unwrap(), Verdict::Allow)],
+        deny: rules(&["content_get_span"]),
+        allow: rules(&["write_file(src)"]),
+        confirm: vec![],
+        ..Rules::default()
+    };
+    let (free, net) = (Grants::default(), Grants { network: true, ..Grants::default() });
+    let tight = Grants {
+        unconfined: false,
+        ops: Some(vec!["fs_list_dir".into(), "search_hybrid".into()]),
+        paths: Some(vec!["src/inner".into()]),
+        network: false,
+    };
+    use Verdict::{Allow, Ask, Deny};
+    for (tool, path, grants, read_only, want) in [
+        ("content_get_span", "secrets/key", &free, true, (Deny, "finalDeny: *(secrets)")),
+        ("content_get_span", "secretsx/key", &free, true, (Deny, "deny: content_get_span")),
+        ("content_get_span", "docs/a.md", &free, true, (Allow, "overrides: content_get_span(docs)")),
+        ("content_get_span", "docs/../secrets", &free, true, (Deny, "deny: content_get_span")),
+        ("fs_list_dir", ".", &free, true, (Allow, "default: read-only inside declared roots")),
+        ("write_file", "src/a", &free, false, (Allow, "allow: write_file(src)")),
+        ("write_file", "srcx/a", &free, false, (Ask, "default: not read-only")),
+        ("git_clone", "", &free, false, (Deny, "policy.network of the run")),
+        ("git_clone", "", &net, false, (Allow, "default: network granted to this run")),
+        ("search_grep", "src", &tight, true, (Deny, "policy.ops of the run")),
+        ("fs_list_dir", "lib", &tight, true, (Deny, "policy.paths of the run")),
+        ("fs_list_dir", "src", &tight, true, (Deny, "policy.paths of the run")),
+        ("fs_list_dir", "src/inner/x", &tight, true, (Allow, "default: read-only inside declared roots")),
+        ("search_hybrid", "src", &tight, true, (Allow, "default: read-only inside declared roots")),
+        ("search_hybrid", ".", &tight, true, (Allow, "default: read-only inside declared roots")),
+        ("search_hybrid", "lib", &tight, true, (Deny, "policy.paths of the run")),
+    ] {
+        check(&set, tool, path, grants, read_only, want);
+    }
+}
+
+// G6
+#[test]
+fn a_question_names_the_rule_that_takes_no_arguments() {
+    let set = Rules { allow: rules(&["run_shell(sed *)"]), ..Rules::default() };
+    let asked = set.decide_line(&CommandLine::parse("sed s/a/b/ f"));
+    assert_eq!(asked.verdict, Verdict::Ask);
+    let rule = "run_shell(sed *)".parse().unwrap();
+    let fallback = DecidedBy::Fallback(Fallback::ActsWithArguments(rule));
+    assert_eq!(asked.by, DecidedBy::Parts(vec![(fallback, "sed s/a/b/ f".into())]));
+    assert_eq!(set.decide_line(&CommandLine::parse("sed")).verdict, Verdict::Allow);
+    let other = set.decide_line(&CommandLine::parse("id -u"));
+    assert_eq!(other.by, DecidedBy::Parts(vec![(DecidedBy::Fallback(Fallback::Acts), "id -u".into())]));
+}
+
+#[test]
+fn rules_are_read_or_refused() {
+    for good in ["*", "git_clone", "fs_list_dir(a/b)", "run_shell(git status *)", "run_shell(= a | b)"] {
+        assert_eq!(good.parse::<Rule>().unwrap().to_string(), good);
+    }
+    for bad in [
+        "",
+        "(x)",
+        "a(",
+        "a()",
+        "run_shell(a; b)",
+        "run_shell(*)",
+        "run_shell(timeout 3 ls)",
+        "run_shell(ls $X)",
+    ] {
+        assert!(bad.parse::<Rule>().is_err(), "{bad}");
+    }
+}
