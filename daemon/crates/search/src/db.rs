@@ -73,14 +73,7 @@ pub fn make_private(folder: &Path) -> Result<(), StoreError> {
 fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
     let path = path_in(folder);
     if !path.exists() {
-        // Ten vectors to a page; the size is fixed by the first write.
-        private()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(|source| StoreError::Io { path: path.clone(), source })?;
-        let conn = Connection::open(&path)?;
-        conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0")?;
+        create(&path)?;
     }
     let conn = cairn_store::open(&path, MIGRATIONS)?;
     // The index can be made again: a commit need not reach the disk at once, it must only never tear.
@@ -96,6 +89,18 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
             Ok(Some(conn))
         }
     }
+}
+
+/// Makes an empty database. It gets its name when it is in WAL mode: the change of the mode waits for no reader and would fail.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let new = path.with_extension("new");
+    let io = |source| StoreError::Io { path: new.clone(), source };
+    private().write(true).create(true).truncate(true).open(&new).map_err(io)?;
+    let conn = Connection::open(&new)?;
+    // Ten vectors to a page; the size is fixed by the first write.
+    conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0")?;
+    conn.close().map_err(|(_, error)| error)?;
+    std::fs::rename(&new, path).map_err(io)
 }
 
 /// Writes a file of the index from parts that follow each other, for its owner alone and to the disk; what was there is

@@ -250,10 +250,11 @@ impl Live {
     pub fn update(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = lock(&self.progress);
         change(&mut progress);
-        drop(progress);
-        let note = self.note();
-        self.changed.notify_all();
+        let note = self.note_of(&progress);
+        // Read under the lock: whoever sees this change and sets another value does not change what is sent for it.
         let telling = self.telling.load(Ordering::Acquire);
+        drop(progress);
+        self.changed.notify_all();
         let told = telling == Telling::Everything as u8 || (telling == Telling::Steps as u8 && !note.done);
         if let Some(notify) = self.notify.as_ref().filter(|_| told) {
             // Progress is live only: a full queue loses a step, never the daemon's time. The end is what clients wait for:
@@ -265,7 +266,10 @@ impl Live {
 
     /// The progress as clients are told it.
     pub fn note(&self) -> IndexProgress {
-        let progress = lock(&self.progress);
+        self.note_of(&lock(&self.progress))
+    }
+
+    fn note_of(&self, progress: &Progress) -> IndexProgress {
         let state = progress.state.unwrap_or(IndexState::Indexing);
         IndexProgress {
             request_id: None,

@@ -46,11 +46,21 @@ fn found(indexes: &Indexes) -> (usize, u64) {
     (answer.items.len(), indexes.grep(&grep, &flag).unwrap().total)
 }
 
-fn wait_for_end(notes: &Receiver<IndexProgress>) -> IndexProgress {
+/// Sets a flag when it is dropped, so that threads end when the test fails as well.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits for the end of an index that is not the one in the folder `old`.
+fn wait_for_end(notes: &Receiver<IndexProgress>, old: &str) -> IndexProgress {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         let note = notes.recv_deadline(until).unwrap();
-        if note.done {
+        if note.done && note.index != old {
             return note;
         }
     }
@@ -65,9 +75,10 @@ fn the_old_index_answers_until_the_new_one_is_complete() {
     let id = root.id.clone();
     indexes.add_root(root).unwrap();
     indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    wait_for_end(&notes);
+    wait_for_end(&notes, "");
     let (stop, searches) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
+        let stop_at_end = SetOnDrop(&stop);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -78,13 +89,12 @@ fn the_old_index_answers_until_the_new_one_is_complete() {
         }
         for _ in 0..8 {
             let before = indexes.folder(&id).unwrap();
-            while notes.try_recv().is_ok() {}
             indexes.rebuild(&id).unwrap();
-            let end = wait_for_end(&notes);
+            let end = wait_for_end(&notes, before.file_name().unwrap().to_str().unwrap());
             assert_ne!(indexes.folder(&id).unwrap(), before, "the end was told before the new index answers");
             assert_eq!(end.files_indexed, FILES as u64);
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stop_at_end);
     });
     assert!(searches.load(Ordering::Relaxed) > 8);
     assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
