@@ -183,7 +183,7 @@ impl Open {
 pub async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<String, String> {
     let request = serde_json::json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params});
     let (to, mut answers) = mpsc::channel(1);
-    connection.message_to(&request.to_string(), &to).await;
+    connection.handle_message_to(&request.to_string(), &to).await;
     drop(to);
     let answer = answers.recv().await.map(|answer| answer.into_texts().concat()).unwrap_or_default();
     if is_error(&answer) || answer.is_empty() { Err(answer) } else { Ok(answer) }

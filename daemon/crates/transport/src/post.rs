@@ -198,7 +198,7 @@ async fn begin(
     owner: &str,
 ) -> Response {
     let (to, mut answers) = mpsc::channel(1);
-    connection.0.message_to(text, &to).await;
+    connection.0.handle_message_to(text, &to).await;
     drop(to);
     let Some(answer) = answers.recv().await else { return StatusCode::ACCEPTED.into_response() };
     let answer = answer.into_texts().concat();
@@ -240,7 +240,7 @@ async fn answer(
     let as_events = as_events.flat_map(|h| h.split(',')).any(|h| h.trim().starts_with("text/event-stream"));
     if !as_events {
         drop(notes);
-        keep.connection().message_to(text, &to).await;
+        keep.connection().handle_message_to(text, &to).await;
         drop(to);
         return match answers.recv().await {
             Some(answer) => json_response(StatusCode::OK, answer.into_texts().concat()),
@@ -262,6 +262,6 @@ async fn answer(
     let source = Source { notes, wanted, left: None, answer };
     let connection = keep.connection().clone();
     shared.sockets.spawn(follow::run(stream, source, keep, shared.shutdown.clone()));
-    connection.message_to(&text, &to).await;
+    connection.handle_message_to(&text, &to).await;
     response
 }

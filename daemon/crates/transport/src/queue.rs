@@ -139,7 +139,7 @@ impl Queue {
             None => return Err(ended()),
         };
         let mut cancel = CancelOnDrop { queue: Some(self), id };
-        self.inner.connection.message(&text).await;
+        self.inner.connection.handle_message(&text).await;
         let outcome = answered.await;
         cancel.queue = None;
         outcome.unwrap_or_else(|_closed| Err(ended()))
@@ -177,7 +177,7 @@ impl Drop for CancelOnDrop<'_> {
         }
         let connection = queue.inner.connection.clone();
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{{"id":{}}}}}"#, rpc::CANCEL, self.id);
-        queue.inner.runtime.spawn(async move { connection.message(&text).await });
+        queue.inner.runtime.spawn(async move { connection.handle_message(&text).await });
     }
 }
 

@@ -52,7 +52,7 @@ pub trait Peer: Send + Sync {
 
 impl Peer for CloseOnDrop {
     async fn message(&self, text: &str) {
-        self.0.message(text).await;
+        self.0.handle_message(text).await;
     }
 }
 

@@ -187,7 +187,7 @@ mod tests {
         let second = devices(dir.path());
         assert_eq!(second.list(), first.list());
         let entry = second.find(&a).unwrap();
-        assert!(entry.rights().hold(Right::Observe) && !entry.rights().hold(Right::Prompt));
+        assert!(entry.rights().contains(Right::Observe) && !entry.rights().contains(Right::Prompt));
         second.revoke(&device.id).unwrap();
         assert!(entry.cut.is_cancelled() && second.find(&a).is_none());
         assert_eq!(second.revoke(&device.id).unwrap_err().reason, Reason::DeviceNotFound);
@@ -202,7 +202,7 @@ mod tests {
         devices.add("a".into(), key, vec![Right::Admin]).unwrap();
         let before = devices.find(&key).unwrap();
         devices.add("a".into(), key, vec![Right::Observe]).unwrap();
-        assert!(before.cut.is_cancelled() && !devices.find(&key).unwrap().rights().hold(Right::Admin));
+        assert!(before.cut.is_cancelled() && !devices.find(&key).unwrap().rights().contains(Right::Admin));
         assert_eq!(devices.list().len(), 1);
     }
 
