@@ -1,7 +1,8 @@
-//! The Agent Client Protocol: an editor hosts a session of Cairn.
+//! The Agent Client Protocol: an editor is the client of a Cairn session.
 //!
-//! The agent acts through a [`Queue`] alone, as any client does: the gate, its approvals and the log are those of
-//! everybody. Version 1 of the protocol; its messages are JSON-RPC, one a text frame.
+//! The agent acts through an [`InProcessClient`] only, so the gate, its approvals and the log apply
+//! as they do to any client. It implements version 1 of the protocol, whose messages are JSON-RPC,
+//! one per text frame.
 
 mod events;
 mod session;
@@ -26,27 +27,26 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{queue::Queue, ws::Peer};
+use crate::{in_process::InProcessClient, ws::Peer};
 
-use self::session::Open;
+use self::session::OpenSession;
 
-/// Path of the WebSocket.
 pub const PATH: &str = "/acp";
-/// The version of the protocol that is spoken.
+/// The implemented version of the protocol.
 const VERSION: u64 = 1;
-/// Messages that wait for a slow editor; then its session's events wait in the log.
-const OUTGOING: usize = 64;
-/// Requests of one editor at work at once.
-const REQUESTS: usize = 64;
+/// Capacity of the outgoing queue. When it is full, the session's events wait in the log.
+const OUTGOING_CAPACITY: usize = 64;
+/// Maximum number of concurrent requests per editor.
+const MAX_REQUESTS: usize = 64;
 
-/// One editor. Dropping it leaves turns at work and approvals open for others.
+/// One editor. Dropping it leaves running turns and open approvals to other clients.
 pub struct Agent {
     inner: Arc<Inner>,
     _events: AbortOnDropHandle<()>,
 }
 
 struct Inner {
-    queue: Queue,
+    client: InProcessClient,
     out: mpsc::Sender<Outgoing>,
     state: Mutex<State>,
     next: AtomicU64,
@@ -56,16 +56,17 @@ struct Inner {
 #[derive(Default)]
 struct State {
     initialized: bool,
-    /// Subscriptions whose past was told before their id was known here.
-    early: Vec<String>,
+    /// Subscriptions whose replay finished before their id was stored.
+    early_replays: Vec<String>,
     /// Sessions by id.
-    sessions: HashMap<String, Open>,
-    /// Turns of this editor, by their id.
+    sessions: HashMap<String, OpenSession>,
+    /// The editor's turns by id.
     turns: HashMap<String, Turn>,
-    /// Sessions whose turn the editor cancelled: it answers its questions by itself.
+    /// Sessions whose turn the editor cancelled; the editor dismisses their permission requests
+    /// itself.
     cancelled: HashSet<String>,
-    /// Questions to the editor that wait for its answer, by request id.
-    asked: HashMap<u64, Asked>,
+    /// Pending permission requests by JSON-RPC id.
+    permission_requests: HashMap<u64, PermissionRequest>,
 }
 
 /// A turn that a prompt waits for.
@@ -73,11 +74,11 @@ struct Turn {
     session: String,
     /// Id of the prompt's request, as JSON.
     request: String,
-    ended: oneshot::Sender<Result<RunResult, Failure>>,
+    done: oneshot::Sender<Result<RunResult, Failure>>,
 }
 
-/// A question to the editor.
-struct Asked {
+/// A permission request to the editor.
+struct PermissionRequest {
     approval: String,
     answer: oneshot::Sender<Value>,
 }
@@ -95,19 +96,19 @@ struct Message<'a> {
 }
 
 impl Agent {
-    /// An agent over the API that may do what `rights` say, and what it says to its editor.
+    /// Creates an agent with these rights, and the receiver of its messages for the editor.
     ///
     /// # Errors
-    /// `overloaded` when the daemon has as many connections as it may.
+    /// `overloaded` when the daemon's limit of connections is reached.
     pub fn new(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
-        let (queue, notifications) = Queue::open(api, rights)?;
-        let (out, outgoing) = mpsc::channel(OUTGOING);
+        let (client, notifications) = InProcessClient::open(api, rights)?;
+        let (out, outgoing) = mpsc::channel(OUTGOING_CAPACITY);
         let inner = Arc::new(Inner {
-            queue,
+            client,
             out,
             state: Mutex::default(),
             next: AtomicU64::new(1),
-            room: Arc::new(Semaphore::new(REQUESTS)),
+            room: Arc::new(Semaphore::new(MAX_REQUESTS)),
         });
         let events = tokio::spawn(events::run(Arc::clone(&inner), notifications));
         Ok((Self { inner, _events: AbortOnDropHandle::new(events) }, outgoing))
@@ -115,23 +116,23 @@ impl Agent {
 }
 
 impl Peer for Agent {
-    async fn message(&self, text: &str) {
+    async fn handle_message(&self, text: &str) {
         let inner = &self.inner;
         let message: Message<'_> = match serde_json::from_str(text) {
             Ok(message) => message,
             Err(error) => {
                 let failure = Failure::new(Reason::ParseError, format!("not a message: {error}"));
-                return inner.say(refusal("null", &failure)).await;
+                return inner.send(refusal("null", &failure)).await;
             }
         };
         let id = message.id.map(|id| id.get().to_owned());
         match (message.method.as_deref(), id) {
             (Some(method), Some(id)) => inner.request(method, id, message.params).await,
-            (Some(method), None) => inner.notified(method, message.params),
-            (None, Some(id)) => inner.answered(&id, message.result),
+            (Some(method), None) => inner.handle_notification(method, message.params),
+            (None, Some(id)) => inner.handle_answer(&id, message.result),
             (None, None) => {
                 let failure = Failure::new(Reason::InvalidRequest, "method is missing");
-                inner.say(refusal("null", &failure)).await;
+                inner.send(refusal("null", &failure)).await;
             }
         }
     }
@@ -142,12 +143,12 @@ fn refusal(id: &str, failure: &Failure) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
-/// The session that a request has begun.
-fn begun(method: &str, params: Option<&RawValue>, answer: &Value) -> Option<String> {
-    let named = || serde_json::from_str::<Value>(params?.get()).ok();
+/// Returns the session that a request has opened.
+fn opened_session(method: &str, params: Option<&RawValue>, answer: &Value) -> Option<String> {
+    let params_value = || serde_json::from_str::<Value>(params?.get()).ok();
     match method {
         "session/new" => answer["sessionId"].as_str().map(str::to_owned),
-        "session/load" | "session/resume" => named()?["sessionId"].as_str().map(str::to_owned),
+        "session/load" | "session/resume" => params_value()?["sessionId"].as_str().map(str::to_owned),
         _ => None,
     }
 }
@@ -162,38 +163,41 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message; an editor that has gone needs none.
-    async fn say(&self, text: String) {
-        let _gone = self.out.send(Outgoing::One(text)).await;
+    /// Sends a message; a send error means that the editor has disconnected.
+    async fn send(&self, text: String) {
+        let _disconnected = self.out.send(Outgoing::One(text)).await;
     }
 
-    /// Sends an update of a session.
+    /// Sends a session update.
     async fn update(&self, session: &str, update: Value) {
         let params = json!({"sessionId": session, "update": update});
-        self.say(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()).await;
+        self.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params}).to_string()).await;
     }
 
     async fn request(self: &Arc<Self>, method: &str, id: String, params: Option<&RawValue>) {
         let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
-            let failure = Failure::new(Reason::Overloaded, format!("{REQUESTS} requests are at work"));
-            return self.say(refusal(&id, &failure)).await;
+            let failure =
+                Failure::new(Reason::Overloaded, format!("{MAX_REQUESTS} requests are already running"));
+            return self.send(refusal(&id, &failure)).await;
         };
-        // The handshake is done before the next message is looked at.
+        // The handshake finishes before the next message is read.
         if method == "initialize" {
             let outcome = self.initialize(params).await;
             return self.answer(&id, outcome).await;
         }
         if !self.state().initialized {
             let failure = Failure::new(Reason::NotInitialized, format!("{method} came before initialize"));
-            return self.say(refusal(&id, &failure)).await;
+            return self.send(refusal(&id, &failure)).await;
         }
-        let (this, method) = (Arc::clone(self), method.to_owned());
+        let this = Arc::clone(self);
+        let method = method.to_owned();
         let params = params.map(ToOwned::to_owned);
         tokio::spawn(async move {
             let outcome = this.call(&method, &id, params.as_deref()).await;
-            let begun = outcome.as_ref().ok().and_then(|answer| begun(&method, params.as_deref(), answer));
+            let opened =
+                outcome.as_ref().ok().and_then(|answer| opened_session(&method, params.as_deref(), answer));
             this.answer(&id, outcome).await;
-            if let Some(session) = begun {
+            if let Some(session) = opened {
                 this.update(&session, update::commands()).await;
             }
             drop(room);
@@ -205,7 +209,7 @@ impl Inner {
             Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
             Err(failure) => refusal(id, &failure),
         };
-        self.say(text).await;
+        self.send(text).await;
     }
 
     async fn call(
@@ -215,7 +219,7 @@ impl Inner {
         params: Option<&RawValue>,
     ) -> Result<Value, Failure> {
         match method {
-            // No sign-in: whoever reaches this has the daemon's token.
+            // No sign-in is needed: the client has already presented the daemon's token.
             "authenticate" => Ok(json!({})),
             "session/new" => self.new_session(read(method, params)?).await,
             "session/load" => self.open_session(read(method, params)?, true).await,
@@ -226,32 +230,32 @@ impl Inner {
             "session/set_config_option" => self.set_option(read(method, params)?).await,
             "session/prompt" => self.prompt(id, read(method, params)?).await,
             _ => {
-                let shown: String = method.chars().take(64).collect();
-                let text = format!("there is no method '{}'", shown.escape_default());
+                let excerpt: String = method.chars().take(64).collect();
+                let text = format!("there is no method '{}'", excerpt.escape_default());
                 Err(Failure::new(Reason::MethodNotFound, text))
             }
         }
     }
 
-    fn notified(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
+    fn handle_notification(self: &Arc<Self>, method: &str, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Named {
+        struct CancelParams {
             #[serde(default)]
             session_id: String,
             #[serde(default)]
             request_id: Option<Box<RawValue>>,
         }
-        let Ok(named) = read::<Named>(method, params) else { return };
-        let request = named.request_id.as_ref().map(|id| id.get());
+        let Ok(cancel) = read::<CancelParams>(method, params) else { return };
+        let request = cancel.request_id.as_ref().map(|id| id.get());
         let turns: Vec<(String, String)> = {
             let mut state = self.state();
-            let meant = |turn: &Turn| match method {
-                "session/cancel" => turn.session == named.session_id,
+            let is_target = |turn: &Turn| match method {
+                "session/cancel" => turn.session == cancel.session_id,
                 "$/cancel_request" => Some(turn.request.as_str()) == request,
                 _ => false,
             };
-            let all = state.turns.iter().filter(|(_, turn)| meant(turn));
+            let all = state.turns.iter().filter(|(_, turn)| is_target(turn));
             let all: Vec<_> = all.map(|(id, turn)| (turn.session.clone(), id.clone())).collect();
             state.cancelled.extend(all.iter().map(|(session, _)| session.clone()));
             all
@@ -262,29 +266,29 @@ impl Inner {
         }
     }
 
-    /// An answer to a question of ours. A refusal is one that says nothing.
-    fn answered(&self, id: &str, result: Option<Value>) {
-        let asked = id.parse().ok().and_then(|id: u64| self.state().asked.remove(&id));
-        if let Some(asked) = asked {
-            let _left = asked.answer.send(result.unwrap_or_default());
+    /// Handles the answer to one of the agent's own requests. An error counts as no answer.
+    fn handle_answer(&self, id: &str, result: Option<Value>) {
+        let pending = id.parse().ok().and_then(|id: u64| self.state().permission_requests.remove(&id));
+        if let Some(pending) = pending {
+            let _receiver_dropped = pending.answer.send(result.unwrap_or_default());
         }
     }
 
     async fn initialize(&self, params: Option<&RawValue>) -> Result<Value, Failure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Hello {
+        struct InitializeParams {
             protocol_version: u64,
             #[serde(default)]
-            client_info: Option<Info>,
+            client_info: Option<EditorInfo>,
         }
         #[derive(Deserialize)]
-        struct Info {
+        struct EditorInfo {
             name: String,
             #[serde(default)]
             version: String,
         }
-        let hello: Hello = read("initialize", params)?;
+        let hello: InitializeParams = read("initialize", params)?;
         if hello.protocol_version == 0 {
             return Err(Failure::new(
                 Reason::InvalidParams,
@@ -293,15 +297,15 @@ impl Inner {
         }
         let (name, version) = hello.client_info.map_or_else(Default::default, |i| (i.name, i.version));
         let name: String = if name.is_empty() { "acp".into() } else { name.chars().take(64).collect() };
-        // Whoever speaks this protocol answers requests for permission.
-        let server = self.queue.initialize(&name, &version, true).await?;
+        // Every client of this protocol answers permission requests.
+        let server = self.client.initialize(&name, &version, true).await?;
         self.state().initialized = true;
         Ok(json!({
-            // The editor decides whether it speaks this one when it asked for a later.
+            // An editor that requested a later version decides whether it accepts this one.
             "protocolVersion": VERSION,
             "agentCapabilities": {
                 "loadSession": true,
-                "promptCapabilities": {"image": self.images().await, "audio": false, "embeddedContext": true},
+                "promptCapabilities": {"image": self.accepts_images().await, "audio": false, "embeddedContext": true},
                 "mcpCapabilities": {"http": false, "sse": false},
                 "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
             },

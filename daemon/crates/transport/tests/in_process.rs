@@ -1,4 +1,4 @@
-//! The client in the same process: answers, failures, rights, cancelling, events, the end.
+//! The in-process client: answers, failures, rights, cancellation, events, closing.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -21,18 +21,18 @@ use cairn_protocol::{
 };
 use cairn_search::{Embedder, IndexOptions, Indexes};
 use cairn_trace::Trace;
-use cairn_transport::queue::{NOTIFICATIONS, Queue};
+use cairn_transport::in_process::{InProcessClient, NOTIFICATION_CAPACITY};
 use cairn_workspace::Roots;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 const LONG: Duration = Duration::from_secs(120);
 
-/// A tool that waits until it is let go.
-struct Wait(Arc<Semaphore>, Arc<AtomicUsize>);
+/// A tool that waits for a permit.
+struct WaitTool(Arc<Semaphore>, Arc<AtomicUsize>);
 
 #[async_trait::async_trait]
-impl Tool for Wait {
+impl Tool for WaitTool {
     fn spec(&self) -> ToolSpec {
         ToolSpec::reading::<Empty>("wait", "Waits.")
     }
@@ -44,21 +44,22 @@ impl Tool for Wait {
     }
 }
 
-struct House {
+struct TestDaemon {
     api: Arc<Api>,
     gate: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
+    pending: Arc<AtomicUsize>,
     _dir: tempfile::TempDir,
 }
 
-async fn house() -> House {
+async fn test_daemon() -> TestDaemon {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path();
     let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
     let (notify, progress) = crossbeam_channel::bounded(8);
-    let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let gate = Arc::new(Semaphore::new(0));
+    let pending = Arc::new(AtomicUsize::new(0));
     let registry = Registry::default();
-    registry.add(Arc::new(Wait(Arc::clone(&gate), Arc::clone(&waiting)))).unwrap();
+    registry.add(Arc::new(WaitTool(Arc::clone(&gate), Arc::clone(&pending)))).unwrap();
     let parts = Parts {
         trace: Trace::open(&at.join("trace.db")).unwrap(),
         roots: Arc::new(Roots::new(vec![])),
@@ -86,7 +87,7 @@ async fn house() -> House {
         idle_exit_seconds: None,
     };
     let engine = Engine::open(parts, options).await.unwrap();
-    House { api: Api::new(engine, host, Limits::default()), gate, waiting, _dir: dir }
+    TestDaemon { api: Api::new(engine, host, Limits::default()), gate, pending, _dir: dir }
 }
 
 async fn soon(what: impl Fn() -> bool) {
@@ -99,9 +100,10 @@ async fn soon(what: impl Fn() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_answer_and_failures_keep_their_reason() {
-    let house = house().await;
-    let (queue, _notifications) = Queue::open(&house.api, Rights::of(&[Right::Observe])).unwrap();
+async fn calls_return_results_and_failure_reasons() {
+    let test_daemon = test_daemon().await;
+    let (queue, _notifications) =
+        InProcessClient::open(&test_daemon.api, Rights::of(&[Right::Observe])).unwrap();
     let early = queue.call("session.list", &json!({})).await.unwrap_err();
     assert_eq!(early.reason, Reason::NotInitialized);
     assert_eq!(queue.initialize("t", "0", true).await.unwrap().protocol_version, "1");
@@ -114,62 +116,62 @@ async fn calls_answer_and_failures_keep_their_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_clone_closes() {
-    let house = house().await;
-    let (queue, notifications) = Queue::open(&house.api, Rights::ALL).unwrap();
+async fn dropping_last_clone_closes_connection() {
+    let test_daemon = test_daemon().await;
+    let (queue, notifications) = InProcessClient::open(&test_daemon.api, Rights::ALL).unwrap();
     queue.initialize("t", "0", false).await.unwrap();
     let other = queue.clone();
     drop(queue);
-    assert_eq!(house.api.connections(), 1);
+    assert_eq!(test_daemon.api.connections(), 1);
     other.call("daemon.status", &json!({})).await.unwrap();
     drop(other);
-    assert_eq!(house.api.connections(), 0);
+    assert_eq!(test_daemon.api.connections(), 0);
     let mut notifications = notifications;
     assert!(tokio::time::timeout(LONG, notifications.recv()).await.unwrap().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_dropped_frees_its_place() {
-    let house = house().await;
-    let (queue, _notifications) = Queue::open(&house.api, Rights::ALL).unwrap();
+async fn dropped_call_is_cancelled() {
+    let test_daemon = test_daemon().await;
+    let (queue, _notifications) = InProcessClient::open(&test_daemon.api, Rights::ALL).unwrap();
     queue.initialize("t", "0", false).await.unwrap();
     let session = queue.call("session.create", &json!({})).await.unwrap()["sessionId"].clone();
     let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
-    let waiting = tokio::spawn({
+    let pending = tokio::spawn({
         let queue = queue.clone();
         async move { queue.call("tool.call", &params).await }
     });
-    soon(|| house.waiting.load(Ordering::SeqCst) == 1).await;
-    waiting.abort();
-    assert!(waiting.await.unwrap_err().is_cancelled());
-    // Others are answered meanwhile, and what was given up disturbs nobody when it ends.
+    soon(|| test_daemon.pending.load(Ordering::SeqCst) == 1).await;
+    pending.abort();
+    assert!(pending.await.unwrap_err().is_cancelled());
+    // Other calls are answered meanwhile, and a dropped call has no effect when it ends.
     queue.call("daemon.status", &json!({})).await.unwrap();
-    house.gate.add_permits(1);
+    test_daemon.gate.add_permits(1);
     queue.call("daemon.status", &json!({})).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_come_in_order_and_wait_for_a_slow_reader() {
-    let house = house().await;
-    let (queue, mut notifications) = Queue::open(&house.api, Rights::ALL).unwrap();
+async fn events_are_ordered_and_wait_for_slow_reader() {
+    let test_daemon = test_daemon().await;
+    let (queue, mut notifications) = InProcessClient::open(&test_daemon.api, Rights::ALL).unwrap();
     queue.initialize("t", "0", false).await.unwrap();
     let session = queue.call("session.create", &json!({})).await.unwrap()["sessionId"].clone();
-    let calls = NOTIFICATIONS;
-    house.gate.add_permits(calls);
+    let calls = NOTIFICATION_CAPACITY;
+    test_daemon.gate.add_permits(calls);
     for _ in 0..calls {
         let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
         queue.call("tool.call", &params).await.unwrap();
     }
     let head = queue.call("orchestrate.subscribe", &json!({"sessionId": session})).await.unwrap();
     let head = head["headSeq"].as_u64().unwrap();
-    assert!(head > NOTIFICATIONS as u64, "{head} records are no test of a full queue");
+    assert!(head > NOTIFICATION_CAPACITY as u64, "{head} records are no test of a full queue");
     let mut seen = 0;
     while seen < head {
-        let told = tokio::time::timeout(LONG, notifications.recv()).await.unwrap().unwrap();
-        assert_eq!(told.method, "orchestrate.event");
+        let notification = tokio::time::timeout(LONG, notifications.recv()).await.unwrap().unwrap();
+        assert_eq!(notification.method, "orchestrate.event");
         seen += 1;
-        assert_eq!(told.params["seq"], seen);
+        assert_eq!(notification.params["seq"], seen);
     }
-    let told = tokio::time::timeout(LONG, notifications.recv()).await.unwrap().unwrap();
-    assert_eq!(told.method, "orchestrate.synced");
+    let notification = tokio::time::timeout(LONG, notifications.recv()).await.unwrap().unwrap();
+    assert_eq!(notification.method, "orchestrate.synced");
 }

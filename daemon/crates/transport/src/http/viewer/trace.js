@@ -1,4 +1,4 @@
-// One session: its records as a timeline, live, and what a replay makes of them.
+// One session: its records as a timeline, live, and the result of a replay.
 import { button, diff, el, Rows } from "./dom.js";
 import { call, listen } from "./rpc.js";
 
@@ -11,10 +11,11 @@ export class Trace {
     this.session = session;
     this.id = session.sessionId;
     this.pages = new Map();
-    // How many records there were when a page was asked for: asking again is of use once there are more.
+    // Number of records when a page was requested; requesting again is useful only once there are
+    // more.
     this.asked = new Map();
     this.busy = new Set();
-    // When each command was given, for how long its answer took.
+    // Start time of each command, to show how long its answer took.
     this.given = new Map();
     this.rows = new Rows("trace", (at) => this.cells(at), (at) => this.show(at));
     this.detail = el("div", "detail");
@@ -133,7 +134,7 @@ export class Trace {
   }
 
   async replay() {
-    // The report stays until a record is chosen.
+    // The report stays visible until a record is chosen.
     this.seen = this.rows.at;
     this.detail.replaceChildren(el("p", "faint", "replaying"));
     try {

@@ -1,4 +1,4 @@
-//! Requests are read in one way: what two programs could read in two ways is refused before anything is decided.
+//! Strict requests: a request that two programs could interpret differently is refused first.
 
 use axum::{
     extract::Request,
@@ -8,22 +8,22 @@ use axum::{
 };
 use base64::Engine as _;
 
-/// Headers of which a request has one at most.
-const ONCE: [HeaderName; 4] =
+/// Headers that may occur at most once.
+const SINGLE_HEADERS: [HeaderName; 4] =
     [header::HOST, header::AUTHORIZATION, header::ORIGIN, header::SEC_WEBSOCKET_KEY];
-/// Bytes of a WebSocket's key (RFC 6455, section 4.1).
+/// Bytes of a WebSocket key (RFC 6455, section 4.1).
 const KEY_BYTES: usize = 16;
 
-/// Lets a request through that can be read in one way.
+/// Passes on requests with a single interpretation.
 pub async fn check(request: Request, next: Next) -> Response {
-    match verdict(request.uri(), request.headers()) {
+    match validate(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(why) => (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
     }
 }
 
-fn verdict(uri: &Uri, headers: &HeaderMap) -> Result<(), String> {
-    if let Some(name) = ONCE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+fn validate(uri: &Uri, headers: &HeaderMap) -> Result<(), String> {
+    if let Some(name) = SINGLE_HEADERS.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
         return Err(format!("the header {name} is there more than once"));
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -39,7 +39,8 @@ fn verdict(uri: &Uri, headers: &HeaderMap) -> Result<(), String> {
     }
 }
 
-/// Name and port of a `Host` header: a name, an address, or an address of IPv6 in brackets, and nothing else.
+/// Splits a `Host` header into name and port: a name, an address, or an IPv6 address in brackets,
+/// and nothing else.
 pub fn name_and_port(host: &str) -> Option<(&str, Option<u16>)> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
@@ -50,13 +51,13 @@ pub fn name_and_port(host: &str) -> Option<(&str, Option<u16>)> {
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    let whole = !name.is_empty() && (host.starts_with('[') || name.chars().all(plain));
+    let is_valid_name = !name.is_empty() && (host.starts_with('[') || name.chars().all(plain));
     let port = match port.strip_prefix(':') {
         None => port.is_empty().then_some(None),
         Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok().map(Some),
         Some(_) => None,
     };
-    whole.then_some(())?;
+    is_valid_name.then_some(())?;
     port.map(|port| (name, port))
 }
 
@@ -64,15 +65,14 @@ pub fn name_and_port(host: &str) -> Option<(&str, Option<u16>)> {
 mod tests {
     use super::*;
 
-    // K2
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_requests_are_refused() {
         let read = |uri: &str, list: &[(&str, &str)]| {
             let mut headers = HeaderMap::new();
             for (name, value) in list {
                 headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
             }
-            verdict(&uri.parse().unwrap(), &headers).is_ok()
+            validate(&uri.parse().unwrap(), &headers).is_ok()
         };
         let good = "dGhlIHNhbXBsZSBub25jZQ==";
         assert!(read("/rpc", &[("host", "h:1"), ("sec-websocket-key", good), ("authorization", "Bearer x")]));
@@ -91,10 +91,9 @@ mod tests {
         assert!(!read("/rpc", &[("sec-websocket-key", good), ("sec-websocket-key", good)]));
     }
 
-    // K2
     #[test]
-    fn hosts_are_read_to_their_end() {
-        for (host, want) in [
+    fn host_is_parsed_completely() {
+        for (host, expected) in [
             ("127.0.0.1:1", Some(("127.0.0.1", Some(1)))),
             ("localhost", Some(("localhost", None))),
             ("[::1]:7433", Some(("::1", Some(7433)))),
@@ -112,7 +111,7 @@ mod tests {
             (" 127.0.0.1", None),
             ("", None),
         ] {
-            assert_eq!(name_and_port(host), want, "{host}");
+            assert_eq!(name_and_port(host), expected, "{host}");
         }
     }
 }

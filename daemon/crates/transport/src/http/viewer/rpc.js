@@ -1,4 +1,4 @@
-// The daemon's methods over a WebSocket that is made again when it is cut.
+// Calls the daemon's methods over a WebSocket that reconnects.
 
 const KEY = "cairn-viewer";
 let socket;
@@ -12,7 +12,7 @@ export const on = { state: () => {}, open: () => {} };
 export async function enter() {
   const code = location.hash.slice(1);
   if (code) {
-    // Gone from the address and from history before anything else happens.
+    // Removed from the address and the history before anything else happens.
     history.replaceState(null, "", location.pathname);
     const answer = await fetch("/viewer/session", { method: "POST", body: code });
     if (!answer.ok) throw new Error((await answer.json()).error);

@@ -1,4 +1,4 @@
-//! Answers are short, bounded, and tell the way to more.
+//! Answers are short and bounded and state how to continue.
 
 use cairn_protocol::search::{GrepItem, SymbolItem, SymbolRef};
 use serde_json::json;
@@ -19,33 +19,33 @@ fn answer(n: usize) -> SearchAnswer {
 }
 
 #[test]
-fn passages_are_places_with_their_most_telling_line() {
+fn passages_show_location_and_best_line() {
     let mut one = answer(1);
     one.items[0].symbol = Some(SymbolRef { name: "go".into(), kind: "function".into() });
-    let text = passages(&one, &Places::Relative, 0, 10, false);
+    let text = passages(&one, &LocationStyle::Relative, 0, 10, false);
     assert_eq!(text, "1. src/f1.rs:1-4  function go\n   let wanted = 2;\n");
-    let text = passages(&one, &Places::Relative, 0, 10, true);
+    let text = passages(&one, &LocationStyle::Relative, 0, 10, true);
     assert!(text.contains("\n     2|     let first = 1;\n"), "{text}");
 }
 
 #[test]
-fn an_answer_goes_on_where_it_was_cut() {
-    let text = passages(&answer(11), &Places::Relative, 0, 10, false);
+fn truncated_answer_states_cursor() {
+    let text = passages(&answer(11), &LocationStyle::Relative, 0, 10, false);
     assert!(text.contains("10. src/f10.rs") && !text.contains("f11.rs"), "{text}");
     assert!(text.ends_with("[more: the same call with cursor=\"10\"]\n"), "{text}");
-    let text = passages(&answer(11), &Places::Relative, 10, 10, false);
+    let text = passages(&answer(11), &LocationStyle::Relative, 10, 10, false);
     assert!(text.starts_with("11. src/f11.rs") && !text.contains("more"), "{text}");
-    assert!(passages(&answer(0), &Places::Relative, 0, 10, false).contains("nothing was found"));
+    assert!(passages(&answer(0), &LocationStyle::Relative, 0, 10, false).contains("nothing was found"));
     let late = SearchAnswer { complete: false, ..answer(1) };
-    assert!(passages(&late, &Places::Relative, 0, 10, false).contains("still being made"));
+    assert!(passages(&late, &LocationStyle::Relative, 0, 10, false).contains("still being built"));
 }
 
 #[test]
-fn no_answer_is_larger_than_its_bound() {
+fn answers_are_bounded() {
     let mut many = answer(50);
     many.items.iter_mut().for_each(|i| i.text = Some(("y".repeat(150) + "\n").repeat(2000)));
-    let text = passages(&many, &Places::Relative, 0, 50, true);
-    assert!(text.len() < ANSWER + 200 && text.contains("cursor="), "{}", text.len());
+    let text = passages(&many, &LocationStyle::Relative, 0, 50, true);
+    assert!(text.len() < MAX_ANSWER + 200 && text.contains("cursor="), "{}", text.len());
     let line = GrepItem {
         path: "a".into(),
         root: RootId("root_1".into()),
@@ -61,20 +61,20 @@ fn no_answer_is_larger_than_its_bound() {
         complete: true,
         ..GrepAnswer::default()
     };
-    let text = lines(&one, &Places::Relative);
+    let text = lines(&one, &LocationStyle::Relative);
     assert!(text.starts_with("a-2- b\na:3: zzz") && text.contains("…\na-4- c\n[more: "), "{text}");
     let all = GrepAnswer { items: vec![line; 500], complete: true, ..GrepAnswer::default() };
-    let text = lines(&all, &Places::Relative);
-    assert!(text.len() < ANSWER + 200 && text.contains("of 500 lines"), "{}", text.len());
+    let text = lines(&all, &LocationStyle::Relative);
+    assert!(text.len() < MAX_ANSWER + 200 && text.contains("of 500 lines"), "{}", text.len());
 }
 
 #[test]
-fn foreign_text_brings_no_control_characters() {
+fn control_characters_are_removed() {
     let mut one = answer(1);
     one.items[0].path = "a\u{1b}[31m\nb".into();
     one.items[0].text = Some("evil \u{1b}]0;x\u{7} text".into());
     for text in [true, false] {
-        let text = passages(&one, &Places::Relative, 0, 1, text);
+        let text = passages(&one, &LocationStyle::Relative, 0, 1, text);
         assert!(
             !text.contains('\u{1b}') && !text.contains('\u{7}') && text.starts_with("1. a[31mb:"),
             "{text:?}"
@@ -83,7 +83,7 @@ fn foreign_text_brings_no_control_characters() {
 }
 
 #[test]
-fn a_span_says_where_it_goes_on() {
+fn span_states_where_it_continues() {
     let of = |text: &str, start, end, total| Span {
         path: "a.rs".into(),
         start_line: start,
@@ -100,7 +100,7 @@ fn a_span_says_where_it_goes_on() {
     assert!(!span(&of("x\ny\n", 1, 2, Some(9)), false).contains("more"));
     assert!(span(&of("", 5, 4, Some(2)), true).contains("has no line 5, it has 2"));
     let long = span(&of(&"w".repeat(1000).add_lines(100), 1, 100, Some(100)), false);
-    assert!(long.len() < ANSWER + 100 && long.contains("start="), "{}", long.len());
+    assert!(long.len() < MAX_ANSWER + 100 && long.contains("start="), "{}", long.len());
 }
 
 trait Lines {
@@ -114,15 +114,15 @@ impl Lines for String {
 }
 
 #[test]
-fn definitions_and_summaries_are_lists() {
+fn definitions_and_summaries_are_rendered_as_lists() {
     let item: SymbolItem = serde_json::from_value(json!({
         "name": "go", "kind": "function", "container": "Thing", "path": "a.rs", "root": "root_1",
         "startLine": 1, "endLine": 2, "lang": "rust", "score": 1.0,
     }))
     .unwrap();
     let one = SymbolsAnswer { items: vec![item], complete: true, ..SymbolsAnswer::default() };
-    assert_eq!(symbols(&one, &Places::Relative, 9), "a.rs:1-2 function go in Thing\n");
-    assert!(symbols(&one, &Places::Relative, 1).contains("larger k"));
+    assert_eq!(symbols(&one, &LocationStyle::Relative, 9), "a.rs:1-2 function go in Thing\n");
+    assert!(symbols(&one, &LocationStyle::Relative, 1).contains("larger k"));
     let found = ExploreSummary {
         repo_name: "r\u{1b}".into(),
         languages: [("Rust".to_owned(), 9), ("C".to_owned(), 10)].into(),

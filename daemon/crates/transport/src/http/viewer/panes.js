@@ -78,7 +78,7 @@ export class Approvals {
     const { data } = await call("approval.list", {});
     const seen = JSON.stringify(this.data.map((a) => a.approvalId));
     this.data = data.filter((approval) => !approval.resolution);
-    // The list may change at any moment, but not what is looked at.
+    // The list may change at any time; the selected entry stays selected.
     const same = this.data.findIndex((approval) => approval.approvalId === this.shown);
     if (same >= 0) this.at = same;
     if (seen !== JSON.stringify(this.data.map((a) => a.approvalId)) || !this.node.firstChild) this.paint();

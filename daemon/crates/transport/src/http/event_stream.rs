@@ -1,4 +1,5 @@
-//! What a stream of events carries: an answer with what belongs to it, or all that a connection is told.
+//! Streams of events: an answer with the notifications that belong to it, or all notifications of a
+//! connection.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,43 +10,43 @@ use serde_json::{Value, value::RawValue};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    held,
-    post::Keep,
-    sse::{ALIVE_EVERY, Gone, Note, Stream},
+use super::{
+    http_rpc::ConnectionOwner,
+    http_sessions,
+    sse::{Disconnected, KEEP_ALIVE_INTERVAL, NotificationRef, Stream},
 };
 
-/// Notifications, of a connection of one request or of many.
+/// The notifications of a connection.
 pub enum Notes {
-    /// Of many: given back when the stream ends.
-    Held(OwnedMutexGuard<held::Notes>),
-    /// Of one.
-    Once(mpsc::Receiver<Outgoing>),
+    /// Of a connection over several requests; returned when the stream ends.
+    Session(OwnedMutexGuard<http_sessions::Notes>),
+    /// Of a connection for one request.
+    Request(mpsc::Receiver<Outgoing>),
 }
 
-/// What a stream carries.
+/// The content of a stream.
 pub struct Source {
-    /// Notifications, if they are this stream's.
+    /// Notifications, if this stream delivers them.
     pub notes: Option<Notes>,
-    /// Changes when another reader wants the notifications.
-    pub wanted: Option<watch::Receiver<u64>>,
-    /// A subscription that was ended: its last events are not sent.
-    pub left: Option<String>,
-    /// The answer that it waits for; without one it goes on until somebody ends it.
+    /// Changes when another reader requests the notifications.
+    pub takeover: Option<watch::Receiver<u64>>,
+    /// A cancelled subscription whose last events must not be sent.
+    pub replaced: Option<String>,
+    /// The answer that the stream waits for; without one the stream continues until either side
+    /// ends it.
     pub answer: Option<Pending>,
 }
 
-/// An answer on its way.
+/// A pending answer.
 pub struct Pending {
-    /// Brings it.
     pub answers: mpsc::Receiver<Outgoing>,
-    /// The calls it answers.
+    /// The calls that it answers.
     pub calls: Calls,
 }
 
-/// What a call may bring after its answer.
+/// Notifications that may follow the answer of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum After {
+enum FollowUp {
     /// Progress of an index, until it is done.
     Index,
     /// Progress of a clone, until it is done.
@@ -54,27 +55,30 @@ enum After {
     Subscription,
 }
 
-/// Calls by their id, as JSON.
+/// Calls by id, as JSON.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Calls(HashMap<String, After>);
+pub struct Calls(HashMap<String, FollowUp>);
 
-/// What is still to come after the answer: paths, requests and subscriptions.
+/// Outstanding work after the answer: paths, requests and subscriptions.
 #[derive(Debug, Default)]
-struct Open(HashSet<String>);
+struct OutstandingWork(HashSet<String>);
 
-/// Progress that came out of its queue before the answer out of its own; the daemon tells it after the answer.
+/// Progress that was received before the answer, although the daemon sent it afterwards: both come
+/// from separate queues.
 #[derive(Debug, Default)]
-struct Early(Vec<String>);
+struct EarlyProgress(Vec<String>);
 
-/// Messages kept until the answer at most: beyond that they are of other calls, since a call's own wait for its answer.
+/// Maximum number of messages stored until the answer. More cannot belong to the call, because its
+/// own progress waits for its answer.
 const MAX_EARLY: usize = 64;
 
-impl Early {
-    /// Keeps a message that an answer still to come may announce; gives any other back.
-    fn keep(&mut self, pending: Option<&Pending>, text: String) -> Option<String> {
+impl EarlyProgress {
+    /// Stores a message that a pending answer may announce, and returns any other.
+    fn owner(&mut self, pending: Option<&Pending>, text: String) -> Option<String> {
         let awaited = pending.is_some_and(|pending| !pending.calls.0.is_empty());
-        let progress = |note: Note<'_>| [rpc::INDEX_PROGRESS, rpc::GIT_PROGRESS].contains(&note.method);
-        if !awaited || self.0.len() >= MAX_EARLY || !Note::read(&text).is_some_and(progress) {
+        let progress =
+            |note: NotificationRef<'_>| [rpc::INDEX_PROGRESS, rpc::GIT_PROGRESS].contains(&note.method);
+        if !awaited || self.0.len() >= MAX_EARLY || !NotificationRef::read(&text).is_some_and(progress) {
             return Some(text);
         }
         self.0.push(text);
@@ -100,59 +104,60 @@ struct Answer<'a> {
     error: Option<&'a RawValue>,
 }
 
-fn several<'a, T: Deserialize<'a>>(text: &'a str) -> Vec<T> {
+fn parse_each<'a, T: Deserialize<'a>>(text: &'a str) -> Vec<T> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text).unwrap_or_default();
     }
     serde_json::from_str(text).into_iter().collect()
 }
 
-/// Whether a message is the handshake, alone.
+/// Returns true if a message is a handshake and nothing else.
 pub fn is_handshake(text: &str) -> bool {
     serde_json::from_str::<Request<'_>>(text).is_ok_and(|r| r.method.as_deref() == Some("initialize"))
 }
 
-/// Why an answer is a refusal.
-pub fn reason_of(text: &str) -> Option<String> {
+/// Returns the reason of an error answer.
+pub fn error_reason(text: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(text).ok()?;
     answer.get("error")?.get("data")?.get("reason")?.as_str().map(str::to_owned)
 }
 
-/// Whether an answer is an error.
+/// Returns true if an answer is an error.
 pub fn is_error(text: &str) -> bool {
     serde_json::from_str::<Answer<'_>>(text).is_ok_and(|a| a.error.is_some())
 }
 
-/// The calls of a message whose work goes on after the answer. Events are among it where nothing else can bring them.
+/// Finds the calls of a message whose work continues after the answer. Events count only where no
+/// other stream delivers them.
 pub fn calls(text: &str, events: bool) -> Calls {
     let after = |request: &Request<'_>| match request.method.as_deref()? {
-        "index.addRoot" | "index.rebuild" => Some(After::Index),
-        "git.clone" => Some(After::Clone),
-        "orchestrate.subscribe" => events.then_some(After::Subscription),
+        "index.addRoot" | "index.rebuild" => Some(FollowUp::Index),
+        "git.clone" => Some(FollowUp::Clone),
+        "orchestrate.subscribe" => events.then_some(FollowUp::Subscription),
         _ => None,
     };
-    let all = several::<Request<'_>>(text);
+    let all = parse_each::<Request<'_>>(text);
     Calls(all.iter().filter_map(|r| Some((r.id?.get().to_owned(), after(r)?))).collect())
 }
 
-impl Open {
-    /// Notes what the answers to `calls` announce.
-    fn answered(&mut self, calls: &Calls, text: &str) {
-        for answer in several::<Answer<'_>>(text) {
+impl OutstandingWork {
+    /// Records the work that the answers to `calls` announce.
+    fn handle_answer(&mut self, calls: &Calls, text: &str) {
+        for answer in parse_each::<Answer<'_>>(text) {
             let (Some(id), Some(result)) = (answer.id, answer.result) else { continue };
             let Some(after) = calls.0.get(id.get()) else { continue };
             let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
             let key = match after {
-                After::Index => "path",
-                After::Clone => "requestId",
-                After::Subscription => "subscriptionId",
+                FollowUp::Index => "path",
+                FollowUp::Clone => "requestId",
+                FollowUp::Subscription => "subscriptionId",
             };
             self.0.extend(result[key].as_str().map(str::to_owned));
         }
     }
 
-    /// Notes the end of something.
-    fn told(&mut self, text: &str) {
+    /// Records the end of outstanding work.
+    fn notification(&mut self, text: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct End {
@@ -164,7 +169,7 @@ impl Open {
         if self.0.is_empty() {
             return;
         }
-        let Some(note) = Note::read(text) else { return };
+        let Some(note) = NotificationRef::read(text) else { return };
         if ![rpc::INDEX_PROGRESS, rpc::GIT_PROGRESS, rpc::GONE].contains(&note.method) {
             return;
         }
@@ -179,8 +184,8 @@ impl Open {
     }
 }
 
-/// Calls a method of a connection for the transport itself. Both the answer and the error are the daemon's words.
-pub async fn ask(connection: &Connection, method: &str, params: &Value) -> Result<String, String> {
+/// Calls a method on behalf of the transport. Answer and error are raw messages of the daemon.
+pub async fn request(connection: &Connection, method: &str, params: &Value) -> Result<String, String> {
     let request = serde_json::json!({"jsonrpc": "2.0", "id": null, "method": method, "params": params});
     let (to, mut answers) = mpsc::channel(1);
     connection.handle_message_to(&request.to_string(), &to).await;
@@ -189,21 +194,22 @@ pub async fn ask(connection: &Connection, method: &str, params: &Value) -> Resul
     if is_error(&answer) || answer.is_empty() { Err(answer) } else { Ok(answer) }
 }
 
-/// Goes on with a session after `seq`: its subscription is ended and made again. The answer is the ended one.
+/// Resumes a session after `seq` by replacing its subscription, and returns the id of the replaced
+/// one.
 pub async fn resume(
     connection: &Connection,
-    notes: &mut held::Notes,
+    notes: &mut http_sessions::Notes,
     session: &str,
     seq: &str,
 ) -> Result<Option<String>, String> {
-    // Nothing of that session is followed, or by nobody any more: there is nothing to go on with.
+    // Without a subscription of that session there is nothing to resume.
     let Some(old) = notes.subscriptions.remove(session) else { return Ok(None) };
     let after: u64 = seq.parse().unwrap_or_default();
-    let gone = serde_json::json!({"subscriptionId": old});
-    if ask(connection, "orchestrate.unsubscribe", &gone).await.is_err() {
+    let params = serde_json::json!({"subscriptionId": old});
+    if request(connection, "orchestrate.unsubscribe", &params).await.is_err() {
         return Ok(None);
     }
-    ask(connection, "orchestrate.subscribe", &serde_json::json!({"sessionId": session, "after": after}))
+    request(connection, "orchestrate.subscribe", &serde_json::json!({"sessionId": session, "after": after}))
         .await?;
     Ok(Some(old))
 }
@@ -211,18 +217,18 @@ pub async fn resume(
 impl Notes {
     fn receiver(&mut self) -> &mut mpsc::Receiver<Outgoing> {
         match self {
-            Notes::Held(notes) => &mut notes.receiver,
-            Notes::Once(receiver) => receiver,
+            Notes::Session(notes) => &mut notes.receiver,
+            Notes::Request(receiver) => receiver,
         }
     }
 
-    /// Remembers which subscription brings the events of a session.
+    /// Remembers which subscription delivers the events of a session.
     fn remember(&mut self, text: &str) {
-        let Notes::Held(notes) = self else { return };
-        let place = Note::read(text).and_then(|note| note.place());
-        let Some(place) = place else { return };
-        if notes.subscriptions.get(place.session_id).is_none_or(|id| id != place.subscription_id) {
-            notes.subscriptions.insert(place.session_id.to_owned(), place.subscription_id.to_owned());
+        let Notes::Session(notes) = self else { return };
+        let position = NotificationRef::read(text).and_then(|note| note.position());
+        let Some(position) = position else { return };
+        if notes.subscriptions.get(position.session_id).is_none_or(|id| id != position.subscription_id) {
+            notes.subscriptions.insert(position.session_id.to_owned(), position.subscription_id.to_owned());
         }
     }
 }
@@ -241,108 +247,110 @@ async fn answer(pending: &mut Option<Pending>) -> Option<Outgoing> {
     }
 }
 
-async fn wanted(by: &mut Option<watch::Receiver<u64>>) {
+async fn takeover(by: &mut Option<watch::Receiver<u64>>) {
     match by {
-        // An error means that the connection was ended.
+        // An error means that the connection was closed.
         Some(by) => by.changed().await.unwrap_or_default(),
         None => std::future::pending().await,
     }
 }
 
-/// Writes a source to its stream until it is done, the client goes, or the daemon stops.
-pub async fn run(stream: Stream, source: Source, keep: Keep, shutdown: CancellationToken) {
-    let mut reader = source.wanted.clone();
+/// Writes a source to its stream until it is finished, the client disconnects, or the daemon stops.
+pub async fn run(stream: Stream, source: Source, owner: ConnectionOwner, shutdown: CancellationToken) {
+    let mut reader = source.takeover.clone();
     tokio::select! {
         _gone = write(&stream, source) => {}
-        () = wanted(&mut reader) => {}
+        () = takeover(&mut reader) => {}
         () = stream.closed() => {}
         () = shutdown.cancelled() => {}
     }
-    drop(keep);
+    drop(owner);
 }
 
-async fn write(stream: &Stream, source: Source) -> Result<(), Gone> {
-    let waits = source.answer.is_some();
-    let mut writer = Writer { stream, source, open: Open::default(), early: Early::default() };
-    let mut alive = tokio::time::interval_at(tokio::time::Instant::now() + ALIVE_EVERY, ALIVE_EVERY);
+async fn write(stream: &Stream, source: Source) -> Result<(), Disconnected> {
+    let has_answer = source.answer.is_some();
+    let mut writer =
+        Writer { stream, source, open: OutstandingWork::default(), early_progress: EarlyProgress::default() };
+    let mut alive =
+        tokio::time::interval_at(tokio::time::Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
     loop {
         let source = &mut writer.source;
         tokio::select! {
             biased;
-            told = next(&mut source.notes) => match told {
-                Some(told) => writer.told(told).await?,
+            notification = next(&mut source.notes) => match notification {
+                Some(notification) => writer.notification(notification).await?,
                 None => return Ok(()),
             },
             answer = answer(&mut source.answer) => match answer {
-                Some(answer) => writer.answered(answer).await?,
+                Some(answer) => writer.handle_answer(answer).await?,
                 None => return Ok(()),
             },
-            _ = alive.tick() => stream.alive().await?,
+            _ = alive.tick() => stream.keep_alive().await?,
         }
-        if waits && writer.source.answer.is_none() && writer.open.0.is_empty() {
+        if has_answer && writer.source.answer.is_none() && writer.open.0.is_empty() {
             return Ok(());
         }
     }
 }
 
-/// A source on its way to its stream.
+/// Writes one source to its stream.
 struct Writer<'a> {
     stream: &'a Stream,
     source: Source,
-    open: Open,
-    early: Early,
+    open: OutstandingWork,
+    early_progress: EarlyProgress,
 }
 
 impl Writer<'_> {
-    async fn told(&mut self, told: Outgoing) -> Result<(), Gone> {
-        for text in told.into_texts() {
-            if let Some(text) = self.early.keep(self.source.answer.as_ref(), text) {
-                self.tell(&text).await?;
+    async fn notification(&mut self, notification: Outgoing) -> Result<(), Disconnected> {
+        for text in notification.into_texts() {
+            if let Some(text) = self.early_progress.owner(self.source.answer.as_ref(), text) {
+                self.forward(&text).await?;
             }
         }
         Ok(())
     }
 
-    async fn answered(&mut self, answer: Outgoing) -> Result<(), Gone> {
-        // What was told before the answer was queued before it.
-        while let Some(told) = self.source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
-            self.told(told).await?;
+    async fn handle_answer(&mut self, answer: Outgoing) -> Result<(), Disconnected> {
+        // Notifications sent before the answer were queued before it.
+        while let Some(notification) = self.source.notes.as_mut().and_then(|n| n.receiver().try_recv().ok()) {
+            self.notification(notification).await?;
         }
         let pending = self.source.answer.take().filter(|_| self.source.notes.is_some());
         for text in answer.into_texts() {
             if let Some(pending) = &pending {
-                self.open.answered(&pending.calls, &text);
+                self.open.handle_answer(&pending.calls, &text);
             }
             self.stream.send(&text).await?;
         }
-        for text in std::mem::take(&mut self.early.0) {
-            self.tell(&text).await?;
+        for text in std::mem::take(&mut self.early_progress.0) {
+            self.forward(&text).await?;
         }
         Ok(())
     }
 
-    async fn tell(&mut self, text: &str) -> Result<(), Gone> {
-        if self.source.left.as_ref().is_some_and(|left| is_of(text, left)) {
+    async fn forward(&mut self, text: &str) -> Result<(), Disconnected> {
+        if self.source.replaced.as_ref().is_some_and(|replaced| belongs_to(text, replaced)) {
             return Ok(());
         }
         if let Some(notes) = &mut self.source.notes {
             notes.remember(text);
         }
-        self.open.told(text);
+        self.open.notification(text);
         self.stream.send(text).await
     }
 }
 
-/// Whether a notification belongs to that subscription: an event, or a word about its place in the log.
-fn is_of(text: &str, subscription: &str) -> bool {
+/// Returns true if a notification belongs to the subscription.
+fn belongs_to(text: &str, subscription: &str) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Of<'a> {
+    struct Subscribed<'a> {
         #[serde(borrow)]
         subscription_id: std::borrow::Cow<'a, str>,
     }
-    Note::read(text)
-        .and_then(|note| note.params::<Of<'_>>())
+    NotificationRef::read(text)
+        .and_then(|note| note.params::<Subscribed<'_>>())
         .is_some_and(|of| of.subscription_id == subscription)
 }
 
@@ -351,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_a_left_subscription_says_is_known_as_its_own() {
+    fn notifications_are_matched_to_their_subscription() {
         for (method, params, is) in [
             (rpc::EVENT, r#"{"subscriptionId":"sub_1","sessionId":"ses_1","seq":7,"evt":{}}"#, true),
             (rpc::SYNCED, r#"{"subscriptionId":"sub_1","seq":7}"#, true),
@@ -360,57 +368,58 @@ mod tests {
             (rpc::INDEX_PROGRESS, r#"{"path":"/a","done":true}"#, false),
         ] {
             let text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
-            assert_eq!(is_of(&text, "sub_1"), is, "{text}");
+            assert_eq!(belongs_to(&text, "sub_1"), is, "{text}");
         }
     }
 
     #[test]
-    fn what_is_open_after_an_answer() {
+    fn outstanding_work_is_tracked_until_done() {
         let one = r#"{"jsonrpc":"2.0","id":1,"method":"index.addRoot"}"#;
         let batch = r#"[{"id":"a","method":"git.clone"},{"id":2,"method":"orchestrate.subscribe"},{"id":3,"method":"x"}]"#;
-        assert_eq!(calls(one, true), Calls([("1".to_owned(), After::Index)].into()));
+        assert_eq!(calls(one, true), Calls([("1".to_owned(), FollowUp::Index)].into()));
         assert_eq!(calls(batch, true).0.len(), 2);
         assert_eq!(calls(batch, false).0.len(), 1);
         assert_eq!(calls("half {", true), Calls::default());
-        let mut open = Open::default();
-        open.answered(&calls(one, true), r#"{"id":1,"error":{}}"#);
+        let mut open = OutstandingWork::default();
+        open.handle_answer(&calls(one, true), r#"{"id":1,"error":{}}"#);
         assert!(open.0.is_empty());
-        open.answered(&calls(one, true), r#"{"id":1,"result":{"root":"r","path":"/a"}}"#);
-        open.told(r#"{"method":"index.progress","params":{"path":"/a","done":false}}"#);
-        open.told(r#"{"method":"index.progress","params":{"path":"/b","done":true}}"#);
+        open.handle_answer(&calls(one, true), r#"{"id":1,"result":{"root":"r","path":"/a"}}"#);
+        open.notification(r#"{"method":"index.progress","params":{"path":"/a","done":false}}"#);
+        open.notification(r#"{"method":"index.progress","params":{"path":"/b","done":true}}"#);
         assert_eq!(open.0.len(), 1);
-        open.told(r#"{"method":"index.progress","params":{"path":"/a","done":true}}"#);
+        open.notification(r#"{"method":"index.progress","params":{"path":"/a","done":true}}"#);
         assert!(open.0.is_empty());
-        open.answered(
+        open.handle_answer(
             &calls(batch, true),
             r#"[{"id":"a","result":{"requestId":"q"}},{"id":2,"result":{"subscriptionId":"s"}}]"#,
         );
-        open.told(r#"{"method":"orchestrate.gone","params":{"subscriptionId":"s"}}"#);
-        open.told(r#"{"method":"git.progress","params":{"requestId":"q","done":true}}"#);
+        open.notification(r#"{"method":"orchestrate.gone","params":{"subscriptionId":"s"}}"#);
+        open.notification(r#"{"method":"git.progress","params":{"requestId":"q","done":true}}"#);
         assert!(open.0.is_empty());
     }
 
     #[test]
-    fn handshakes_and_errors() {
+    fn handshakes_and_errors_are_recognised() {
         assert!(is_handshake(r#"{"id":1,"method":"initialize"}"#));
         assert!(!is_handshake(r#"[{"id":1,"method":"initialize"}]"#) && !is_handshake("half {"));
         assert!(is_error(r#"{"id":1,"error":{}}"#) && !is_error(r#"{"id":1,"result":{}}"#));
     }
 
     #[tokio::test]
-    async fn progress_that_was_taken_first_comes_after_the_receipt_that_announces_it() {
+    async fn early_progress_is_sent_after_its_receipt() {
         let progress = r#"{"method":"index.progress","params":{"path":"/a","done":true}}"#;
         let partial = r#"{"method":"search.partial","params":{}}"#;
         let receipt = r#"{"id":1,"result":{"root":"r","path":"/a"}}"#;
-        let (notes, told) = mpsc::channel(4);
+        let (notes, notification) = mpsc::channel(4);
         let (to, answers) = mpsc::channel(1);
         for text in [progress, partial] {
             notes.send(Outgoing::One(text.into())).await.unwrap();
         }
         to.send(Outgoing::One(receipt.into())).await.unwrap();
         let answer = Some(Pending { answers, calls: calls(r#"{"id":1,"method":"index.addRoot"}"#, true) });
-        let (stream, response) = crate::sse::response(crate::sse::Form::Messages);
-        let source = Source { notes: Some(Notes::Once(told)), wanted: None, left: None, answer };
+        let (stream, response) = super::super::sse::response(super::super::sse::Format::Messages);
+        let source =
+            Source { notes: Some(Notes::Request(notification)), takeover: None, replaced: None, answer };
         let _written = tokio::join!(write(&stream, source)).0;
         drop(stream);
         let body = axum::body::to_bytes(response.into_body(), 4096).await.unwrap();

@@ -1,8 +1,10 @@
-//! Closing without a reset: what a client still sends when we have said our last word is read and thrown away.
+//! Closing of sockets without a reset: input that arrives after the last message is read and
+//! discarded.
 //!
-//! A socket that is closed while bytes wait in it is reset by the kernel, and a reset may overtake the close frame that told
-//! the client why. So a socket that is dropped before its client has ended is shut for writing and read to the client's end,
-//! within bounds of bytes, time and number.
+//! The kernel resets a socket that is closed while unread bytes wait in it, and the reset may
+//! overtake the close frame that explains the reason to the client. A socket that is dropped before
+//! its client has finished is therefore shut down for writing and drained to the client's end,
+//! within limits of bytes, time and number.
 
 use std::{
     io,
@@ -22,36 +24,38 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::unproven::{Proof, Unproven};
+use super::unauthenticated::{Proof, UnauthenticatedLimit};
 
-/// Bytes thrown away at most for one client: what one that missed the message limit may have on its way.
+/// Maximum bytes discarded per client: a client that ignores the message limit may have this much
+/// in flight.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// Longest time for one client.
+/// Maximum time per client.
 const MAX_TIME: Duration = Duration::from_secs(5);
-/// Sockets that linger at once; further ones are closed as they are.
+/// Maximum number of lingering sockets; further ones are closed at once.
 const MAX_AT_ONCE: usize = 128;
 static LINGERING: AtomicUsize = AtomicUsize::new(0);
 
-/// How long accepting rests when no descriptor is free, and after any other failure.
-const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
-const FAILED: Duration = Duration::from_secs(1);
+/// Pauses of the accept loop after running out of descriptors, and after any other error.
+const AFTER_NO_DESCRIPTOR: Duration = Duration::from_millis(20);
+const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Accepts sockets that linger, with Nagle's delay switched off.
+/// Accepts sockets that linger, with Nagle's algorithm disabled.
 pub struct Lingering {
     listener: TcpListener,
-    /// The connections that must show a token, and how long they may take; none where clients are known otherwise.
-    unproven: Option<(Unproven, Duration)>,
+    /// Unauthenticated connections and their time limit; `None` where clients authenticate
+    /// otherwise.
+    unauthenticated: Option<(UnauthenticatedLimit, Duration)>,
 }
 
 impl Lingering {
-    /// Of a listener whose clients are known by something else than a token.
+    /// Creates a listener whose clients authenticate otherwise than by token.
     pub fn new(listener: TcpListener) -> Self {
-        Self { listener, unproven: None }
+        Self { listener, unauthenticated: None }
     }
 
-    /// Of a listener whose clients must show a token within `limit`.
-    pub fn proving(listener: TcpListener, limit: Duration) -> Self {
-        Self { listener, unproven: Some((Unproven::default(), limit)) }
+    /// Creates a listener whose clients must present a token within `limit`.
+    pub fn requiring_token(listener: TcpListener, limit: Duration) -> Self {
+        Self { listener, unauthenticated: Some((UnauthenticatedLimit::default(), limit)) }
     }
 
     async fn next(&self) -> (TcpStream, SocketAddr) {
@@ -68,12 +72,17 @@ impl Lingering {
             if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
                 continue;
             }
-            if full && self.unproven.as_ref().is_some_and(|(unproven, _)| unproven.cut_oldest()) {
-                tokio::time::sleep(NO_DESCRIPTOR).await;
+            if full
+                && self
+                    .unauthenticated
+                    .as_ref()
+                    .is_some_and(|(unauthenticated, _)| unauthenticated.evict_oldest())
+            {
+                tokio::time::sleep(AFTER_NO_DESCRIPTOR).await;
                 continue;
             }
             tracing::error!(%error, "no connection can be taken");
-            tokio::time::sleep(FAILED).await;
+            tokio::time::sleep(AFTER_ERROR).await;
         }
     }
 }
@@ -87,11 +96,16 @@ impl Listener for Lingering {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "no delay could not be set");
         }
-        let mut socket =
-            Socket { stream: Some(stream), ended: false, lingers: true, proof: Proof::default(), over: None };
-        if let Some((unproven, limit)) = &self.unproven {
-            socket.proof = unproven.enter();
-            socket.over = Some(Box::pin(socket.proof.over(*limit)));
+        let mut socket = Socket {
+            stream: Some(stream),
+            client_finished: false,
+            lingers: true,
+            proof: Proof::default(),
+            expired: None,
+        };
+        if let Some((unauthenticated, limit)) = &self.unauthenticated {
+            socket.proof = unauthenticated.enter();
+            socket.expired = Some(Box::pin(socket.proof.expired(*limit)));
         }
         (socket, address)
     }
@@ -107,35 +121,35 @@ impl Connected<IncomingStream<'_, Lingering>> for Proof {
     }
 }
 
-/// A socket that lingers when it is dropped before its client has ended.
+/// A socket that lingers when it is dropped before its client has finished.
 pub struct Socket {
-    /// Taken when dropped, never before.
+    /// Taken only by `drop`.
     stream: Option<TcpStream>,
-    ended: bool,
+    client_finished: bool,
     lingers: bool,
     proof: Proof,
-    /// Ends when a client without a token must go.
-    over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Resolves when an unauthenticated client must be disconnected.
+    expired: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Socket {
-    /// Whether it lingers at all.
-    pub fn lingers(&mut self, whether: bool) {
-        self.lingers = whether;
+    /// Enables or disables lingering.
+    pub fn set_lingering(&mut self, lingers: bool) {
+        self.lingers = lingers;
     }
 
-    /// Fails when the client's time to show a token is over.
+    /// Fails when the client's time to authenticate is over.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let Some(over) = &mut self.over else { return Ok(()) };
-        if self.proof.is_given() {
-            self.over = None;
+        let Some(expired) = &mut self.expired else { return Ok(()) };
+        if self.proof.is_authenticated() {
+            self.expired = None;
             return Ok(());
         }
-        match over.as_mut().poll(cx) {
+        match expired.as_mut().poll(cx) {
             Poll::Pending => Ok(()),
             Poll::Ready(()) => {
-                self.over = Some(Box::pin(std::future::ready(())));
-                // Nobody is told anything who has shown nothing.
+                self.expired = Some(Box::pin(std::future::ready(())));
+                // Clients that did not authenticate get no explanation.
                 self.lingers = false;
                 Err(io::ErrorKind::TimedOut.into())
             }
@@ -154,9 +168,10 @@ impl AsyncRead for Socket {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.check(cx)?;
-        let (before, room) = (buf.filled().len(), buf.remaining());
+        let before = buf.filled().len();
+        let room = buf.remaining();
         let read = ready!(self.stream()?.poll_read(cx, buf));
-        self.ended |= read.is_err() || (room > 0 && buf.filled().len() == before);
+        self.client_finished |= read.is_err() || (room > 0 && buf.filled().len() == before);
         Poll::Ready(read)
     }
 }
@@ -189,29 +204,31 @@ impl AsyncWrite for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let Some(stream) = self.stream.take().filter(|_| self.lingers && !self.ended) else { return };
-        // Without a runtime the process is about to end, and the kernel does what it does.
+        let Some(stream) = self.stream.take().filter(|_| self.lingers && !self.client_finished) else {
+            return;
+        };
+        // Without a runtime the process is about to exit, so the kernel may close the socket.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if let Some(place) = Place::take() {
+        if let Some(slot) = LingerSlot::take() {
             runtime.spawn(async move {
-                let _place = place;
+                let _place = slot;
                 let _late = tokio::time::timeout(MAX_TIME, drain(stream)).await;
             });
         }
     }
 }
 
-/// One of the sockets that may linger at once.
-struct Place;
+/// One of the slots for lingering sockets.
+struct LingerSlot;
 
-impl Place {
+impl LingerSlot {
     fn take() -> Option<Self> {
-        let place = Self;
-        (LINGERING.fetch_add(1, Ordering::AcqRel) < MAX_AT_ONCE).then_some(place)
+        let slot = Self;
+        (LINGERING.fetch_add(1, Ordering::AcqRel) < MAX_AT_ONCE).then_some(slot)
     }
 }
 
-impl Drop for Place {
+impl Drop for LingerSlot {
     fn drop(&mut self) {
         LINGERING.fetch_sub(1, Ordering::AcqRel);
     }
@@ -222,11 +239,11 @@ async fn drain(mut stream: TcpStream) {
         return;
     }
     let mut block = vec![0; 16 * 1024];
-    let mut left = MAX_BYTES;
-    while left > 0 {
+    let mut remaining = MAX_BYTES;
+    while remaining > 0 {
         match stream.read(&mut block).await {
             Ok(0) | Err(_) => return,
-            Ok(n) => left = left.saturating_sub(n as u64),
+            Ok(n) => remaining = remaining.saturating_sub(n as u64),
         }
     }
 }
@@ -235,16 +252,16 @@ async fn drain(mut stream: TcpStream) {
 mod tests {
     use super::*;
 
-    /// A client that sends `bytes` to a server which takes one byte, says `no` and hangs up: whether all could be sent,
-    /// and what it was told.
-    async fn told(bytes: usize, lingers: bool) -> (bool, Option<String>) {
+    /// Runs a client that sends `bytes` to a server which reads one byte, answers `no` and closes.
+    /// Returns whether all bytes could be sent, and the received answer.
+    async fn exchange(bytes: usize, lingers: bool) -> (bool, Option<String>) {
         let mut listener = Lingering::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(async move {
             let (mut socket, _) = Listener::accept(&mut listener).await;
             socket.read_u8().await.unwrap();
             socket.write_all(b"no").await.unwrap();
-            socket.lingers(lingers);
+            socket.set_lingering(lingers);
             drop(socket);
             tokio::time::sleep(Duration::from_secs(10)).await;
         });
@@ -257,14 +274,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_still_sends_hears_the_last_word() {
-        assert_eq!(told(16 * 1024 * 1024, true).await, (true, Some("no".into())));
-        // Control: without lingering it is reset.
-        assert_ne!(told(16 * 1024 * 1024, false).await, (true, Some("no".into())));
+    async fn sending_client_receives_last_message() {
+        assert_eq!(exchange(16 * 1024 * 1024, true).await, (true, Some("no".into())));
+        // Control: without lingering the connection is reset.
+        assert_ne!(exchange(16 * 1024 * 1024, false).await, (true, Some("no".into())));
     }
 
     #[tokio::test]
-    async fn a_client_that_never_ends_is_left_in_the_end() {
+    async fn endless_client_is_disconnected_after_limit() {
         let mut listener = Lingering::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
         let address = listener.local_addr().unwrap();
         let mut client = TcpStream::connect(address).await.unwrap();
@@ -280,15 +297,14 @@ mod tests {
         assert!(sent >= MAX_BYTES / 2, "{sent}");
     }
 
-    // K1
     #[tokio::test]
-    async fn a_client_that_shows_no_token_is_left_when_its_time_is_over() {
+    async fn unauthenticated_client_is_disconnected_after_limit() {
         let limit = Duration::from_millis(300);
         let bound = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut listener = Lingering::proving(bound, limit);
+        let mut listener = Lingering::requiring_token(bound, limit);
         let address = listener.local_addr().unwrap();
-        let (mut silent, mut known) =
-            (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
+        let mut silent = TcpStream::connect(address).await.unwrap();
+        let mut known = TcpStream::connect(address).await.unwrap();
         let (mut first, _) = Listener::accept(&mut listener).await;
         let (mut second, _) = Listener::accept(&mut listener).await;
         // Both have sent a part of a request.
@@ -298,27 +314,27 @@ mod tests {
         let mut part = [0; 3];
         first.read_exact(&mut part).await.unwrap();
         second.read_exact(&mut part).await.unwrap();
-        second.proof.give();
+        second.proof.mark_authenticated();
         let began = std::time::Instant::now();
         assert_eq!(first.read_u8().await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!(began.elapsed() < Duration::from_secs(5));
         drop(first);
         assert_eq!(silent.read(&mut part).await.unwrap_or(0), 0, "it is closed");
-        // Control: who has shown a token stays, longer than that.
+        // Control: an authenticated client stays connected for longer than that.
         let later = tokio::time::timeout(2 * limit, second.read_u8()).await;
         assert!(later.is_err(), "it was closed");
         known.write_all(b"!").await.unwrap();
         assert_eq!(second.read_u8().await.unwrap(), b'!');
     }
 
-    // K1
     #[tokio::test]
-    async fn a_new_client_takes_the_place_of_the_oldest_without_a_token() {
+    async fn new_client_evicts_oldest_unauthenticated() {
         let bound = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut listener = Lingering::proving(bound, Duration::from_secs(600));
+        let mut listener = Lingering::requiring_token(bound, Duration::from_secs(600));
         let address = listener.local_addr().unwrap();
-        let (mut clients, mut sockets) = (Vec::new(), Vec::new());
-        for _ in 0..crate::unproven::MOST + 3 {
+        let mut clients = Vec::new();
+        let mut sockets = Vec::new();
+        for _ in 0..super::super::unauthenticated::MAX_CONNECTIONS + 3 {
             clients.push(TcpStream::connect(address).await.unwrap());
             sockets.push(Listener::accept(&mut listener).await.0);
         }

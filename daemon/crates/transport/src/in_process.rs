@@ -1,7 +1,7 @@
-//! A client in the daemon's own process: a queue over one connection of the API, without a socket.
+//! A client in the daemon's own process, over one connection of the API without a socket.
 //!
-//! What speaks another protocol to its clients (MCP, an editor's) acts through a [`Queue`], so that rights, limits,
-//! the gate, the audit and the log are those of every other client.
+//! Servers of other protocols (MCP, the Agent Client Protocol) act through an [`InProcessClient`],
+//! so that rights, limits, the gate, the audit and the log apply as they do to any client.
 
 use std::{
     collections::HashMap,
@@ -22,37 +22,37 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 use tokio::sync::{mpsc, oneshot};
 
-/// Notifications that wait to be read; then the connection's events wait in the log, and its answers with them.
-pub const NOTIFICATIONS: usize = 64;
+/// Capacity of the notification queue. When it is full, the connection's events wait in the log,
+/// and its answers wait too.
+pub const NOTIFICATION_CAPACITY: usize = 64;
 
-/// One notification of the daemon.
+/// A notification of the daemon.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Notification {
-    /// Its name, as in `initialize`'s `capabilities.notifications`.
+    /// Its name, as in the `capabilities.notifications` of `initialize`.
     pub method: String,
-    /// Its params.
     #[serde(default)]
     pub params: Value,
 }
 
-/// An open connection. Clones share it; with the last one it is closed, which ends its searches, reads and
-/// subscriptions and nothing else.
+/// An open connection. Clones share it. Dropping the last one closes it, which ends its searches,
+/// reads and subscriptions and nothing else.
 #[derive(Clone)]
-pub struct Queue {
+pub struct InProcessClient {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     connection: Connection,
-    waiting: Waiting,
+    pending: PendingCalls,
     next: AtomicU64,
     max_message_bytes: u64,
     runtime: tokio::runtime::Handle,
 }
 
-type Answered = Result<Box<RawValue>, Failure>;
-/// Calls at work, by id. `None` once the connection has ended.
-type Waiting = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<Answered>>>>>;
+type CallOutcome = Result<Box<RawValue>, Failure>;
+/// Pending calls by id. `None` once the connection has ended.
+type PendingCalls = Arc<Mutex<Option<HashMap<u64, oneshot::Sender<CallOutcome>>>>>;
 
 impl Drop for Inner {
     fn drop(&mut self) {
@@ -60,29 +60,31 @@ impl Drop for Inner {
     }
 }
 
-impl Queue {
-    /// Opens a connection that may do what `rights` say. Nothing but [`Queue::initialize`] is answered before that.
+impl InProcessClient {
+    /// Opens a connection with these rights. Only [`InProcessClient::initialize`] is answered at
+    /// first.
     ///
-    /// Read the notifications in another task than the one that waits for answers, or drop their receiver: they come in
-    /// one order with the answers, and when [`NOTIFICATIONS`] of them wait, so does everything after them.
+    /// Read the notifications in another task than the one that awaits answers, or drop their
+    /// receiver: both share one queue, and when [`NOTIFICATION_CAPACITY`] are unread, later answers wait as
+    /// well.
     ///
     /// # Errors
-    /// `overloaded` when the daemon has as many connections as it may.
+    /// `overloaded` when the daemon's limit of connections is reached.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn open(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Notification>), Failure> {
         let (connection, outgoing) = Connection::open(api, rights)?;
-        let (told, notifications) = mpsc::channel(NOTIFICATIONS);
-        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
-        tokio::spawn(pump(outgoing, Arc::clone(&waiting), told));
+        let (notifications_out, notifications) = mpsc::channel(NOTIFICATION_CAPACITY);
+        let pending: PendingCalls = Arc::new(Mutex::new(Some(HashMap::new())));
+        tokio::spawn(pump(outgoing, Arc::clone(&pending), notifications_out));
         let runtime = tokio::runtime::Handle::current();
         let max_message_bytes = api.limits().max_message_bytes;
-        let inner = Inner { connection, waiting, next: AtomicU64::new(1), max_message_bytes, runtime };
+        let inner = Inner { connection, pending, next: AtomicU64::new(1), max_message_bytes, runtime };
         Ok((Self { inner: Arc::new(inner) }, notifications))
     }
 
-    /// Says who the client is, and whether it answers approvals.
+    /// Identifies the client and declares whether it answers approvals.
     ///
     /// # Errors
     /// `already_initialized`, or `invalid_params` for a name that is empty or over 64 characters.
@@ -97,33 +99,34 @@ impl Queue {
             client: ClientInfo { name: name.into(), version: version.into() },
             capabilities: ClientCapabilities { approvals },
         };
-        self.ask("initialize", &params).await
+        self.request("initialize", &params).await
     }
 
-    /// Calls a method and waits for its answer. Dropping the future cancels the call where the method allows that.
+    /// Calls a method and waits for its answer. Dropping the future cancels the call if the method
+    /// allows that.
     ///
     /// # Errors
-    /// What the method fails with; `shutting_down` when the connection has ended.
+    /// The errors of the method; `shutting_down` when the connection has ended.
     pub async fn call(&self, method: &str, params: &Value) -> Result<Value, Failure> {
-        self.ask(method, params).await
+        self.request(method, params).await
     }
 
-    /// The same with types: `params` must be written as an object.
+    /// Calls a method with typed params, which must serialise as an object, and a typed result.
     ///
     /// # Errors
-    /// As [`Queue::call`]; `internal` when the answer is not of the type `R`.
-    pub async fn ask<R: DeserializeOwned>(
+    /// As [`InProcessClient::call`]; `internal` when the answer is not an `R`.
+    pub async fn request<R: DeserializeOwned>(
         &self,
         method: &str,
         params: &impl Serialize,
     ) -> Result<R, Failure> {
-        let answer = self.raw(method, params).await?;
+        let answer = self.call_raw(method, params).await?;
         serde_json::from_str(answer.get()).map_err(|e| {
             Failure::new(Reason::Internal, format!("the answer of {method} cannot be read: {e}"))
         })
     }
 
-    async fn raw(&self, method: &str, params: &impl Serialize) -> Answered {
+    async fn call_raw(&self, method: &str, params: &impl Serialize) -> CallOutcome {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         let bad = |e| Failure::new(Reason::InvalidParams, format!("{method}: params cannot be written: {e}"));
         let request = Request { jsonrpc: "2.0", id, method, params };
@@ -134,23 +137,23 @@ impl Queue {
             return Err(Failure::new(Reason::TooLarge, text));
         }
         let (answer, answered) = oneshot::channel();
-        match locked(&self.inner.waiting).as_mut() {
-            Some(waiting) => waiting.insert(id, answer),
-            None => return Err(ended()),
+        match lock(&self.inner.pending).as_mut() {
+            Some(pending) => pending.insert(id, answer),
+            None => return Err(shutting_down()),
         };
-        let mut cancel = CancelOnDrop { queue: Some(self), id };
+        let mut cancel = CancelOnDrop { client: Some(self), id };
         self.inner.connection.handle_message(&text).await;
         let outcome = answered.await;
-        cancel.queue = None;
-        outcome.unwrap_or_else(|_closed| Err(ended()))
+        cancel.client = None;
+        outcome.unwrap_or_else(|_closed| Err(shutting_down()))
     }
 }
 
-fn ended() -> Failure {
+fn shutting_down() -> Failure {
     Failure::new(Reason::ShuttingDown, "the connection has ended")
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -162,57 +165,61 @@ struct Request<'a, P> {
     params: &'a P,
 }
 
-/// Cancels a call that nobody waits for any more.
+/// Cancels a call whose future was dropped.
 struct CancelOnDrop<'a> {
-    /// `None` once it was answered.
-    queue: Option<&'a Queue>,
+    /// `None` once the call was answered.
+    client: Option<&'a InProcessClient>,
     id: u64,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        let Some(queue) = self.queue else { return };
-        if let Some(waiting) = locked(&queue.inner.waiting).as_mut() {
-            waiting.remove(&self.id);
+        let Some(client) = self.client else { return };
+        if let Some(pending) = lock(&client.inner.pending).as_mut() {
+            pending.remove(&self.id);
         }
-        let connection = queue.inner.connection.clone();
+        let connection = client.inner.connection.clone();
         let text = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{{"id":{}}}}}"#, rpc::CANCEL, self.id);
-        queue.inner.runtime.spawn(async move { connection.handle_message(&text).await });
+        client.inner.runtime.spawn(async move { connection.handle_message(&text).await });
     }
 }
 
-/// Ends the waiting of every call, however the pump ends.
-struct EndOnDrop(Waiting);
+/// Fails all pending calls, however the pump ends.
+struct FailPendingOnDrop(PendingCalls);
 
-impl Drop for EndOnDrop {
+impl Drop for FailPendingOnDrop {
     fn drop(&mut self) {
-        locked(&self.0).take();
+        lock(&self.0).take();
     }
 }
 
-/// Hands answers to their calls and notifications on, until the connection is closed.
-async fn pump(mut outgoing: mpsc::Receiver<Outgoing>, waiting: Waiting, told: mpsc::Sender<Notification>) {
-    let waiting = EndOnDrop(waiting);
+/// Dispatches answers and notifications until the connection is closed.
+async fn pump(
+    mut outgoing: mpsc::Receiver<Outgoing>,
+    pending: PendingCalls,
+    notifications_out: mpsc::Sender<Notification>,
+) {
+    let pending = FailPendingOnDrop(pending);
     while let Some(message) = outgoing.recv().await {
         for text in message.into_texts() {
             match read(&text) {
                 Some(Message::Answer(id, outcome)) => {
-                    let call = locked(&waiting.0).as_mut().and_then(|w| w.remove(&id));
-                    // Nobody waits for a call that was given up.
-                    let _given_up = call.map(|call| call.send(outcome));
+                    let call = lock(&pending.0).as_mut().and_then(|w| w.remove(&id));
+                    // The receiver of a dropped call is gone.
+                    let _call_dropped = call.map(|call| call.send(outcome));
                 }
                 Some(Message::Notification(notification)) => {
-                    // A receiver that was dropped wants none.
-                    let _unwanted = told.send(notification).await;
+                    // The caller may have dropped the receiver.
+                    let _receiver_dropped = notifications_out.send(notification).await;
                 }
-                None => tracing::error!("the api sent what is no message"),
+                None => tracing::error!("the api sent an invalid message"),
             }
         }
     }
 }
 
 enum Message {
-    Answer(u64, Answered),
+    Answer(u64, CallOutcome),
     Notification(Notification),
 }
 
@@ -233,7 +240,7 @@ fn read(text: &str) -> Option<Message> {
     Some(Message::Answer(id, Err(failure(head.error?))))
 }
 
-/// The failure that an error object tells of.
+/// Converts a JSON-RPC error object.
 fn failure(error: &RawValue) -> Failure {
     #[derive(Deserialize)]
     struct Error {

@@ -1,7 +1,8 @@
-//! The viewer: a page that shows sessions, what happens in them, approvals, searches and traces.
+//! The viewer: a page that shows sessions and their events, approvals, searches and traces.
 //!
-//! The page comes with nothing secret in it. A link from `viewer.link` carries a code behind `#`; the page exchanges it for a
-//! secret that it keeps to itself. No cookie: those are sent to every port of a host, and so to any other local server.
+//! The page itself contains no secret. A link from `viewer.link` has a code behind `#`, which the
+//! page exchanges for a secret that it stores. Cookies are not used: browsers send them to every
+//! port of a host, and so to any other local server.
 
 use std::time::Instant;
 
@@ -18,19 +19,15 @@ use cairn_protocol::{
     rpc::BEARER_SUBPROTOCOL,
 };
 
-use crate::{
-    auth::SUBPROTOCOL,
-    http::{Shared, refusal},
-    unproven::Proof,
-    ws,
-};
+use super::{Shared, refusal, unauthenticated::Proof};
+use crate::{auth::SUBPROTOCOL, ws};
 
-/// What the page may do: everything but change the daemon.
+/// Rights of the page: everything but administration.
 const RIGHTS: Rights = Rights::of(&[Right::Observe, Right::Prompt, Right::Approve]);
-/// Bytes of a code at most.
+/// Maximum bytes of a code.
 const MAX_CODE: usize = 128;
 
-/// Nothing from elsewhere, no script or style in the page itself, and nobody frames it.
+/// No content from elsewhere, no inline script or style, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -51,7 +48,7 @@ const FILES: [(&str, &str, &str); 7] = [
 
 pub fn routes() -> Router<Shared> {
     let mut router = Router::new()
-        // Who looks at the address finds what there is to look at; the page says how it is opened.
+        // A visitor of the bare address gets the page, which explains how to open it.
         .route("/", get(|| async { Redirect::to("/viewer") }))
         .route("/viewer/session", post(exchange).layer(DefaultBodyLimit::max(MAX_CODE)))
         .route("/viewer/rpc", get(upgrade));
@@ -82,7 +79,7 @@ fn file(kind: &'static str, content: &'static str) -> Response {
     (headers, content).into_response()
 }
 
-/// The secret of a page for the code of its link.
+/// Exchanges the code of a link for the secret of a page.
 async fn exchange(State(shared): State<Shared>, headers: HeaderMap, code: String) -> Response {
     if let Err(failure) = shared.guard.check_own_page(&headers) {
         return refusal(&failure);
@@ -105,7 +102,7 @@ async fn upgrade(
 ) -> Response {
     let admitted = shared.guard.check_own_page(&headers).and_then(|()| {
         if shared.api.links().admits(secret(&headers), Instant::now()) {
-            proof.give();
+            proof.mark_authenticated();
             return Connection::open(&shared.api, RIGHTS);
         }
         Err(Failure::new(Reason::Unauthorized, "the viewer needs a new link; 'cairn viewer' makes one"))

@@ -1,4 +1,4 @@
-//! The HTTP side: routes and serving.
+//! The HTTP server and its routes.
 
 use std::{net::TcpListener, sync::Arc, time::Instant};
 
@@ -15,58 +15,60 @@ use cairn_protocol::{error::Failure, remote::PAIR_PATH, rpc};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+mod cors;
+mod event_stream;
+mod http_rpc;
+mod http_sessions;
+pub(crate) mod linger;
+mod sse;
+pub(crate) mod strict;
+pub(crate) mod unauthenticated;
+mod viewer;
+
+use self::{http_sessions::HttpSessions, linger::Lingering, unauthenticated::Proof};
 use crate::{
     acp,
-    admission::{Admission, Door},
+    admission::{Admission, Authentication},
     auth::{Guard, status_of},
-    cors,
-    held::Held,
-    linger::Lingering,
     mcp::{self, Mcp},
-    post,
     remote::{self, Peer, Remote, TlsListener},
-    strict,
-    unproven::{self, Proof},
-    viewer, ws,
+    ws,
 };
 
-/// How long serving waits, after the shutdown, for clients to be told.
-const DRAIN: std::time::Duration = std::time::Duration::from_millis(300);
+/// Time after the shutdown signal within which clients can still be notified.
+const DRAIN_TIME: std::time::Duration = std::time::Duration::from_millis(300);
 
-/// How often connections that nobody uses are looked for.
+/// Interval of the search for expired sessions.
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// Bytes of a message of pairing.
-const PAIR_MESSAGE: usize = 4096;
+/// Maximum bytes of a pairing message.
+const MAX_PAIR_MESSAGE: usize = 4096;
 
-/// Why serving failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A listener is of no use.
+    /// A listener cannot be used.
     #[error("cannot listen: {0}")]
     Listen(#[from] std::io::Error),
 }
 
-/// What every request is answered with.
+/// State of all handlers.
 #[derive(Clone)]
 pub struct Shared {
-    /// The method table.
     pub api: Arc<Api>,
-    /// What is checked of requests of this machine.
+    /// The checks of local requests.
     pub guard: Arc<Guard>,
-    /// How clients are known.
-    pub door: Door,
-    /// Connections over several requests.
-    pub held: Arc<Held>,
-    /// The daemon stops.
+    /// Authentication of this listener's clients.
+    pub authentication: Authentication,
+    pub sessions: Arc<HttpSessions>,
+    /// Cancelled when the daemon stops.
     pub shutdown: CancellationToken,
-    /// What is at work, for the end.
+    /// Open sockets, to be awaited at the end.
     pub sockets: TaskTracker,
     mcp: Mcp,
 }
 
 impl Shared {
-    /// Upgrades to a WebSocket whose messages `peer` takes, and sends what comes out.
+    /// Upgrades to a WebSocket: `peer` receives its messages and those of `out` are sent to it.
     pub fn socket(
         &self,
         upgrade: WebSocketUpgrade,
@@ -79,37 +81,38 @@ impl Shared {
         if let Some(chosen) = chosen {
             upgrade = upgrade.protocols([chosen]);
         }
-        let (sockets, shutdown) = (self.sockets.clone(), self.shutdown.clone());
+        let sockets = self.sockets.clone();
+        let shutdown = self.shutdown.clone();
         upgrade.on_upgrade(move |socket| sockets.track_future(ws::run(socket, peer, out, shutdown)))
     }
 }
 
-/// What a client may ask for, whichever way it came.
+/// Routes that are the same on every listener.
 fn routes() -> Router<Shared> {
     Router::new()
-        .route(rpc::PATH, get(upgrade).post(post::post).delete(post::end))
+        .route(rpc::PATH, get(upgrade).post(http_rpc::post).delete(http_rpc::end))
         .route(acp::PATH, get(editor))
-        .route("/events", get(post::events))
-        .route("/sessions/{id}/events", get(post::session))
+        .route("/events", get(http_rpc::events))
+        .route("/sessions/{id}/events", get(http_rpc::session))
         .route(mcp::SOCKET_PATH, get(model_context_socket))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
 }
 
-/// Where clients come from.
+/// The daemon's listeners.
 #[derive(Default)]
 pub struct Listeners {
-    /// Of this machine, with the token.
+    /// Local listeners, which authenticate by token.
     pub local: Vec<TcpListener>,
-    /// Of the network: paired devices, by TLS.
+    /// Network listeners for paired devices, by TLS.
     pub lan: Vec<(TcpListener, Arc<Remote>)>,
 }
 
 /// Serves the API on `listeners` until `shutdown`; then every client gets a close frame.
 ///
 /// # Errors
-/// When a listener cannot be used.
+/// A listener cannot be used.
 pub async fn serve(
     listeners: Listeners,
     api: Arc<Api>,
@@ -118,13 +121,13 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let sockets = TaskTracker::new();
     let mcp = Mcp::new(&api, &shutdown);
-    let held = Arc::new(Held::default());
+    let sessions = Arc::new(HttpSessions::default());
     let guard = Arc::new(guard);
     let shared = Shared {
         api,
         guard: Arc::clone(&guard),
-        door: Door::Token(Arc::clone(&guard)),
-        held: Arc::clone(&held),
+        authentication: Authentication::Token(Arc::clone(&guard)),
+        sessions: Arc::clone(&sessions),
         shutdown: shutdown.clone(),
         sockets: sockets.clone(),
         mcp,
@@ -133,10 +136,14 @@ pub async fn serve(
     for (listener, remote) in listeners.lan {
         let listener = TlsListener::new(listener, Arc::clone(&remote))?;
         let router = routes()
-            .with_state(Shared { door: Door::Device(Arc::clone(&guard)), ..shared.clone() })
+            .with_state(Shared {
+                authentication: Authentication::Device(Arc::clone(&guard)),
+                ..shared.clone()
+            })
             .merge(Router::new().route(PAIR_PATH, get(pairing)).with_state((remote, Arc::clone(&shared.api))))
             .layer(middleware::from_fn(strict::check));
-        let (service, shutdown) = (router.into_make_service_with_connect_info::<Peer>(), shutdown.clone());
+        let service = router.into_make_service_with_connect_info::<Peer>();
+        let shutdown = shutdown.clone();
         servers.spawn(async move {
             tokio::select! {
                 ended = axum::serve(listener, service) => ended,
@@ -148,8 +155,12 @@ pub async fn serve(
     let router = router.layer(cors::layer(guard)).layer(middleware::from_fn(strict::check));
     for listener in listeners.local {
         listener.set_nonblocking(true)?;
-        let listener = Lingering::proving(tokio::net::TcpListener::from_std(listener)?, unproven::LIMIT);
-        let (router, shutdown) = (router.clone(), shutdown.clone());
+        let listener = Lingering::requiring_token(
+            tokio::net::TcpListener::from_std(listener)?,
+            unauthenticated::TIME_LIMIT,
+        );
+        let router = router.clone();
+        let shutdown = shutdown.clone();
         let service = router.into_make_service_with_connect_info::<Proof>();
         servers.spawn(async move {
             tokio::select! {
@@ -163,7 +174,7 @@ pub async fn serve(
         let ended = tokio::select! {
             ended = servers.join_next() => ended,
             _ = sweep.tick() => {
-                held.sweep(Instant::now());
+                sessions.sweep(Instant::now());
                 continue;
             }
         };
@@ -172,15 +183,15 @@ pub async fn serve(
             tracing::error!(%error, "a listener failed");
         }
     }
-    held.clear();
+    sessions.clear();
     sockets.close();
-    if tokio::time::timeout(DRAIN, sockets.wait()).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIME, sockets.wait()).await.is_err() {
         tracing::debug!("some clients did not close in time");
     }
     Ok(())
 }
 
-/// An answer to who may not connect.
+/// Builds the response for a refused connection.
 pub fn refusal(failure: &Failure) -> Response {
     let body = serde_json::json!({"error": failure.message, "data": failure.data()}).to_string();
     let mut response =
@@ -198,7 +209,7 @@ async fn upgrade(State(shared): State<Shared>, admitted: Admission, upgrade: Web
     }
 }
 
-/// The Agent Client Protocol.
+/// Serves the Agent Client Protocol.
 async fn editor(State(shared): State<Shared>, admitted: Admission, upgrade: WebSocketUpgrade) -> Response {
     match acp::Agent::new(&shared.api, admitted.rights) {
         Ok((agent, out)) => shared.socket(upgrade, admitted.chosen, agent, out),
@@ -216,8 +227,8 @@ async fn model_context_socket(
     admitted: Admission,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    // What speaks MCP works and asks as its program sees fit; there is no part of it for less.
-    if let Err(failure) = needs(&admitted, &[Right::Observe, Right::Prompt, Right::Approve]) {
+    // An MCP client works and approves on behalf of its program, so it needs all of these rights.
+    if let Err(failure) = require_rights(&admitted, &[Right::Observe, Right::Prompt, Right::Approve]) {
         return refusal(&failure);
     }
     let limit = usize::try_from(shared.api.limits().max_message_bytes).unwrap_or(usize::MAX);
@@ -225,23 +236,25 @@ async fn model_context_socket(
     if let Some(chosen) = admitted.chosen {
         upgrade = upgrade.protocols([chosen]);
     }
-    let (sockets, shutdown, host) = (shared.sockets.clone(), shared.shutdown.clone(), shared.mcp.host());
+    let sockets = shared.sockets.clone();
+    let shutdown = shared.shutdown.clone();
+    let host = shared.mcp.host();
     let root = mcp::root_of(uri.query());
     upgrade.on_upgrade(move |socket| sockets.track_future(mcp::run_socket(socket, host, root, shutdown)))
 }
 
-/// Whether the client has these rights, for what is no method of the table.
-fn needs(admitted: &Admission, rights: &[Right]) -> Result<(), Failure> {
+/// Checks rights for requests outside of the method table.
+fn require_rights(admitted: &Admission, rights: &[Right]) -> Result<(), Failure> {
     rights.iter().try_for_each(|right| admitted.rights.require(*right, "this"))
 }
 
-/// Where a device that is not yet paired may come, and nowhere else.
+/// Serves unpaired devices, for which this is the only accepted path.
 async fn pairing(
     State((remote, api)): State<(Arc<Remote>, Arc<Api>)>,
     ConnectInfo(peer): ConnectInfo<Peer>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    ws::configure(upgrade, PAIR_MESSAGE)
+    ws::configure(upgrade, MAX_PAIR_MESSAGE)
         .on_upgrade(move |socket| remote::pair(socket, remote, api, peer.channel))
 }
 
@@ -253,7 +266,7 @@ async fn ready(State(shared): State<Shared>) -> Response {
 }
 
 async fn metrics(State(shared): State<Shared>, admitted: Admission) -> Response {
-    if let Err(failure) = needs(&admitted, &[Right::Observe]) {
+    if let Err(failure) = require_rights(&admitted, &[Right::Observe]) {
         return refusal(&failure);
     }
     match shared.api.metrics().await {

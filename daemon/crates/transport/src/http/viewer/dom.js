@@ -1,4 +1,4 @@
-// Elements, and a list that draws only the rows that are seen. Text goes in as text and nothing else.
+// Elements, and a list that draws only its visible rows. Text is always inserted as text.
 
 /** An element; strings among its children are text. */
 export function el(tag, names, ...children) {

@@ -1,4 +1,4 @@
-//! Answers as a model reads them: short, ranked, `path:line`, bounded, with the way to more.
+//! Formatting of answers for models: short, ranked, `path:line`, bounded, with a way to continue.
 
 use std::fmt::Write as _;
 
@@ -11,38 +11,38 @@ use cairn_protocol::{
     search::{GrepAnswer, SearchAnswer, SearchItem, SymbolsAnswer},
 };
 
-/// Bytes of one answer: some 8,000 tokens.
-pub const ANSWER: usize = 32 * 1024;
-/// Characters of a line that is shown of a passage or a hit.
-const LINE: usize = 200;
-/// Lines of a passage.
-const PASSAGE: usize = 30;
+/// Maximum bytes of one answer, some 8,000 tokens.
+pub const MAX_ANSWER: usize = 32 * 1024;
+/// Maximum characters of a line of a passage or match.
+const MAX_LINE: usize = 200;
+/// Maximum lines of a passage.
+const MAX_PASSAGE_LINES: usize = 30;
 
-/// How places are named.
-pub enum Places {
-    /// In one root.
+/// The form of locations.
+pub enum LocationStyle {
+    /// Relative to one root.
     Relative,
-    /// In any of these.
+    /// Absolute, in any of these roots.
     Absolute(Vec<RootStatus>),
 }
 
-impl Places {
+impl LocationStyle {
     fn name(&self, root: &RootId, path: &str) -> String {
-        let found = match self {
+        let root = match self {
             Self::Relative => None,
             Self::Absolute(roots) => roots.iter().find(|r| r.root == *root),
         };
-        found.map_or_else(|| line(path), |r| line(&format!("{}/{path}", r.path)))
+        root.map_or_else(|| line(path), |r| line(&format!("{}/{path}", r.path)))
     }
 }
 
-/// Text that ends at a bound, told where it ends.
+/// A text of bounded size that states when it was truncated.
 struct Page(String);
 
 impl Page {
-    /// Adds a line or a block; false when there is no room for it.
+    /// Appends a line or block; false when there is no space left.
     fn add(&mut self, text: &str) -> bool {
-        if self.0.len() + text.len() >= ANSWER {
+        if self.0.len() + text.len() >= MAX_ANSWER {
             return false;
         }
         self.0.push_str(text);
@@ -51,22 +51,22 @@ impl Page {
     }
 }
 
-/// One line of foreign text, without control characters.
+/// Reduces untrusted text to one line without control characters.
 fn line(text: &str) -> String {
-    let plain = |c: char| if c == '\t' { ' ' } else { c };
-    text.chars().map(plain).filter(|c| !c.is_control()).collect()
+    let replace_tab = |c: char| if c == '\t' { ' ' } else { c };
+    text.chars().map(replace_tab).filter(|c| !c.is_control()).collect()
 }
 
-/// The same, of bounded length.
+/// Reduces untrusted text to one line of bounded length.
 fn short(text: &str) -> String {
     let text = line(text.trim());
-    match text.char_indices().nth(LINE) {
+    match text.char_indices().nth(MAX_LINE) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
 }
 
-/// At most `bytes` of a text, told when it is cut.
+/// Truncates a text to `bytes` and then appends `more`.
 pub fn bounded(text: String, bytes: usize, more: &str) -> String {
     if text.len() <= bytes {
         return text;
@@ -75,34 +75,36 @@ pub fn bounded(text: String, bytes: usize, more: &str) -> String {
     format!("{}\n[cut: {end} of {} bytes; {more}]", &text[..end], text.len())
 }
 
-/// The most telling line of a passage: the one with the most matches, else the first that says something.
-fn telling(item: &SearchItem) -> Option<String> {
+/// Selects the most informative line of a passage: the one with most matches, else the first
+/// non-trivial one.
+fn best_line(item: &SearchItem) -> Option<String> {
     let text = item.text.as_deref()?;
     let mut at = 0;
     let mut best: Option<(usize, &str)> = None;
     for full in text.split_inclusive('\n') {
-        let (from, to) = (at, at + full.len());
+        let from = at;
+        let to = at + full.len();
         at = to;
         if full.chars().filter(|c| c.is_alphanumeric()).count() < 3 {
             continue;
         }
         let inside = |h: &&[u32; 2]| (h[0] as usize) >= from && (h[0] as usize) < to;
         let hits = item.highlights.iter().filter(inside).count();
-        if best.is_none_or(|(most, _)| hits > most) {
+        if best.is_none_or(|(best_hits, _)| hits > best_hits) {
             best = Some((hits, full));
         }
     }
     best.map(|(_, text)| short(text))
 }
 
-/// Answer of `search`: `k` places from `from` on.
-pub fn passages(answer: &SearchAnswer, places: &Places, from: usize, k: usize, text: bool) -> String {
+/// Formats the answer of `search`: `k` results starting at `from`.
+pub fn passages(answer: &SearchAnswer, style: &LocationStyle, from: usize, k: usize, text: bool) -> String {
     let mut page = Page(String::new());
-    let shown = answer.items.iter().enumerate().skip(from).take(k);
+    let selected = answer.items.iter().enumerate().skip(from).take(k);
     let mut last = from;
-    for (at, item) in shown {
-        let place = places.name(&item.root, &item.path);
-        let mut entry = format!("{}. {place}:{}-{}", at + 1, item.start_line, item.end_line);
+    for (at, item) in selected {
+        let location = style.name(&item.root, &item.path);
+        let mut entry = format!("{}. {location}:{}-{}", at + 1, item.start_line, item.end_line);
         if let Some(symbol) = &item.symbol {
             let _ok = write!(entry, "  {} {}", symbol.kind, line(&symbol.name));
         }
@@ -112,11 +114,11 @@ pub fn passages(answer: &SearchAnswer, places: &Places, from: usize, k: usize, t
         if text {
             let lines = item.text.as_deref().unwrap_or_default().lines();
             let first = item.text_start_line.unwrap_or(item.start_line);
-            lines.take(PASSAGE).zip(first..).for_each(|(text, number)| {
-                let _ok = write!(entry, "\n{number:>6}| {}", short_end(text));
+            lines.take(MAX_PASSAGE_LINES).zip(first..).for_each(|(text, number)| {
+                let _ok = write!(entry, "\n{number:>6}| {}", short_keeping_indent(text));
             });
-        } else if let Some(telling) = telling(item) {
-            let _ok = write!(entry, "\n   {telling}");
+        } else if let Some(best_line) = best_line(item) {
+            let _ok = write!(entry, "\n   {best_line}");
         }
         if !page.add(&entry) {
             break;
@@ -133,44 +135,45 @@ pub fn passages(answer: &SearchAnswer, places: &Places, from: usize, k: usize, t
     out
 }
 
-/// A line of a file as it stands, of bounded length.
-fn short_end(text: &str) -> String {
+/// Formats a line of a file, keeping its indentation, with bounded length.
+fn short_keeping_indent(text: &str) -> String {
     let text = line(&text.replace('\t', "    "));
-    let end = text.char_indices().nth(LINE).map_or(text.len(), |(at, _)| at);
+    let end = text.char_indices().nth(MAX_LINE).map_or(text.len(), |(at, _)| at);
     text[..end].trim_end().to_owned()
 }
 
 fn incomplete(out: &mut String, complete: bool) {
     if !complete {
-        out.push_str("[the index is still being made: there may be more in a moment]\n");
+        out.push_str("[the index is still being built: there may be more in a moment]\n");
     }
 }
 
-/// Answer of `search_lines`.
-pub fn lines(answer: &GrepAnswer, places: &Places) -> String {
+/// Formats the answer of `search_lines`.
+pub fn lines(answer: &GrepAnswer, style: &LocationStyle) -> String {
     let mut page = Page(String::new());
-    let mut shown = 0;
+    let mut included = 0;
     for item in &answer.items {
-        let place = places.name(&item.root, &item.path);
+        let location = style.name(&item.root, &item.path);
         let first = item.line.saturating_sub(u32::try_from(item.before.len()).unwrap_or(0));
-        let around = |(text, number): (&String, u32)| format!("{place}-{number}- {}\n", short_end(text));
+        let around =
+            |(text, number): (&String, u32)| format!("{location}-{number}- {}\n", short_keeping_indent(text));
         let mut entry: String = item.before.iter().zip(first..).map(around).collect();
-        let _ok = write!(entry, "{place}:{}: {}", item.line, short(&item.text));
+        let _ok = write!(entry, "{location}:{}: {}", item.line, short(&item.text));
         for (text, number) in item.after.iter().zip(item.line + 1..) {
             let _ok = write!(entry, "\n{}", around((text, number)).trim_end());
         }
         if !page.add(&entry) {
             break;
         }
-        shown += 1;
+        included += 1;
     }
     let mut out = page.0;
     if answer.items.is_empty() {
         out.push_str("no line has it\n");
-    } else if shown < answer.items.len() {
+    } else if included < answer.items.len() {
         let _ok = writeln!(
             out,
-            "[cut at {shown} of {} lines: narrow it with path or globs, or ask for fewer with k]",
+            "[cut at {included} of {} lines: narrow it with path or globs, or ask for fewer with k]",
             answer.items.len()
         );
     } else if let Some(cursor) = &answer.next_cursor {
@@ -180,14 +183,14 @@ pub fn lines(answer: &GrepAnswer, places: &Places) -> String {
     out
 }
 
-/// Answer of `symbols`.
-pub fn symbols(answer: &SymbolsAnswer, places: &Places, k: usize) -> String {
+/// Formats the answer of `symbols`.
+pub fn symbols(answer: &SymbolsAnswer, style: &LocationStyle, k: usize) -> String {
     let mut page = Page(String::new());
     for item in &answer.items {
-        let place = places.name(&item.root, &item.path);
+        let location = style.name(&item.root, &item.path);
         let inside = item.container.as_deref().map_or_else(String::new, |c| format!(" in {}", line(c)));
         let entry = format!(
-            "{place}:{}-{} {} {}{inside}",
+            "{location}:{}-{} {} {}{inside}",
             item.start_line,
             item.end_line,
             item.kind,
@@ -207,7 +210,7 @@ pub fn symbols(answer: &SymbolsAnswer, places: &Places, k: usize) -> String {
     out
 }
 
-/// Answer of `read_span`; `open` when the end was not the caller's own.
+/// Formats the answer of `read_span`; `open` if the caller did not choose the end.
 pub fn span(span: &Span, open: bool) -> String {
     if span.end_line < span.start_line {
         let lines = span.total_lines.map_or_else(String::new, |n| format!(", it has {n}"));
@@ -218,31 +221,32 @@ pub fn span(span: &Span, open: bool) -> String {
     page.add(&format!("{}:{}-{}{total}", line(&span.path), span.start_line, span.end_line));
     let mut next = span.start_line;
     for text in span.text.lines() {
-        if !page.add(&format!("{next:>6}| {}", kept(text))) {
+        if !page.add(&format!("{next:>6}| {}", printable(text))) {
             break;
         }
         next += 1;
     }
     let mut out = page.0;
-    let ended = span.total_lines.is_some_and(|n| next > n);
-    if !ended && (open || span.truncated || next <= span.end_line) {
+    let at_end = span.total_lines.is_some_and(|n| next > n);
+    if !at_end && (open || span.truncated || next <= span.end_line) {
         let _ok = writeln!(out, "[more: the same call with start={next}]");
     }
     out
 }
 
-/// Characters of one line of a file.
-const FILE_LINE: usize = 2000;
+/// Maximum characters of one line of a file.
+const MAX_FILE_LINE: usize = 2000;
 
-/// A line of a file as it is, but for what a terminal would act on.
-fn kept(text: &str) -> String {
-    let shown: String = text.chars().filter(|c| !c.is_control() || *c == '\t').take(FILE_LINE).collect();
-    if text.chars().nth(FILE_LINE).is_some() { format!("{shown}…") } else { shown }
+/// Formats a line of a file unchanged except for terminal control characters.
+fn printable(text: &str) -> String {
+    let visible: String =
+        text.chars().filter(|c| !c.is_control() || *c == '\t').take(MAX_FILE_LINE).collect();
+    if text.chars().nth(MAX_FILE_LINE).is_some() { format!("{visible}…") } else { visible }
 }
 
-/// Answer of `repo_map`.
+/// Formats the answer of `repo_map`.
 pub fn map(answer: &MapAnswer) -> String {
-    let mut out = bounded(answer.text.clone(), ANSWER, "ask for less with budget");
+    let mut out = bounded(answer.text.clone(), MAX_ANSWER, "ask for less with budget");
     if out.is_empty() {
         out.push_str("there is nothing to draw: no definitions are known\n");
     }
@@ -250,10 +254,10 @@ pub fn map(answer: &MapAnswer) -> String {
     out
 }
 
-/// Entries of a list in a summary.
-const ENTRIES: usize = 12;
+/// Maximum entries of a list in a summary.
+const MAX_ENTRIES: usize = 12;
 
-/// The summary of an explore.
+/// Formats the summary of an explore.
 pub fn summary(summary: &ExploreSummary) -> String {
     let details = &summary.details;
     let mut out = format!("# {}\n", line(&summary.repo_name));
@@ -272,11 +276,12 @@ pub fn summary(summary: &ExploreSummary) -> String {
         "Packages",
         details.projects.iter().map(|p| format!("{} ({}, {})", p.name, p.kind, p.manifest)),
     );
-    let place = |path: &str, at: Option<u32>| at.map_or_else(|| path.to_owned(), |at| format!("{path}:{at}"));
+    let location =
+        |path: &str, at: Option<u32>| at.map_or_else(|| path.to_owned(), |at| format!("{path}:{at}"));
     list(
         &mut out,
         "Entrypoints",
-        details.entrypoints.iter().map(|e| format!("{}  {}", place(&e.path, e.line), e.reason)),
+        details.entrypoints.iter().map(|e| format!("{}  {}", location(&e.path, e.line), e.reason)),
     );
     let commands = [
         ("build", &details.commands.build),
@@ -314,7 +319,7 @@ pub fn summary(summary: &ExploreSummary) -> String {
         list(&mut out, "Git", std::iter::once(changed).chain(git.recent.iter().take(3).cloned()));
     }
     list(&mut out, "Open questions", summary.followups.iter().cloned());
-    bounded(out, ANSWER, "ask about a part of it with search")
+    bounded(out, MAX_ANSWER, "ask about a part of it with search")
 }
 
 fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
@@ -323,11 +328,11 @@ fn list(out: &mut String, title: &str, items: impl Iterator<Item = String>) {
         return;
     }
     let _ok = writeln!(out, "\n{title}");
-    for item in items.iter().take(ENTRIES) {
+    for item in items.iter().take(MAX_ENTRIES) {
         let _ok = writeln!(out, "- {}", short(item));
     }
-    if items.len() > ENTRIES {
-        let _ok = writeln!(out, "- … {} more", items.len() - ENTRIES);
+    if items.len() > MAX_ENTRIES {
+        let _ok = writeln!(out, "- … {} more", items.len() - MAX_ENTRIES);
     }
 }
 

@@ -1,7 +1,9 @@
-//! Connections whose client has not shown a token yet: few at once and each for a short time.
+//! Limits for connections that have not presented a token yet: few at once and each for a short
+//! time.
 //!
-//! Nobody can tell a client of the user's from a stranger before its first request. So a new connection is never refused for
-//! those that are there: the oldest of them makes way. A client needs its place for one request and no longer.
+//! The user's clients cannot be told from strangers before their first request. New connections are
+//! therefore never refused because of existing ones: the oldest is evicted. A client needs its slot
+//! for one request only.
 
 use std::{
     collections::VecDeque,
@@ -18,47 +20,49 @@ use axum::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Connections at once.
-pub const MOST: usize = 128;
-/// Longest time of one.
-pub const LIMIT: Duration = Duration::from_secs(10);
-/// Descriptors that are kept back for clients with a token.
+/// Maximum connections.
+pub const MAX_CONNECTIONS: usize = 128;
+/// Time limit of each.
+pub const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// File descriptors reserved for authenticated clients.
 const RESERVED: u64 = 64;
 
-/// The connections of a listener. Clones share them.
+/// The unauthenticated connections of a listener. Clones share them.
 #[derive(Clone, Default)]
-pub struct Unproven(Arc<Mutex<State>>);
+pub struct UnauthenticatedLimit(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     next: u64,
-    /// In the order of their coming.
+    /// Oldest first.
     open: VecDeque<(u64, CancellationToken)>,
 }
 
-/// Says of one connection whether its client has shown a token. Clones share it; the last one gives the place back.
+/// Records whether the client of one connection has authenticated. Clones share it; dropping the
+/// last one releases the slot.
 #[derive(Clone, Default)]
 pub struct Proof(Option<Arc<Entry>>);
 
 struct Entry {
-    all: Unproven,
+    all: UnauthenticatedLimit,
     id: u64,
     cut: CancellationToken,
     given: AtomicBool,
 }
 
-impl Unproven {
-    /// A place for a new connection.
+impl UnauthenticatedLimit {
+    /// Reserves a slot for a new connection.
     pub fn enter(&self) -> Proof {
         self.enter_if(descriptors_are_short)
     }
 
     fn enter_if(&self, short: impl Fn() -> bool) -> Proof {
         let waiting = self.state().open.len();
-        if waiting >= MOST || (waiting > 0 && short()) {
-            self.cut_oldest();
+        if waiting >= MAX_CONNECTIONS || (waiting > 0 && short()) {
+            self.evict_oldest();
         }
-        let (mut state, cut) = (self.state(), CancellationToken::new());
+        let mut state = self.state();
+        let cut = CancellationToken::new();
         let id = state.next;
         state.next += 1;
         state.open.push_back((id, cut.clone()));
@@ -66,8 +70,8 @@ impl Unproven {
         Proof(Some(Arc::new(Entry { all: self.clone(), id, cut, given: AtomicBool::new(false) })))
     }
 
-    /// Ends the connection that has waited longest; whether there was one.
-    pub fn cut_oldest(&self) -> bool {
+    /// Closes the oldest connection; false if there was none.
+    pub fn evict_oldest(&self) -> bool {
         let oldest = self.state().open.pop_front();
         if let Some((id, cut)) = &oldest {
             tracing::debug!(id, "a connection without a token makes way for another");
@@ -82,22 +86,22 @@ impl Unproven {
 }
 
 impl Proof {
-    /// The client has shown its token: the connection lasts as long as it likes.
-    pub fn give(&self) {
+    /// Marks the client as authenticated, which lifts the time limit.
+    pub fn mark_authenticated(&self) {
         if let Some(entry) = &self.0
             && !entry.given.swap(true, Ordering::AcqRel)
         {
-            entry.leave();
+            entry.release();
         }
     }
 
-    /// True if it was given.
-    pub fn is_given(&self) -> bool {
+    /// Returns true if the client has authenticated.
+    pub fn is_authenticated(&self) -> bool {
         self.0.as_ref().is_none_or(|entry| entry.given.load(Ordering::Acquire))
     }
 
-    /// Ends when the connection must: its time is over, or another needs its place.
-    pub fn over(&self, limit: Duration) -> impl Future<Output = ()> + Send + 'static {
+    /// Resolves when the connection must end: its time is over, or another one needs its slot.
+    pub fn expired(&self, limit: Duration) -> impl Future<Output = ()> + Send + 'static {
         let cut = self.0.as_ref().map(|entry| entry.cut.clone()).unwrap_or_default();
         async move {
             let _either = tokio::time::timeout(limit, cut.cancelled()).await;
@@ -106,18 +110,18 @@ impl Proof {
 }
 
 impl Entry {
-    fn leave(&self) {
+    fn release(&self) {
         self.all.state().open.retain(|(id, _)| *id != self.id);
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.leave();
+        self.release();
     }
 }
 
-/// The proof of a request's connection; one that says nothing where the listener knows its clients otherwise.
+/// The proof of a request's connection; an empty one where the listener authenticates otherwise.
 impl<S: Send + Sync> FromRequestParts<S> for Proof {
     type Rejection = std::convert::Infallible;
 
@@ -127,13 +131,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Proof {
 }
 
 impl Proof {
-    /// As the extractor has it.
+    /// Returns the proof that the extractor would.
     pub fn of(parts: &Parts) -> Self {
         parts.extensions.get::<ConnectInfo<Proof>>().map(|info| info.0.clone()).unwrap_or_default()
     }
 }
 
-/// True if fewer descriptors are free than are kept back. Unknown counts as no.
+/// Returns true if fewer descriptors are free than are reserved; false if the number is unknown.
 fn descriptors_are_short() -> bool {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let (Some(limit), Ok(open)) = (limit, std::fs::read_dir("/proc/self/fd")) else { return false };
@@ -144,20 +148,19 @@ fn descriptors_are_short() -> bool {
 mod tests {
     use super::*;
 
-    // K1
     #[test]
-    fn the_oldest_connection_without_a_token_makes_way() {
-        let all = Unproven::default();
+    fn oldest_unauthenticated_connection_is_evicted() {
+        let all = UnauthenticatedLimit::default();
         let first = all.enter_if(|| false);
         let proven = all.enter_if(|| false);
-        proven.give();
-        let rest: Vec<Proof> = (1..MOST).map(|_| all.enter_if(|| false)).collect();
+        proven.mark_authenticated();
+        let rest: Vec<Proof> = (1..MAX_CONNECTIONS).map(|_| all.enter_if(|| false)).collect();
         let cut = |proof: &Proof| proof.0.as_ref().unwrap().cut.is_cancelled();
-        assert!(!cut(&first) && proven.is_given() && !first.is_given());
+        assert!(!cut(&first) && proven.is_authenticated() && !first.is_authenticated());
         let late = all.enter_if(|| false);
         assert!(cut(&first) && !cut(&rest[0]) && !cut(&proven) && !cut(&late));
-        assert_eq!(all.state().open.len(), MOST);
-        // Where descriptors are short, a new one takes the place of another whatever their number.
+        assert_eq!(all.state().open.len(), MAX_CONNECTIONS);
+        // When descriptors are short, a new connection evicts another whatever their number.
         let _short = all.enter_if(|| true);
         assert!(cut(&rest[0]) && !cut(&rest[1]));
         drop((rest, late));

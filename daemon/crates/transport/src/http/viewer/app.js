@@ -1,4 +1,4 @@
-// Which view is shown, and what keys do.
+// Selects the displayed view and handles keys.
 import { el } from "./dom.js";
 import { Approvals, Search, Sessions } from "./panes.js";
 import { enter, on } from "./rpc.js";
