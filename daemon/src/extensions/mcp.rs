@@ -1,11 +1,11 @@
-//! Servers of the Model Context Protocol that the configuration names: started, watched, started again, their tools kept
-//! in the registry. What a server says of its tools is a stranger's text (`cairn_tools`); whether a tool may act is the
-//! gate's to decide.
+//! The MCP servers of the configuration: started, monitored, restarted, with their tools in the
+//! registry. A server's descriptions are untrusted text (`cairn_tools`), and the gate decides about
+//! every call.
 
 mod link;
 mod process;
 
-pub use process::{expanded, is_local};
+pub use process::{expand_variables, is_local};
 
 use std::{
     collections::BTreeMap,
@@ -21,18 +21,18 @@ use tokio_util::sync::CancellationToken;
 
 use link::{Link, State};
 
-/// Pauses before a server is started again, the first and the longest.
-const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// A server that held so long has not failed at its start.
-const HEALTHY: Duration = Duration::from_secs(60);
-/// Failures in a row after which it is left alone.
-const ATTEMPTS: u32 = 6;
-/// Servers at most.
-const SERVERS: usize = 32;
-/// How long the end of all servers is waited for.
+/// Delay before a restart: first and longest.
+const RESTART_DELAY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// A server that ran for this long did not fail at its start.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
+/// Number of consecutive failures after which a server is given up.
+const MAX_FAILURES: u32 = 6;
+/// Maximum number of servers.
+const MAX_SERVERS: usize = 32;
+/// Time limit for stopping all servers.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Keeps the servers as the configuration has them.
+/// Synchronises the running servers with the configuration.
 #[derive(Default)]
 pub struct Servers {
     running: Mutex<BTreeMap<String, Running>>,
@@ -45,15 +45,15 @@ struct Running {
 }
 
 impl Servers {
-    /// Takes a configuration: servers that changed are ended and begun anew, those that are as before go on.
-    pub fn configure(&self, engine: &Engine, wanted: &BTreeMap<String, McpServer>) {
+    /// Applies a configuration: changed servers are restarted, unchanged ones continue.
+    pub fn configure(&self, engine: &Engine, config_by_name: &BTreeMap<String, McpServer>) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = |name: &str, r: &Running| {
-            r.task.is_finished() || wanted.get(name).is_none_or(|w| *w != r.config || !w.enabled)
+        let is_obsolete = |name: &str, r: &Running| {
+            r.task.is_finished() || config_by_name.get(name).is_none_or(|w| *w != r.config || !w.enabled)
         };
         let mut before = Vec::new();
         running.retain(|name, server| {
-            if !gone(name, server) {
+            if !is_obsolete(name, server) {
                 return true;
             }
             server.stop.cancel();
@@ -61,45 +61,49 @@ impl Servers {
             false
         });
         let before = Arc::new(tokio::sync::Mutex::new(before));
-        for (name, config) in wanted.iter().filter(|(_, c)| c.enabled) {
+        for (name, config) in config_by_name.iter().filter(|(_, c)| c.enabled) {
             if running.contains_key(name) {
                 continue;
             }
-            if running.len() >= SERVERS {
-                tracing::warn!("mcp server {name} is left out: {SERVERS} are used at most");
+            if running.len() >= MAX_SERVERS {
+                tracing::warn!("mcp server {name} is ignored: the limit is {MAX_SERVERS} servers");
                 continue;
             }
             let stop = CancellationToken::new();
-            let (engine, held, before) = (engine.clone(), stop.clone(), Arc::clone(&before));
-            let (owner, own) = (name.clone(), config.clone());
+            let engine = engine.clone();
+            let stop_signal = stop.clone();
+            let before = Arc::clone(&before);
+            let owner = name.clone();
+            let own = config.clone();
             let task = tokio::spawn(async move {
-                // The tools of those that end make room for new ones of the same names.
+                // Tools of stopped servers are removed first, because new ones may have the same
+                // names.
                 for task in before.lock().await.drain(..) {
-                    let _ended = tokio::time::timeout(DRAIN, task).await;
+                    let _stopped = tokio::time::timeout(DRAIN, task).await;
                 }
-                supervise(owner, own, engine, held).await;
+                supervise(owner, own, engine, stop_signal).await;
             });
             running.insert(name.clone(), Running { config: config.clone(), stop, task });
         }
     }
 
-    /// Ends all of them.
+    /// Stops all servers.
     pub async fn close(&self) {
         let all = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
         all.values().for_each(|r| r.stop.cancel());
-        let ended = async {
+        let all_stopped = async {
             for (_, server) in all {
-                let _ended = server.task.await;
+                let _stopped = server.task.await;
             }
         };
-        if tokio::time::timeout(DRAIN, ended).await.is_err() {
+        if tokio::time::timeout(DRAIN, all_stopped).await.is_err() {
             tracing::warn!("some mcp servers did not end in time");
         }
     }
 }
 
-/// What calls of a server's tools need to know of it.
-fn server_of(name: &str, config: &McpServer) -> Server {
+/// Describes a server for the calls of its tools.
+fn describe_server(name: &str, config: &McpServer) -> Server {
     let local = config.url.as_deref().is_none_or(process::is_local);
     Server {
         name: name.to_owned(),
@@ -112,20 +116,22 @@ fn server_of(name: &str, config: &McpServer) -> Server {
 /// Runs one server until `stop`.
 async fn supervise(name: String, config: McpServer, engine: Engine, stop: CancellationToken) {
     let link = Arc::new(Link::new(&name));
-    let tools = RemoteTools::new(server_of(&name, &config), Arc::clone(&link) as _);
-    let (mut pause, mut failures) = (PAUSE.0, 0);
+    let tools = RemoteTools::new(describe_server(&name, &config), Arc::clone(&link) as _);
+    let mut pause = RESTART_DELAY.0;
+    let mut failures = 0;
     while !stop.is_cancelled() {
         let began = Instant::now();
         let why = tokio::select! {
             why = link::run(&link, &config, |specs| tools.set(engine.registry(), specs)) => why,
             () = stop.cancelled() => break,
         };
-        if began.elapsed() >= HEALTHY {
-            (pause, failures) = (PAUSE.0, 0);
+        if began.elapsed() >= STABLE_AFTER {
+            pause = RESTART_DELAY.0;
+            failures = 0;
         }
         failures += 1;
         tracing::warn!("mcp server {name}: {why}");
-        if failures >= ATTEMPTS {
+        if failures >= MAX_FAILURES {
             tracing::warn!(
                 "mcp server {name} is left alone after {failures} attempts; a reload of the configuration tries again"
             );
@@ -138,7 +144,7 @@ async fn supervise(name: String, config: McpServer, engine: Engine, stop: Cancel
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => break,
         }
-        pause = (pause * 2).min(PAUSE.1);
+        pause = (pause * 2).min(RESTART_DELAY.1);
     }
     tools.set(engine.registry(), vec![]);
 }

@@ -1,4 +1,10 @@
-//! What the user adds in files: programs and servers that bring tools, skills, switches, plugins. They come and go without a restart.
+//! Extensions that the user adds as files: external tools, MCP servers, skills, switches, plugins.
+//! Changes take effect without a restart.
+
+mod external_tools;
+pub mod mcp;
+mod plugins;
+mod skills;
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,69 +13,70 @@ use cairn_engine::Engine;
 use cairn_protocol::location::{DataRoot, Env};
 use tokio_util::sync::CancellationToken;
 
-use crate::{external::Programs, mcp::Servers, plugins, skills::Skills};
+use self::{external_tools::ExternalTools, mcp::Servers, skills::Skills};
 
-/// How often the folders are looked at.
-const LOOK: Duration = Duration::from_secs(2);
+/// Interval between scans of the folders.
+const SCAN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// All of them. Clones share it.
+/// All extensions. Clones share them.
 #[derive(Clone)]
-pub struct Extras {
-    programs: Arc<Programs>,
+pub struct Extensions {
+    programs: Arc<ExternalTools>,
     skills: Arc<Skills>,
-    /// Servers of the Model Context Protocol.
     servers: Arc<Servers>,
 }
 
-impl Extras {
-    /// Reads the files, so that what they add is there before anybody asks.
+impl Extensions {
+    /// Loads the extensions, so that they are available to the first client.
     ///
     /// # Errors
-    /// When looking at them fails in itself.
+    /// Scanning the folders fails.
     pub async fn open(env: &Env, root: &DataRoot, config: &Config, engine: &Engine) -> Result<Self, String> {
         let dir = env.config_dir();
         let copies = root.path().join("external");
-        let extras = Self {
-            programs: Programs::new(dir.as_deref(), copies, config.tools.external.clone()),
+        let extensions = Self {
+            programs: ExternalTools::new(dir.as_deref(), copies, config.tools.external.clone()),
             skills: Skills::new(dir.as_deref()),
             servers: Arc::default(),
         };
-        extras.servers.configure(engine, &config.mcp.servers);
-        engine.set_plugins(plugins::configured(&config.plugins));
-        let (skills, known) = (Arc::clone(&extras.skills), engine.clone());
+        extensions.servers.configure(engine, &config.mcp.servers);
+        engine.set_plugins(plugins::from_config(&config.plugins));
+        let skills = Arc::clone(&extensions.skills);
+        let known = engine.clone();
         engine.set_skills(Arc::new(move || skills.list(&known)));
-        extras.look(engine).await?;
-        Ok(extras)
+        extensions.scan(engine).await?;
+        Ok(extensions)
     }
 
-    /// Takes another configuration.
+    /// Applies a changed configuration.
     pub fn configure(&self, engine: &Engine, config: &Config) {
         self.programs.configure(engine, config.tools.external.clone());
         self.servers.configure(engine, &config.mcp.servers);
-        engine.set_plugins(plugins::configured(&config.plugins));
+        engine.set_plugins(plugins::from_config(&config.plugins));
     }
 
-    /// Ends the servers.
+    /// Stops the MCP servers.
     pub async fn close(&self) {
         self.servers.close().await;
     }
 
-    /// Looks again and again until `stop`.
+    /// Scans repeatedly until `stop`.
     pub async fn follow(self, engine: Engine, stop: CancellationToken) {
-        let mut tick = tokio::time::interval(LOOK);
+        let mut tick = tokio::time::interval(SCAN_INTERVAL);
         while tokio::select! { _ = tick.tick() => true, () = stop.cancelled() => false } {
-            if let Err(error) = self.look(&engine).await {
+            if let Err(error) = self.scan(&engine).await {
                 tracing::error!("{error}");
             }
         }
     }
 
-    async fn look(&self, engine: &Engine) -> Result<(), String> {
-        let (this, engine) = (self.clone(), engine.clone());
+    async fn scan(&self, engine: &Engine) -> Result<(), String> {
+        let this = self.clone();
+        let engine = engine.clone();
         let looked = tokio::task::spawn_blocking(move || {
-            this.programs.look(&engine);
-            this.skills.look(&engine);
+            this.programs.scan(&engine);
+            this.skills.scan(&engine);
         });
-        looked.await.map_err(|e| format!("looking at the tools and skills failed: {e}"))
+        looked.await.map_err(|e| format!("scanning the tools and skills failed: {e}"))
     }
 }

@@ -1,4 +1,5 @@
-//! Plugins that are programs of the user's: told of an event as JSON on their standard input, answering on their standard output.
+//! Plugins that are programs of the user: they receive events as JSON on standard input and answer
+//! on standard output.
 
 use std::{process::Stdio, sync::Arc, time::Duration};
 
@@ -9,23 +10,23 @@ use tokio::{
     process::Command,
 };
 
-/// Bytes of an answer.
+/// Maximum bytes of an answer.
 const MAX_ANSWER: u64 = 64 * 1024;
-/// Most time for one hook.
+/// Maximum time for one hook.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A program that is a plugin.
 struct Program {
     settings: PluginProgram,
     hooks: Vec<Hook>,
 }
 
-/// The plugins that the configuration names, in its order. One without a program is left out, and the log says so.
-pub fn configured(all: &[PluginProgram]) -> Vec<Arc<dyn Plugin>> {
+/// Creates the plugins of the configuration, in its order. One without a program is skipped and
+/// logged.
+pub fn from_config(all: &[PluginProgram]) -> Vec<Arc<dyn Plugin>> {
     let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
     for settings in all.iter().filter(|p| p.enabled) {
         if settings.command.is_empty() {
-            tracing::warn!(plugin = settings.name, "plugins: it has no command and is left out");
+            tracing::warn!(plugin = settings.name, "plugins: it has no command and is ignored");
             continue;
         }
         let hooks = settings.hooks.iter().map(|hook| match hook {
@@ -67,19 +68,20 @@ impl Plugin for Program {
         let (program, arguments) = self.settings.command.split_first().ok_or("it has no command")?;
         let mut command = Command::new(program);
         command.args(arguments).env_clear().current_dir("/").kill_on_drop(true);
-        // What a program needs to run, and no key.
+        // The variables that a program needs to run, without keys.
         command.envs(["PATH", "HOME", "LANG"].iter().filter_map(|k| Some((k, std::env::var_os(k)?))));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|e| format!("{program} cannot be started: {e}"))?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take();
         let (mut stdin, stdout) = stdin.zip(stdout).ok_or("it has no pipes")?;
-        let tell = async move {
-            // One that does not want to know may leave without reading.
-            let _gone = stdin.write_all(&text).await;
+        let send_event = async move {
+            // A plugin may exit without reading the event.
+            let _exited = stdin.write_all(&text).await;
         };
         let mut answer = Vec::new();
         let mut bounded = stdout.take(MAX_ANSWER + 1);
-        let (_, read) = tokio::join!(tell, bounded.read_to_end(&mut answer));
+        let (_, read) = tokio::join!(send_event, bounded.read_to_end(&mut answer));
         read.map_err(|e| format!("its answer cannot be read: {e}"))?;
         if answer.len() as u64 > MAX_ANSWER {
             return Err(format!("its answer has more than {MAX_ANSWER} bytes"));
@@ -108,13 +110,14 @@ mod tests {
             timeout_ms: limit,
             ..PluginProgram::default()
         };
-        let (session_id, arguments) = (SessionId::new(), serde_json::json!({"path": "x"}));
+        let session_id = SessionId::new();
+        let arguments = serde_json::json!({"path": "x"});
         let event = HookEvent::BeforeTool { session_id, tool: "read_file".into(), arguments };
-        configured(&[settings])[0].on(&event).await
+        from_config(&[settings])[0].on(&event).await
     }
 
     #[tokio::test]
-    async fn a_program_hears_the_event_and_answers() {
+    async fn program_receives_event_and_answers() {
         assert_eq!(on("true", 2000).await, Ok(HookAnswer::default()));
         assert_eq!(on("echo '{}'", 2000).await, Ok(HookAnswer::default()));
         let refuse = "grep -q '\"hook\":\"before_tool\"' && echo '{\"refuse\": \"not this\"}'";
@@ -130,13 +133,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_sees_no_variable_of_the_daemon() {
+    async fn program_does_not_inherit_daemon_variables() {
         let seen = "env | grep -v '^PATH=\\|^HOME=\\|^LANG=\\|^PWD=\\|^SHLVL=\\|^_=\\|^OLDPWD=' >&2 && echo '{\"refuse\": \"a variable\"}' || true";
         assert_eq!(on(seen, 2000).await, Ok(HookAnswer::default()));
     }
 
     #[test]
-    fn what_is_off_or_empty_is_left_out() {
+    fn disabled_and_empty_plugins_are_skipped() {
         let program = |name: &str, command: &[&str], enabled| PluginProgram {
             name: name.into(),
             command: command.iter().map(|s| (*s).to_owned()).collect(),
@@ -145,7 +148,7 @@ mod tests {
             ..PluginProgram::default()
         };
         let all =
-            configured(&[program("a", &["x"], true), program("b", &[], true), program("c", &["x"], false)]);
+            from_config(&[program("a", &["x"], true), program("b", &[], true), program("c", &["x"], false)]);
         assert_eq!(all.iter().map(|p| p.name()).collect::<Vec<_>>(), ["a"]);
         assert!(all[0].wants(Hook::AfterTool) && !all[0].wants(Hook::BeforeTool));
     }

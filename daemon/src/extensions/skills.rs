@@ -1,5 +1,5 @@
-//! Skills: folders of the configuration that tell agents how to do a kind of work, and `tool-access.json`, the one switch for
-//! each tool. They come and go without a restart.
+//! Skills: folders of the configuration that teach agents a kind of work, and `tool-access.json`,
+//! which enables or disables each tool. Changes take effect without a restart.
 
 use std::{
     collections::BTreeMap,
@@ -13,14 +13,14 @@ use cairn_engine::{Engine, Rule};
 use cairn_protocol::skill::{SkillFile, SkillInfo, SkillPolicy};
 use serde::Deserialize;
 
-/// Skills of one user.
+/// Maximum number of skills.
 const MAX_SKILLS: usize = 64;
-/// Bytes of a `skill.json` and of `tool-access.json`.
+/// Maximum bytes of a `skill.json` and of `tool-access.json`.
 const MAX_FILE: u64 = 64 * 1024;
-/// Bytes of a prompt block.
+/// Maximum bytes of a prompt block.
 const MAX_BLOCK: usize = 16 * 1024;
-/// What the built-in skill tells.
-const SHELL: &str = include_str!("skills/shell.md");
+/// The prompt block of the built-in skill.
+const SHELL_PROMPT: &str = include_str!("skills/shell.md");
 
 /// The switch of a tool: `{"enabled": false}`.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -29,12 +29,12 @@ struct Switch {
     enabled: bool,
 }
 
-/// A file and when it changed.
+/// A file and the time of its last change.
 type Stamp = (PathBuf, i64, i64, u64);
 
-/// A skill as its folder has it.
+/// A skill as defined by its folder.
 #[derive(Debug, Clone, PartialEq)]
-struct Skill {
+struct LoadedSkill {
     file: SkillFile,
     folder: Option<PathBuf>,
     deny: Vec<Rule>,
@@ -44,11 +44,11 @@ struct Skill {
 #[derive(Default)]
 struct State {
     seen: Option<Vec<Stamp>>,
-    skills: Vec<Skill>,
+    skills: Vec<LoadedSkill>,
     switches: BTreeMap<String, bool>,
 }
 
-/// The user's skills and switches, as the files have them.
+/// The user's skills and switches, synchronised with the files.
 pub struct Skills {
     folder: Option<PathBuf>,
     access: Option<PathBuf>,
@@ -56,16 +56,17 @@ pub struct Skills {
 }
 
 impl Skills {
-    /// Skills of `skills/` and switches of `context/tool-access.json` in the configuration's folder.
+    /// Manages the skills in `skills/` and the switches in `context/tool-access.json` of the
+    /// configuration folder.
     pub fn new(config_dir: Option<&Path>) -> Arc<Self> {
         let folder = config_dir.map(|dir| dir.join("skills"));
         let access = config_dir.map(|dir| dir.join("context").join("tool-access.json"));
         Arc::new(Self { folder, access, state: RwLock::default() })
     }
 
-    /// Looks at the files, and takes what is new. What is wrong with a file is logged, and the file left out; a switch file that
-    /// cannot be read leaves the switches as they were. Blocks.
-    pub fn look(&self, engine: &Engine) {
+    /// Scans the files and applies changes. Invalid files are logged and ignored; an unreadable
+    /// switch file leaves the switches unchanged. This blocks on file I/O.
+    pub fn scan(&self, engine: &Engine) {
         let seen = Some(self.stamps());
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.seen == seen {
@@ -75,20 +76,21 @@ impl Skills {
         wrong.iter().for_each(|text| tracing::warn!("{text}"));
         match self.switches() {
             Ok(switches) => state.switches = switches,
-            Err(error) => tracing::error!("tool-access.json is not taken: {error}"),
+            Err(error) => tracing::error!("tool-access.json is ignored: {error}"),
         }
         state.skills = skills;
         state.seen = seen;
-        let on = |skill: &&Skill| reason(skill, &state.switches, engine).is_none();
-        let rules =
-            |of: fn(&Skill) -> &Vec<Rule>| state.skills.iter().filter(on).flat_map(of).cloned().collect();
+        let on = |skill: &&LoadedSkill| reason(skill, &state.switches, engine).is_none();
+        let rules = |of: fn(&LoadedSkill) -> &Vec<Rule>| {
+            state.skills.iter().filter(on).flat_map(of).cloned().collect()
+        };
         engine.set_access(rules(|s| &s.deny), rules(|s| &s.confirm), state.switches.clone());
     }
 
-    /// The skills there are.
+    /// Lists the skills.
     pub fn list(&self, engine: &Engine) -> Vec<SkillInfo> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let one = |skill: &Skill| {
+        let one = |skill: &LoadedSkill| {
             let reason = reason(skill, &state.switches, engine);
             let folder = skill.folder.as_ref().map(|f| f.to_string_lossy().into_owned());
             SkillInfo { skill: skill.file.clone(), enabled: reason.is_none(), reason, folder }
@@ -114,9 +116,10 @@ impl Skills {
         files.chain(self.access.clone()).filter_map(stamp).collect()
     }
 
-    /// The built-in skill and those of the folders, by id, and what is wrong with the others.
-    fn read(&self) -> (Vec<Skill>, Vec<String>) {
-        let (mut skills, mut wrong) = (vec![shell()], Vec::new());
+    /// Reads the built-in skill and those of the folders, by id, and the problems with others.
+    fn read(&self) -> (Vec<LoadedSkill>, Vec<String>) {
+        let mut skills = vec![shell()];
+        let mut wrong = Vec::new();
         for folder in self.folders() {
             match read(&folder) {
                 Ok(skill) if skill.file.id == "shell" => skills[0] = skill,
@@ -129,7 +132,7 @@ impl Skills {
     }
 
     fn switches(&self) -> Result<BTreeMap<String, bool>, String> {
-        let Some(text) = self.access.as_deref().map(text_of).transpose()?.flatten() else {
+        let Some(text) = self.access.as_deref().map(read_text).transpose()?.flatten() else {
             return Ok(BTreeMap::new());
         };
         let switches: BTreeMap<String, Switch> = serde_json::from_str(&text)
@@ -138,8 +141,8 @@ impl Skills {
     }
 }
 
-/// The text of a file; `None` where there is none.
-fn text_of(path: &Path) -> Result<Option<String>, String> {
+/// Reads a file; `None` if it does not exist.
+fn read_text(path: &Path) -> Result<Option<String>, String> {
     let meta = match fs::metadata(path) {
         Ok(meta) => meta,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -151,8 +154,8 @@ fn text_of(path: &Path) -> Result<Option<String>, String> {
     fs::read_to_string(path).map(Some).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-fn read(folder: &Path) -> Result<Skill, String> {
-    let text = text_of(&folder.join("skill.json"))?.ok_or("it has no skill.json")?;
+fn read(folder: &Path) -> Result<LoadedSkill, String> {
+    let text = read_text(&folder.join("skill.json"))?.ok_or("it has no skill.json")?;
     let mut file: SkillFile = serde_json::from_str(&text).map_err(|e| format!("skill.json: {e}"))?;
     let name = folder.file_name().and_then(|n| n.to_str()).unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -165,7 +168,7 @@ fn read(folder: &Path) -> Result<Skill, String> {
     }
     let block = match file.prompt_block.take() {
         Some(block) => block,
-        None => text_of(&folder.join("prompt.md"))?.ok_or("it has neither promptBlock nor prompt.md")?,
+        None => read_text(&folder.join("prompt.md"))?.ok_or("it has neither promptBlock nor prompt.md")?,
     };
     if block.len() > MAX_BLOCK {
         return Err(format!("its text has {} bytes, {MAX_BLOCK} are allowed", block.len()));
@@ -174,25 +177,26 @@ fn read(folder: &Path) -> Result<Skill, String> {
     let rules = |what: &str, all: &[String]| -> Result<Vec<Rule>, String> {
         all.iter().map(|text| text.parse().map_err(|e| format!("policy.{what}: {e}"))).collect()
     };
-    let (deny, confirm) = (rules("deny", &file.policy.deny)?, rules("confirm", &file.policy.confirm)?);
-    Ok(Skill { file, folder: Some(folder.to_owned()), deny, confirm })
+    let deny = rules("deny", &file.policy.deny)?;
+    let confirm = rules("confirm", &file.policy.confirm)?;
+    Ok(LoadedSkill { file, folder: Some(folder.to_owned()), deny, confirm })
 }
 
-/// The skill that is always there.
-fn shell() -> Skill {
+/// Returns the built-in skill.
+fn shell() -> LoadedSkill {
     let file = SkillFile {
         id: "shell".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         description: "Runs commands in the workspace's sandbox.".into(),
-        prompt_block: Some(SHELL.to_owned()),
+        prompt_block: Some(SHELL_PROMPT.to_owned()),
         tools: vec!["run_shell".into(), "shell".into()],
         policy: SkillPolicy::default(),
     };
-    Skill { file, folder: None, deny: vec![], confirm: vec![] }
+    LoadedSkill { file, folder: None, deny: vec![], confirm: vec![] }
 }
 
-/// Why a skill is off: it has tools, and none of them can be called.
-fn reason(skill: &Skill, switches: &BTreeMap<String, bool>, engine: &Engine) -> Option<String> {
+/// Returns the reason why a skill is off: it has tools, and none of them can be called.
+fn reason(skill: &LoadedSkill, switches: &BTreeMap<String, bool>, engine: &Engine) -> Option<String> {
     let there = |name: &String| engine.registry().has(name) && switches.get(name) != Some(&false);
     let off = !skill.file.tools.is_empty() && !skill.file.tools.iter().any(there);
     off.then(|| format!("none of its tools is there: {}", skill.file.tools.join(", ")))
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_skills_and_what_is_wrong_is_told() {
+    fn folders_are_skills_and_problems_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path();
         put(
@@ -259,21 +263,21 @@ mod tests {
             assert!(wrong[at].contains(part), "{part}: {wrong:?}");
         }
         assert_eq!(wrong.len(), 5);
-        // One's own takes the place of the one that is built in.
+        // A skill of the user replaces the built-in one of the same id.
         put(at, "shell", "skill.json", r#"{"id": "shell", "promptBlock": "Mine.", "tools": ["run_shell"]}"#);
         assert_eq!(Skills::new(Some(at)).read().0[2].file.prompt_block.as_deref(), Some("Mine."));
     }
 
     #[test]
-    fn switches_are_read_and_bad_ones_told() {
+    fn switches_are_read_and_invalid_ones_reported() {
         let dir = tempfile::tempdir().unwrap();
         let skills = Skills::new(Some(dir.path()));
         assert_eq!(skills.switches().unwrap(), BTreeMap::new());
         fs::create_dir(dir.path().join("context")).unwrap();
         let file = dir.path().join("context/tool-access.json");
         fs::write(&file, r#"{"run_shell": {"enabled": false}, "shell": {"enabled": true}}"#).unwrap();
-        let want = BTreeMap::from([("run_shell".to_owned(), false), ("shell".to_owned(), true)]);
-        assert_eq!(skills.switches().unwrap(), want);
+        let expected = BTreeMap::from([("run_shell".to_owned(), false), ("shell".to_owned(), true)]);
+        assert_eq!(skills.switches().unwrap(), expected);
         for wrong in ["{", "[]", r#"{"run_shell": false}"#, r#"{"run_shell": {"enabeld": true}}"#] {
             fs::write(&file, wrong).unwrap();
             assert!(skills.switches().is_err(), "{wrong}");

@@ -28,10 +28,10 @@ const SERVE: &str = "daemon/src/serve.rs";
 const LAUNCH: &str = "daemon/src/launch.rs";
 const CHAT: &str = "client-sdk/cli/src/chat/setup.rs";
 const LAN: &str = "daemon/src/remote.rs";
-const LINK: &str = "daemon/src/mcp/link.rs";
-const PROCESS: &str = "daemon/src/mcp/process.rs";
+const LINK: &str = "daemon/src/extensions/mcp/link.rs";
+const PROCESS: &str = "daemon/src/extensions/mcp/process.rs";
 const TELEMETRY: &str = "daemon/src/telemetry.rs";
-const EXTRAS: &str = "daemon/src/extras.rs";
+const EXTRAS: &str = "daemon/src/extensions/mod.rs";
 const LOAD: &str = "daemon/crates/config/src/load.rs";
 
 use Scope::{Client, Daemon, Session};
@@ -81,12 +81,12 @@ const USES: &[(&str, Scope, &str)] = &[
     ("mcp.servers.*.args", Daemon, PROCESS),
     ("mcp.servers.*.command", Daemon, PROCESS),
     ("mcp.servers.*.cwd", Daemon, PROCESS),
-    ("mcp.servers.*.enabled", Daemon, "daemon/src/mcp.rs"),
+    ("mcp.servers.*.enabled", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.env.*", Daemon, PROCESS),
     ("mcp.servers.*.headers.*", Daemon, LINK),
     ("mcp.servers.*.start_timeout_seconds", Daemon, LINK),
-    ("mcp.servers.*.timeout_seconds", Daemon, "daemon/src/mcp.rs"),
-    ("mcp.servers.*.trust_annotations", Daemon, "daemon/src/mcp.rs"),
+    ("mcp.servers.*.timeout_seconds", Daemon, "daemon/src/extensions/mcp.rs"),
+    ("mcp.servers.*.trust_annotations", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.url", Daemon, LINK),
     ("models.allowExternal", Daemon, COMPOSE),
     ("models.maxRequestsPerMinute", Daemon, COMPOSE),

@@ -1,4 +1,4 @@
-//! One server's connection: opened, its tools listed again when it says so, its calls, its end.
+//! The connection to one server: handshake, tool list and its updates, calls, end.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -22,40 +22,38 @@ use tokio::sync::Notify;
 
 use super::process::{self, Child};
 
-/// Tools that are read from a server's list; more are told of and left out.
-const LISTED: usize = 256;
-/// Pages of a list.
-const PAGES: usize = 32;
-/// Characters of a server's own words in an error.
-const SHOWN: usize = 300;
-/// Bytes of one message of a server.
+/// Maximum tools per server; further ones are reported and ignored.
+const MAX_TOOLS: usize = 256;
+/// Maximum pages of a tool list.
+const MAX_PAGES: usize = 32;
+/// Maximum characters of a server's own text in an error.
+const MAX_ERROR_TEXT: usize = 300;
+/// Maximum bytes of one message of a server.
 const MAX_EVENT: usize = 8 * 1024 * 1024;
-/// Bytes of a result's text that are kept.
+/// Maximum bytes of a result's text.
 const MAX_TEXT: usize = 1024 * 1024;
 
-/// How a server is.
+/// The state of a server.
 pub enum State {
-    /// It has not answered yet.
+    /// The server has not answered yet.
     Starting,
-    /// It can be called.
+    /// The server can be called.
     Up(Peer<RoleClient>),
-    /// It cannot, and why.
+    /// The server cannot be called, for this reason.
     Down(String),
 }
 
-/// The way to a server, whatever its state.
+/// The connection to a server, whatever its state.
 pub struct Link {
     name: String,
     state: Mutex<State>,
 }
 
 impl Link {
-    /// To the server of that name.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), state: Mutex::new(State::Starting) }
     }
 
-    /// Changes the state.
     pub fn set(&self, state: State) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
@@ -79,14 +77,13 @@ impl Remote for Link {
         let peer = self.peer()?;
         let mut params = CallToolRequestParams::new(tool.to_owned());
         params.arguments = Some(arguments);
-        // Dropped before its answer, it tells the server that it is cancelled.
+        // Dropping this future notifies the server of the cancellation.
         match peer.call_tool_once(params).await {
-            Ok(CallToolResponse::Complete(result)) => Ok(said(result)),
-            Ok(_) => {
-                Err(self.failed("wants to be told more, or a task to be followed, which is not supported"))
-            }
+            Ok(CallToolResponse::Complete(result)) => Ok(to_text(result)),
+            Ok(_) => Err(self.failed("requires elicitation or task support, which is not available")),
             Err(ServiceError::McpError(error)) => {
-                let words: String = error.message.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+                let words: String =
+                    error.message.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect();
                 Err(self.failed(&format!("refused the call: {words}")))
             }
             Err(ServiceError::TransportClosed) => Err(self.failed("ended during the call")),
@@ -95,8 +92,8 @@ impl Remote for Link {
     }
 }
 
-/// A result as text: what is no text is told of.
-fn said(result: CallToolResult) -> Said {
+/// Converts a result to text; other content is only mentioned.
+fn to_text(result: CallToolResult) -> Said {
     let mut text = String::new();
     for block in result.content {
         if text.len() >= MAX_TEXT {
@@ -126,16 +123,16 @@ fn said(result: CallToolResult) -> Said {
     Said { text, failed: result.is_error == Some(true) }
 }
 
-/// Hears that the list of tools is another, and answers no questions of the server's.
+/// Client handler that receives list changes and answers no requests of the server.
 #[derive(Clone)]
-struct Ear {
+struct ListChangeHandler {
     changed: Arc<Notify>,
 }
 
-impl ClientHandler for Ear {
+impl ClientHandler for ListChangeHandler {
     fn get_info(&self) -> ClientConfig {
         let about = Implementation::new("cairn", crate::serve::VERSION);
-        // The last version that begins with a handshake, which every server has.
+        // The last version that starts with a handshake, which every server supports.
         ClientConfig::new(ClientCapabilities::default(), about)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -149,15 +146,17 @@ impl ClientHandler for Ear {
     }
 }
 
-/// Opens the connection and keeps it until it ends; the answer says why. `set` takes the tools and tells what is wrong with
-/// some.
+/// Opens the connection and runs it until it ends, returning the reason. `set` registers the tools
+/// and returns problems with some of them.
 pub async fn run(link: &Link, config: &McpServer, set: impl Fn(Vec<RemoteSpec>) -> Vec<String>) -> String {
     link.set(State::Starting);
-    let ear = Ear { changed: Arc::default() };
+    let handler = ListChangeHandler { changed: Arc::default() };
     let within = Duration::from_secs(config.start_timeout_seconds.clamp(1, 600));
     let opened = match (&config.command, &config.url) {
-        (Some(_), None) => program(config, ear.clone(), within).await,
-        (None, Some(url)) => address(url, config, ear.clone(), within).await.map(|service| (service, None)),
+        (Some(_), None) => program(config, handler.clone(), within).await,
+        (None, Some(url)) => {
+            address(url, config, handler.clone(), within).await.map(|service| (service, None))
+        }
         _ => Err("its configuration needs either 'command' or 'url'".to_owned()),
     };
     let (service, mut child) = match opened {
@@ -169,63 +168,64 @@ pub async fn run(link: &Link, config: &McpServer, set: impl Fn(Vec<RemoteSpec>) 
         Err(_) => format!("it did not list its tools within {} s", within.as_secs()),
         Ok(Err(why)) => why,
         Ok(Ok(specs)) => {
-            told(link, set(specs));
+            log_problems(link, set(specs));
             link.set(State::Up(peer.clone()));
             tracing::info!("mcp server {} is connected", link.name);
-            keep(link, service, &peer, &ear, within, &set).await
+            run_connection(link, service, &peer, &handler, within, &set).await
         }
     };
     match &mut child {
-        Some(child) => child.end(why).await,
+        Some(child) => child.terminate(why).await,
         None => why,
     }
 }
 
-fn told(link: &Link, wrong: Vec<String>) {
+fn log_problems(link: &Link, wrong: Vec<String>) {
     wrong.iter().take(8).for_each(|text| tracing::warn!("{text}"));
     if wrong.len() > 8 {
-        tracing::warn!("mcp server {}: {} more of its tools are left out", link.name, wrong.len() - 8);
+        tracing::warn!("mcp server {}: {} more of its tools are ignored", link.name, wrong.len() - 8);
     }
 }
 
-/// Follows a connection to its end.
-async fn keep(
+/// Runs an open connection to its end.
+async fn run_connection(
     link: &Link,
-    service: RunningService<RoleClient, Ear>,
+    service: RunningService<RoleClient, ListChangeHandler>,
     peer: &Peer<RoleClient>,
-    ear: &Ear,
+    handler: &ListChangeHandler,
     within: Duration,
     set: &impl Fn(Vec<RemoteSpec>) -> Vec<String>,
 ) -> String {
-    let ended = service.waiting();
-    tokio::pin!(ended);
+    let closed = service.waiting();
+    tokio::pin!(closed);
     loop {
         tokio::select! {
-            _ = &mut ended => return "the connection ended".to_owned(),
-            () = ear.changed.notified() => {}
+            _ = &mut closed => return "the connection ended".to_owned(),
+            () = handler.changed.notified() => {}
         }
         match tokio::time::timeout(within, list(peer)).await {
-            Ok(Ok(specs)) => told(link, set(specs)),
+            Ok(Ok(specs)) => log_problems(link, set(specs)),
             Ok(Err(why)) => tracing::warn!("mcp server {}: {why}", link.name),
             Err(_) => tracing::warn!("mcp server {}: its new list of tools did not come", link.name),
         }
     }
 }
 
-/// Every tool of a server, up to a number.
+/// Lists the tools of a server, up to a limit.
 async fn list(peer: &Peer<RoleClient>) -> Result<Vec<RemoteSpec>, String> {
-    let (mut all, mut cursor) = (Vec::new(), None);
-    for _ in 0..PAGES {
+    let mut all = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let page =
             peer.list_tools(Some(page)).await.map_err(|e| format!("it does not list its tools: {e}"))?;
         all.extend(page.tools.into_iter().map(spec));
         cursor = page.next_cursor;
-        if cursor.is_none() || all.len() >= LISTED {
+        if cursor.is_none() || all.len() >= MAX_TOOLS {
             break;
         }
     }
-    all.truncate(LISTED);
+    all.truncate(MAX_TOOLS);
     Ok(all)
 }
 
@@ -238,8 +238,8 @@ fn spec(tool: Tool) -> RemoteSpec {
     }
 }
 
-/// Why a connection did not begin, without the names of types.
-fn begun(error: &ClientInitializeError) -> String {
+/// Describes why a connection could not be opened, without type names.
+fn describe_error(error: &ClientInitializeError) -> String {
     let why = match error {
         ClientInitializeError::ConnectionClosed(_) => "it ended, or printed what is no protocol".to_owned(),
         ClientInitializeError::TransportError { error, .. } => {
@@ -251,44 +251,47 @@ fn begun(error: &ClientInitializeError) -> String {
         }
         other => other.to_string(),
     };
-    format!("it does not begin: {}", why.chars().filter(|c| !c.is_control()).take(SHOWN).collect::<String>())
+    format!(
+        "it does not start: {}",
+        why.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect::<String>()
+    )
 }
 
-type Opened = (RunningService<RoleClient, Ear>, Option<Child>);
+type Opened = (RunningService<RoleClient, ListChangeHandler>, Option<Child>);
 
-async fn program(config: &McpServer, ear: Ear, within: Duration) -> Result<Opened, String> {
+async fn program(config: &McpServer, handler: ListChangeHandler, within: Duration) -> Result<Opened, String> {
     let mut child = Child::start(config)?;
     let transport = child.transport()?;
-    let why = match tokio::time::timeout(within, rmcp::serve_client(ear, transport)).await {
+    let why = match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {
         Ok(Ok(service)) => return Ok((service, Some(child))),
-        Ok(Err(error)) => begun(&error),
+        Ok(Err(error)) => describe_error(&error),
         Err(_) => format!("it did not answer within {} s", within.as_secs()),
     };
-    Err(child.end(why).await)
+    Err(child.terminate(why).await)
 }
 
 async fn address(
     url: &str,
     config: &McpServer,
-    ear: Ear,
+    handler: ListChangeHandler,
     within: Duration,
-) -> Result<RunningService<RoleClient, Ear>, String> {
-    let mut wanted = StreamableHttpClientTransportConfig::with_uri(url);
-    wanted.max_sse_event_size = MAX_EVENT;
+) -> Result<RunningService<RoleClient, ListChangeHandler>, String> {
+    let mut transport_config = StreamableHttpClientTransportConfig::with_uri(url);
+    transport_config.max_sse_event_size = MAX_EVENT;
     for (name, value) in &config.headers {
         let bad = || format!("its header '{}' cannot be sent", name.escape_default());
-        let value = process::expanded(value)?;
+        let value = process::expand_variables(value)?;
         let mut value = http::HeaderValue::from_str(&value).map_err(|_| bad())?;
         value.set_sensitive(true);
         let name = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        wanted.custom_headers.insert(name, value);
+        transport_config.custom_headers.insert(name, value);
     }
-    // The one that is built in; a second call changes nothing.
+    // Installs the built-in provider; further calls have no effect.
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    let transport = StreamableHttpClientTransport::from_config(wanted);
-    match tokio::time::timeout(within, rmcp::serve_client(ear, transport)).await {
+    let transport = StreamableHttpClientTransport::from_config(transport_config);
+    match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {
         Ok(Ok(service)) => Ok(service),
-        Ok(Err(error)) => Err(begun(&error)),
+        Ok(Err(error)) => Err(describe_error(&error)),
         Err(_) => Err(format!("it did not answer within {} s", within.as_secs())),
     }
 }

@@ -1,4 +1,5 @@
-//! A server that is a program: a clean environment, a process group of its own, its last words kept, killed at the end.
+//! A server that is a program: it has a clean environment and its own process group, its last error
+//! output is stored, and it is killed at the end.
 
 use std::{
     collections::VecDeque,
@@ -19,29 +20,30 @@ use tokio::{
     process::{ChildStderr, ChildStdin, ChildStdout, Command},
 };
 
-/// Variables that a program gets from the daemon's own environment.
-const KEPT: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TMPDIR", "TERM", "TZ"];
-/// Bytes of one message.
+/// Variables that a program inherits from the daemon's environment.
+const INHERITED_VARIABLES: &[&str] =
+    &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TMPDIR", "TERM", "TZ"];
+/// Maximum bytes of one message.
 const MAX_LINE: usize = 8 * 1024 * 1024;
-/// Lines that are no messages, after which a program is not taken for a server.
-const GARBAGE: usize = 100;
-/// Lines of standard error that are kept, and bytes of each.
-const WORDS: (usize, usize) = (5, 300);
-/// How long a program may take to end by itself.
-const GRACE: Duration = Duration::from_secs(2);
+/// Number of invalid lines after which a program is not considered a server.
+const MAX_INVALID_LINES: usize = 100;
+/// Maximum stored lines of standard error, and bytes of each.
+const STDERR_LINES: (usize, usize) = (5, 300);
+/// Time that a program may take to exit by itself.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// Whether a URL is of this machine.
+/// Returns true if a URL belongs to this machine.
 pub fn is_local(url: &str) -> bool {
     let host = url.parse::<http::Uri>().ok().and_then(|u| u.host().map(str::to_owned)).unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// A value with `${NAME}` replaced by what the daemon's environment has.
+/// Replaces each `${NAME}` by a variable of the daemon's environment.
 ///
 /// # Errors
-/// When a variable is not set.
-pub fn expanded(text: &str) -> Result<String, String> {
+/// A variable is not set.
+pub fn expand_variables(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -56,7 +58,7 @@ pub fn expanded(text: &str) -> Result<String, String> {
     Ok(out + rest)
 }
 
-/// A program at work. Dropped, it and all that it started are killed.
+/// A running program. Dropping it kills the whole process group.
 pub struct Child {
     child: tokio::process::Child,
     group: Option<rustix::process::Pid>,
@@ -67,7 +69,7 @@ impl Child {
     /// Starts the program of a server.
     ///
     /// # Errors
-    /// Why it cannot be started.
+    /// The reason why it cannot be started.
     pub fn start(config: &McpServer) -> Result<Self, String> {
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
@@ -77,9 +79,9 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.envs(KEPT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
         for (name, value) in &config.env {
-            command.env(name, expanded(value)?);
+            command.env(name, expand_variables(value)?);
         }
         if let Some(folder) = config.cwd.clone().or_else(|| std::env::var_os("HOME").map(Into::into)) {
             command.current_dir(folder);
@@ -92,15 +94,15 @@ impl Child {
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
         let words = Arc::default();
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(listen(stderr, Arc::clone(&words)));
+            tokio::spawn(collect_stderr(stderr, Arc::clone(&words)));
         }
         Ok(Self { child, group, words })
     }
 
-    /// Its standard input and output as a connection; can be taken once.
+    /// Returns the program's standard input and output as a transport, once.
     ///
     /// # Errors
-    /// When it was taken before.
+    /// The transport was taken already.
     pub fn transport(
         &mut self,
     ) -> Result<
@@ -114,17 +116,19 @@ impl Child {
         ),
         String,
     > {
-        let (stdin, stdout) = (self.child.stdin.take(), self.child.stdout.take());
+        let stdin = self.child.stdin.take();
+        let stdout = self.child.stdout.take();
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
             return Err("its standard input and output are in use".to_owned());
         };
         Ok((Box::pin(sink(stdin)), Box::pin(messages(stdout))))
     }
 
-    /// Waits a moment for the program's end, then ends it; `why` with its exit and last words.
-    pub async fn end(&mut self, why: String) -> String {
-        // Its standard input is closed by now, which tells a server to leave.
-        let status = tokio::time::timeout(GRACE, self.child.wait()).await;
+    /// Waits briefly for the program to exit, then kills it; adds its exit status and last error
+    /// output to `why`.
+    pub async fn terminate(&mut self, why: String) -> String {
+        // Its standard input is closed by now, which asks a server to exit.
+        let status = tokio::time::timeout(EXIT_GRACE, self.child.wait()).await;
         self.kill();
         let exit = match status {
             Ok(Ok(status)) => format!(" ({status})"),
@@ -132,8 +136,9 @@ impl Child {
         };
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = if words.is_empty() { String::new() } else { format!("; it said: {}", words.join(" / ")) };
-        format!("{why}{exit}{said}")
+        let stderr_text =
+            if words.is_empty() { String::new() } else { format!("; it said: {}", words.join(" / ")) };
+        format!("{why}{exit}{stderr_text}")
     }
 
     fn kill(&mut self) {
@@ -152,8 +157,8 @@ impl Drop for Child {
     }
 }
 
-/// Keeps the last lines of a program's standard error.
-async fn listen(stderr: ChildStderr, words: Arc<Mutex<VecDeque<String>>>) {
+/// Stores the last lines of a program's standard error.
+async fn collect_stderr(stderr: ChildStderr, words: Arc<Mutex<VecDeque<String>>>) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -164,13 +169,13 @@ async fn listen(stderr: ChildStderr, words: Arc<Mutex<VecDeque<String>>>) {
             Ok(_) => {}
         }
         let text: String =
-            String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(WORDS.1).collect();
+            String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).take(STDERR_LINES.1).collect();
         if text.trim().is_empty() {
             continue;
         }
         tracing::debug!("mcp server: {text}");
         let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.len() == WORDS.0 {
+        if words.len() == STDERR_LINES.0 {
             words.pop_front();
         }
         words.push_back(text);
@@ -190,7 +195,7 @@ fn sink(
     futures_util::sink::unfold(stdin, write).sink_map_err(|e| e)
 }
 
-/// The messages of a program. Lines that are none are passed over, but not for ever.
+/// Parses the messages of a program. Invalid lines are skipped up to a limit.
 fn messages(stdout: ChildStdout) -> impl Stream<Item = RxJsonRpcMessage<RoleClient>> + Send {
     let begin = (BufReader::new(stdout), 0_usize);
     futures_util::stream::unfold(begin, |(mut reader, mut garbage)| async move {
@@ -213,7 +218,7 @@ fn messages(stdout: ChildStdout) -> impl Stream<Item = RxJsonRpcMessage<RoleClie
                 Err(error) => {
                     tracing::debug!(%error, "an mcp server printed what is no message");
                     garbage += 1;
-                    if garbage > GARBAGE {
+                    if garbage > MAX_INVALID_LINES {
                         tracing::warn!("an mcp server prints what is no protocol");
                         return None;
                     }
@@ -229,17 +234,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_put_in_and_missing_ones_named() {
+    fn variables_are_expanded_and_missing_ones_reported() {
         let path = std::env::var("PATH").unwrap();
-        assert_eq!(expanded("Bearer ${PATH}!").unwrap(), format!("Bearer {path}!"));
-        assert_eq!(expanded("$PATH {x}").unwrap(), "$PATH {x}");
-        assert!(expanded("${CAIRN_NO_SUCH_VARIABLE}").unwrap_err().contains("CAIRN_NO_SUCH_VARIABLE"));
-        assert!(expanded("${PATH").is_err());
+        assert_eq!(expand_variables("Bearer ${PATH}!").unwrap(), format!("Bearer {path}!"));
+        assert_eq!(expand_variables("$PATH {x}").unwrap(), "$PATH {x}");
+        assert!(
+            expand_variables("${CAIRN_NO_SUCH_VARIABLE}").unwrap_err().contains("CAIRN_NO_SUCH_VARIABLE")
+        );
+        assert!(expand_variables("${PATH").is_err());
     }
 
     #[test]
-    fn addresses_of_this_machine_are_told_from_others() {
-        for (url, want) in [
+    fn local_urls_are_recognised() {
+        for (url, expected) in [
             ("http://127.0.0.1:3000/mcp", true),
             ("http://localhost/mcp", true),
             ("http://[::1]:1/", true),
@@ -247,7 +254,7 @@ mod tests {
             ("http://127.0.0.1.example.org/", false),
             ("nonsense", false),
         ] {
-            assert_eq!(is_local(url), want, "{url}");
+            assert_eq!(is_local(url), expected, "{url}");
         }
     }
 }
