@@ -1,11 +1,11 @@
 //! Pending work at the end of the input: answers, and the backlog of subscriptions.
 
 use std::{
-    borrow::Cow,
     collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use cairn_protocol::rpc::Frame;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -40,18 +40,6 @@ pub struct Completion {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
 struct MessageIds {
     #[serde(rename = "subscriptionId", default)]
     subscription: Option<String>,
@@ -72,8 +60,8 @@ impl PendingWork {
     /// Records a message to the daemon.
     pub fn record_sent(&self, text: &str) {
         let mut open = self.open();
-        let all = match parse_messages(text) {
-            Some(all) if !all.is_empty() => all,
+        let all = match Frame::parse_batch(text) {
+            Ok(all) if !all.is_empty() => all,
             _ => return open.add(NULL_ID),
         };
         for message in all {
@@ -102,7 +90,7 @@ impl PendingWork {
     /// has it.
     pub fn parse_completion(&self, text: &str) -> Completion {
         let mut completion = Completion::default();
-        for message in parse_messages(text).unwrap_or_default() {
+        for message in Frame::parse_batch(text).unwrap_or_default() {
             match (message.method.as_deref(), message.id) {
                 (Some("orchestrate.synced" | "orchestrate.gone"), _) => {
                     completion.finished_backlog =
@@ -171,13 +159,6 @@ impl OpenWork {
             }
         }
     }
-}
-
-fn parse_messages(text: &str) -> Option<Vec<Message<'_>>> {
-    if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).ok();
-    }
-    serde_json::from_str(text).ok().map(|one| vec![one])
 }
 
 fn message_ids(value: &RawValue) -> Option<MessageIds> {

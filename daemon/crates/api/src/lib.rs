@@ -42,7 +42,7 @@ pub use config::ConfigSource;
 pub use connection::{Connection, Outgoing, SharedText};
 pub use discover::openrpc;
 pub use host::HostInfo;
-pub use method::{Audit, Disconnect, Method, Scope};
+pub use method::{Audit, Disconnect, FollowUp, Method, Scope};
 pub use metrics::{FIGURES, Figure};
 pub use remote::Remote;
 pub use rights::{Right, Rights};
@@ -136,6 +136,11 @@ impl Api {
     /// Number of calls since the start.
     pub fn calls(&self) -> u64 {
         self.counters.calls.load(Ordering::Relaxed)
+    }
+
+    /// Returns the notifications that follow the answer of a method.
+    pub fn follow_up(&self, method: &str) -> Option<FollowUp> {
+        self.find(method)?.follow_up
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Method> {

@@ -69,6 +69,28 @@ impl Audit {
     }
 }
 
+/// Notifications that follow the answer of a call until its work is finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FollowUp {
+    /// `index.progress`, until it is done.
+    IndexProgress,
+    /// `git.progress`, until it is done.
+    CloneProgress,
+    /// Events of a subscription, until it is gone.
+    Events,
+}
+
+impl FollowUp {
+    /// Returns the field of the answer that identifies the work in its notifications.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::IndexProgress => "path",
+            Self::CloneProgress => "requestId",
+            Self::Events => "subscriptionId",
+        }
+    }
+}
+
 /// The pending answer of a handler.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Box<RawValue>, Failure>> + Send>>;
 type Handler = Box<dyn Fn(Caller, Option<&RawValue>, Audit) -> Answer + Send + Sync>;
@@ -91,6 +113,8 @@ pub struct Method {
     /// Effects that calls may have, each of which needs a further right.
     pub effects: &'static [Effect],
     pub audit: Audit,
+    /// Notifications that follow the answer.
+    pub follow_up: Option<FollowUp>,
     pub params: SchemaOf,
     pub result: SchemaOf,
     pub(crate) handler: Handler,
@@ -133,6 +157,7 @@ impl Method {
             right: Right::Observe,
             effects: P::ALL,
             audit: Audit::None,
+            follow_up: None,
             params: SchemaGenerator::subschema_for::<P>,
             result: SchemaGenerator::subschema_for::<R>,
             handler: Box::new(call),
@@ -157,6 +182,12 @@ impl Method {
     /// Lets clients cancel the calls; the work then ends in a recorded way.
     pub fn cancellable(mut self) -> Self {
         self.cancellable = true;
+        self
+    }
+
+    /// Declares the notifications that follow the answer.
+    pub(crate) fn followed_by(mut self, follow_up: FollowUp) -> Self {
+        self.follow_up = Some(follow_up);
         self
     }
 

@@ -27,7 +27,7 @@ use cairn_protocol::{
 use crate::{
     connection::Caller,
     host, message,
-    method::{Audit, Method, Scope},
+    method::{Audit, FollowUp, Method, Scope},
     rights::{self, Right},
     subscription,
 };
@@ -78,6 +78,7 @@ fn index() -> Vec<Method> {
             "Declares a folder as a root and indexes it; `index.progress` follows.",
             |cx, p: AddRootParams| async move { with_progress(&cx, cx.api().engine.add_root(p).await?) },
         )
+        .followed_by(FollowUp::IndexProgress)
         .detached(Right::Admin)
         .scope(Scope::Global),
         Method::new(
@@ -100,6 +101,7 @@ fn index() -> Vec<Method> {
                 receipt
             },
         )
+        .followed_by(FollowUp::IndexProgress)
         .detached(Right::Admin)
         .scope(Scope::Global),
         Method::new("index.status", "The progress of each index.", |cx, p: IndexStatusParams| async move {
@@ -208,6 +210,7 @@ fn content() -> Vec<Method> {
                 Ok(receipt)
             },
         )
+        .followed_by(FollowUp::CloneProgress)
         .detached(Right::Admin),
         Method::new("git.status", "Branch, head and changed files.", |cx, p: GitStatusParams| async move {
             cx.api().engine.git_status(p).await
@@ -258,7 +261,8 @@ fn orchestrate() -> Vec<Method> {
             "orchestrate.subscribe",
             "Follows a session from any position; `orchestrate.event` follows.",
             subscription::subscribe,
-        ),
+        )
+        .followed_by(FollowUp::Events),
         Method::new("orchestrate.unsubscribe", "Stops following.", subscription::unsubscribe),
     ]
 }

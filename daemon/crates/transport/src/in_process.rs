@@ -16,7 +16,7 @@ use cairn_protocol::{
     PROTOCOL_VERSIONS,
     daemon::{ClientCapabilities, ClientInfo, InitializeParams, InitializeResult},
     error::{Failure, Reason},
-    rpc,
+    rpc::{self, Frame},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
@@ -27,11 +27,10 @@ use tokio::sync::{mpsc, oneshot};
 pub const NOTIFICATION_CAPACITY: usize = 64;
 
 /// A notification of the daemon.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Notification {
     /// Its name, as in the `capabilities.notifications` of `initialize`.
     pub method: String,
-    #[serde(default)]
     pub params: Value,
 }
 
@@ -224,20 +223,17 @@ enum Message {
 }
 
 fn read(text: &str) -> Option<Message> {
-    #[derive(Deserialize)]
-    struct Head<'a> {
-        id: Option<u64>,
-        #[serde(borrow)]
-        result: Option<&'a RawValue>,
-        #[serde(borrow)]
-        error: Option<&'a RawValue>,
-    }
-    let head: Head<'_> = serde_json::from_str(text).ok()?;
-    let Some(id) = head.id else { return serde_json::from_str(text).ok().map(Message::Notification) };
-    if let Some(result) = head.result {
+    let frame = Frame::parse(text).ok()?;
+    let Some(id) = frame.id else {
+        let params = frame.params_as().unwrap_or_default();
+        let method = frame.method?.into_owned();
+        return Some(Message::Notification(Notification { method, params }));
+    };
+    let id = id.get().parse().ok()?;
+    if let Some(result) = frame.result {
         return Some(Message::Answer(id, Ok(result.to_owned())));
     }
-    Some(Message::Answer(id, Err(failure(head.error?))))
+    Some(Message::Answer(id, Err(failure(frame.error?))))
 }
 
 /// Converts a JSON-RPC error object.

@@ -20,6 +20,7 @@ use std::{
 use cairn_api::{Api, Outgoing, Rights};
 use cairn_protocol::{
     error::{Failure, Reason},
+    rpc::Frame,
     turn::RunResult,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -83,18 +84,6 @@ struct PermissionRequest {
     answer: oneshot::Sender<Value>,
 }
 
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<std::borrow::Cow<'a, str>>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-    #[serde(default)]
-    result: Option<Value>,
-}
-
 impl Agent {
     /// Creates an agent with these rights, and the receiver of its messages for the editor.
     ///
@@ -118,7 +107,7 @@ impl Agent {
 impl Peer for Agent {
     async fn handle_message(&self, text: &str) {
         let inner = &self.inner;
-        let message: Message<'_> = match serde_json::from_str(text) {
+        let message = match Frame::parse(text) {
             Ok(message) => message,
             Err(error) => {
                 let failure = Failure::new(Reason::ParseError, format!("not a message: {error}"));
@@ -267,10 +256,11 @@ impl Inner {
     }
 
     /// Handles the answer to one of the agent's own requests. An error counts as no answer.
-    fn handle_answer(&self, id: &str, result: Option<Value>) {
+    fn handle_answer(&self, id: &str, result: Option<&RawValue>) {
+        let result = result.and_then(|result| serde_json::from_str(result.get()).ok()).unwrap_or_default();
         let pending = id.parse().ok().and_then(|id: u64| self.state().permission_requests.remove(&id));
         if let Some(pending) = pending {
-            let _receiver_dropped = pending.answer.send(result.unwrap_or_default());
+            let _receiver_dropped = pending.answer.send(result);
         }
     }
 

@@ -3,17 +3,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cairn_api::{Connection, Outgoing};
-use cairn_protocol::rpc;
+use cairn_api::{Connection, FollowUp, Outgoing};
+use cairn_protocol::rpc::{self, Frame};
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     http_rpc::ConnectionOwner,
     http_sessions,
-    sse::{Disconnected, KEEP_ALIVE_INTERVAL, NotificationRef, Stream},
+    sse::{Disconnected, KEEP_ALIVE_INTERVAL, Position, Stream},
 };
 
 /// The notifications of a connection.
@@ -44,17 +44,6 @@ pub struct Pending {
     pub calls: Calls,
 }
 
-/// Notifications that may follow the answer of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FollowUp {
-    /// Progress of an index, until it is done.
-    Index,
-    /// Progress of a clone, until it is done.
-    Clone,
-    /// Events, until the session is gone.
-    Subscription,
-}
-
 /// Calls by id, as JSON.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Calls(HashMap<String, FollowUp>);
@@ -74,11 +63,12 @@ const MAX_EARLY: usize = 64;
 
 impl EarlyProgress {
     /// Stores a message that a pending answer may announce, and returns any other.
-    fn owner(&mut self, pending: Option<&Pending>, text: String) -> Option<String> {
+    fn store(&mut self, pending: Option<&Pending>, text: String) -> Option<String> {
         let awaited = pending.is_some_and(|pending| !pending.calls.0.is_empty());
-        let progress =
-            |note: NotificationRef<'_>| [rpc::INDEX_PROGRESS, rpc::GIT_PROGRESS].contains(&note.method);
-        if !awaited || self.0.len() >= MAX_EARLY || !NotificationRef::read(&text).is_some_and(progress) {
+        let progress = |frame: Frame<'_>| {
+            matches!(frame.method.as_deref(), Some(rpc::INDEX_PROGRESS | rpc::GIT_PROGRESS))
+        };
+        if !awaited || self.0.len() >= MAX_EARLY || !Frame::parse(&text).is_ok_and(progress) {
             return Some(text);
         }
         self.0.push(text);
@@ -86,34 +76,9 @@ impl EarlyProgress {
     }
 }
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<std::borrow::Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
-
-fn parse_each<'a, T: Deserialize<'a>>(text: &'a str) -> Vec<T> {
-    if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).unwrap_or_default();
-    }
-    serde_json::from_str(text).into_iter().collect()
-}
-
 /// Returns true if a message is a handshake and nothing else.
 pub fn is_handshake(text: &str) -> bool {
-    serde_json::from_str::<Request<'_>>(text).is_ok_and(|r| r.method.as_deref() == Some("initialize"))
+    Frame::parse(text).is_ok_and(|frame| frame.method.as_deref() == Some("initialize"))
 }
 
 /// Returns the reason of an error answer.
@@ -124,40 +89,33 @@ pub fn error_reason(text: &str) -> Option<String> {
 
 /// Returns true if an answer is an error.
 pub fn is_error(text: &str) -> bool {
-    serde_json::from_str::<Answer<'_>>(text).is_ok_and(|a| a.error.is_some())
+    Frame::parse(text).is_ok_and(|frame| frame.error.is_some())
 }
 
 /// Finds the calls of a message whose work continues after the answer. Events count only where no
 /// other stream delivers them.
-pub fn calls(text: &str, events: bool) -> Calls {
-    let after = |request: &Request<'_>| match request.method.as_deref()? {
-        "index.addRoot" | "index.rebuild" => Some(FollowUp::Index),
-        "git.clone" => Some(FollowUp::Clone),
-        "orchestrate.subscribe" => events.then_some(FollowUp::Subscription),
-        _ => None,
+pub fn calls(text: &str, events: bool, follow_up_of: impl Fn(&str) -> Option<FollowUp>) -> Calls {
+    let follow_up = |frame: &Frame<'_>| {
+        let follow_up = follow_up_of(frame.method.as_deref()?)?;
+        (events || follow_up != FollowUp::Events).then_some(follow_up)
     };
-    let all = parse_each::<Request<'_>>(text);
-    Calls(all.iter().filter_map(|r| Some((r.id?.get().to_owned(), after(r)?))).collect())
+    let frames = Frame::parse_batch(text).unwrap_or_default();
+    Calls(frames.iter().filter_map(|f| Some((f.id?.get().to_owned(), follow_up(f)?))).collect())
 }
 
 impl OutstandingWork {
     /// Records the work that the answers to `calls` announce.
     fn handle_answer(&mut self, calls: &Calls, text: &str) {
-        for answer in parse_each::<Answer<'_>>(text) {
+        for answer in Frame::parse_batch(text).unwrap_or_default() {
             let (Some(id), Some(result)) = (answer.id, answer.result) else { continue };
-            let Some(after) = calls.0.get(id.get()) else { continue };
+            let Some(follow_up) = calls.0.get(id.get()) else { continue };
             let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
-            let key = match after {
-                FollowUp::Index => "path",
-                FollowUp::Clone => "requestId",
-                FollowUp::Subscription => "subscriptionId",
-            };
-            self.0.extend(result[key].as_str().map(str::to_owned));
+            self.0.extend(result[follow_up.key()].as_str().map(str::to_owned));
         }
     }
 
     /// Records the end of outstanding work.
-    fn notification(&mut self, text: &str) {
+    fn record_end(&mut self, text: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct End {
@@ -169,12 +127,13 @@ impl OutstandingWork {
         if self.0.is_empty() {
             return;
         }
-        let Some(note) = NotificationRef::read(text) else { return };
-        if ![rpc::INDEX_PROGRESS, rpc::GIT_PROGRESS, rpc::GONE].contains(&note.method) {
+        let Ok(frame) = Frame::parse(text) else { return };
+        let method = frame.method.as_deref();
+        if !matches!(method, Some(rpc::INDEX_PROGRESS | rpc::GIT_PROGRESS | rpc::GONE)) {
             return;
         }
-        let Some(end) = note.params::<End>() else { return };
-        if note.method == rpc::GONE {
+        let Some(end) = frame.params_as::<End>() else { return };
+        if method == Some(rpc::GONE) {
             end.subscription_id.map(|id| self.0.remove(&id));
         } else if end.done == Some(true) {
             for key in [end.path, end.request_id].into_iter().flatten() {
@@ -225,7 +184,7 @@ impl Notes {
     /// Remembers which subscription delivers the events of a session.
     fn remember(&mut self, text: &str) {
         let Notes::Session(notes) = self else { return };
-        let position = NotificationRef::read(text).and_then(|note| note.position());
+        let position = Frame::parse(text).ok().and_then(|frame| Position::of(&frame));
         let Some(position) = position else { return };
         if notes.subscriptions.get(position.session_id).is_none_or(|id| id != position.subscription_id) {
             notes.subscriptions.insert(position.session_id.to_owned(), position.subscription_id.to_owned());
@@ -304,7 +263,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     async fn notification(&mut self, notification: Outgoing) -> Result<(), Disconnected> {
         for text in notification.into_texts() {
-            if let Some(text) = self.early_progress.owner(self.source.answer.as_ref(), text) {
+            if let Some(text) = self.early_progress.store(self.source.answer.as_ref(), text) {
                 self.forward(&text).await?;
             }
         }
@@ -336,7 +295,7 @@ impl Writer<'_> {
         if let Some(notes) = &mut self.source.notes {
             notes.remember(text);
         }
-        self.open.notification(text);
+        self.open.record_end(text);
         self.stream.send(text).await
     }
 }
@@ -349,14 +308,19 @@ fn belongs_to(text: &str, subscription: &str) -> bool {
         #[serde(borrow)]
         subscription_id: std::borrow::Cow<'a, str>,
     }
-    NotificationRef::read(text)
-        .and_then(|note| note.params::<Subscribed<'_>>())
+    Frame::parse(text)
+        .ok()
+        .and_then(|frame| frame.params_as::<Subscribed<'_>>())
         .is_some_and(|of| of.subscription_id == subscription)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn follow_up_in_table(method: &str) -> Option<FollowUp> {
+        cairn_api::methods::table().iter().find(|row| row.name == method)?.follow_up
+    }
 
     #[test]
     fn notifications_are_matched_to_their_subscription() {
@@ -376,25 +340,31 @@ mod tests {
     fn outstanding_work_is_tracked_until_done() {
         let one = r#"{"jsonrpc":"2.0","id":1,"method":"index.addRoot"}"#;
         let batch = r#"[{"id":"a","method":"git.clone"},{"id":2,"method":"orchestrate.subscribe"},{"id":3,"method":"x"}]"#;
-        assert_eq!(calls(one, true), Calls([("1".to_owned(), FollowUp::Index)].into()));
-        assert_eq!(calls(batch, true).0.len(), 2);
-        assert_eq!(calls(batch, false).0.len(), 1);
-        assert_eq!(calls("half {", true), Calls::default());
+        assert_eq!(
+            calls(one, true, follow_up_in_table),
+            Calls([("1".to_owned(), FollowUp::IndexProgress)].into())
+        );
+        assert_eq!(calls(batch, true, follow_up_in_table).0.len(), 2);
+        assert_eq!(calls(batch, false, follow_up_in_table).0.len(), 1);
+        assert_eq!(calls("half {", true, follow_up_in_table), Calls::default());
         let mut open = OutstandingWork::default();
-        open.handle_answer(&calls(one, true), r#"{"id":1,"error":{}}"#);
-        assert!(open.0.is_empty());
-        open.handle_answer(&calls(one, true), r#"{"id":1,"result":{"root":"r","path":"/a"}}"#);
-        open.notification(r#"{"method":"index.progress","params":{"path":"/a","done":false}}"#);
-        open.notification(r#"{"method":"index.progress","params":{"path":"/b","done":true}}"#);
-        assert_eq!(open.0.len(), 1);
-        open.notification(r#"{"method":"index.progress","params":{"path":"/a","done":true}}"#);
+        open.handle_answer(&calls(one, true, follow_up_in_table), r#"{"id":1,"error":{}}"#);
         assert!(open.0.is_empty());
         open.handle_answer(
-            &calls(batch, true),
+            &calls(one, true, follow_up_in_table),
+            r#"{"id":1,"result":{"root":"r","path":"/a"}}"#,
+        );
+        open.record_end(r#"{"method":"index.progress","params":{"path":"/a","done":false}}"#);
+        open.record_end(r#"{"method":"index.progress","params":{"path":"/b","done":true}}"#);
+        assert_eq!(open.0.len(), 1);
+        open.record_end(r#"{"method":"index.progress","params":{"path":"/a","done":true}}"#);
+        assert!(open.0.is_empty());
+        open.handle_answer(
+            &calls(batch, true, follow_up_in_table),
             r#"[{"id":"a","result":{"requestId":"q"}},{"id":2,"result":{"subscriptionId":"s"}}]"#,
         );
-        open.notification(r#"{"method":"orchestrate.gone","params":{"subscriptionId":"s"}}"#);
-        open.notification(r#"{"method":"git.progress","params":{"requestId":"q","done":true}}"#);
+        open.record_end(r#"{"method":"orchestrate.gone","params":{"subscriptionId":"s"}}"#);
+        open.record_end(r#"{"method":"git.progress","params":{"requestId":"q","done":true}}"#);
         assert!(open.0.is_empty());
     }
 
@@ -416,7 +386,10 @@ mod tests {
             notes.send(Outgoing::One(text.into())).await.unwrap();
         }
         to.send(Outgoing::One(receipt.into())).await.unwrap();
-        let answer = Some(Pending { answers, calls: calls(r#"{"id":1,"method":"index.addRoot"}"#, true) });
+        let answer = Some(Pending {
+            answers,
+            calls: calls(r#"{"id":1,"method":"index.addRoot"}"#, true, follow_up_in_table),
+        });
         let (stream, response) = super::super::sse::response(super::super::sse::Format::Messages);
         let source =
             Source { notes: Some(Notes::Request(notification)), takeover: None, replaced: None, answer };

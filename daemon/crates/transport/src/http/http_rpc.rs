@@ -273,7 +273,9 @@ async fn answer(
         ConnectionOwner::Request(_) => (notes.map(event_stream::Notes::Request), None),
     };
     let (stream, response) = sse::response(Format::Messages);
-    let calls = event_stream::calls(text, matches!(owner, ConnectionOwner::Request(_)));
+    let calls = event_stream::calls(text, matches!(owner, ConnectionOwner::Request(_)), |method| {
+        shared.api.follow_up(method)
+    });
     let text: Arc<str> = text.into();
     let answer = Some(event_stream::Pending { answers, calls });
     let source = Source { notes, takeover, replaced: None, answer };

@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderValue, header},
     response::Response,
 };
-use cairn_protocol::rpc;
+use cairn_protocol::rpc::{self, Frame};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -38,16 +38,6 @@ pub struct Stream {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Disconnected;
 
-/// The parts of a notification that streams need.
-#[derive(Deserialize)]
-pub struct NotificationRef<'a> {
-    /// The method; answers have none.
-    #[serde(default)]
-    pub method: &'a str,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-}
-
 /// The position of an event.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -60,23 +50,13 @@ pub struct Position<'a> {
     pub seq: Option<u64>,
 }
 
-impl<'a> NotificationRef<'a> {
-    /// Parses a message.
-    pub fn read(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
-    }
-
-    /// Returns the position of an event; `None` for everything else.
-    pub fn position(&self) -> Option<Position<'a>> {
-        if self.method != rpc::EVENT {
+impl<'a> Position<'a> {
+    /// Returns the position of an event; `None` for every other message.
+    pub fn of(frame: &Frame<'a>) -> Option<Self> {
+        if frame.method.as_deref() != Some(rpc::EVENT) {
             return None;
         }
-        serde_json::from_str(self.params?.get()).ok()
-    }
-
-    /// Parses the params as `T`.
-    pub fn params<T: Deserialize<'a>>(&self) -> Option<T> {
-        serde_json::from_str(self.params?.get()).ok()
+        frame.params_as()
     }
 }
 
@@ -120,8 +100,8 @@ impl Stream {
 
 /// Formats a message as an event.
 fn chunk(text: &str, format: Format) -> String {
-    let note = NotificationRef::read(text).filter(|note| !note.method.is_empty());
-    let position = note.as_ref().and_then(NotificationRef::position);
+    let frame = Frame::parse(text).ok();
+    let position = frame.as_ref().and_then(Position::of);
     let mut out = String::with_capacity(text.len() + 64);
     let mut data = text;
     if let Some(Position { session_id, seq: Some(seq), .. }) = position {
@@ -130,11 +110,14 @@ fn chunk(text: &str, format: Format) -> String {
             Format::Records => format!("id: {seq}\n"),
         });
     }
-    if let (Format::Records, Some(note)) = (format, &note) {
-        if note.method != rpc::EVENT {
-            out.push_str(&format!("event: {}\n", note.method.rsplit('.').next().unwrap_or_default()));
+    if format == Format::Records
+        && let Some(frame) = &frame
+        && let Some(method) = &frame.method
+    {
+        if method != rpc::EVENT {
+            out.push_str(&format!("event: {}\n", method.rsplit('.').next().unwrap_or_default()));
         }
-        data = note.params.map_or("{}", RawValue::get);
+        data = frame.params.map_or("{}", RawValue::get);
     }
     // JSON contains line breaks only between tokens, and server-sent events need each line in a
     // field of its own.
