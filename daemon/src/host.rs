@@ -8,7 +8,7 @@ use cairn_protocol::location::{DataRoot, Env};
 
 use crate::{doctor, instance::InstanceError, logging, serve, service, settings};
 
-const NO_HOME: &str = "there is no home folder to keep data in; set CAIRN_HOME";
+const NO_HOME: &str = "there is no home folder to store data in; set CAIRN_HOME";
 
 pub struct Binary;
 

@@ -52,7 +52,7 @@ pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
 fn values() -> Result<UnitValues, String> {
     let env = Env::from_process();
     let home = env.home.clone().ok_or("there is no home folder to install into")?;
-    let root = DataRoot(env.data_root().ok_or("there is no home folder to keep data in; set CAIRN_HOME")?);
+    let root = DataRoot(env.data_root().ok_or("there is no home folder to store data in; set CAIRN_HOME")?);
     let bin = std::env::current_exe().map_err(|e| format!("this program's own path is not known: {e}"))?;
     // Variables that select locations must select the same for the service.
     let decisive = [
@@ -79,7 +79,7 @@ fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Repor
     let env = Env::from_process();
     let is_locked = env.data_root().is_some_and(|root| cairn_client_sdk::is_held(&DataRoot(root)));
     if is_locked && !active(manager, values) {
-        return Err("a daemon runs that is no service: stop it first with 'cairn stop'".into());
+        return Err("a daemon is running that is not the service: stop it first with 'cairn stop'".into());
     }
     for (path, text) in &files {
         write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;

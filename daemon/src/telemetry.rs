@@ -65,7 +65,7 @@ impl Telemetry {
     /// Sends the queued data, within [`FLUSH_TIMEOUT`].
     pub async fn end(self) {
         if let Err(error) = self.levels.send_spans(None) {
-            tracing::debug!(%error, "spans are made on");
+            tracing::debug!(%error, "spans are created on");
         }
         let traces = self.traces;
         let metrics = self.metrics;

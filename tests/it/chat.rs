@@ -120,7 +120,7 @@ fn a_folder_remembers_its_chat() {
     ]));
     let file = cairn.folder.join(".cairn_session");
     let (code, _, err) = cairn.chat(&["--continue", "-p", "who?"], None);
-    assert!(code == 3 && err.contains("no chat was kept in"), "{err}");
+    assert!(code == 3 && err.contains("no chat is stored in"), "{err}");
     assert_eq!(cairn.chat(&["-p", "I am Ada"], None).0, 0);
     let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata().unwrap().permissions()) & 0o777;
@@ -141,7 +141,7 @@ fn a_dry_run_makes_no_call_and_denial_is_an_exit_code() {
     let cairn =
         scripted(&json!([calls("write_file", &write), said("done"), calls("write_file", &write), said("x")]));
     let (code, _, err) = cairn.chat(&["--dry-run", "-p", "write"], None);
-    assert!(code == 0 && err.contains("● write_file notes.txt  (dry run: not made)"), "{err}");
+    assert!(code == 0 && err.contains("● write_file notes.txt  (dry run: not executed)"), "{err}");
     // Nobody can be asked: the turn ends.
     let (code, _, err) = cairn.chat(&["-p", "write"], None);
     assert!(code == 3 && err.contains("error: "), "{code} {err}");

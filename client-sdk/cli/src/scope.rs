@@ -153,7 +153,7 @@ pub fn project_root(location: &Path, home: Option<&Path>) -> Result<PathBuf, Fai
     let top = folder.ancestors().find(|dir| dir.join(".git").exists());
     let chosen = top.unwrap_or(folder);
     if chosen.parent().is_none() || (top.is_none() && home.is_some_and(|h| h == chosen)) {
-        let text = format!("{} is no project, and indexing all of it would take long", chosen.display());
+        let text = format!("{} is not a project, and indexing all of it would take long", chosen.display());
         return Err(
             Failure::usage(text).hint("go to a project's folder, or declare this one with 'cairn index add'")
         );

@@ -152,14 +152,15 @@ pub fn trace(root: &DataRoot) -> Check {
     let known = cairn_trace::SCHEMA_VERSION;
     match read() {
         Ok((found, _)) if found > known => {
-            let text =
-                format!("trace.db has version {found}, which a newer cairn made; this one knows {known}");
+            let text = format!(
+                "trace.db has version {found}, which a newer cairn created; this one supports {known}"
+            );
             Check::new(NAME, Outcome::Fail, text).hint("update cairn, or set CAIRN_HOME to another folder")
         }
         Ok((version, integrity)) if integrity == "ok" => Check::new(
             NAME,
             Outcome::Ok,
-            format!("trace.db is whole: version {version}, {} KiB", size / 1024),
+            format!("trace.db is intact: version {version}, {} KiB", size / 1024),
         ),
         Ok((version, integrity)) if size > MAX_CHECKED => Check::new(
             NAME,
@@ -201,7 +202,7 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
             vec![Check::new(NAME, Outcome::Ok, "none runs; a command that needs one starts it"), port(config)]
         }
         (Err(error), false) => {
-            let text = format!("none runs; the last one left its address behind: {error}");
+            let text = format!("none is running; the last one left its address file: {error}");
             vec![Check::new(NAME, Outcome::Info, text), port(config)]
         }
     }

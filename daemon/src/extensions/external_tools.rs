@@ -210,7 +210,7 @@ fn sidecar_path(program: &Path) -> PathBuf {
 fn read(file: &Path) -> Result<Sidecar, String> {
     let meta = fs::metadata(file).map_err(|e| e.to_string())?;
     if !meta.is_file() || meta.len() > MAX_SIDECAR {
-        return Err(format!("it is no file of at most {MAX_SIDECAR} bytes"));
+        return Err(format!("it is not a file of at most {MAX_SIDECAR} bytes"));
     }
     let text = fs::read_to_string(file).map_err(|e| e.to_string())?;
     serde_json::from_str(&text).map_err(|e| format!("it does not describe a tool: {e}"))
@@ -225,7 +225,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
 fn copy(program: &Path, copies: &Path) -> Result<PathBuf, String> {
     let meta = fs::metadata(program).map_err(|e| e.to_string())?;
     if !meta.is_file() || meta.mode() & 0o111 == 0 {
-        return Err("it is no executable file: chmod +x makes it one".into());
+        return Err("it is not executable: run chmod +x".into());
     }
     if meta.len() > MAX_PROGRAM {
         return Err(format!("it has more than {MAX_PROGRAM} bytes"));

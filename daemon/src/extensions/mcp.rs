@@ -133,7 +133,7 @@ async fn supervise(name: String, config: McpServer, engine: Engine, stop: Cancel
         tracing::warn!("mcp server {name}: {why}");
         if failures >= MAX_FAILURES {
             tracing::warn!(
-                "mcp server {name} is left alone after {failures} attempts; a reload of the configuration tries again"
+                "mcp server {name} is given up after {failures} attempts; reload the configuration to try again"
             );
             link.set(State::Down(format!("{why}; it was tried {failures} times")));
             stop.cancelled().await;

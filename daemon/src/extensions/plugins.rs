@@ -93,7 +93,7 @@ impl Plugin for Program {
         if answer.trim_ascii().is_empty() {
             return Ok(HookAnswer::default());
         }
-        serde_json::from_slice(&answer).map_err(|e| format!("its answer is no JSON object of the kind: {e}"))
+        serde_json::from_slice(&answer).map_err(|e| format!("its answer is not a valid JSON object: {e}"))
     }
 }
 

@@ -149,7 +149,7 @@ fn read_text(path: &Path) -> Result<Option<String>, String> {
         Err(e) => return Err(e.to_string()),
     };
     if !meta.is_file() || meta.len() > MAX_FILE {
-        return Err(format!("{} is no file of at most {MAX_FILE} bytes", path.display()));
+        return Err(format!("{} is not a file of at most {MAX_FILE} bytes", path.display()));
     }
     fs::read_to_string(path).map(Some).map_err(|e| format!("{}: {e}", path.display()))
 }

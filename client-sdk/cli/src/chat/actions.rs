@@ -139,10 +139,7 @@ impl Chat<'_> {
 
     async fn undo(&mut self) -> Result<(), Failure> {
         let Some(turn) = self.last_turn.clone() else {
-            return Err(Failure::with_reason(
-                "path_not_found",
-                "no turn of this chat can be taken back".into(),
-            ));
+            return Err(Failure::with_reason("path_not_found", "no turn of this chat can be undone".into()));
         };
         let params = ToolCallParams {
             session_id: self.session.clone(),

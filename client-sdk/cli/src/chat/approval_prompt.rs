@@ -153,8 +153,8 @@ pub fn answered(resolution: &Resolution, mine: bool) -> String {
         ApprovalDecision::Deny => "denied",
     };
     let by = match resolution.by.as_str() {
-        "deadline" => ", as nobody answered in time".to_owned(),
-        "cancelled" => ", as the turn ended".to_owned(),
+        "deadline" => ", because the time for an answer ran out".to_owned(),
+        "cancelled" => ", because the turn ended".to_owned(),
         _ if mine => String::new(),
         by => format!(" by {}", plain(by)),
     };
@@ -284,7 +284,7 @@ mod tests {
         resolution.by = "deadline".into();
         assert_eq!(
             console::strip_ansi_codes(&answered(&resolution, false)),
-            "  denied, as nobody answered in time: no\n"
+            "  denied, because the time for an answer ran out: no\n"
         );
     }
 }

@@ -116,7 +116,7 @@ fn count(outcome: &ToolOutcome) -> Option<String> {
         return Some(plain(&error.reason));
     }
     if outcome.tag == "dry_run" {
-        return Some("dry run: not made".into());
+        return Some("dry run: not executed".into());
     }
     if let Some(blob) = &outcome.blob {
         return Some(format!("{}{cut_note}", output::bytes(blob.size)));
@@ -221,7 +221,7 @@ mod tests {
                 "● read_file x  (42 lines)\n",
             ),
             ("list_files", "t", json!({"content": "a", "total_matches": 1}), "● list_files x  (1 match)\n"),
-            ("write_file", "dry_run", json!({"dryRun": true}), "● write_file x  (dry run: not made)\n"),
+            ("write_file", "dry_run", json!({"dryRun": true}), "● write_file x  (dry run: not executed)\n"),
             ("edit_file", "t", json!({"replacements": 2}), "● edit_file x  (2 replacements)\n"),
             ("own", "t", json!({"items": [1, 2, 3]}), "● own x  (3 entries)\n"),
             ("datetime", "t", json!({"utc": "now"}), "● datetime x\n"),

@@ -34,12 +34,12 @@ pub fn path(folder: &Path) -> PathBuf {
 pub fn read(folder: &Path) -> Result<Local, Failure> {
     let path = path(folder);
     let absent = || {
-        Failure::with_reason("session_not_found", format!("no chat was kept in {}", folder.display()))
+        Failure::with_reason("session_not_found", format!("no chat is stored in {}", folder.display()))
             .hint("start one with 'cairn chat', or name the folder where it was")
     };
     let size = match path.metadata() {
         Ok(meta) if meta.is_file() => meta.len(),
-        Ok(_) => return Err(invalid_file(&path, "it is no file")),
+        Ok(_) => return Err(invalid_file(&path, "it is not a file")),
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(absent()),
         Err(error) => return Err(Failure::path(&path, &error)),
     };

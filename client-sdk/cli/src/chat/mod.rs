@@ -134,7 +134,7 @@ fn piped() -> Result<Option<String>, Failure> {
     if bytes.len() as u64 > MAX_PIPED {
         return Err(Failure::usage("more than 1 MiB is piped in").hint("name a file in the folder instead"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("what is piped in is no UTF-8 text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("the piped input is not UTF-8 text"))?;
     Ok(Some(text).filter(|t| !t.trim().is_empty()))
 }
 

@@ -55,7 +55,7 @@ pub async fn run(chat: &mut Chat<'_>) -> Result<u8, Failure> {
                         // The daemon may have been restarted; without one the chat cannot continue.
                         if failure.is_unreachable() {
                             chat.reconnect().await?;
-                            chat.app.info("connected again; say it once more");
+                            chat.app.info("connected again; send it once more");
                         }
                     }
                 }
@@ -164,7 +164,7 @@ async fn act(chat: &mut Chat<'_>, typed: Typed) -> Result<bool, Failure> {
         Typed::Unknown(name) => {
             let name = style(format!("/{}", crate::render::output::plain(&name))).bold();
             Err(Failure::usage(format!("there is no command {name}"))
-                .hint("/help shows the commands; a second slash says it to the model"))
+                .hint("/help shows the commands; a second slash sends it to the model"))
         }
     }
 }

@@ -45,7 +45,7 @@ async fn chat_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<
 fn local_folder(args: &ChatArgs) -> Result<PathBuf, Failure> {
     let location = scope::canonical(args.sandbox.as_deref().unwrap_or(&current_dir()?))?;
     if !location.is_dir() {
-        return Err(Failure::usage(format!("{} is no folder", location.display())));
+        return Err(Failure::usage(format!("{} is not a folder", location.display())));
     }
     Ok(location)
 }

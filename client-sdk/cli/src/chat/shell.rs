@@ -115,7 +115,7 @@ impl Shell {
         let target = plain(&target);
         let meta = std::fs::metadata(&target).map_err(|e| format!("cd: {}: {e}", target.display()))?;
         if !meta.is_dir() {
-            return Err(format!("cd: {}: it is no folder", target.display()));
+            return Err(format!("cd: {}: it is not a folder", target.display()));
         }
         // A folder that cannot be listed cannot be worked in either.
         std::fs::read_dir(target.join(".")).map_err(|e| format!("cd: {}: {e}", target.display()))?;
@@ -156,7 +156,7 @@ impl Shell {
         match (status.code(), status.signal()) {
             (Some(0), _) | (_, Some(2)) => None,
             (Some(code), _) => Some(format!("exit {code}")),
-            (None, signal) => Some(format!("ended by signal {}", signal.unwrap_or_default())),
+            (None, signal) => Some(format!("terminated by signal {}", signal.unwrap_or_default())),
         }
     }
 
@@ -330,7 +330,7 @@ mod tests {
         let status = shell.command("exit 3").status().await.unwrap();
         assert_eq!((shell.record_exit(status), shell.failed), (Some("exit 3".into()), true));
         let status = shell.command("kill -9 $$").status().await.unwrap();
-        assert_eq!(shell.record_exit(status).as_deref(), Some("ended by signal 9"));
+        assert_eq!(shell.record_exit(status).as_deref(), Some("terminated by signal 9"));
         let status = shell.command(":").status().await.unwrap();
         assert_eq!((shell.record_exit(status), shell.failed), (None, false));
     }

@@ -40,7 +40,7 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         "[list|current|NAME [MODEL]]",
         "show the providers, or talk to another one",
     ),
-    (Slash::Model, &["model"], "[NAME]", "list the provider's models, or take another one"),
+    (Slash::Model, &["model"], "[NAME]", "list the provider's models, or select another one"),
     (Slash::Config, &["config"], "[KEY]", "show the settings"),
     (Slash::Tools, &["tools"], "", "list the tools that the model is offered"),
     (Slash::Plan, &["plan"], "", "show the model's list of things to do"),
@@ -52,8 +52,8 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
         "[TEXT|default]",
         "show the system text, or replace its base and empty the conversation",
     ),
-    (Slash::Undo, &["undo"], "", "take back what the last turn changed in files"),
-    (Slash::Rules, &["rules"], "[revoke RULE]", "show the rules you granted with 'A', or take one back"),
+    (Slash::Undo, &["undo"], "", "undo the file changes of the last turn"),
+    (Slash::Rules, &["rules"], "[revoke RULE]", "show the rules you granted with 'A', or revoke one"),
     (Slash::Help, &["help"], "", "show this"),
     (Slash::Exit, &["exit", "quit"], "", "leave, as Ctrl+D does"),
 ];
@@ -84,10 +84,10 @@ pub fn help() -> String {
         let usage = format!("{} {arguments}", all.join(", "));
         let _infallible = writeln!(out, "  {usage:<39} {does}");
     }
-    out.push_str("  > TEXT                                  with --shell: say TEXT to the model; anything else is a command\n");
-    out.push_str("  //TEXT                                  say TEXT with one slash to the model\n");
-    out.push_str("Alt+Enter or \\ at a line's end begins a new line; Tab completes commands and paths.\n");
-    out.push_str("While the model works: type and press Enter to tell it more, Ctrl+C stops it.\n");
+    out.push_str("  > TEXT                                  with --shell: send TEXT to the model; anything else is a command\n");
+    out.push_str("  //TEXT                                  send TEXT with one slash to the model\n");
+    out.push_str("Alt+Enter or \\ at a line's end starts a new line; Tab completes commands and paths.\n");
+    out.push_str("While the model works: type and press Enter to add a message, Ctrl+C stops it.\n");
     out.push_str("Ctrl+C at the prompt clears the line; three quick ones leave, and so does Ctrl+D.\n");
     out
 }

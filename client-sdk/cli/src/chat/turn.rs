@@ -143,7 +143,7 @@ impl Chat<'_> {
         match result {
             Some(result) => Ok(End::Finished(result)),
             None if detached => Ok(End::Detached),
-            None => Err(Failure::failed("the daemon ended while the turn was going on")
+            None => Err(Failure::failed("the daemon stopped during the turn")
                 .hint("ask again; 'cairn trace show' has what was done")),
         }
     }

@@ -154,7 +154,7 @@ impl View {
                 self.note_if(true, text)
             }
             AgentEvt::Interrupted { .. } => {
-                self.note_if(true, "the daemon ended while this was going on\n".into())
+                self.note_if(true, "the daemon stopped during this operation\n".into())
             }
             AgentEvt::RunCompleted { result } => self.finish(result),
             _ => vec![],

@@ -42,18 +42,20 @@ fn paired<'k>(daemon: &Found, known: &'k [KnownHost]) -> Option<&'k str> {
 
 pub async fn run(app: &App<'_>, args: &DiscoverArgs) -> Result<u8, Failure> {
     let known = Hosts::of(&app.data_root()?).list()?;
-    let found = cairn_client_sdk::discover(Duration::from_secs_f64(args.timeout)).await?;
+    let daemons = cairn_client_sdk::discover(Duration::from_secs_f64(args.timeout)).await?;
     if app.globals.json {
-        let discovered: Vec<_> =
-            found.iter().map(|daemon| DiscoveredDaemon { daemon, paired: paired(daemon, &known) }).collect();
+        let discovered: Vec<_> = daemons
+            .iter()
+            .map(|daemon| DiscoveredDaemon { daemon, paired: paired(daemon, &known) })
+            .collect();
         output::json(&serde_json::json!({"data": discovered}))?;
         return Ok(OK);
     }
-    if found.is_empty() {
+    if daemons.is_empty() {
         app.info("no daemon announces itself; one does so only when the network can reach it");
     }
     let mut out = String::new();
-    for daemon in &found {
+    for daemon in &daemons {
         let addresses: Vec<String> =
             daemon.addresses.iter().map(|a| std::net::SocketAddr::new(*a, daemon.port).to_string()).collect();
         let at = if addresses.is_empty() { format!("port {}", daemon.port) } else { addresses.join(", ") };

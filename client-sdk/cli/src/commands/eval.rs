@@ -123,7 +123,11 @@ fn check_groups(queries: &Queries, args: &EvalArgs) -> Result<(), Failure> {
                 return Err(at(query, &args.file, "no repo is named, which --repos needs"));
             }
             if !inside || query.repo.is_empty() {
-                return Err(at(query, &args.file, &format!("repo '{}' is no folder's name", query.repo)));
+                return Err(at(
+                    query,
+                    &args.file,
+                    &format!("repo '{}' is not the name of a folder", query.repo),
+                ));
             }
         }
         return Ok(());

@@ -256,7 +256,7 @@ impl Watch<'_> {
             AgentEvt::Interrupted { .. } if record.seq > self.run.from => {
                 let failure = Failure::with_reason(
                     "interrupted",
-                    "the daemon stopped before the explore had ended".into(),
+                    "the daemon stopped before the explore finished".into(),
                 );
                 return Ok(Step::End(Err(failure.hint(self.resume_hint()))));
             }

@@ -133,7 +133,7 @@ async fn report_receipt(
     }
     let done = status.complete && status.state == IndexState::Ready;
     if !done {
-        app.info(&format!("not complete after {} s; it goes on in the background", wait_options.timeout));
+        app.info(&format!("not complete after {} s; it continues in the background", wait_options.timeout));
     }
     Ok(if done { OK } else { FAILED })
 }

@@ -67,7 +67,7 @@ pub async fn run(app: &App<'_>, args: MapArgs) -> Result<u8, Failure> {
     let definitions = number(definitions as u64);
     app.info(&format!("{files} files, {definitions} definitions, {} tokens", number(answer.tokens.into())));
     if !answer.complete {
-        app.info("not all definitions are known yet; 'cairn index status' tells how far they are");
+        app.info("not all definitions are known yet; 'cairn index status' shows their progress");
     }
     Ok(OK)
 }

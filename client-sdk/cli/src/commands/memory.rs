@@ -158,7 +158,7 @@ fn piped() -> Result<String, Failure> {
     if text.len() as u64 > MAX_TEXT {
         return Err(Failure::usage("more than 256 KiB are piped in").hint("make several entries of it"));
     }
-    String::from_utf8(text).map_err(|_| Failure::usage("what is piped in is no UTF-8 text"))
+    String::from_utf8(text).map_err(|_| Failure::usage("the piped input is not UTF-8 text"))
 }
 
 fn table(entries: &[MemoryEntry], none: &str) -> String {

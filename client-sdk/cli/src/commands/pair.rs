@@ -132,7 +132,7 @@ async fn wait(app: &App<'_>, client: &Client) -> Result<(), Failure> {
         match status.state {
             PairState::Waiting => {
                 if last_tries_left.is_some_and(|last_tries_left| last_tries_left != status.tries_left) {
-                    app.info(&format!("a wrong try; {} left", status.tries_left));
+                    app.info(&format!("a wrong attempt; {} left", status.tries_left));
                 }
                 last_tries_left = Some(status.tries_left);
             }
@@ -162,7 +162,7 @@ async fn wait(app: &App<'_>, client: &Client) -> Result<(), Failure> {
             PairState::Expired => {
                 return Err(Failure::with_reason(
                     "pairing_refused",
-                    "nobody came: the code has expired".into(),
+                    "no device connected: the code has expired".into(),
                 ));
             }
             PairState::None | PairState::Cancelled => {

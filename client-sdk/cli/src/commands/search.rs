@@ -131,7 +131,7 @@ pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
     if !missing.is_empty() {
         app.info(&format!("not all is searched yet: {}", missing.join(", ")));
     } else if !answer.complete {
-        app.info("the index is not complete yet; 'cairn index status' tells how far it is");
+        app.info("the index is not complete yet; 'cairn index status' shows its progress");
     }
     let colours = console::colors_enabled();
     let mut page = Page {

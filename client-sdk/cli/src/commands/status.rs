@@ -109,7 +109,7 @@ pub fn root_text(root: &RootStatus) -> String {
     if !root.skipped.is_empty() {
         let skipped: Vec<String> =
             root.skipped.iter().map(|(why, n)| format!("{} {why}", number(*n))).collect();
-        let _infallible = writeln!(out, "  left out: {}", skipped.join(", "));
+        let _infallible = writeln!(out, "omitted: {}", skipped.join(", "));
     }
     if let Some(error) = &root.error {
         let _infallible = writeln!(out, "  {} {}", style("last error:").red(), plain(error));

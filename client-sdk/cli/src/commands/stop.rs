@@ -55,7 +55,7 @@ pub async fn run(app: &App<'_>) -> Result<u8, Failure> {
             break;
         }
         if Instant::now() >= until {
-            let text = format!("the daemon has not left within {} s", EXIT_TIMEOUT.as_secs());
+            let text = format!("the daemon has not stopped within {} s", EXIT_TIMEOUT.as_secs());
             return Err(Failure::failed(text).hint(format!("see {}", root.log_file().display())));
         }
         tokio::time::sleep(POLL_INTERVAL).await;
@@ -91,6 +91,6 @@ fn signal(root: &DataRoot) -> Result<(), String> {
         .status();
     match done {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("process {} could not be told to end", file.pid)),
+        _ => Err(format!("process {} could not be signalled to stop", file.pid)),
     }
 }

@@ -83,7 +83,7 @@ pub async fn run(app: &App<'_>, args: SymbolsArgs) -> Result<u8, Failure> {
         return Ok(OK);
     };
     if !answer.complete {
-        app.info("the symbols are not complete yet; 'cairn index status' tells how far they are");
+        app.info("the symbols are not complete yet; 'cairn index status' shows their progress");
     }
     let mut out = String::new();
     for item in &answer.items {

@@ -200,7 +200,7 @@ pub fn failure(result: &ToolResult) -> Option<Failure> {
     let failure = Failure::with_reason(&error.reason, error.message.clone());
     Some(match error.reason.as_str() {
         "no_approver" => {
-            failure.hint("say yes beforehand with --yes, or call it in a terminal and answer there")
+            failure.hint("approve in advance with --yes, or call it in a terminal and answer there")
         }
         _ => failure,
     })

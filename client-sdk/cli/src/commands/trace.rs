@@ -285,7 +285,7 @@ impl Parts {
             self.line += 1;
             if line.len() as u64 > self.room {
                 let text = format!(
-                    "line {} of {} is longer than the {} that the daemon takes at once",
+                    "line {} of {} is longer than the {} that the daemon accepts at once",
                     self.line,
                     file.display(),
                     output::bytes(self.room)

@@ -49,11 +49,11 @@ impl CallQueue {
             // A call without a session id creates a session, and is its only call.
             Scope::PerSession => Key::Session(session_in(params)?),
         };
-        let (done, ended) = oneshot::channel();
+        let (done, released) = oneshot::channel();
         let mut tails = lock(&self.0);
         tails.next += 1;
         let number = tails.next;
-        let previous = tails.last.insert(key.clone(), (number, ended)).map(|(_, previous)| previous);
+        let previous = tails.last.insert(key.clone(), (number, released)).map(|(_, previous)| previous);
         Some(QueueSlot { queue: Arc::clone(self), key, number, previous, _release: done })
     }
 
@@ -68,7 +68,7 @@ impl QueueSlot {
     pub async fn ready(&mut self) {
         if let Some(previous) = self.previous.take() {
             // An error means that the previous slot was dropped, so the queue is free as well.
-            let _ended = previous.await;
+            let _released = previous.await;
         }
     }
 }

@@ -57,8 +57,8 @@ pub struct SharedText(Bytes);
 impl SharedText {
     /// Renders a record with `render`, at most once for all connections that call this with the
     /// same `render`.
-    pub(crate) fn of(line: &Line, make: impl FnOnce(&str) -> String) -> Self {
-        Self(line.framed(make))
+    pub(crate) fn of(line: &Line, render: impl FnOnce(&str) -> String) -> Self {
+        Self(line.framed(render))
     }
 
     pub fn as_str(&self) -> &str {
@@ -479,7 +479,7 @@ impl Connection {
             let (task, to) = match call.stop {
                 CancelHandle::Task(task, to) => (task, to),
                 CancelHandle::Batched(stop) => {
-                    let _ended = stop.send(());
+                    let _call_finished = stop.send(());
                     return;
                 }
             };
@@ -501,7 +501,7 @@ impl Connection {
 
     /// Queues a message; a send error means that the client has disconnected.
     pub(crate) async fn reply(&self, text: String) {
-        let _gone = self.inner.out.send(Outgoing::One(text)).await;
+        let _disconnected = self.inner.out.send(Outgoing::One(text)).await;
     }
 
     /// Handles a disconnect: searches, reads and subscriptions end, everything else continues.
@@ -514,9 +514,10 @@ impl Connection {
                 CancelHandle::Batched(stop) => drop(stop.send(())),
             }
         }
-        let ended: Vec<AbortHandle> = lock(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
-        self.inner.api.counters.subscriptions.fetch_sub(ended.len() as u64, Ordering::SeqCst);
-        ended.iter().for_each(AbortHandle::abort);
+        let subscriptions: Vec<AbortHandle> =
+            lock(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
+        self.inner.api.counters.subscriptions.fetch_sub(subscriptions.len() as u64, Ordering::SeqCst);
+        subscriptions.iter().for_each(AbortHandle::abort);
         self.inner.progress.end();
         drop(lock(&self.inner.approver).take());
         self.inner.api.counters.connections.fetch_sub(1, Ordering::SeqCst);
@@ -525,7 +526,7 @@ impl Connection {
 
 /// Queues a message; a send error means that the client has disconnected.
 async fn answer(to: &AnswerSender, text: String) {
-    let _gone = to.send(Outgoing::One(text)).await;
+    let _disconnected = to.send(Outgoing::One(text)).await;
 }
 
 /// A running call.

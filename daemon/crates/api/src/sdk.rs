@@ -50,9 +50,9 @@ impl Table {
         self.0["components"]["schemas"].as_object().unwrap_or(&NONE)
     }
 
-    fn types(&self) -> Vec<shape::Named> {
+    fn types(&self) -> Vec<shape::NamedShape> {
         let all = self.schemas();
-        all.iter().map(|(name, schema)| shape::Named::read(name, schema, all)).collect()
+        all.iter().map(|(name, schema)| shape::NamedShape::read(name, schema, all)).collect()
     }
 
     /// Lists the methods that a client offers.

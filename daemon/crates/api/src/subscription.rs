@@ -43,7 +43,7 @@ pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<Subscr
     }
     caller.api().counters.subscriptions.fetch_add(1, Ordering::SeqCst);
     caller.after_answer(move || {
-        let _ended = start.send(());
+        let _task_aborted = start.send(());
     });
     Ok(SubscribeResult {
         subscription_id: id,

@@ -48,7 +48,7 @@ impl Links {
     ///
     /// # Errors
     /// `internal` when the system supplies no randomness.
-    pub fn make(&self, now: Instant) -> Result<String, Failure> {
+    pub fn create(&self, now: Instant) -> Result<String, Failure> {
         store_secret(&mut lock(&self.codes), now)
     }
 
@@ -101,7 +101,7 @@ fn store_secret(secrets: &mut Vec<(String, Instant)>, now: Instant) -> Result<St
 pub(crate) fn methods() -> Vec<Method> {
     let summary = "A link that opens the viewer in a browser: once, within a minute.";
     let link = |cx: Caller, _: Empty| async move {
-        let code = cx.api().links().make(Instant::now())?;
+        let code = cx.api().links().create(Instant::now())?;
         Ok(ViewerLink { path: format!("/viewer#{code}"), expires_in_seconds: LINK_LIFE.as_secs() })
     };
     vec![Method::new("viewer.link", summary, link).detached(Right::Admin)]
@@ -115,14 +115,14 @@ mod tests {
     fn viewer_link_is_valid_once_for_a_minute() {
         let links = Links::default();
         let now = Instant::now();
-        let code = links.make(now).unwrap();
+        let code = links.create(now).unwrap();
         assert_eq!(links.exchange("", now).unwrap(), None);
         assert_eq!(links.exchange(&code[1..], now).unwrap(), None);
         let secret = links.exchange(&code, now + LINK_LIFE).unwrap().unwrap();
         assert!(secret != code && links.admits(&secret, now));
         assert_eq!(links.exchange(&code, now).unwrap(), None);
         assert!(!links.admits(&code, now) && !links.admits("", now));
-        let late = links.make(now).unwrap();
+        let late = links.create(now).unwrap();
         assert_eq!(links.exchange(&late, now + LINK_LIFE + Duration::from_millis(1)).unwrap(), None);
         assert!(!links.admits(&secret, now + PAGE_LIFE * 2));
     }
@@ -131,7 +131,7 @@ mod tests {
     fn oldest_link_is_dropped_first() {
         let links = Links::default();
         let now = Instant::now();
-        let codes: Vec<String> = (0..=MAX_ENTRIES).map(|_| links.make(now).unwrap()).collect();
+        let codes: Vec<String> = (0..=MAX_ENTRIES).map(|_| links.create(now).unwrap()).collect();
         assert_eq!(links.exchange(&codes[0], now).unwrap(), None);
         assert!(links.exchange(&codes[1], now).unwrap().is_some());
     }

@@ -70,13 +70,13 @@ pub async fn run(
     let frame = tokio::select! {
         frame = read(stream, &connection) => frame,
         () = shutdown.cancelled() => Some(frame(close_code::AWAY, "the daemon is stopping")),
-        _ended = &mut writer => return,
+        _writer_finished = &mut writer => return,
     };
     // Sent before the connection ends, because that ends the writer. If the writer has already
     // ended, there is no client left to notify.
-    let _ended = close.send(frame);
+    let _writer_finished = close.send(frame);
     drop(connection);
-    let _ended = tokio::time::timeout(Duration::from_secs(2), writer).await;
+    let _writer_finished = tokio::time::timeout(Duration::from_secs(2), writer).await;
 }
 
 fn frame(code: u16, reason: &'static str) -> CloseFrame {

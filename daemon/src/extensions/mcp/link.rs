@@ -101,14 +101,14 @@ fn to_text(result: CallToolResult) -> Said {
         }
         let part = match block {
             ContentBlock::Text(part) => part.text,
-            ContentBlock::Image(image) => format!("[an image, {}, left out]", image.mime_type),
-            ContentBlock::Audio(audio) => format!("[sound, {}, left out]", audio.mime_type),
+            ContentBlock::Image(image) => format!("[an image, {}, omitted]", image.mime_type),
+            ContentBlock::Audio(audio) => format!("[sound, {}, omitted]", audio.mime_type),
             ContentBlock::Resource(resource) => match resource.resource {
                 ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}\n{text}"),
-                _ => "[a binary resource, left out]".to_owned(),
+                _ => "[a binary resource, omitted]".to_owned(),
             },
             ContentBlock::ResourceLink(link) => format!("{} {}", link.uri, link.name),
-            _ => "[content of an unknown kind, left out]".to_owned(),
+            _ => "[content of an unknown kind, omitted]".to_owned(),
         };
         if !text.is_empty() {
             text.push('\n');
@@ -241,7 +241,7 @@ fn spec(tool: Tool) -> RemoteSpec {
 /// Describes why a connection could not be opened, without type names.
 fn describe_error(error: &ClientInitializeError) -> String {
     let why = match error {
-        ClientInitializeError::ConnectionClosed(_) => "it ended, or printed what is no protocol".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => "it ended, or printed invalid messages".to_owned(),
         ClientInitializeError::TransportError { error, .. } => {
             let mut cause: &dyn std::error::Error = &*error.error;
             while let Some(next) = cause.source() {

@@ -216,10 +216,10 @@ fn messages(stdout: ChildStdout) -> impl Stream<Item = RxJsonRpcMessage<RoleClie
             match serde_json::from_slice(&line) {
                 Ok(message) => return Some((message, (reader, garbage))),
                 Err(error) => {
-                    tracing::debug!(%error, "an mcp server printed what is no message");
+                    tracing::debug!(%error, "an mcp server printed an invalid message");
                     garbage += 1;
                     if garbage > MAX_INVALID_LINES {
-                        tracing::warn!("an mcp server prints what is no protocol");
+                        tracing::warn!("an mcp server prints invalid messages");
                         return None;
                     }
                 }

@@ -144,7 +144,7 @@ fn expected(relevant: Relevant) -> Result<Expected, String> {
             let level_name = |n: Option<u32>| n.map_or_else(|| "none".into(), |n| n.to_string());
             let path = path.escape_default();
             return Err(format!(
-                "'{path}' from line {} to {} is no range",
+                "'{path}' from line {} to {} is not a range",
                 level_name(start),
                 level_name(end)
             ));
@@ -190,11 +190,11 @@ mod tests {
             ),
             (
                 r#"{"query": "a", "relevant": [{"path": "x", "start": 4, "end": 3}]}"#.into(),
-                "line 1: 'x' from line 4 to 3 is no range",
+                "line 1: 'x' from line 4 to 3 is not a range",
             ),
             (
                 r#"{"query": "a", "relevant": [{"path": "x", "end": 3}]}"#.into(),
-                "line 1: 'x' from line none to 3 is no range",
+                "line 1: 'x' from line none to 3 is not a range",
             ),
             (
                 r#"{"query": "a", "relevant": [{"path": "x", "start": 4}, {"path": "y"}]}"#.into(),

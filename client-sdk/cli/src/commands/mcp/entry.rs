@@ -52,7 +52,7 @@ fn merge_json(text: &str, entry: &Entry) -> Result<Merged, String> {
         Value::Object(entry.fields.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect());
     let base = if text.trim().is_empty() { "{}\n" } else { text };
     let root =
-        CstRootNode::parse(base, &ParseOptions::default()).map_err(|e| format!("it is no JSON: {e}"))?;
+        CstRootNode::parse(base, &ParseOptions::default()).map_err(|e| format!("it is not JSON: {e}"))?;
     let top = root.object_value_or_create().ok_or("it holds no object")?;
     let existing = root.to_serde_value();
     if existing.as_ref().and_then(|v| v.get(entry.section)?.get(entry.name)) == Some(&expected_entry) {
@@ -60,7 +60,7 @@ fn merge_json(text: &str, entry: &Entry) -> Result<Merged, String> {
     }
     let section: CstObject = top
         .object_value_or_create(entry.section)
-        .ok_or_else(|| format!("its '{}' is no object", entry.section))?;
+        .ok_or_else(|| format!("its '{}' is not an object", entry.section))?;
     let fields = entry.fields.iter().map(|(name, value)| ((*name).to_owned(), input(value))).collect();
     let value = CstInputValue::Object(fields);
     match section.get(entry.name) {
@@ -83,7 +83,7 @@ fn input(value: &Value) -> CstInputValue {
 }
 
 fn merge_toml(text: &str, entry: &Entry) -> Result<Merged, String> {
-    let mut document: toml_edit::DocumentMut = text.parse().map_err(|e| format!("it is no TOML: {e}"))?;
+    let mut document: toml_edit::DocumentMut = text.parse().map_err(|e| format!("it is not TOML: {e}"))?;
     let fresh = || {
         let mut table = toml_edit::Table::new();
         table.set_implicit(true);
@@ -91,7 +91,7 @@ fn merge_toml(text: &str, entry: &Entry) -> Result<Merged, String> {
     };
     let section = document.entry(entry.section).or_insert_with(fresh);
     let section =
-        section.as_table_like_mut().ok_or_else(|| format!("its '{}' is no table", entry.section))?;
+        section.as_table_like_mut().ok_or_else(|| format!("its '{}' is not a table", entry.section))?;
     let mut table = toml_edit::Table::new();
     for (name, value) in &entry.fields {
         let value = match value {

@@ -175,7 +175,7 @@ fn write(app: &App<'_>, file: &Path, entry: &Entry, is_toml: bool) -> Result<(),
         Err(e) => return Err(broken(e)),
     };
     let merged = entry::merge(&before, entry, is_toml).map_err(|why| {
-        Failure::failed(format!("{} is left as it is: {why}", real.display()))
+        Failure::failed(format!("{} is unchanged: {why}", real.display()))
             .hint("put the entry in by hand; without --write it is printed")
     })?;
     let text = match merged {
@@ -199,7 +199,7 @@ fn write(app: &App<'_>, file: &Path, entry: &Entry, is_toml: bool) -> Result<(),
         fs::copy(&real, &copy).map_err(|e| Failure::path(&copy, &e))?;
         let mode = fs::metadata(&real).map_err(broken)?.permissions();
         fs::set_permissions(fresh.path(), mode).map_err(broken)?;
-        app.info(&format!("what was there is kept in {}", copy.display()));
+        app.info(&format!("the previous content is stored in {}", copy.display()));
     }
     fresh.persist(&real).map_err(|e| broken(e.error))?;
     output::line(&format!("wrote {}", real.display()))?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     Call, Table, pascal_case,
-    shape::{Field, Named, Shape, Variant},
+    shape::{Field, NamedShape, Shape, Variant},
 };
 
 const HEAD: &str =
@@ -29,7 +29,7 @@ pub fn types(table: &Table) -> String {
     out
 }
 
-fn named_type(out: &mut String, named: &Named) {
+fn named_type(out: &mut String, named: &NamedShape) {
     let doc = &named.doc;
     match &named.shape {
         Shape::Object(fields) => class(out, &named.name, doc, fields),
@@ -118,7 +118,7 @@ fn of(shape: &Shape) -> String {
         // JSON has no tuples; the description contains the length.
         Shape::Tuple(item, _) => format!("list[{}]", of(item)),
         Shape::Map(item) => format!("dict[str, {}]", of(item)),
-        Shape::Named(name) => name.clone(),
+        Shape::Reference(name) => name.clone(),
         Shape::Union(variants) => {
             let parts: Vec<String> = variants.iter().map(|v| of(&v.shape)).collect();
             parts.join(" | ")
@@ -143,7 +143,7 @@ pub fn methods(table: &Table) -> String {
 
 fn method(out: &mut String, call: &Call<'_>) {
     let result = match &call.result {
-        Shape::Named(name) => format!("t.{name}"),
+        Shape::Reference(name) => format!("t.{name}"),
         other => of(other),
     };
     let _ok = write!(

@@ -16,7 +16,7 @@ pub enum Shape {
     /// A list of exactly this length.
     Tuple(Box<Shape>, usize),
     Map(Box<Shape>),
-    Named(String),
+    Reference(String),
     Union(Vec<Variant>),
     Object(Vec<Field>),
 }
@@ -37,7 +37,7 @@ pub struct Field {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedShape {
     pub name: String,
     pub doc: String,
     pub shape: Shape,
@@ -54,7 +54,7 @@ fn doc(schema: &Value) -> String {
     schema["description"].as_str().unwrap_or_default().to_owned()
 }
 
-impl Named {
+impl NamedShape {
     pub fn read(name: &str, schema: &Value, all: &Schemas) -> Self {
         Self { name: name.to_owned(), doc: doc(schema), shape: Shape::read(schema, all) }
     }
@@ -67,7 +67,7 @@ impl Shape {
             let Some(Self::Object(inherited)) =
                 all.get(name).filter(|_| !own.is_empty()).map(|s| Self::read(s, all))
             else {
-                return Self::Named(name.to_owned());
+                return Self::Reference(name.to_owned());
             };
             return object([own, inherited].concat());
         }
@@ -106,8 +106,8 @@ impl Shape {
             "array" => {
                 let item = Box::new(Self::read(&schema["items"], all));
                 match (schema["minItems"].as_u64(), schema["maxItems"].as_u64()) {
-                    (Some(least), Some(most)) if least == most => {
-                        Self::Tuple(item, usize::try_from(most).unwrap_or_default())
+                    (Some(min), Some(max)) if min == max => {
+                        Self::Tuple(item, usize::try_from(max).unwrap_or_default())
                     }
                     _ => Self::List(item),
                 }
@@ -167,11 +167,14 @@ mod tests {
         let plain = |shape| Variant { doc: String::new(), shape };
         let field =
             |name: &str, required, shape| Field { name: name.into(), doc: String::new(), required, shape };
-        for (schema, want) in [
+        for (schema, expected) in [
             (json!(true), Shape::Any),
             (json!({"type": "integer", "format": "uint64"}), Shape::Int),
             (json!({"type": ["string", "null"]}), Shape::Union(vec![plain(Shape::Text), plain(Shape::Null)])),
-            (json!({"$ref": "#/components/schemas/Base", "description": "x"}), Shape::Named("Base".into())),
+            (
+                json!({"$ref": "#/components/schemas/Base", "description": "x"}),
+                Shape::Reference("Base".into()),
+            ),
             (
                 json!({"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}),
                 Shape::Tuple(Box::new(Shape::Int), 2),
@@ -198,7 +201,7 @@ mod tests {
                 ]))]),
             ),
         ] {
-            assert_eq!(read(schema.clone()), want, "{schema}");
+            assert_eq!(read(schema.clone()), expected, "{schema}");
         }
     }
 }

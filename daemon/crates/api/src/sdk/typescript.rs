@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     Table, pascal_case,
-    shape::{Field, Named, Shape},
+    shape::{Field, NamedShape, Shape},
 };
 
 const HEAD: &str =
@@ -32,7 +32,7 @@ pub fn types(table: &Table) -> String {
     out
 }
 
-fn named_type(out: &mut String, named: &Named) {
+fn named_type(out: &mut String, named: &NamedShape) {
     out.push('\n');
     comment(out, "", &named.doc);
     match &named.shape {
@@ -87,7 +87,7 @@ fn of(indent: &str, shape: &Shape) -> String {
         Shape::List(item) => format!("Array<{}>", of(indent, item)),
         Shape::Tuple(item, size) => format!("[{}]", vec![of(indent, item); *size].join(", ")),
         Shape::Map(item) => format!("Record<string, {}>", of(indent, item)),
-        Shape::Named(name) => name.clone(),
+        Shape::Reference(name) => name.clone(),
         Shape::Union(variants) => {
             let parts: Vec<String> = variants.iter().map(|v| of(indent, &v.shape)).collect();
             parts.join(" | ")
@@ -100,7 +100,7 @@ pub fn methods(table: &Table) -> String {
     let calls = table.calls();
     let mut named: BTreeSet<&str> = calls.iter().map(|c| c.params.as_str()).collect();
     named.extend(calls.iter().filter_map(|c| match &c.result {
-        Shape::Named(name) => Some(name.as_str()),
+        Shape::Reference(name) => Some(name.as_str()),
         _ => None,
     }));
     let imports: Vec<String> = named.iter().map(|n| format!("  {n},\n")).collect();

@@ -155,11 +155,11 @@ async fn direct_calls_with_effects_are_audited() {
         // A clone is answered before it ends.
         let failed = answer["error"].is_object() || outcome == "clone_failed";
         assert_eq!(failed, outcome != "ok", "{method} {params}: {answer}");
-        let told = expected.entry(method).or_default();
-        told.push(outcome);
+        let message = expected.entry(method).or_default();
+        message.push(outcome);
         let rows = closed(&test_daemon, method).await;
         let outcomes: Vec<_> = rows.iter().filter_map(|row| row.outcome.as_deref()).collect();
-        assert_eq!(outcomes, *told, "{method} {params}: {answer}");
+        assert_eq!(outcomes, *message, "{method} {params}: {answer}");
         let row = rows.last().unwrap();
         assert_eq!((row.decision.as_str(), row.rule.as_str()), ("allow", "direct call"));
         if let Some(named) = params["sessionId"].as_str() {
@@ -197,8 +197,8 @@ async fn reads_and_refusals_leave_no_audit_row_and_tool_calls_leave_one() {
     let session = client.session().await;
     let call = json!({"sessionId": session, "name": "wait", "arguments": {}});
     assert!(client.call("tool.call", call).await["result"].is_object());
-    let told: Vec<String> = rows(&test_daemon).await.into_iter().map(|row| row.tool).collect();
-    assert_eq!(told, ["session.create", "wait"]);
+    let message: Vec<String> = rows(&test_daemon).await.into_iter().map(|row| row.tool).collect();
+    assert_eq!(message, ["session.create", "wait"]);
 }
 
 #[tokio::test]
@@ -221,8 +221,8 @@ async fn audit_failure_refuses_all_but_stopping_calls() {
     let other = cairn_store::rusqlite::Connection::open(test_daemon._dir.path().join("trace.db")).unwrap();
     let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no room'); END";
     other.execute_batch(full).unwrap();
-    let kept = client.call("memory.save", json!({"keywords": "k", "content": "c"})).await;
-    assert_eq!(reason(&kept), "audit_failed");
+    let retried = client.call("memory.save", json!({"keywords": "k", "content": "c"})).await;
+    assert_eq!(reason(&retried), "audit_failed");
     assert_eq!(reason(&client.call("session.delete", json!({"sessionId": session})).await), "audit_failed");
     let stopped = client.call("daemon.stop", json!({})).await;
     assert!(stopped["result"].is_object(), "{stopped}");

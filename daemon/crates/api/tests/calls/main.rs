@@ -189,24 +189,24 @@ async fn receipt_is_sent_before_its_progress() {
         let receipt = client.answer().await;
         assert_eq!(receipt["id"], id, "folder {n}: {receipt}");
         loop {
-            let told = client.answer().await;
-            assert_eq!(told["method"], "index.progress");
+            let message = client.answer().await;
+            assert_eq!(message["method"], "index.progress");
             // A folder indexed earlier may be checked once more.
-            if told["params"]["path"] == receipt["result"]["path"] && told["params"]["done"] == true {
+            if message["params"]["path"] == receipt["result"]["path"] && message["params"]["done"] == true {
                 break;
             }
         }
-        let gone = client.send("index.removeRoot", json!({"root": receipt["result"]["root"]})).await;
-        while client.answer().await["id"] != gone {}
+        let removed = client.send("index.removeRoot", json!({"root": receipt["result"]["root"]})).await;
+        while client.answer().await["id"] != removed {}
     }
 }
 
 /// Waits for the next final notification of an index.
 async fn next_end(client: &mut Client) -> Value {
     loop {
-        let told = client.answer().await;
-        if told["method"] == "index.progress" && told["params"]["done"] == true {
-            return told["params"].clone();
+        let message = client.answer().await;
+        if message["method"] == "index.progress" && message["params"]["done"] == true {
+            return message["params"].clone();
         }
     }
 }
@@ -252,9 +252,9 @@ async fn slow_client_misses_progress_but_no_end() {
     };
     until_async(ready).await;
     while !pending.is_empty() {
-        let told = client.answer().await;
-        if told["method"] == "index.progress" && told["params"]["done"] == true {
-            pending.remove(told["params"]["path"].as_str().unwrap());
+        let message = client.answer().await;
+        if message["method"] == "index.progress" && message["params"]["done"] == true {
+            pending.remove(message["params"]["path"].as_str().unwrap());
         }
     }
 }
@@ -292,7 +292,7 @@ async fn cancelled_call_of_batch_leaves_other_answers() {
     let answers = client.answer().await;
     assert_eq!((&answers[0]["id"], reason(&answers[0])), (&json!("one"), "cancelled"));
     assert!(answers[1]["result"].is_object(), "{answers}");
-    ended(&test_daemon, &["cancelled"]).await;
+    wait_for_outcomes(&test_daemon, &["cancelled"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -434,11 +434,11 @@ async fn tool_call_is_cancellable_and_survives_disconnect() {
     drop(client);
     test_daemon.gate.add_permits(1);
     // The audit has both outcomes: one call was cancelled, the other continued.
-    ended(&test_daemon, &["cancelled", "ok"]).await;
+    wait_for_outcomes(&test_daemon, &["cancelled", "ok"]).await;
 }
 
 /// Waits until the audit has these outcomes of tools, in alphabetical order.
-async fn ended(test_daemon: &TestDaemon, wanted: &[&str]) {
+async fn wait_for_outcomes(test_daemon: &TestDaemon, expected: &[&str]) {
     let mut other = Client::open(test_daemon, Rights::ALL).await;
     let began = std::time::Instant::now();
     loop {
@@ -447,7 +447,7 @@ async fn ended(test_daemon: &TestDaemon, wanted: &[&str]) {
         let mut ends: Vec<String> =
             ends.map(|e| e["outcome"].as_str().unwrap_or("none").to_owned()).collect();
         ends.sort();
-        if ends == wanted {
+        if ends == expected {
             return;
         }
         assert!(began.elapsed() < LONG, "{ends:?}");
@@ -465,7 +465,7 @@ async fn cancel_after_disconnect_is_honoured() {
     client.connection.close();
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
     client.connection.handle_message(&cancel.to_string()).await;
-    ended(&test_daemon, &["cancelled"]).await;
+    wait_for_outcomes(&test_daemon, &["cancelled"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -568,18 +568,18 @@ async fn streamed_lines_wait_for_queue_space() {
         assert_eq!(counted["result"]["total"], LINES);
     }
     assert_eq!(client.out.len(), cairn_api::OUTGOING);
-    let mut wanted = 1;
+    let mut expected = 1;
     let end = loop {
-        let told = client.answer().await;
-        if told["id"] == id {
-            break told;
+        let message = client.answer().await;
+        if message["id"] == id {
+            break message;
         }
         for line in
-            told["params"]["files"].as_array().unwrap().iter().flat_map(|f| f["lines"].as_array().unwrap())
+            message["params"]["files"].as_array().unwrap().iter().flat_map(|f| f["lines"].as_array().unwrap())
         {
-            assert_eq!(*line, wanted);
-            wanted += 1;
+            assert_eq!(*line, expected);
+            expected += 1;
         }
     };
-    assert_eq!((&end["result"]["total"], wanted), (&json!(LINES), LINES + 1));
+    assert_eq!((&end["result"]["total"], expected), (&json!(LINES), LINES + 1));
 }

@@ -20,10 +20,10 @@ async fn method_requires_its_right() {
             // does nothing.
             let answer = client.call(method.name, json!(["by position"])).await;
             let may = method.right == right;
-            let told = client.methods.as_array().unwrap().contains(&json!(method.name));
-            assert_eq!(told, may, "{} with {right:?}", method.name);
-            let want = if may { "invalid_params" } else { "right_missing" };
-            assert_eq!(reason(&answer), want, "{} with {right:?}", method.name);
+            let message = client.methods.as_array().unwrap().contains(&json!(method.name));
+            assert_eq!(message, may, "{} with {right:?}", method.name);
+            let expected = if may { "invalid_params" } else { "right_missing" };
+            assert_eq!(reason(&answer), expected, "{} with {right:?}", method.name);
         }
     }
 }
@@ -53,8 +53,8 @@ impl Scene {
         });
         let mut host = Client::open(test_daemon, Rights::ALL).await;
         assert!(host.call("index.addRoot", json!({"path": root})).await["result"].is_object());
-        let made = host.call("session.create", json!({"root": root})).await;
-        let session = made["result"]["sessionId"].clone();
+        let created = host.call("session.create", json!({"root": root})).await;
+        let session = created["result"]["sessionId"].clone();
         let unconfined = host.session().await;
         let id: SessionId = serde_json::from_value(unconfined.clone()).unwrap();
         let params = json!({"sessionId": id, "turnId": "t", "input": "hi", "policy": {"sandbox": "off"}});
@@ -249,10 +249,10 @@ async fn observer_cannot_change_anything() {
     let mut guest = Client::open(&test_daemon, Rights::of(&[Right::Observe])).await;
     let mut host = Client::open(&test_daemon, Rights::ALL).await;
     assert_eq!(reason(&guest.call("session.create", json!({})).await), "right_missing");
-    let made = host.session().await;
+    let created = host.session().await;
     let listed = guest.call("session.list", json!({})).await;
     assert_eq!(listed["result"]["data"].as_array().unwrap().len(), 1, "{listed}");
-    let named = json!({"sessionId": made});
+    let named = json!({"sessionId": created});
     assert_eq!(reason(&guest.call("session.delete", named.clone()).await), "right_missing");
     assert_eq!(reason(&guest.call("daemon.stop", json!({})).await), "right_missing");
     assert!(guest.call("session.get", named.clone()).await["result"].is_object());

@@ -81,7 +81,7 @@ impl OpenParams {
         let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
         if !self.mcp_servers.is_empty() {
             return bad(
-                "mcpServers: servers of an editor are not taken; name them in cairn's own config".into()
+                "mcpServers: an editor's servers are not supported; name them in cairn's own config".into()
             );
         }
         if !self.additional_directories.is_empty() {
@@ -208,7 +208,7 @@ impl Inner {
         let open = self.state().sessions.remove(id);
         if let Some(subscription) = open.and_then(|open| open.subscription) {
             // The subscription may have ended already.
-            let _ended =
+            let _already_closed =
                 self.client.call("orchestrate.unsubscribe", &json!({"subscriptionId": subscription})).await;
         }
     }
@@ -250,8 +250,8 @@ impl Inner {
         let modes = json!({
             "currentModeId": current,
             "availableModes": [
-                mode(DEFAULT_MODE, "Work", "Changes are made; where the rules say so you are asked first"),
-                mode(DRY_RUN_MODE, "Dry run", "Changes are told and not made"),
+                mode(DEFAULT_MODE, "Work", "Changes are made; you are asked first where the rules require it"),
+                mode(DRY_RUN_MODE, "Dry run", "Changes are described and not made"),
             ],
         });
         match self.options(id).await {

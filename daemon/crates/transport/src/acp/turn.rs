@@ -120,7 +120,7 @@ impl Inner {
         let session = prompt.session_id;
         let prompt_text = PromptText::of(prompt.prompt, &self.folder(&session)?)?;
         if prompt_text.parts.is_empty() {
-            return Err(Failure::new(Reason::InvalidParams, "prompt: it says nothing"));
+            return Err(Failure::new(Reason::InvalidParams, "prompt: it is empty"));
         }
         if let Some(command @ ("clear" | "compress")) = prompt_text.command() {
             return self.command(&session, command).await;

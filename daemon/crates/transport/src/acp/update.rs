@@ -155,7 +155,7 @@ impl Displayed {
             (None, Some(Value::String(text))) => text.clone(),
             (None, Some(output)) => readable_output(output),
             (None, None) => match &outcome.blob {
-                Some(blob) => format!("{} bytes, kept in the session's log", blob.size),
+                Some(blob) => format!("{} bytes, stored in the session's log", blob.size),
                 None => String::new(),
             },
         };
@@ -219,11 +219,11 @@ pub fn permission_call(approval: &Approval, displayed: &Displayed, folder: &str)
     let id = displayed
         .find_call(approval)
         .map_or_else(|| approval.approval_id.to_string(), |call| call.id.clone());
-    let places: Vec<Value> =
+    let locations: Vec<Value> =
         preview.paths.iter().map(|path| json!({"path": absolute(path, folder)})).collect();
     json!({
         "toolCallId": id, "title": truncate(&preview.summary, MAX_TITLE), "kind": kind(&approval.tool),
-        "status": "pending", "content": content, "locations": places, "rawInput": approval.arguments,
+        "status": "pending", "content": content, "locations": locations, "rawInput": approval.arguments,
     })
 }
 

@@ -218,7 +218,7 @@ async fn takeover(by: &mut Option<watch::Receiver<u64>>) {
 pub async fn run(stream: Stream, source: Source, owner: ConnectionOwner, shutdown: CancellationToken) {
     let mut reader = source.takeover.clone();
     tokio::select! {
-        _gone = write(&stream, source) => {}
+        _disconnected = write(&stream, source) => {}
         () = takeover(&mut reader) => {}
         () = stream.closed() => {}
         () = shutdown.cancelled() => {}

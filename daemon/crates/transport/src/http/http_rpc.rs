@@ -52,7 +52,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str>
 }
 
 /// Builds a JSON-RPC error for a request that reached no method.
-fn refused(status: StatusCode, failure: &Failure) -> Response {
+fn refusal(status: StatusCode, failure: &Failure) -> Response {
     json_response(status, cairn_api::refusal(failure))
 }
 
@@ -70,8 +70,8 @@ fn status_of(failure: &Failure) -> StatusCode {
 }
 
 fn no_connection() -> Response {
-    let text = "there is no such connection, or it has expired; begin one with initialize";
-    refused(StatusCode::NOT_FOUND, &Failure::new(Reason::NotInitialized, text))
+    let text = "there is no such connection, or it has expired; create one with initialize";
+    refusal(StatusCode::NOT_FOUND, &Failure::new(Reason::NotInitialized, text))
 }
 
 /// Handles `POST /rpc`: one message or batch.
@@ -92,14 +92,14 @@ pub async fn post(
     };
     let text = match read(&shared, &headers, body).await {
         Ok(text) => text,
-        Err(failure) => return refused(status_of(&failure), &failure),
+        Err(failure) => return refusal(status_of(&failure), &failure),
     };
     if let Some(lease) = sessions {
         return answer(&shared, &headers, &text, ConnectionOwner::Session(lease), None).await;
     }
     let (connection, notes) = match Connection::open(&shared.api, admitted.rights) {
         Ok((connection, notes)) => (CloseOnDrop(connection), notes),
-        Err(failure) => return refused(status_of(&failure), &failure),
+        Err(failure) => return refusal(status_of(&failure), &failure),
     };
     if event_stream::is_handshake(&text) {
         return begin(&shared, &text, connection, notes, &owner).await;
@@ -166,7 +166,7 @@ pub async fn session(
     let after = after.parse::<u64>().map_or_else(|_| json!(after), |seq| json!(seq));
     let (connection, notes) = match Connection::open(&shared.api, admitted.rights) {
         Ok((connection, notes)) => (CloseOnDrop(connection), notes),
-        Err(failure) => return refused(status_of(&failure), &failure),
+        Err(failure) => return refusal(status_of(&failure), &failure),
     };
     let version = header_text(&headers, &PROTOCOL).unwrap_or(cairn_protocol::PROTOCOL_VERSIONS[0]);
     if let Err(refusal) = handshake(&connection.0, version, &headers).await {
@@ -174,8 +174,12 @@ pub async fn session(
     }
     let params = json!({"sessionId": session, "after": after});
     if let Err(refusal) = event_stream::request(&connection.0, "orchestrate.subscribe", &params).await {
-        let gone = event_stream::error_reason(&refusal).as_deref() == Some(Reason::SessionNotFound.as_str());
-        return json_response(if gone { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST }, refusal);
+        let not_found =
+            event_stream::error_reason(&refusal).as_deref() == Some(Reason::SessionNotFound.as_str());
+        return json_response(
+            if not_found { StatusCode::NOT_FOUND } else { StatusCode::BAD_REQUEST },
+            refusal,
+        );
     }
     let (stream, response) = sse::response(Format::Records);
     let notes = event_stream::Notes::Request(notes);
@@ -229,7 +233,7 @@ async fn begin(
             }
             response
         }
-        Err(failure) => refused(status_of(&failure), &failure),
+        Err(failure) => refusal(status_of(&failure), &failure),
     }
 }
 

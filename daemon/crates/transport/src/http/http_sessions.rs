@@ -81,7 +81,7 @@ impl<C> HttpSessions<C> {
         self.sweep(Instant::now());
         let mut entries = lock(&self.entries);
         if entries.len() >= MAX_SESSIONS {
-            let text = format!("{MAX_SESSIONS} connections over HTTP are held; end one with DELETE /rpc");
+            let text = format!("{MAX_SESSIONS} connections over HTTP are open; end one with DELETE /rpc");
             return Err(Failure::new(Reason::Overloaded, text));
         }
         entries.insert(id.clone(), Arc::new(entry));

@@ -81,7 +81,7 @@ impl Lingering {
                 tokio::time::sleep(AFTER_NO_DESCRIPTOR).await;
                 continue;
             }
-            tracing::error!(%error, "no connection can be taken");
+            tracing::error!(%error, "no connection can be accepted");
             tokio::time::sleep(AFTER_ERROR).await;
         }
     }
@@ -211,7 +211,7 @@ impl Drop for Socket {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if let Some(slot) = LingerSlot::take() {
             runtime.spawn(async move {
-                let _place = slot;
+                let _slot = slot;
                 let _late = tokio::time::timeout(MAX_TIME, drain(stream)).await;
             });
         }

@@ -146,7 +146,7 @@ pub async fn serve(
         let shutdown = shutdown.clone();
         servers.spawn(async move {
             tokio::select! {
-                ended = axum::serve(listener, service) => ended,
+                finished = axum::serve(listener, service) => finished,
                 () = shutdown.cancelled() => Ok(()),
             }
         });
@@ -164,22 +164,22 @@ pub async fn serve(
         let service = router.into_make_service_with_connect_info::<Proof>();
         servers.spawn(async move {
             tokio::select! {
-                ended = axum::serve(listener, service) => ended,
+                finished = axum::serve(listener, service) => finished,
                 () = shutdown.cancelled() => Ok(()),
             }
         });
     }
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     loop {
-        let ended = tokio::select! {
-            ended = servers.join_next() => ended,
+        let finished = tokio::select! {
+            finished = servers.join_next() => finished,
             _ = sweep.tick() => {
                 sessions.sweep(Instant::now());
                 continue;
             }
         };
-        let Some(ended) = ended else { break };
-        if let Ok(Err(error)) = ended {
+        let Some(finished) = finished else { break };
+        if let Ok(Err(error)) = finished {
             tracing::error!(%error, "a listener failed");
         }
     }

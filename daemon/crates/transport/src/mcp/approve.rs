@@ -53,7 +53,7 @@ pub enum Step {
     /// The call has finished.
     Done(ToolResult),
     /// The client must answer a question first.
-    Asked(Box<InputRequiredResult>),
+    QuestionPending(Box<InputRequiredResult>),
 }
 
 /// A running call and its questions.
@@ -103,13 +103,17 @@ impl Running {
                 Next::Question(approval) => approval,
             };
             if inline {
-                return client.host.parked.park(self, approval, request).map(|q| Step::Asked(Box::new(q)));
+                return client
+                    .host
+                    .parked
+                    .park(self, approval, request)
+                    .map(|q| Step::QuestionPending(Box::new(q)));
             }
             let question = question(&approval);
             let answer = tokio::select! {
                 answer = context.peer.create_elicitation(question) => answer,
                 // Another client answered, or the deadline passed.
-                ended = &mut self.call => return join_outcome(ended).map(Step::Done),
+                outcome = &mut self.call => return join_outcome(outcome).map(Step::Done),
             };
             let answer = answer.map_err(|e| e.to_string());
             resolve(client, &approval, answer).await;
@@ -118,7 +122,7 @@ impl Running {
 
     async fn next(&mut self) -> Result<Next, Failure> {
         tokio::select! {
-            ended = &mut self.call => join_outcome(ended).map(Next::Done),
+            outcome = &mut self.call => join_outcome(outcome).map(Next::Done),
             Some(approval) = self.questions.recv() => Ok(Next::Question(Box::new(approval))),
         }
     }
@@ -130,9 +134,9 @@ enum Next {
 }
 
 fn join_outcome(
-    ended: Result<Result<ToolResult, Failure>, tokio::task::JoinError>,
+    outcome: Result<Result<ToolResult, Failure>, tokio::task::JoinError>,
 ) -> Result<ToolResult, Failure> {
-    ended.unwrap_or_else(|e| {
+    outcome.unwrap_or_else(|e| {
         Err(Failure::new(Reason::Internal, format!("the call ended without an answer: {e}")))
     })
 }
@@ -198,12 +202,12 @@ fn question(approval: &Approval) -> ElicitRequestParams {
     add("folder", preview.folder.as_deref().unwrap_or_default());
     add("paths", &preview.paths.join(", "));
     preview.warnings.iter().for_each(|w| add("warning", w));
-    add("why it is asked", &approval.rule);
+    add("reason", &approval.rule);
     add("'session' and 'always' would allow", &approval.grants);
     let diff = preview.diff.as_deref().unwrap_or_default();
     add(
         "change",
-        &super::format::bounded(diff.to_owned(), MAX_DIFF, "the whole change is in the session's log"),
+        &super::format::bounded(diff.to_owned(), MAX_DIFF, "the complete change is in the session's log"),
     );
     let mut message = String::new();
     for c in text.chars().filter(|c| !c.is_control() || *c == '\n') {
@@ -235,7 +239,7 @@ fn choices(approval: &Approval) -> ElicitationSchema {
         "type": "object", "required": ["decision"],
         "properties": {
             "decision": {"type": "string", "title": "Decision", "enum": names, "enumNames": titles},
-            "reason": {"type": "string", "title": "Why, told to the agent", "maxLength": 2000},
+            "reason": {"type": "string", "title": "Reason, sent to the agent", "maxLength": 2000},
         },
     });
     let Value::Object(schema) = schema else { return ElicitationSchema::new(Default::default()) };
@@ -321,7 +325,7 @@ impl Parked {
             return Ok(waiting);
         }
         let text =
-            "no such call waits for an answer: it was answered, its time is over, or its arguments differ";
+            "no such call waits for an answer: it was answered, it has expired, or its arguments differ";
         Err(Failure::new(Reason::ApprovalNotFound, text))
     }
 }
@@ -345,7 +349,7 @@ pub async fn resume(
     match running.next().await? {
         Next::Done(result) => Ok(Step::Done(result)),
         Next::Question(approval) => {
-            client.host.parked.park(running, approval, request).map(|q| Step::Asked(Box::new(q)))
+            client.host.parked.park(running, approval, request).map(|q| Step::QuestionPending(Box::new(q)))
         }
     }
 }

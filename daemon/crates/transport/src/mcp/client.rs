@@ -64,7 +64,7 @@ pub fn rights() -> Rights {
 
 impl Client {
     async fn open(host: &Arc<Host>, mut caller: Caller, shared: bool) -> Result<Self, Failure> {
-        caller.name = named(&caller.name);
+        caller.name = sanitised_name(&caller.name);
         let (api, _no_events) = InProcessClient::open(&host.api, rights())?;
         api.initialize(&caller.name, &caller.version, false).await?;
         let session = Later::default();
@@ -86,9 +86,9 @@ impl Client {
         let Some(named) = named.or(self.caller.root.as_deref()) else {
             return Ok(if roots.len() == 1 { roots.pop() } else { None });
         };
-        let found =
+        let matching =
             roots.into_iter().find(|r| r.root.to_string() == named || r.path == named.trim_end_matches('/'));
-        found.map(Some).ok_or_else(|| {
+        matching.map(Some).ok_or_else(|| {
             let excerpt: String = named.chars().take(200).collect();
             Failure::new(Reason::RootNotFound, format!("{} is not a declared root", excerpt.escape_default()))
         })
@@ -96,12 +96,12 @@ impl Client {
 
     /// Returns the session of the client's tools, creating it if necessary.
     pub async fn session(&self) -> Result<SessionId, Failure> {
-        let mut held = self.session.lock().await;
-        if let Some(session) = held.as_ref() {
+        let mut current = self.session.lock().await;
+        if let Some(session) = current.as_ref() {
             return Ok(session.clone());
         }
         let session = if self.shared { self.shared_session().await? } else { self.new_session().await? };
-        *held = Some(session.clone());
+        *current = Some(session.clone());
         Ok(session)
     }
 
@@ -149,7 +149,7 @@ impl Client {
 }
 
 /// Adapts a client's name to the limits of the API.
-fn named(name: &str) -> String {
+fn sanitised_name(name: &str) -> String {
     let clean: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
     if clean.trim().is_empty() { "mcp".to_owned() } else { clean }
 }
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn client_names_are_sanitised() {
-        assert_eq!(named("claude\n"), "claude");
-        assert_eq!(named(" \t"), "mcp");
-        assert_eq!(named(&"ä".repeat(100)).chars().count(), NAME);
+        assert_eq!(sanitised_name("claude\n"), "claude");
+        assert_eq!(sanitised_name(" \t"), "mcp");
+        assert_eq!(sanitised_name(&"ä".repeat(100)).chars().count(), NAME);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Drop for AbortOnDrop {
             let aborted: Result<Value, _> =
                 api.request("orchestrate.explore.abort", &SessionRef { session_id }).await;
             if let Err(error) = aborted {
-                tracing::debug!(%error, "an explore that nobody waits for cannot be stopped");
+                tracing::debug!(%error, "an abandoned explore cannot be stopped");
             }
         });
     }
@@ -97,10 +97,10 @@ pub async fn call(
         .api
         .request("orchestrate.explore.status", &SessionRef { session_id: session_id.clone() })
         .await?;
-    let found = status
+    let matching = status
         .summary
         .ok_or_else(|| Failure::new(Reason::Internal, "the explore ended without a summary"))?;
-    Ok(format!("{}\nsession {session_id}: cairn://session/{session_id}\n", format::summary(&found)))
+    Ok(format!("{}\nsession {session_id}: cairn://session/{session_id}\n", format::summary(&matching)))
 }
 
 /// Reports progress to a client that requested it.
@@ -122,7 +122,7 @@ impl Progress {
         let message: String = message.chars().filter(|c| !c.is_control()).take(200).collect();
         let notification = ProgressNotificationParam::new(token.clone(), self.steps).with_message(message);
         if let Err(error) = peer.notify_progress(notification).await {
-            tracing::debug!(%error, "progress cannot be told");
+            tracing::debug!(%error, "progress cannot be reported");
             self.to = None;
         }
     }
@@ -152,7 +152,7 @@ async fn follow(mut events: mpsc::Receiver<Notification>, mut progress: Progress
             AgentEvt::Interrupted { .. } => {
                 return Err(Failure::new(
                     Reason::ShuttingDown,
-                    "the daemon stopped before the explore had ended",
+                    "the daemon stopped before the explore finished",
                 ));
             }
             AgentEvt::Started { op, details } => {

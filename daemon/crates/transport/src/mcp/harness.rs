@@ -46,9 +46,9 @@ pub async fn call(
     };
     let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
     let params = ToolCallParams { session_id, name: request.name.clone().into_owned(), arguments };
-    let asks =
+    let needs_approval =
         approve::supports_elicitation(context) && !client.is_read_only(&params.name).await.unwrap_or(false);
-    if !asks {
+    if !needs_approval {
         let result: Result<ToolResult, Failure> = client.api.request("tool.call", &params).await;
         return finished(result.map(approve::Step::Done), client, &request.name).await;
     }
@@ -66,7 +66,7 @@ async fn finished(
     requested: &str,
 ) -> Result<CallToolResponse, ErrorData> {
     match step {
-        Ok(approve::Step::Asked(question)) => Ok((*question).into()),
+        Ok(approve::Step::QuestionPending(question)) => Ok((*question).into()),
         Ok(approve::Step::Done(result)) => match &result.error {
             Some(error) if error.reason == Reason::UnknownTool.as_str() => {
                 Err(protocol_error(&unknown(client, requested).await))

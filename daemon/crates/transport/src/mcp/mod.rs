@@ -70,9 +70,9 @@ impl Mcp {
             .with_cancellation_token(shutdown.child_token());
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(SESSION_IDLE_LIMIT);
-        let made = Arc::clone(&host);
+        let session_host = Arc::clone(&host);
         let http = StreamableHttpService::new(
-            move || Ok(Server::over_http(Arc::clone(&made))),
+            move || Ok(Server::over_http(Arc::clone(&session_host))),
             Arc::new(manager),
             config,
         );

@@ -203,8 +203,8 @@ impl ServerHandler for Server {
         let client = self.client(&context).await.map_err(|f| protocol_error(&f))?;
         let mut tools: Vec<Tool> = builtin_tools::tools();
         let registered = client.tools().await.map_err(|f| protocol_error(&f))?;
-        let taken = |name: &str| name == explore::NAME || builtin_tools::find(name).is_some();
-        tools.extend(registered.into_iter().filter(|t| !taken(&t.name)).map(to_mcp_tool));
+        let is_builtin = |name: &str| name == explore::NAME || builtin_tools::find(name).is_some();
+        tools.extend(registered.into_iter().filter(|t| !is_builtin(&t.name)).map(to_mcp_tool));
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -213,11 +213,11 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let gone = context.ct.clone();
+        let cancelled = context.ct.clone();
         tokio::select! {
             answer = self.call(request, &context) => answer,
             // Dropping the call cancels the underlying request.
-            () = gone.cancelled() => Ok(failure_result(&Failure::new(Reason::Cancelled, "the call was cancelled")).into()),
+            () = cancelled.cancelled() => Ok(failure_result(&Failure::new(Reason::Cancelled, "the call was cancelled")).into()),
         }
     }
 

@@ -41,12 +41,12 @@ pub async fn run(socket: WebSocket, host: Arc<Host>, root: Option<String>, shutd
     match serve_server_with_ct(Server::for_root(host, root), (replies, messages), builtin_tools).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
-                tracing::warn!(%error, "an mcp connection ended badly");
+                tracing::warn!(%error, "an mcp connection failed");
             }
         }
-        Err(error) => tracing::debug!(%error, "an mcp connection did not begin"),
+        Err(error) => tracing::debug!(%error, "an mcp connection could not be opened"),
     }
-    let _ended = tokio::time::timeout(Duration::from_secs(2), writer).await;
+    let _finished = tokio::time::timeout(Duration::from_secs(2), writer).await;
 }
 
 /// Parses a client's messages; invalid ones are answered here.
@@ -107,7 +107,8 @@ async fn write(
         }
     }
     let close = CloseFrame { code: close_code::AWAY, reason: "the connection has ended".into() };
-    let _gone = tokio::time::timeout(Duration::from_secs(2), sink.send(Message::Close(Some(close)))).await;
+    let _disconnected =
+        tokio::time::timeout(Duration::from_secs(2), sink.send(Message::Close(Some(close)))).await;
 }
 
 #[cfg(test)]

@@ -94,8 +94,8 @@ mod tests {
     #[tokio::test]
     async fn pending_reads_and_writes_are_aborted() {
         let (near, mut far) = tokio::io::duplex(8);
-        let cut = CancellationToken::new();
-        let stream = AbortableStream::new(near, || cut.clone().cancelled_owned(), ());
+        let abort = CancellationToken::new();
+        let stream = AbortableStream::new(near, || abort.clone().cancelled_owned(), ());
         let (mut reader, mut writer) = tokio::io::split(stream);
         far.write_all(b"ab").await.unwrap();
         let mut two = [0; 2];
@@ -103,7 +103,7 @@ mod tests {
         // One task waits to read, the other to write to a peer that does not read.
         let reading = tokio::spawn(async move { reader.read_u8().await.unwrap_err().kind() });
         let writing = tokio::spawn(async move { writer.write_all(&[0; 64]).await.unwrap_err().kind() });
-        cut.cancel();
+        abort.cancel();
         assert_eq!(reading.await.unwrap(), io::ErrorKind::ConnectionAborted);
         assert_eq!(writing.await.unwrap(), io::ErrorKind::ConnectionAborted);
     }

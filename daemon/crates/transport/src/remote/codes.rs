@@ -39,7 +39,7 @@ pub enum Refusal {
     #[error("the code is void: it was tried {MAX_ATTEMPTS} times")]
     Void,
     /// Too many codes were created.
-    #[error("{MAX_CODES} codes were made within an hour")]
+    #[error("{MAX_CODES} codes were created within an hour")]
     TooMany,
 }
 

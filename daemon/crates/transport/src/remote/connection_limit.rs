@@ -36,7 +36,7 @@ pub struct ConnectionSlot {
     limit: ConnectionLimit,
     id: u64,
     /// Cancelled when another connection needs the slot.
-    pub cut: CancellationToken,
+    pub abort: CancellationToken,
 }
 
 impl ConnectionLimit {
@@ -56,16 +56,16 @@ impl ConnectionLimit {
             None
         };
         let oldest = crowded.and_then(|address| state.open.iter().position(|(_, at, _)| *at == address));
-        if let Some((_, at, cut)) = oldest.and_then(|at| state.open.remove(at)) {
-            tracing::debug!(%at, "a connection of nobody known makes way for another");
-            cut.cancel();
+        if let Some((_, at, abort)) = oldest.and_then(|at| state.open.remove(at)) {
+            tracing::debug!(%at, "an unknown connection is evicted for another");
+            abort.cancel();
         }
         let id = state.next;
-        let cut = CancellationToken::new();
+        let abort = CancellationToken::new();
         state.next += 1;
-        state.open.push_back((id, from, cut.clone()));
+        state.open.push_back((id, from, abort.clone()));
         drop(state);
-        ConnectionSlot { limit: self.clone(), id, cut }
+        ConnectionSlot { limit: self.clone(), id, abort }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -104,13 +104,13 @@ mod tests {
         let other = limit.enter(address("10.0.0.2"));
         let mut mine: VecDeque<ConnectionSlot> =
             (0..MAX_PER_ADDRESS).map(|_| limit.enter(address("10.0.0.1"))).collect();
-        assert!(mine.iter().all(|slot| !slot.cut.is_cancelled()));
+        assert!(mine.iter().all(|slot| !slot.abort.is_cancelled()));
         let late = limit.enter(address("::ffff:10.0.0.1"));
-        assert!(mine[0].cut.is_cancelled() && !mine[1].cut.is_cancelled());
+        assert!(mine[0].abort.is_cancelled() && !mine[1].abort.is_cancelled());
         // After a slot was released, no eviction is needed.
         mine.drain(..2);
         let _later = limit.enter(address("10.0.0.1"));
-        assert!(mine.iter().chain([&late, &other]).all(|slot| !slot.cut.is_cancelled()));
+        assert!(mine.iter().chain([&late, &other]).all(|slot| !slot.abort.is_cancelled()));
     }
 
     #[test]
@@ -120,9 +120,9 @@ mod tests {
         let greedy: Vec<ConnectionSlot> =
             (0..MAX_PER_ADDRESS).map(|_| limit.enter(address("fd00::1:2:3:4"))).collect();
         // Another address of the same network counts as the same.
-        assert!(!greedy[0].cut.is_cancelled());
+        assert!(!greedy[0].abort.is_cancelled());
         let same = limit.enter(address("fd00::9:9:9:9"));
-        assert!(greedy[0].cut.is_cancelled());
+        assert!(greedy[0].abort.is_cancelled());
         let rest: Vec<ConnectionSlot> = (0..)
             .map(|n| address(&format!("10.0.2.{n}")))
             .map(|a| limit.enter(a))
@@ -130,8 +130,8 @@ mod tests {
             .collect();
         assert_eq!(limit.state().open.len(), MAX_CONNECTIONS);
         let newest = limit.enter(address("10.0.3.1"));
-        assert!(greedy[1].cut.is_cancelled() && !greedy[2].cut.is_cancelled());
-        assert!(rest.iter().chain([&single, &same, &newest]).all(|slot| !slot.cut.is_cancelled()));
+        assert!(greedy[1].abort.is_cancelled() && !greedy[2].abort.is_cancelled());
+        assert!(rest.iter().chain([&single, &same, &newest]).all(|slot| !slot.abort.is_cancelled()));
         assert_eq!(limit.state().open.len(), MAX_CONNECTIONS);
         drop((single, greedy, same, rest, newest));
         assert_eq!(limit.state().open.len(), 0);

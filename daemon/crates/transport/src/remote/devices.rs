@@ -38,7 +38,7 @@ struct StoredDevice {
 pub struct Entry {
     stored: StoredDevice,
     /// Cancelled on revocation, which ends every connection of the device.
-    pub cut: CancellationToken,
+    pub abort: CancellationToken,
     open: AtomicU64,
 }
 
@@ -54,7 +54,7 @@ impl Drop for Open {
 
 impl Entry {
     fn new(stored: StoredDevice) -> Arc<Self> {
-        Arc::new(Self { stored, cut: CancellationToken::new(), open: AtomicU64::new(0) })
+        Arc::new(Self { stored, abort: CancellationToken::new(), open: AtomicU64::new(0) })
     }
 
     pub fn id(&self) -> &DeviceId {
@@ -134,7 +134,7 @@ impl Devices {
         next.push(Arc::clone(&entry));
         self.write(&next)?;
         let before = std::mem::replace(&mut *lock(&self.list), next);
-        before.iter().filter(|e| e.stored.key == key).for_each(|e| e.cut.cancel());
+        before.iter().filter(|e| e.stored.key == key).for_each(|e| e.abort.cancel());
         Ok(entry.to_device())
     }
 
@@ -149,10 +149,10 @@ impl Devices {
         {
             let mut list = lock(&self.list);
             let at = list.iter().position(|e| e.stored.id == *id).ok_or_else(missing)?;
-            list.remove(at).cut.cancel();
+            list.remove(at).abort.cancel();
         }
-        let left = lock(&self.list).clone();
-        self.write(&left)
+        let remaining = lock(&self.list).clone();
+        self.write(&remaining)
     }
 
     fn write(&self, list: &[Arc<Entry>]) -> Result<(), Failure> {
@@ -187,10 +187,10 @@ mod tests {
         let entry = second.find(&a).unwrap();
         assert!(entry.rights().contains(Right::Observe) && !entry.rights().contains(Right::Prompt));
         second.revoke(&device.id).unwrap();
-        assert!(entry.cut.is_cancelled() && second.find(&a).is_none());
+        assert!(entry.abort.is_cancelled() && second.find(&a).is_none());
         assert_eq!(second.revoke(&device.id).unwrap_err().reason, Reason::DeviceNotFound);
-        let left = devices(dir.path());
-        assert!(left.find(&a).is_none() && left.find(&b).is_some());
+        let remaining = devices(dir.path());
+        assert!(remaining.find(&a).is_none() && remaining.find(&b).is_some());
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         devices.add("a".into(), key, vec![Right::Admin]).unwrap();
         let before = devices.find(&key).unwrap();
         devices.add("a".into(), key, vec![Right::Observe]).unwrap();
-        assert!(before.cut.is_cancelled() && !devices.find(&key).unwrap().rights().contains(Right::Admin));
+        assert!(before.abort.is_cancelled() && !devices.find(&key).unwrap().rights().contains(Right::Admin));
         assert_eq!(devices.list().len(), 1);
     }
 
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(devices.list().len(), 1);
         let entry = devices.find(&key).unwrap();
         assert_eq!(devices.revoke(&device.id).unwrap_err().reason, Reason::StorageFailed);
-        assert!(entry.cut.is_cancelled() && devices.find(&key).is_none());
+        assert!(entry.abort.is_cancelled() && devices.find(&key).is_none());
         assert!(Devices::open(path).is_err());
     }
 }

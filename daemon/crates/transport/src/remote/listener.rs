@@ -84,10 +84,10 @@ async fn accept(
         let remote = Arc::clone(&remote);
         let to = to.clone();
         tokio::spawn(async move {
-            let cut = slot.cut.clone();
+            let abort = slot.abort.clone();
             let shaken = tokio::select! {
                 shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)) => shaken,
-                () = cut.cancelled() => return,
+                () = abort.cancelled() => return,
             };
             match shaken {
                 Ok(Ok(mut stream)) => {
@@ -117,19 +117,19 @@ fn identify(
     let device = remote.device(&client);
     let io = match &device {
         Some(device) => {
-            let cut = device.cut.clone();
+            let abort = device.abort.clone();
             AbortableStream::new(
                 stream,
-                move || cut.clone().cancelled_owned(),
+                move || abort.clone().cancelled_owned(),
                 ConnectionGuard::Device(device.open()),
             )
         }
         None => {
-            let cut = slot.cut.clone();
+            let abort = slot.abort.clone();
             let over = move || {
-                let cut = cut.clone();
+                let abort = abort.clone();
                 async move {
-                    let _either = tokio::time::timeout(UNPAIRED_LIFETIME, cut.cancelled()).await;
+                    let _either = tokio::time::timeout(UNPAIRED_LIFETIME, abort.cancelled()).await;
                 }
             };
             AbortableStream::new(stream, over, ConnectionGuard::Unpaired(slot))

@@ -94,23 +94,23 @@ fn accept(codes: &mut Codes, which: Attempt) -> Result<super::Terms, Failure> {
 }
 
 async fn receive<T: DeserializeOwned>(socket: &mut WebSocket) -> Result<T, Failure> {
-    let gone = |what: &str| Failure::new(Reason::PairingRefused, format!("the device {what}"));
+    let disconnected = |what: &str| Failure::new(Reason::PairingRefused, format!("the device {what}"));
     let next = tokio::time::timeout(MESSAGE_TIMEOUT, socket.recv())
         .await
-        .map_err(|_| gone("did not answer in time"))?;
+        .map_err(|_| disconnected("did not answer in time"))?;
     match next {
         Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str())
             .map_err(|e| Failure::new(Reason::InvalidRequest, format!("not a message of pairing: {e}"))),
-        Some(Ok(_)) => Err(gone("sent what is no text")),
-        Some(Err(_)) | None => Err(gone("has gone")),
+        Some(Ok(_)) => Err(disconnected("sent a message that is not text")),
+        Some(Err(_)) | None => Err(disconnected("has gone")),
     }
 }
 
 async fn send(socket: &mut WebSocket, message: &impl Serialize) -> Result<(), Failure> {
-    let gone = |_| Failure::new(Reason::PairingRefused, "the device has gone");
+    let disconnected = |_| Failure::new(Reason::PairingRefused, "the device has disconnected");
     let text = serde_json::to_string(message)
         .map_err(|e| Failure::new(Reason::Internal, format!("a message cannot be written: {e}")))?;
     let sent = tokio::time::timeout(MESSAGE_TIMEOUT, socket.send(Message::Text(text.into()))).await;
     sent.unwrap_or_else(|_| Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::TimedOut))))
-        .map_err(gone)
+        .map_err(disconnected)
 }

@@ -74,9 +74,9 @@ fn call_updates_follow_its_lifecycle() {
     assert_eq!(lines[0]["locations"], json!([{"path": "/r/a.rs"}]));
     let approval = approval("@@ -1 +1 @@\n-two\n+2\n");
     assert_eq!(permission_call(&approval, &displayed, "/r")["toolCallId"], "c1");
-    let waits =
+    let pending =
         updates_for(&AgentEvt::ApprovalRequired { approval: Box::new(approval) }, &mut displayed, "/r");
-    assert_eq!(waits[0]["status"], "pending");
+    assert_eq!(pending[0]["status"], "pending");
     let result = json!({"type": "tool_result", "callId": "c1", "name": "edit_file", "output": {"ok": true}, "millis": 1});
     let finish_call = updates_for(&evt(result), &mut displayed, "/r");
     assert_eq!(

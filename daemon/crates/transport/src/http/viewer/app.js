@@ -9,20 +9,20 @@ const main = document.getElementById("main");
 const help = document.getElementById("help");
 const waiting = document.getElementById("waiting");
 const views = { sessions: new Sessions(openTrace), approvals: new Approvals(), search: new Search() };
-let shown;
+let current;
 
 function show(view, name) {
-  if (shown === view) return;
-  if (shown instanceof Trace) shown.close();
-  shown = view;
+  if (current === view) return;
+  if (current instanceof Trace) current.close();
+  current = view;
   main.replaceChildren(view.bar, view.node);
   for (const tab of document.querySelectorAll("[data-view]")) tab.toggleAttribute("aria-current", tab.dataset.view === name);
   main.focus();
   view.entered?.();
-  Promise.resolve(view.begin()).catch((error) => told(error.message));
+  Promise.resolve(view.begin()).catch((error) => showStatus(error.message));
 }
 
-function told(text) {
+function showStatus(text) {
   document.getElementById("state").textContent = text;
 }
 
@@ -46,9 +46,9 @@ document.onkeydown = (event) => {
   else if (event.key === "/") {
     go("search");
     views.search.field.select();
-  } else if (event.key === "Escape" && shown instanceof Trace) history.back();
+  } else if (event.key === "Escape" && current instanceof Trace) history.back();
   else if (event.target instanceof HTMLButtonElement && event.key === "Enter") return;
-  else if (!shown?.key(event.key)) return;
+  else if (!current?.key(event.key)) return;
   event.preventDefault();
 };
 
@@ -56,12 +56,12 @@ async function look() {
   const count = await views.approvals.begin();
   waiting.hidden = count === 0;
   waiting.textContent = String(count);
-  if (shown === views.sessions && shown.first()) await shown.begin();
+  if (current === views.sessions && current.first()) await current.begin();
 }
 
-on.state = told;
+on.state = showStatus;
 on.open = () => {
-  if (shown) Promise.resolve(shown.begin()).catch((error) => told(error.message));
+  if (current) Promise.resolve(current.begin()).catch((error) => showStatus(error.message));
   look().catch(() => {});
 };
 
@@ -70,6 +70,6 @@ try {
   go("sessions");
   setInterval(() => document.hidden || look().catch(() => {}), LOOK_MS);
 } catch (error) {
-  told("no access");
+  showStatus("no access");
   main.replaceChildren(el("p", "notice", error.message));
 }

@@ -1,6 +1,6 @@
 // Elements, and a list that draws only its visible rows. Text is always inserted as text.
 
-/** An element; strings among its children are text. */
+/** Creates an element; string children become text. */
 export function el(tag, names, ...children) {
   const made = document.createElement(tag);
   if (names) made.className = names;
@@ -14,7 +14,7 @@ export function button(text, act) {
   return made;
 }
 
-/** A unified diff with its lines told apart. */
+/** Renders a unified diff, with added and removed lines marked. */
 export function diff(text) {
   const kind = (line) => (/^\+(?!\+\+ )/.test(line) ? "add" : /^-(?!-- )/.test(line) ? "cut" : "");
   return el("pre", "diff", ...text.split("\n").map((line) => el("span", kind(line), line || " ")));
@@ -23,7 +23,7 @@ export function diff(text) {
 const ROW = 24;
 const SPARE = 10;
 
-/** Rows of one height; `draw(index)` gives the cells of one, or nothing while it is on its way. */
+/** Rows of equal height; `draw(index)` returns the cells of a row, or nothing while it is loading. */
 export class Rows {
   constructor(kind, draw, chosen) {
     this.kind = kind;
@@ -52,7 +52,7 @@ export class Rows {
     this.later();
   }
 
-  /** Draws once before the next frame. */
+  /** Schedules one redraw before the next frame. */
   later() {
     this.due ??= requestAnimationFrame(() => {
       this.due = undefined;
@@ -75,7 +75,7 @@ export class Rows {
     this.host.replaceChildren(this.space, ...rows);
   }
 
-  /** Goes to a row; `quiet` when nobody is to be told. */
+  /** Selects a row; `quiet` suppresses the notification. */
   choose(at, quiet) {
     if (this.count === 0) return;
     this.at = Math.max(0, Math.min(this.count - 1, at));
@@ -87,7 +87,7 @@ export class Rows {
     if (!quiet) this.onchoose?.(this.at);
   }
 
-  /** Whether the key was one of a list. */
+  /** Handles a navigation key; returns true if it was one. */
   key(key) {
     const steps = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: 20, PageUp: -20 };
     if (key in steps) this.choose(this.at + steps[key]);

@@ -19,7 +19,7 @@ export class Sessions {
     this.rows.size(this.data.length);
   }
 
-  /** Whether no more than the newest are listed. */
+  /** Returns true while only the newest sessions are listed. */
   first() {
     return this.data.length <= 200;
   }
@@ -58,7 +58,7 @@ export class Sessions {
   }
 }
 
-/** A key that comes sooner after a question changed was meant for the one before. */
+/** A key pressed sooner after the displayed approval changed was meant for the previous one (milliseconds). */
 const READ_MS = 400;
 
 export class Approvals {
@@ -69,7 +69,7 @@ export class Approvals {
     this.bar = el("div", "bar");
   }
 
-  /** It is looked at from now on. */
+  /** Starts to display the view. */
   entered() {
     this.since = performance.now();
   }
@@ -79,7 +79,7 @@ export class Approvals {
     const seen = JSON.stringify(this.data.map((a) => a.approvalId));
     this.data = data.filter((approval) => !approval.resolution);
     // The list may change at any time; the selected entry stays selected.
-    const same = this.data.findIndex((approval) => approval.approvalId === this.shown);
+    const same = this.data.findIndex((approval) => approval.approvalId === this.current);
     if (same >= 0) this.at = same;
     if (seen !== JSON.stringify(this.data.map((a) => a.approvalId)) || !this.node.firstChild) this.paint();
     return this.data.length;
@@ -88,8 +88,8 @@ export class Approvals {
   paint() {
     this.at = Math.max(0, Math.min(this.at, this.data.length - 1));
     const approval = this.data[this.at];
-    if (this.shown !== approval?.approvalId) this.since = performance.now();
-    this.shown = approval?.approvalId;
+    if (this.current !== approval?.approvalId) this.since = performance.now();
+    this.current = approval?.approvalId;
     this.bar.replaceChildren(el("span", "faint", `${this.data.length} waiting`));
     if (!approval) return this.node.replaceChildren(el("p", "faint", "nothing waits for leave"));
     const { preview } = approval;
@@ -142,8 +142,8 @@ export class Search {
       if (event.key === "Escape" || event.key === "ArrowDown") this.rows.host.focus();
       event.stopPropagation();
     };
-    this.told = el("span", "faint");
-    this.bar = el("div", "bar", this.field, button("Search", () => this.run()), this.told);
+    this.status = el("span", "faint");
+    this.bar = el("div", "bar", this.field, button("Search", () => this.run()), this.status);
   }
 
   begin() {
@@ -153,14 +153,14 @@ export class Search {
   async run() {
     const query = this.field.value.trim();
     if (!query) return;
-    this.told.textContent = "searching";
+    this.status.textContent = "searching";
     try {
       const began = performance.now();
       const answer = await call("search.hybrid", { query, k: 50, explain: true, includeText: true });
       this.data = answer.items;
-      this.told.textContent = `${answer.items.length} in ${Math.round(performance.now() - began)} ms`;
+      this.status.textContent = `${answer.items.length} in ${Math.round(performance.now() - began)} ms`;
     } catch (error) {
-      this.told.textContent = error.message;
+      this.status.textContent = error.message;
       return;
     }
     this.rows.size(this.data.length);

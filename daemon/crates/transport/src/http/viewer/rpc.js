@@ -8,7 +8,7 @@ const listeners = new Set();
 
 export const on = { state: () => {}, open: () => {} };
 
-/** Uses up the code of the link, if there is one, for the secret of this page. */
+/** Exchanges the code of the link, if there is one, for the secret of this page. */
 export async function enter() {
   const code = location.hash.slice(1);
   if (code) {
@@ -63,7 +63,7 @@ export function call(method, params = {}) {
   });
 }
 
-/** Hears notifications until the answer is called. */
+/** Subscribes to notifications; the returned function unsubscribes. */
 export function listen(hear) {
   listeners.add(hear);
   return () => listeners.delete(hear);

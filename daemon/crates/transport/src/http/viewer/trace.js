@@ -13,23 +13,23 @@ export class Trace {
     this.pages = new Map();
     // Number of records when a page was requested; requesting again is useful only once there are
     // more.
-    this.asked = new Map();
+    this.requested = new Map();
     this.busy = new Set();
     // Start time of each command, to show how long its answer took.
-    this.given = new Map();
+    this.startTimes = new Map();
     this.rows = new Rows("trace", (at) => this.cells(at), (at) => this.show(at));
     this.detail = el("div", "detail");
-    this.told = el("span", "faint");
+    this.status = el("span", "faint");
     this.node = el("div", "split", this.rows.host, this.detail);
     const name = el("strong", "", session.title || this.id);
-    this.bar = el("div", "bar", button("Back", () => history.back()), name, el("span", "faint", session.root ?? ""), this.told,
+    this.bar = el("div", "bar", button("Back", () => history.back()), name, el("span", "faint", session.root ?? ""), this.status,
       button("Replay", () => this.replay()));
     this.rows.size(session.headSeq);
     this.rows.follow = session.state === "running";
     this.deaf = listen((method, params) => this.hear(method, params));
   }
 
-  /** After each connection: what comes from now on. */
+  /** Runs after each connection: follows new records. */
   async begin() {
     const { subscriptionId, headSeq } = await call("orchestrate.subscribe", { sessionId: this.id, after: "live" });
     this.subscription = subscriptionId;
@@ -53,27 +53,27 @@ export class Trace {
 
   grow(head) {
     if (head > this.rows.count) this.rows.size(head);
-    this.told.textContent = `${this.rows.count.toLocaleString()} records`;
+    this.status.textContent = `${this.rows.count.toLocaleString()} records`;
     this.rows.later();
   }
 
   record(at) {
     const page = Math.floor(at / PAGE);
     const record = this.pages.get(page)?.[at % PAGE];
-    if (!record && !this.busy.has(page) && this.asked.get(page) !== this.rows.count) this.fetch(page);
+    if (!record && !this.busy.has(page) && this.requested.get(page) !== this.rows.count) this.fetch(page);
     return record;
   }
 
   async fetch(page) {
-    this.asked.set(page, this.rows.count);
+    this.requested.set(page, this.rows.count);
     this.busy.add(page);
     try {
       const { data } = await call("trace.get", { traceId: this.id, after: page * PAGE, limit: PAGE });
       this.pages.set(page, data);
       for (const record of data) this.note(record);
     } catch (error) {
-      this.asked.delete(page);
-      this.told.textContent = error.message;
+      this.requested.delete(page);
+      this.status.textContent = error.message;
       return;
     } finally {
       this.busy.delete(page);
@@ -81,7 +81,7 @@ export class Trace {
     if (this.pages.size > MAX_PAGES) {
       const oldest = this.pages.keys().next().value;
       this.pages.delete(oldest);
-      this.asked.delete(oldest);
+      this.requested.delete(oldest);
     }
     if (this.seen === undefined && Math.floor(this.rows.at / PAGE) === page) this.show(this.rows.at);
     this.rows.later();
@@ -89,15 +89,15 @@ export class Trace {
 
   note(record) {
     if (record.kind !== "Cmd") return;
-    if (this.given.size > PAGE * MAX_PAGES) this.given.clear();
-    this.given.set(record.id, Date.parse(record.ts));
+    if (this.startTimes.size > PAGE * MAX_PAGES) this.startTimes.clear();
+    this.startTimes.set(record.id, Date.parse(record.ts));
   }
 
-  /** How long what a record tells of took; for others, how long after the record before. */
+  /** Returns the duration of a finished operation; for other records, the time since the previous one. */
   took(record, at) {
     const evt = record.evt ?? {};
     if (evt.millis !== undefined) return `${evt.millis} ms`;
-    const given = evt.type === "started" ? undefined : this.given.get(record.parentId);
+    const given = evt.type === "started" ? undefined : this.startTimes.get(record.parentId);
     if (given !== undefined) return `${Date.parse(record.ts) - given} ms`;
     const before = at > 0 ? this.pages.get(Math.floor((at - 1) / PAGE))?.[(at - 1) % PAGE] : undefined;
     return before ? `+${Date.parse(record.ts) - Date.parse(before.ts)} ms` : "";
@@ -162,7 +162,7 @@ export class Trace {
   }
 }
 
-/** The most telling text of an event, in one line. */
+/** Returns the most informative text of an event, in one line. */
 function words(evt) {
   const result = evt.result && typeof evt.result === "object" ? evt.result.status : evt.result;
   const text = evt.message ?? evt.text ?? evt.approval?.preview?.summary ?? result ?? evt.details ?? evt.data ?? evt.arguments ?? "";
