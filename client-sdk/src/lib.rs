@@ -16,6 +16,7 @@ mod start;
 mod wire;
 
 pub use cairn_pairing::exchange::NAME as DEVICE_NAME;
+pub use cairn_protocol::rpc::Frame;
 pub use client::{CALL_TIMEOUT, Client};
 pub use connector::{Connector, Target, Tls};
 pub use discover::{Found, SHORTEST, discover};

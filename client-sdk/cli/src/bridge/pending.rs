@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use cairn_protocol::rpc::Frame;
+use cairn_client_sdk::Frame;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
