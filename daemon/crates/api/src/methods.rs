@@ -16,7 +16,6 @@ use cairn_protocol::{
     rpc,
     search::{GrepParams, SearchAnswer, SearchParams, SymbolsParams},
     session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
-    time::Timestamp,
     tool::{ToolCallParams, ToolInfo},
     trace::{
         AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams, TraceImportParams,
@@ -420,9 +419,8 @@ impl crate::Api {
     pub async fn stats(&self) -> Result<DaemonStats, Failure> {
         let (resident_bytes, anonymous_bytes) = host::memory();
         let counters = &self.counters;
-        let since = Timestamp::now().0 - self.host.started_at.0;
         Ok(DaemonStats {
-            uptime_seconds: u64::try_from(since / 1000).unwrap_or_default(),
+            uptime_seconds: counters.started.elapsed().as_secs(),
             resident_bytes,
             anonymous_bytes,
             connections: counters.connections.load(Ordering::Relaxed),
