@@ -14,6 +14,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-config", &[]),
     ("cairn-store", &[]),
     ("cairn-parsing", &[]),
+    ("cairn-test-support", &[]),
     ("cairn-workspace", &[]),
     ("cairn-trace", &["cairn-store"]),
     ("cairn-search", &["cairn-parsing", "cairn-store", "cairn-workspace"]),

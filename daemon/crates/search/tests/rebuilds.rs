@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+use cairn_test_support::StopOnDrop;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -46,15 +47,6 @@ fn found(indexes: &Indexes) -> (usize, u64) {
     (answer.items.len(), indexes.grep(&grep, &flag).unwrap().total)
 }
 
-/// Sets a flag when it is dropped, so that threads end when the test fails as well.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Waits for the end of an index that is not the one in the folder `old`.
 fn wait_for_end(notes: &Receiver<IndexProgress>, old: &str) -> IndexProgress {
     let until = Instant::now() + Duration::from_secs(60);
@@ -78,7 +70,7 @@ fn the_old_index_answers_until_the_new_one_is_complete() {
     wait_for_end(&notes, "");
     let (stop, searches) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let stop_at_end = SetOnDrop(&stop);
+        let _stop = StopOnDrop(&stop);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -94,7 +86,6 @@ fn the_old_index_answers_until_the_new_one_is_complete() {
             assert_ne!(indexes.folder(&id).unwrap(), before, "the end was told before the new index answers");
             assert_eq!(end.files_indexed, FILES as u64);
         }
-        drop(stop_at_end);
     });
     assert!(searches.load(Ordering::Relaxed) > 8);
     assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
