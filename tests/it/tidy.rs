@@ -305,18 +305,15 @@ const TYPED_ERRORS: &[(&str, &[&str])] = &[
     ("daemon/crates/llm/src/", &["daemon/crates/llm/src/scripted/"]),
     ("daemon/crates/memory/src/", &[]),
     ("daemon/crates/store/src/", &[]),
+    ("daemon/crates/trace/src/", &[]),
     ("pairing/src/", &[]),
     // What git says, and how a program of the user's ends, is not told apart by any caller.
     ("daemon/crates/workspace/src/", &["daemon/crates/workspace/src/git/"]),
 ];
 
 /// Folders whose public functions never fail with a bare text.
-const NO_TEXT_ERRORS: &[&str] = &[
-    "daemon/crates/agent/src/",
-    "daemon/crates/harness/src/",
-    "daemon/crates/tools/src/",
-    "daemon/crates/trace/src/",
-];
+const NO_TEXT_ERRORS: &[&str] =
+    &["daemon/crates/agent/src/", "daemon/crates/harness/src/", "daemon/crates/tools/src/"];
 
 /// Signatures of the functions of a file that others see, each with its line's number.
 fn public_signatures(code: &str) -> Vec<(usize, String)> {

@@ -321,7 +321,7 @@ fn trace() -> Vec<Method> {
         Method::new(
             "trace.import",
             "Brings in an export, whole or part by part.",
-            |cx, p: TraceImportParams| async move { cx.api().engine.trace().import(&p.jsonl).await },
+            |cx, p: TraceImportParams| async move { Ok(cx.api().engine.trace().import(&p.jsonl).await?) },
         )
         .detached(Right::Admin),
         Method::new(
@@ -332,7 +332,7 @@ fn trace() -> Vec<Method> {
         .detached(Right::Prompt)
         .audit(Audit::None),
         Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
-            cx.api().engine.trace().blob(p).await
+            Ok(cx.api().engine.trace().blob(p).await?)
         }),
         Method::new("audit.query", "The audit of tool calls.", |cx, p: AuditQueryParams| async move {
             let data: Vec<AuditEntry> = cx.api().engine.trace().audit_query(p).await?;
@@ -342,7 +342,7 @@ fn trace() -> Vec<Method> {
 }
 
 async fn export(cx: Caller, p: TraceExportParams) -> Result<cairn_protocol::trace::TraceExportPart, Failure> {
-    cx.api().engine.trace().export(&p.trace_id, p.cursor.as_deref()).await
+    Ok(cx.api().engine.trace().export(&p.trace_id, p.cursor.as_deref()).await?)
 }
 
 async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeResult, Failure> {

@@ -71,6 +71,19 @@ fn is_no_space(error: &rusqlite::Error) -> bool {
 }
 
 impl StoreError {
+    /// The reason on the wire.
+    pub fn reason(&self) -> Reason {
+        match self {
+            StoreError::DiskFull(_) => Reason::DiskFull,
+            StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                Reason::DiskFull
+            }
+            StoreError::Busy => Reason::Overloaded,
+            StoreError::Closed => Reason::ShuttingDown,
+            _ => Reason::StorageFailed,
+        }
+    }
+
     /// A copy for a second reader of the same failure: errors of a shared commit reach every waiting caller.
     pub(crate) fn duplicate(&self) -> StoreError {
         match self {
@@ -85,15 +98,6 @@ impl StoreError {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let reason = match &error {
-            StoreError::DiskFull(_) => Reason::DiskFull,
-            StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                Reason::DiskFull
-            }
-            StoreError::Busy => Reason::Overloaded,
-            StoreError::Closed => Reason::ShuttingDown,
-            _ => Reason::StorageFailed,
-        };
-        Failure::new(reason, error.to_string())
+        Failure::new(error.reason(), error.to_string())
     }
 }
