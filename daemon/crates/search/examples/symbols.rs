@@ -48,7 +48,7 @@ fn main() {
     for (lang, files) in &all {
         let bytes: usize = files.iter().map(|f| f.1.len()).sum();
         let bare = fastest(|| files.iter().for_each(|(_, text)| drop(parse(lang, text))));
-        let whole = fastest(|| files.iter().for_each(|f| drop(find(Extent::Whole, lang, f))));
+        let complete_ = fastest(|| files.iter().for_each(|f| drop(find(Extent::Whole, lang, f))));
         let short = fastest(|| files.iter().for_each(|f| drop(find(Extent::Short, lang, f))));
         let speed = |seconds: f64| bytes as f64 / 1e6 / seconds.max(1e-9);
         let (mut symbols, mut broken, mut differ) = (0, 0, Vec::new());
@@ -70,7 +70,7 @@ fn main() {
             files.len(),
             bytes as f64 / 1e6,
             speed(bare),
-            speed(whole),
+            speed(complete_),
             speed(short),
             bare / short.max(1e-9),
             differ.len(),
@@ -148,14 +148,14 @@ fn visit(folder: &Path, each: &mut dyn FnMut(&str, &'static str, Vec<u8>)) {
     }
 }
 
-fn difference(whole: &Extracted, short: &Extracted) -> Option<String> {
-    let pair = whole.symbols.iter().zip(&short.symbols).find(|(a, b)| a != b);
+fn difference(complete_: &Extracted, short: &Extracted) -> Option<String> {
+    let pair = complete_.symbols.iter().zip(&short.symbols).find(|(a, b)| a != b);
     match pair {
         Some((a, b)) => Some(format!("{a:?} / {b:?}")),
-        None if whole.symbols.len() != short.symbols.len() => {
-            let more = if whole.symbols.len() > short.symbols.len() { whole } else { short };
-            let fewer = whole.symbols.len().min(short.symbols.len());
-            Some(format!("{} / {}: {:?}", whole.symbols.len(), short.symbols.len(), more.symbols[fewer]))
+        None if complete_.symbols.len() != short.symbols.len() => {
+            let more = if complete_.symbols.len() > short.symbols.len() { complete_ } else { short };
+            let fewer = complete_.symbols.len().min(short.symbols.len());
+            Some(format!("{} / {}: {:?}", complete_.symbols.len(), short.symbols.len(), more.symbols[fewer]))
         }
         None => None,
     }

@@ -61,14 +61,14 @@ impl Memory {
         for piece in text {
             words::runs(piece, |run, key| {
                 if found.len() < MAX_WORDS {
-                    found.push((run, key, self.runs.ahead(run, key)));
+                    found.push((run, key, self.runs.prefetch_slot(run, key)));
                 }
             });
         }
         let mut left = MAX_WORDS;
         for (n, (run, key, of)) in found.iter().enumerate() {
             if let Some((_, _, later)) = found.get(n + AHEAD) {
-                self.runs.nearer(*later);
+                self.runs.prefetch_entry(*later);
             }
             if left == 0 {
                 break;

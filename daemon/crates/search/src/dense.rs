@@ -366,10 +366,10 @@ mod tests {
         dense.compact().unwrap();
         assert_eq!(dense.size(), (2, 0));
         drop(dense);
-        let again = Dense::new(dir.path(), 4, [7; 32]);
-        again.open().unwrap();
-        assert_eq!(again.ids(), [2, 3]);
-        assert_eq!(ids(&again, None), [2, 3]);
+        let rebuild_range = Dense::new(dir.path(), 4, [7; 32]);
+        rebuild_range.open().unwrap();
+        assert_eq!(rebuild_range.ids(), [2, 3]);
+        assert_eq!(ids(&rebuild_range, None), [2, 3]);
         let other = Dense::new(dir.path(), 4, [8; 32]);
         other.open().unwrap();
         assert!(other.ids().is_empty(), "vectors of two models never mix");
@@ -409,9 +409,9 @@ mod tests {
         file.write_all(b"torn").unwrap();
         // What an earlier version left is nobody's any more.
         std::fs::write(dir.path().join("vectors.i8"), b"CAIRNVE2").unwrap();
-        let again = Dense::new(dir.path(), 4, [7; 32]);
-        again.open().unwrap();
-        assert_eq!(again.ids(), [5]);
+        let rebuild_range = Dense::new(dir.path(), 4, [7; 32]);
+        rebuild_range.open().unwrap();
+        assert_eq!(rebuild_range.ids(), [5]);
         assert!(!dir.path().join("vectors.i8").exists());
     }
 }

@@ -6,7 +6,7 @@ use cairn_workspace::{View, language_named};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::dense::FileSet;
-use crate::live::{FileEntry, FileTable};
+use crate::root_index::{FileEntry, FileTable};
 use crate::symbols::KINDS;
 
 /// Longest query or pattern, in bytes.

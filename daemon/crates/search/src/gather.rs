@@ -9,8 +9,8 @@ use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use crate::lexical::Term;
-use crate::live::{FileEntry, FileTable};
-use crate::postings::{Place, Snapshot};
+use crate::postings::{Position, Snapshot};
+use crate::root_index::{FileEntry, FileTable};
 use crate::words;
 
 /// A definition that overlaps a candidate.
@@ -47,13 +47,13 @@ pub fn gather(
     snapshot: &Snapshot,
     table: &FileTable,
     root: usize,
-    places: &[Place],
+    positions: &[Position],
     terms: &[Term],
 ) -> Vec<Candidate> {
     let mut files: FxHashMap<u32, (Arc<str>, Vec<u16>)> = FxHashMap::default();
-    let mut all = Vec::with_capacity(places.len());
-    let mut kept = Vec::with_capacity(places.len());
-    for place in places {
+    let mut all = Vec::with_capacity(positions.len());
+    let mut kept = Vec::with_capacity(positions.len());
+    for place in positions {
         let doc = snapshot.segments[place.segment as usize].doc(place.doc);
         let Some(entry) = table.get(doc.file) else { continue };
         let (path, in_path) = match files.entry(doc.file) {
@@ -90,9 +90,9 @@ fn path_counts(entry: &FileEntry, terms: &[Term]) -> Vec<u16> {
     counts
 }
 
-/// Looks each term up in each candidate's document; `places` are in order.
-fn count(snapshot: &Snapshot, terms: &[Term], places: &[(Place, usize)], all: &mut [Candidate]) {
-    for group in places.chunk_by(|a, b| a.0.segment == b.0.segment) {
+/// Looks each term up in each candidate's document; `positions` are in order.
+fn count(snapshot: &Snapshot, terms: &[Term], positions: &[(Position, usize)], all: &mut [Candidate]) {
+    for group in positions.chunk_by(|a, b| a.0.segment == b.0.segment) {
         let segment = &snapshot.segments[group[0].0.segment as usize];
         for (t, term) in terms.iter().enumerate() {
             let Some(word) = segment.term(term.stem.as_bytes()) else { continue };

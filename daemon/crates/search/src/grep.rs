@@ -20,12 +20,12 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
-use crate::grams::{Query, Skips};
+use crate::grams::{Query, SkipSet};
 use crate::indexes::Indexes;
-use crate::live::{FileEntry, FileTable, Live};
+use crate::root_index::{FileEntry, FileTable, RootIndex};
 use crate::sync::{CancelFlag, lock};
 
-use lines::{Collect, FileHits, Whole, around};
+use lines::{BoundedReader, Collect, FileHits, around};
 pub use order::OnLines;
 use order::Order;
 use pattern::Pattern;
@@ -39,10 +39,10 @@ const MAX_UNREADABLE: usize = 100;
 
 /// The file list of one root.
 struct Scope {
-    live: Arc<Live>,
+    index: Arc<RootIndex>,
     table: Arc<FileTable>,
     opener: Opener,
-    skips: Skips,
+    skips: SkipSet,
     /// Its files without those that rules hide.
     view: View,
 }
@@ -142,7 +142,7 @@ impl Indexes {
         let files = chosen(&scopes, &filters, job.after.as_ref());
         let place = |at: usize| {
             let (scope, file): Target<'_> = files[at];
-            (&scopes[scope].live.root.id, &*file.path)
+            (&scopes[scope].index.root.id, &*file.path)
         };
         let order = Order::new(params.k.unwrap_or(u64::MAX), tell, &place, cancel);
         job.run_all(threads.count, &scopes, &files, Some(&order));
@@ -158,16 +158,16 @@ impl Indexes {
     /// What is looked into, and whether the lists of files are whole.
     fn scopes(&self, filters: &Filters, query: &Query) -> Result<(Vec<Scope>, bool), Failure> {
         let (mut scopes, mut complete) = (Vec::new(), true);
-        for live in self.named(&filters.roots)? {
-            let state = live.now();
+        for index in self.named(&filters.roots)? {
+            let state = index.progress();
             complete &= state.walked_once && state.state != Some(IndexState::Failed);
-            let conn = live.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
-            let skips = live.grams.skips(query);
-            let table = live.files(&conn)?;
+            let conn = index.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
+            let skips = index.grams.skippable_files(query);
+            let table = index.files(&conn)?;
             drop(conn);
-            let opener = live.root.opener()?;
-            let view = live.root.view();
-            scopes.push(Scope { live, table, opener, skips, view });
+            let opener = index.root.opener()?;
+            let view = index.root.view();
+            scopes.push(Scope { index, table, opener, skips, view });
         }
         Ok((scopes, complete))
     }
@@ -178,7 +178,7 @@ type Target<'a> = (usize, &'a FileEntry);
 
 fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) -> Vec<Target<'a>> {
     let mut files = Vec::new();
-    let first = after.and_then(|c| scopes.iter().position(|s| *s.live.root.id.0 == *c.root));
+    let first = after.and_then(|c| scopes.iter().position(|s| *s.index.root.id.0 == *c.root));
     for (n, scope) in scopes.iter().enumerate() {
         if first.is_some_and(|f| n < f) {
             continue;
@@ -188,7 +188,7 @@ fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) ->
             None => 0,
         };
         let wanted =
-            |f: &&FileEntry| !scope.skips.has(f.id) && filters.admits(f) && scope.view.shows(&f.path);
+            |f: &&FileEntry| !scope.skips.contains(f.id) && filters.admits(f) && scope.view.shows(&f.path);
         files.extend(scope.table.files[from..].iter().filter(wanted).map(|f| (n, f)));
     }
     files
@@ -233,7 +233,7 @@ impl<'a> Job<'a> {
         Ok(Self {
             params,
             matcher,
-            query: Query::of(&text, flags),
+            query: Query::parse(&text, flags),
             multiline,
             ranges: !multiline,
             after: params.cursor.as_deref().map(Cursor::parse).transpose()?,
@@ -322,7 +322,7 @@ impl<'a> Job<'a> {
 
     /// The lines of a file that were on an earlier page: those up to this one.
     fn skipped(&self, scope: &Scope, file: &FileEntry) -> u64 {
-        let same = |c: &&Cursor| *scope.live.root.id.0 == *c.root && *file.path == *c.path;
+        let same = |c: &&Cursor| *scope.index.root.id.0 == *c.root && *file.path == *c.path;
         self.after.as_ref().filter(same).map_or(0, |c| c.line)
     }
 
@@ -335,13 +335,13 @@ impl<'a> Job<'a> {
         sink: &mut impl Sink<Error = std::io::Error>,
     ) -> bool {
         let Scope { opener, skips, .. } = scope;
-        if skips.has_if(file.id, || opener.facts(&file.path)) {
+        if skips.contains_if_unchanged(file.id, || opener.facts(&file.path)) {
             return false;
         }
         let looked = match opener.open_file(&file.path) {
             Ok((open, size)) => {
-                let whole = Whole { file: &open, left: size.max(1), job: self };
-                searcher.search_reader(matcher, whole, sink).is_ok()
+                let reader = BoundedReader { file: &open, left: size.max(1), job: self };
+                searcher.search_reader(matcher, reader, sink).is_ok()
             }
             Err(e) if e.is_not_found() || e.is_outside() || matches!(e, WorkspaceError::NotAFile { .. }) => {
                 return false;
@@ -370,7 +370,7 @@ impl<'a> Job<'a> {
         let (k, context) = (self.params.k as usize, self.params.context_lines as usize);
         for (at, mut hits) in in_files {
             let (scope, file) = files[at];
-            let root = &scopes[scope].live.root.id;
+            let root = &scopes[scope].index.root.id;
             if self.params.count_only {
                 answer.counts.push(GrepCount {
                     path: file.path.to_string(),

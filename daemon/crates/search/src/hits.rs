@@ -13,9 +13,9 @@ use cairn_workspace::language_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gather::{Candidate, Span};
-use crate::live::Live;
 use crate::packed;
 use crate::rank::{self, Passage, Scored};
+use crate::root_index::RootIndex;
 use crate::search::Query;
 use crate::sync::CancelFlag;
 use crate::words;
@@ -36,7 +36,7 @@ pub struct Ranked<'a> {
 }
 
 /// A file of the answer: how it is, and the lines of it that are told already.
-struct Told {
+struct AnswerFile {
     state: Option<Fresh>,
     ranges: Vec<(u32, u32)>,
 }
@@ -57,7 +57,7 @@ pub fn build(
     ranked: &Ranked<'_>,
     cancel: &CancelFlag,
 ) -> Result<Vec<SearchItem>, Failure> {
-    let mut files: FxHashMap<(usize, u32), Told> = FxHashMap::default();
+    let mut files: FxHashMap<(usize, u32), AnswerFile> = FxHashMap::default();
     let mut texts: FxHashSet<u64> = FxHashSet::default();
     let mut items = Vec::new();
     for (i, score) in &ranked.scored {
@@ -67,34 +67,34 @@ pub fn build(
         cancel.check()?;
         let passage = &ranked.passages[*i];
         let c = &ranked.candidates[passage.candidate];
-        let live = &query.roots[c.root];
-        let told = match files.entry((c.root, c.file)) {
+        let index = &query.roots[c.root];
+        let file = match files.entry((c.root, c.file)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(slot) => slot.insert(Told { state: fresh(live, c)?, ranges: Vec::new() }),
+            Entry::Vacant(slot) => slot.insert(AnswerFile { state: fresh(index, c)?, ranges: Vec::new() }),
         };
-        let Some(state) = &told.state else { continue };
+        let Some(state) = &file.state else { continue };
         let (symbol, range) = answer_range(c, passage, state.changed);
         // Neither the same text nor the same lines twice.
-        if told.ranges.iter().any(|r| share_lines(*r, range))
+        if file.ranges.iter().any(|r| share_lines(*r, range))
             || passage.print.is_some_and(|print| !texts.insert(print))
         {
             continue;
         }
-        let kept;
+        let loaded;
         let text = match ranked.texts.get(&passage.candidate) {
             Some(text) => text,
             None => {
-                let Some(text) = packed::text_of(&*live.readers.get()?, c.chunk)? else { continue };
-                kept = text;
-                &kept
+                let Some(text) = packed::text_of(&*index.readers.get()?, c.chunk)? else { continue };
+                loaded = text;
+                &loaded
             }
         };
-        let mut made = item(query, live, c, text, (symbol, range), state);
+        let mut made = item(query, index, c, text, (symbol, range), state);
         made.score = f64::from(*score);
         if query.params.explain {
             made.explain = passage.features.shares(query.weights(), *score);
         }
-        told.ranges.push(range);
+        file.ranges.push(range);
         items.push(made);
     }
     Ok(items)
@@ -107,12 +107,12 @@ fn share_lines(a: (u32, u32), b: (u32, u32)) -> bool {
 }
 
 /// Compares the indexed file with the disk. Nothing when it is gone from either.
-fn fresh(live: &Live, c: &Candidate) -> Result<Option<Fresh>, Failure> {
-    let Ok(stat) = live.root.stat(&c.path) else { return Ok(None) };
+fn fresh(index: &RootIndex, c: &Candidate) -> Result<Option<Fresh>, Failure> {
+    let Ok(stat) = index.root.stat(&c.path) else { return Ok(None) };
     if stat.kind != EntryKind::File {
         return Ok(None);
     }
-    let conn = live.readers.get()?;
+    let conn = index.readers.get()?;
     let mut get = conn
         .prepare_cached("SELECT size_bytes, mtime_ns, inode, sha256, clock, due FROM file WHERE id = ?")
         .map_err(StoreError::from)?;
@@ -135,7 +135,7 @@ fn fresh(live: &Live, c: &Candidate) -> Result<Option<Fresh>, Failure> {
 
 fn item(
     query: &Query<'_>,
-    live: &Live,
+    index: &RootIndex,
     c: &Candidate,
     own: &[u8],
     (symbol, (start_line, end_line)): (Option<&Span>, (u32, u32)),
@@ -143,7 +143,7 @@ fn item(
 ) -> SearchItem {
     let mut made = SearchItem {
         path: c.path.to_string(),
-        root: live.root.id.clone(),
+        root: index.root.id.clone(),
         start_line,
         end_line,
         score: 0.0,
@@ -159,7 +159,7 @@ fn item(
     };
     if query.params.include_text {
         let context = query.params.context_lines;
-        let (text, first) = text_of(live, c, own, (start_line, end_line), context, state.changed);
+        let (text, first) = text_of(index, c, own, (start_line, end_line), context, state.changed);
         made.highlights = highlights(query, &text);
         made.text_start_line = (first != start_line).then_some(first);
         made.text = Some(text);
@@ -178,13 +178,13 @@ pub fn answer_range<'a>(
         return (c.spans.iter().rfind(around), passage.lines);
     };
     // A window's edge is no edge of what it answers with.
-    let fits = rank::told_whole(span) && !changed;
+    let fits = rank::is_shown_complete(span) && !changed;
     (Some(span), if fits { (span.start_line, span.end_line) } else { passage.lines })
 }
 
 /// Lines of the file with context; of what is indexed when the file has changed since. With the first line's number.
 fn text_of(
-    live: &Live,
+    index: &RootIndex,
     c: &Candidate,
     own: &[u8],
     (from, to): (u32, u32),
@@ -194,11 +194,11 @@ fn text_of(
     let beyond = from < c.start_line || to > c.end_line;
     if (context > 0 || beyond) && !changed {
         let mut bytes = Vec::new();
-        let read = live
+        let read = index
             .root
             .open_file(&c.path)
             .ok()
-            .and_then(|f| f.take(live.opts.max_file_bytes).read_to_end(&mut bytes).ok());
+            .and_then(|f| f.take(index.opts.max_file_bytes).read_to_end(&mut bytes).ok());
         if read.is_some() {
             let first = from.saturating_sub(context).max(1);
             return (lines(&bytes, 1, first, to.saturating_add(context)), first);

@@ -6,7 +6,7 @@ use cairn_protocol::error::Failure;
 use cairn_protocol::id::RootId;
 
 use crate::indexes::Indexes;
-use crate::live::FileEntry;
+use crate::root_index::FileEntry;
 
 /// A top-level folder and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +34,10 @@ impl Indexes {
     /// # Errors
     /// `root_not_found`, or a storage failure.
     pub fn folders(&self, root: &RootId) -> Result<Vec<Folder>, Failure> {
-        let live = self.live(root)?;
-        let table = live.file_table()?;
+        let index = self.index(root)?;
+        let table = index.file_table()?;
         let mut folders: BTreeMap<&str, (u64, BTreeMap<&'static str, u64>)> = BTreeMap::new();
-        let view = live.root.view();
+        let view = index.root.view();
         for file in table.files.iter().filter(|f| view.shows(&f.path)) {
             let top = file.path.split_once('/').map_or(".", |(top, _)| top);
             let (files, languages) = folders.entry(top).or_default();
@@ -60,8 +60,8 @@ impl Indexes {
     /// # Errors
     /// `root_not_found`, or a storage failure.
     pub fn file_stats(&self, root: &RootId) -> Result<FileStats, Failure> {
-        let live = self.live(root)?;
-        let table = live.file_table()?;
+        let index = self.index(root)?;
+        let table = index.file_table()?;
         let mut stats = FileStats { files: table.files.len() as u64, ..FileStats::default() };
         for lang in table.files.iter().filter_map(FileEntry::lang) {
             *stats.languages.entry(lang).or_default() += 1;
@@ -74,9 +74,9 @@ impl Indexes {
     /// # Errors
     /// `root_not_found`, or a storage failure.
     pub fn paths(&self, root: &RootId) -> Result<Vec<String>, Failure> {
-        let live = self.live(root)?;
-        let table = live.file_table()?;
-        let view = live.root.view();
+        let index = self.index(root)?;
+        let table = index.file_table()?;
+        let view = index.root.view();
         Ok(table.files.iter().filter(|f| view.shows(&f.path)).map(|f| f.path.to_string()).collect())
     }
 }

@@ -8,14 +8,14 @@ use cairn_protocol::error::Failure;
 
 use crate::db::Transaction;
 use crate::gather::{Span, spans};
-use crate::packed::around;
-use crate::rank::{self, Base, Meaning, Passage, Ranker};
+use crate::packed::window_context;
+use crate::rank::{self, Base, Passage, Ranker, SemanticContext};
 use crate::search::Query;
 
 /// A window that was read.
 pub struct Window {
     /// Which candidate it is.
-    pub at: usize,
+    pub candidate: usize,
     pub text: Vec<u8>,
     pub spans: Vec<Span>,
     pub passages: Vec<Passage>,
@@ -34,9 +34,10 @@ impl Query<'_> {
         let work = || {
             let mut opened = None;
             while let n = next.fetch_add(1, Ordering::Relaxed)
-                && let (Some((at, _)), Some(slot)) = (best.get(n), done.get(n))
+                && let (Some((candidate, _)), Some(slot)) = (best.get(n), done.get(n))
             {
-                let read = self.cancel.check().and_then(|()| self.read(*at, ranker, base, &mut opened));
+                let read =
+                    self.cancel.check().and_then(|()| self.read(*candidate, ranker, base, &mut opened));
                 let failed = read.is_err();
                 let _first = slot.set(read);
                 if failed {
@@ -44,7 +45,7 @@ impl Query<'_> {
                 }
             }
         };
-        if root.opts.at_work.load(Ordering::Relaxed) == 0 {
+        if root.opts.active_passes.load(Ordering::Relaxed) == 0 {
             root.opts.helpers.in_place_scope(|scope| {
                 scope.spawn(|_| work());
                 work();
@@ -60,26 +61,26 @@ impl Query<'_> {
     /// Reads one window. `opened` keeps the database of a root for the next ones, which are mostly of the same root.
     fn read<'q>(
         &'q self,
-        at: usize,
+        candidate: usize,
         ranker: &Ranker<'_>,
         base: &Base,
         opened: &mut Option<(usize, Transaction<'q>)>,
     ) -> Result<Option<Window>, Failure> {
-        let c = &self.candidates[at];
-        let live = &self.roots[c.root];
+        let c = &self.candidates[candidate];
+        let index = &self.roots[c.root];
         let conn = match opened.take() {
             Some((root, conn)) if root == c.root => conn,
-            _ => live.readers.transaction()?,
+            _ => index.readers.transaction()?,
         };
         let conn = &*opened.insert((c.root, conn)).1;
         let spans = if c.spans.is_empty() { spans(conn, c)? } else { c.spans.clone() };
-        let Some(text) = around(conn, c.chunk)? else { return Ok(None) };
-        let meaning = Meaning {
-            table: live.opts.embedder.table(),
+        let Some(text) = window_context(conn, c.chunk)? else { return Ok(None) };
+        let semantics = SemanticContext {
+            table: index.opts.embedder.table(),
             vector: self.by_table.as_deref().unwrap_or(&self.vector),
             relative: self.by_table.is_some(),
         };
-        let passages = rank::by_definitions(ranker, (at, c, &spans), &text, base, &meaning);
-        Ok(Some(Window { at, text: text.own().to_vec(), spans, passages }))
+        let passages = rank::by_definitions(ranker, (candidate, c, &spans), &text, base, &semantics);
+        Ok(Some(Window { candidate, text: text.window_text().to_vec(), spans, passages }))
     }
 }

@@ -156,7 +156,7 @@ impl Query<'_> {
     /// # Errors
     /// `cancelled`, or when a text cannot be read. A model that fails leaves the order as it is.
     pub fn rescore(&mut self, ranking: &mut Ranking) -> Result<(), Failure> {
-        let set = self.roots.first().and_then(|live| live.opts.rescorer.clone());
+        let set = self.roots.first().and_then(|index| index.opts.rescorer.clone());
         let Some(rescorer) = set.filter(|_| self.mode == Mode::Hybrid) else { return Ok(()) };
         let top: Vec<usize> = ranking.scored.iter().take(rescorer.limits.top).map(|(i, _)| *i).collect();
         let text = |i: &usize| {

@@ -10,11 +10,11 @@ use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
-use crate::live::{FileTable, Live, Progress};
 use crate::packed::text_of;
-use crate::postings::{Place, Snapshot};
+use crate::postings::{Position, Snapshot};
 use crate::rank::{self, Mode, Passage, Ranker, Repeat, Scored, Weights};
 use crate::rescore::Rescored;
+use crate::root_index::{FileTable, Progress, RootIndex};
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
 use cairn_protocol::error::{Failure, Reason};
@@ -79,10 +79,10 @@ impl Indexes {
     /// As [`Indexes::hybrid`].
     pub fn ranked(&self, params: &SearchParams, mode: Mode) -> Result<Vec<RankedLines>, Failure> {
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let lives = self.named(&filters.roots)?;
+        let indexes = self.named(&filters.roots)?;
         let mut query = Query::new(params, mode, filters, CancelFlag::new());
-        for live in &lives {
-            query.collect(live, &|_| ())?;
+        for index in &indexes {
+            query.collect(index, &|_| ())?;
         }
         let ranking = query.order()?;
         let lines = |(i, _): &Scored| {
@@ -105,11 +105,11 @@ impl Indexes {
         let started = Instant::now();
         check_search(params)?;
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let lives = self.named(&filters.roots)?;
-        let mut states: Vec<Progress> = lives.iter().map(|l| l.now()).collect();
+        let indexes = self.named(&filters.roots)?;
+        let mut states: Vec<Progress> = indexes.iter().map(|index| index.progress()).collect();
         let mut query = Query::new(params, mode, filters, cancel.clone());
-        for live in &lives {
-            query.collect(live, partial)?;
+        for index in &indexes {
+            query.collect(index, partial)?;
             cancel.check()?;
         }
         let mut ranking = query.order()?;
@@ -122,7 +122,7 @@ impl Indexes {
         };
         let items = hits::build(&query, &ranked, cancel)?;
         // What was being made when it was looked into was not seen, though it may be whole by now.
-        states.extend(lives.iter().map(|l| l.now()));
+        states.extend(indexes.iter().map(|index| index.progress()));
         let mut degraded = query.degraded(&states);
         let complete = states.iter().all(|p| p.state == Some(IndexState::Ready));
         if !complete && degraded.is_empty() {
@@ -136,7 +136,7 @@ impl Indexes {
             };
             partial(SearchPartial { request_id: request.clone(), corpus, items: items.clone(), done: true });
         }
-        let restricted = lives.iter().any(|live| !live.root.view().is_complete());
+        let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
         Ok(SearchAnswer {
             items,
             complete,
@@ -161,7 +161,7 @@ pub struct RankedLines {
 }
 
 /// Sends a list of one root.
-type Tell<'a> = &'a dyn Fn(Corpus, &[Place]) -> Result<(), Failure>;
+type Tell<'a> = &'a dyn Fn(Corpus, &[Position]) -> Result<(), Failure>;
 
 /// A search at work.
 pub struct Query<'a> {
@@ -169,7 +169,7 @@ pub struct Query<'a> {
     pub mode: Mode,
     pub filters: Filters,
     pub stems: Vec<Stem>,
-    pub roots: Vec<Arc<Live>>,
+    pub roots: Vec<Arc<RootIndex>>,
     /// Terms of each root.
     terms: Vec<Vec<Term>>,
     /// The query's vector; empty when meaning does not count.
@@ -200,39 +200,39 @@ impl<'a> Query<'a> {
     }
 
     /// Adds the candidates of one root.
-    fn collect(&mut self, live: &Arc<Live>, partial: OnPartial<'_>) -> Result<(), Failure> {
-        let conn = match live.readers.get() {
+    fn collect(&mut self, index: &Arc<RootIndex>, partial: OnPartial<'_>) -> Result<(), Failure> {
+        let conn = match index.readers.get() {
             Ok(conn) => conn,
             // An index that could not be opened says why.
-            Err(error) => return Err(live.now().error.unwrap_or_else(|| error.into())),
+            Err(error) => return Err(index.progress().error.unwrap_or_else(|| error.into())),
         };
-        let table = live.files(&conn)?;
-        let snapshot = live.postings.snapshot();
-        let files = self.filters.files(&table, &live.root.view());
+        let table = index.files(&conn)?;
+        let snapshot = index.postings.snapshot();
+        let files = self.filters.files(&table, &index.root.view());
         if self.mode != Mode::Lexical && self.vector.is_empty() {
-            let (embedder, text) = (&live.opts.embedder, [self.params.query.as_bytes()]);
+            let (embedder, text) = (&index.opts.embedder, [self.params.query.as_bytes()]);
             self.vector = embedder.embed(&text)?;
             self.by_table = embedder.is_transformer().then(|| embedder.table().embed(&text));
         }
         let root = self.roots.len();
         self.terms.push(lexical::terms(&snapshot, &self.stems));
-        self.roots.push(Arc::clone(live));
+        self.roots.push(Arc::clone(index));
         let told = self.mode == Mode::Hybrid && self.params.request_id.is_some();
-        let tell = |corpus: Corpus, places: &[Place]| match told {
-            true => self.partial(&snapshot, &table, root, corpus, places, partial),
+        let tell = |corpus: Corpus, positions: &[Position]| match told {
+            true => self.partial(&snapshot, &table, root, corpus, positions, partial),
             false => Ok(()),
         };
-        let (words, near) = self.lists(live, &snapshot, root, files.as_ref(), &tell)?;
-        let mut places = words;
-        let seen: rustc_hash::FxHashSet<Place> = places.iter().copied().collect();
-        places.extend(near.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
-        let mut found = gather(&snapshot, &table, root, &places, &self.terms[root]);
+        let (words, near) = self.lists(index, &snapshot, root, files.as_ref(), &tell)?;
+        let mut positions = words;
+        let seen: rustc_hash::FxHashSet<Position> = positions.iter().copied().collect();
+        positions.extend(near.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
+        let mut found = gather(&snapshot, &table, root, &positions, &self.terms[root]);
         if !self.vector.is_empty() {
             let mut known: FxHashMap<i64, f32> =
                 near.iter().map(|(_, chunk, cosine)| (*chunk, *cosine)).collect();
             let by_words: Vec<i64> =
                 found.iter().map(|c| c.chunk).filter(|c| !known.contains_key(c)).collect();
-            let cosines = live.dense.cosines(&self.vector, &by_words);
+            let cosines = index.dense.cosines(&self.vector, &by_words);
             known.extend(by_words.iter().zip(cosines).filter_map(|(chunk, cosine)| Some((*chunk, cosine?))));
             found.iter_mut().for_each(|c| c.cosine = known.get(&c.chunk).copied());
         }
@@ -244,25 +244,26 @@ impl<'a> Query<'a> {
     /// The best windows by words and by vectors, looked for side by side; each list is told as soon as it is there.
     fn lists(
         &self,
-        live: &Live,
+        index: &RootIndex,
         snapshot: &Snapshot,
         root: usize,
         files: Option<&FileSet>,
         tell: Tell<'_>,
-    ) -> Result<(Vec<Place>, Vec<Near>), Failure> {
+    ) -> Result<(Vec<Position>, Vec<Near>), Failure> {
         let limit = self.list_length();
         let by_words = || {
             let hits = lexical::candidates(snapshot, &self.terms[root], limit, files, &self.cancel)?;
-            let places: Vec<Place> = hits.iter().map(|h| Place { segment: h.segment, doc: h.doc }).collect();
-            tell(Corpus::Lex, &places)?;
-            Ok::<_, Failure>(places)
+            let positions: Vec<Position> =
+                hits.iter().map(|h| Position { segment: h.segment, doc: h.doc }).collect();
+            tell(Corpus::Lex, &positions)?;
+            Ok::<_, Failure>(positions)
         };
         if self.vector.is_empty() {
             return Ok((by_words()?, Vec::new()));
         }
-        let scan = live.dense.scan(&self.vector, limit, files);
+        let scan = index.dense.scan(&self.vector, limit, files);
         let mut words = Ok(Vec::new());
-        live.opts.helpers.in_place_scope(|scope| {
+        index.opts.helpers.in_place_scope(|scope| {
             if self.mode == Mode::Hybrid || scan.is_large() {
                 scope.spawn(|_| scan.work());
             }
@@ -277,8 +278,8 @@ impl<'a> Query<'a> {
         if self.mode == Mode::Semantic {
             return Ok((Vec::new(), near));
         }
-        let places: Vec<Place> = near.iter().map(|n| n.0).collect();
-        tell(Corpus::Sem, &places)?;
+        let positions: Vec<Position> = near.iter().map(|n| n.0).collect();
+        tell(Corpus::Sem, &positions)?;
         Ok((words?, near))
     }
 
@@ -311,16 +312,16 @@ impl<'a> Query<'a> {
         table: &FileTable,
         root: usize,
         corpus: Corpus,
-        places: &[Place],
+        positions: &[Position],
         partial: OnPartial<'_>,
     ) -> Result<(), Failure> {
-        let first = &places[..places.len().min(self.params.k as usize)];
+        let first = &positions[..positions.len().min(self.params.k as usize)];
         let mut candidates = gather(snapshot, table, root, first, &self.terms[root]);
         self.keep_kinds(&*self.roots[root].readers.get()?, &mut candidates)?;
         let ranker = Ranker::new(&self.params.query, &self.terms, self.mode);
         let base = ranker.windows(&candidates, Fusion::Minmax);
         let passages: Vec<Passage> =
-            candidates.iter().enumerate().map(|(i, c)| rank::whole(&ranker, i, c, &base)).collect();
+            candidates.iter().enumerate().map(|(i, c)| rank::window_passage(&ranker, i, c, &base)).collect();
         let scored: Vec<Scored> = (0..passages.len()).map(|i| (i, 1.0 / (1.0 + i as f32))).collect();
         let ranked =
             Ranked { candidates: &candidates, passages: &passages, scored, texts: &FxHashMap::default() };
@@ -342,11 +343,11 @@ impl<'a> Query<'a> {
         for window in read {
             // With a filter by kind, a window is no answer, only what it holds.
             passages.extend(window.passages.into_iter().filter(|p| p.span.is_some() || !by_kind));
-            self.candidates[window.at].spans = window.spans;
-            texts.insert(window.at, window.text);
+            self.candidates[window.candidate].spans = window.spans;
+            texts.insert(window.candidate, window.text);
         }
         let rest = base.order.iter().skip(most);
-        passages.extend(rest.map(|(i, _)| rank::whole(&ranker, *i, &self.candidates[*i], &base)));
+        passages.extend(rest.map(|(i, _)| rank::window_passage(&ranker, *i, &self.candidates[*i], &base)));
         let mut ranking = Ranking { scored: self.sorted(&passages), passages, texts };
         self.rescore(&mut ranking)?;
         let mut scores = vec![0.0; ranking.passages.len()];
@@ -434,7 +435,7 @@ pub struct Ranking {
 }
 
 /// A window, its chunk, and its cosine.
-type Near = (Place, i64, f32);
+type Near = (Position, i64, f32);
 
 /// The failure of a root that is there but has no such file.
 pub fn no_file(path: &str) -> Failure {

@@ -89,8 +89,8 @@ pub fn largest(values: &[f32]) -> f32 {
 #[inline(always)]
 fn lanes(values: &[f32], join: impl Fn(f32, f32) -> f32) -> [f32; 16] {
     let mut lanes = [0f32; 16];
-    let (whole, rest) = values.as_chunks::<16>();
-    for chunk in whole {
+    let (full, rest) = values.as_chunks::<16>();
+    for chunk in full {
         lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = join(*lane, *x));
     }
     lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = join(*lane, *x));
@@ -108,9 +108,9 @@ fn split_body(values: &[f32], by: f32, high: &mut [u8], low: &mut [u8]) {
     let half = high.len();
     let part = |value: &f32, low: &mut u8| {
         let exact = value * by;
-        let whole = round(exact).clamp(-8, 7);
-        *low = round((exact - whole as f32) * 256.0).clamp(-128, 127) as i8 as u8;
-        (whole + 8) as u8
+        let full = round(exact).clamp(-8, 7);
+        *low = round((exact - full as f32) * 256.0).clamp(-128, 127) as i8 as u8;
+        (full + 8) as u8
     };
     let (first, second) = low.split_at_mut(half);
     for ((value, low), high) in values.iter().zip(first).zip(&mut *high) {
@@ -233,12 +233,12 @@ fn dot_rows_avx2(
         _mm256_srli_epi16, _mm256_storeu_si256,
     };
     // A query of an odd length has one value less in its second half.
-    let whole = second.len() / 32;
-    let (one, tail) = first.split_at(whole * 32);
-    let (two, end) = second.split_at(whole * 32);
+    let full = second.len() / 32;
+    let (one, tail) = first.split_at(full * 32);
+    let (two, end) = second.split_at(full * 32);
     let (more, four) = (too_much(&[one, two]), _mm256_set1_epi8(15));
     batches(rows, stride, each, |row| {
-        let (values, rest) = row[skip..skip + first.len()].split_at(whole * 32);
+        let (values, rest) = row[skip..skip + first.len()].split_at(full * 32);
         let mut sum = _mm256_setzero_si256();
         let halves = one.as_chunks::<32>().0.iter().zip(two.as_chunks::<32>().0);
         for (v, (a, b)) in values.as_chunks::<32>().0.iter().zip(halves) {
@@ -279,12 +279,12 @@ fn dot_rows_avx512(
         _mm512_srli_epi16,
     };
     // A query of an odd length has one value less in its second half.
-    let whole = second.len() / 64;
-    let (one, tail) = first.split_at(whole * 64);
-    let (two, end) = second.split_at(whole * 64);
+    let full = second.len() / 64;
+    let (one, tail) = first.split_at(full * 64);
+    let (two, end) = second.split_at(full * 64);
     let (more, four) = (too_much(&[one, two]), _mm512_set1_epi8(15));
     batches(rows, stride, each, |row| {
-        let (values, rest) = row[skip..skip + first.len()].split_at(whole * 64);
+        let (values, rest) = row[skip..skip + first.len()].split_at(full * 64);
         let mut sums = [_mm512_setzero_si512(); 2];
         let halves = one.as_chunks::<64>().0.iter().zip(two.as_chunks::<64>().0);
         for (v, (a, b)) in values.as_chunks::<64>().0.iter().zip(halves) {
@@ -416,8 +416,8 @@ mod tests {
             let both = dot_parts(&high[1..], &low, &query) / 7.49;
             assert!((both - wanted).abs() <= 1e-3 * (len as f32).sqrt(), "{len}: {both} {wanted}");
             // The first part alone is near.
-            let whole: Vec<i8> = query.iter().map(|q| (q * 127.0).round() as i8).collect();
-            dot_rows(&high[1..], len.div_ceil(2).max(1), 0, &whole, |_, dots| {
+            let full: Vec<i8> = query.iter().map(|q| (q * 127.0).round() as i8).collect();
+            dot_rows(&high[1..], len.div_ceil(2).max(1), 0, &full, |_, dots| {
                 let near = dots[0] as f32 / 127.0 / 7.49;
                 assert!((near - wanted).abs() <= 0.08 * (len as f32).sqrt(), "{len}: {near} {wanted}");
             });

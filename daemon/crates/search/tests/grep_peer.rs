@@ -120,11 +120,11 @@ fn patterns() -> Vec<(String, String)> {
     lines.map(|l| l.split_once('\t').map(|(f, p)| (f.to_owned(), p.to_owned())).unwrap()).collect()
 }
 
-type Line = (String, u64);
+type WaitQueue_ = (String, u64);
 
 /// What rg has: lines by path and number, each with its text, and counts by path.
 struct Wanted {
-    lines: BTreeMap<Line, Vec<u8>>,
+    lines: BTreeMap<WaitQueue_, Vec<u8>>,
     counts: BTreeMap<String, u64>,
 }
 

@@ -103,8 +103,8 @@ fn what_is_worked_on_comes_first() {
     let header = |a: &MapAnswer| rank(a, "src/header.rs") / rank(a, "src/log.rs");
     assert!(header(&server) > header(&world.map(json!({}))), "{server:?}");
     // By its whole path too, and by what a search finds.
-    let whole = world.map(json!({"files": [format!("{}/src/server.rs", world.one())]}));
-    assert_eq!(whole.files, server.files);
+    let complete_ = world.map(json!({"files": [format!("{}/src/server.rs", world.one())]}));
+    assert_eq!(complete_.files, server.files);
     for query in ["parse_header", "read the first bytes of a request"] {
         let asked = world.map(json!({"query": query, "budget": 40}));
         assert!(asked.text.contains("function parse_header"), "{query}: {asked:?}");

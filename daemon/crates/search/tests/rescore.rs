@@ -68,8 +68,8 @@ fn the_best_are_judged_once_more_and_say_so() {
     // The farthest of those that were asked about gets nothing.
     assert!(count + 1 >= answer.items.len() && count > 5 && fits, "{count} of {}", answer.items.len());
     assert_eq!((answer.items.len(), answer.degraded.len()), (before.items.len(), 0));
-    let again = hybrid(&all);
-    assert_eq!(again.items, answer.items);
+    let rebuild_range = hybrid(&all);
+    assert_eq!(rebuild_range.items, answer.items);
     let other = |made: Result<SearchAnswer, _>| judged(&made.unwrap_or_default()).0;
     let none = CancelFlag::new();
     assert_eq!(other(all.lexical(&params(), &none, &|_| {})), 0);

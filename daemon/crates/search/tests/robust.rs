@@ -178,7 +178,7 @@ fn what_is_freed_is_given_back_while_much_is_indexed() {
     let id = root.id.clone();
     let mut options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
     (options.watch, options.sweep_seconds) = (false, 0);
-    options.give_back = || {
+    options.trim_memory = || {
         GIVEN.fetch_add(1, Ordering::Relaxed);
     };
     let indexes = Indexes::open(dir.path().join("index"), options, None);
@@ -218,9 +218,9 @@ fn a_grep_that_takes_longer_than_its_limit_ends_and_says_why() {
     // A limit that has passed before the first line, whatever the machine: sixty files take about 20 ms.
     let refused = grep(Duration::ZERO).unwrap_err();
     assert!(refused.message.contains("took too long"), "{refused}");
-    let whole = grep(Duration::from_secs(600)).unwrap();
+    let complete_ = grep(Duration::from_secs(600)).unwrap();
     assert_eq!(
-        (whole.items.len(), whole.files_searched),
+        (complete_.items.len(), complete_.files_searched),
         (0, 60),
         "the control: all is read, nothing matches"
     );

@@ -55,12 +55,12 @@ fn each_language_has_its_definitions() {
 #[test]
 fn what_is_left_out_of_the_parse_defines_nothing() {
     for (name, text) in sources() {
-        let (short, whole) = (found(Extent::Short, &name, &text), found(Extent::Whole, &name, &text));
-        assert_eq!(shown(&short.symbols), shown(&whole.symbols), "{name}");
-        for s in &whole.symbols {
+        let (short, complete_) = (found(Extent::Short, &name, &text), found(Extent::Whole, &name, &text));
+        assert_eq!(shown(&short.symbols), shown(&complete_.symbols), "{name}");
+        for s in &complete_.symbols {
             let simple = s.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             let hash = ident_hash(s.name.as_bytes());
-            if simple && whole.idents.contains(&hash) {
+            if simple && complete_.idents.contains(&hash) {
                 assert!(short.idents.contains(&hash), "{name}: {}", s.name);
             }
         }

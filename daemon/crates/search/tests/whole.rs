@@ -281,9 +281,9 @@ fn grep_pages_counts_and_sees_what_the_index_left_out() {
     world.build();
     let run = |p: &GrepParams| world.indexes.grep(p, &CancelFlag::new()).unwrap();
     let all = run(&grep("parse_header"));
-    let places: Vec<_> = all.items.iter().map(|i| (i.path.as_str(), i.line)).collect();
+    let positions: Vec<_> = all.items.iter().map(|i| (i.path.as_str(), i.line)).collect();
     assert_eq!(
-        places,
+        positions,
         [("docs/guide.md", 3), ("package-lock.json", 1), ("src/parse.rs", 2), ("tests/parse_test.rs", 3)]
     );
     assert!(all.complete && !all.truncated && all.total == 4);

@@ -120,11 +120,11 @@ impl Bert {
     /// When an id is none or a text is longer than the model knows positions.
     pub fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let ids: Vec<u32> = texts.concat();
-        let places: Vec<u32> = texts.iter().flat_map(|text| 0..text.len() as u32).collect();
+        let positions: Vec<u32> = texts.iter().flat_map(|text| 0..text.len() as u32).collect();
         let count = ids.len();
         let words = self.words.index_select(&Tensor::from_vec(ids, count, &Device::Cpu)?, 0)?;
-        let places = self.positions.index_select(&Tensor::from_vec(places, count, &Device::Cpu)?, 0)?;
-        let mut states = self.norm.forward(&(words + places)?)?;
+        let positions = self.positions.index_select(&Tensor::from_vec(positions, count, &Device::Cpu)?, 0)?;
+        let mut states = self.norm.forward(&(words + positions)?)?;
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
         for layer in &self.layers {
             states = layer.forward(&states, &lengths)?;

@@ -200,8 +200,8 @@ impl Table {
 fn log_weight(sum: f32) -> f32 {
     static LOGS: OnceLock<[f32; 64]> = OnceLock::new();
     let logs = LOGS.get_or_init(|| std::array::from_fn(|n| (n as f32).ln_1p()));
-    let whole = sum as usize;
-    if whole as f32 == sum && whole < logs.len() { logs[whole] } else { sum.ln_1p() }
+    let integer = sum as usize;
+    if integer as f32 == sum && integer < logs.len() { logs[integer] } else { sum.ln_1p() }
 }
 
 fn bad(what: &str) -> Failure {

@@ -44,28 +44,28 @@ impl Line {
 /// Up to `context` lines before or after the line at `n`, without a gap.
 pub(super) fn around(lines: &[Line], n: usize, number: u64, context: usize, before: bool) -> Vec<String> {
     let next = |d: usize| if before { n.checked_sub(d) } else { Some(n + d) };
-    let mut found: Vec<String> = (1..=context)
+    let mut matched: Vec<String> = (1..=context)
         .map_while(|d| {
             let line = lines.get(next(d)?)?;
             (line.number.abs_diff(number) == d as u64).then(|| line.text.clone())
         })
         .collect();
     if before {
-        found.reverse();
+        matched.reverse();
     }
-    found
+    matched
 }
 
 /// A file that ends where its size says, as long as a read gives no more: the reads that only find the end are half of
 /// all reads of a tree of small files.
-pub(super) struct Whole<'a> {
+pub(super) struct BoundedReader<'a> {
     pub(super) file: &'a std::fs::File,
     pub(super) left: u64,
     /// Whose reading ends with it.
     pub(super) job: &'a Job<'a>,
 }
 
-impl Read for Whole<'_> {
+impl Read for BoundedReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.left == 0 {
             return Ok(0);
@@ -104,11 +104,11 @@ impl<'a> Collect<'a> {
         self.hits.count > u64::from(self.job.params.k)
     }
 
-    fn keep(&mut self, number: u64, bytes: &[u8], is_match: bool) {
+    fn add(&mut self, number: u64, bytes: &[u8], is_match: bool) {
         let line = bare(bytes);
         let matches = self.matches.of(self.matcher, line, is_match && self.job.ranges);
-        let shown = bounded(line);
-        let (text, ranges) = (String::from_utf8_lossy(shown).into_owned(), moved(shown, matches));
+        let text_bytes = bounded(line);
+        let (text, ranges) = (String::from_utf8_lossy(text_bytes).into_owned(), moved(text_bytes, matches));
         self.hits.lines.push(Line { number, text, ranges, is_match });
     }
 }
@@ -116,26 +116,26 @@ impl<'a> Collect<'a> {
 impl Sink for Collect<'_> {
     type Error = std::io::Error;
 
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
+    fn matched(&mut self, _: &Searcher, matched: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
         if self.job.cancel.is_cancelled() {
             return Ok(false);
         }
         if self.job.params.count_only {
-            self.hits.count += if self.job.multiline { found.lines().count() as u64 } else { 1 };
+            self.hits.count += if self.job.multiline { matched.lines().count() as u64 } else { 1 };
             return Ok(true);
         }
-        let first = found.line_number().unwrap_or(0);
-        for (n, line) in found.lines().enumerate() {
+        let first = matched.line_number().unwrap_or(0);
+        for (n, line) in matched.lines().enumerate() {
             let number = first + n as u64;
             let is_new = number > self.skip;
             self.hits.count += u64::from(is_new);
-            self.keep(number, line, is_new);
+            self.add(number, line, is_new);
         }
         Ok(!self.is_full())
     }
 
-    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> Result<bool, std::io::Error> {
-        self.keep(found.line_number().unwrap_or(0), found.bytes(), false);
+    fn context(&mut self, _: &Searcher, matched: &SinkContext<'_>) -> Result<bool, std::io::Error> {
+        self.add(matched.line_number().unwrap_or(0), matched.bytes(), false);
         Ok(true)
     }
 
@@ -154,16 +154,16 @@ pub(super) struct Matches(Vec<(usize, usize)>);
 
 impl Matches {
     /// Where the line matches, when that is wanted.
-    pub(super) fn of(&mut self, matcher: &RegexMatcher, line: &[u8], wanted: bool) -> &[(usize, usize)] {
-        let Self(found) = self;
-        found.clear();
-        if wanted {
+    pub(super) fn of(&mut self, matcher: &RegexMatcher, line: &[u8], enabled: bool) -> &[(usize, usize)] {
+        let Self(matched) = self;
+        matched.clear();
+        if enabled {
             let _ = matcher.find_iter(line, |m| {
-                found.push((m.start(), m.end()));
-                found.len() < MAX_RANGES && m.end() <= MAX_LINE
+                matched.push((m.start(), m.end()));
+                matched.len() < MAX_RANGES && m.end() <= MAX_LINE
             });
         }
-        found
+        matched
     }
 }
 
@@ -185,16 +185,16 @@ pub(super) fn bounded(line: &[u8]) -> &[u8] {
 /// The matches in a line that was bounded, moved to where they are once invalid UTF-8 is replaced.
 pub(super) fn moved(line: &[u8], matches: &[(usize, usize)]) -> Vec<[u32; 2]> {
     // Most lines have one match: no more than is needed is kept.
-    let mut told = Vec::with_capacity(matches.len());
-    let inside = matches.iter().filter(|(start, end)| *start < line.len() && end > start);
-    let inside = inside.map(|(start, end)| (*start, (*end).min(line.len())));
+    let mut ranges = Vec::with_capacity(matches.len());
+    let clipped = matches.iter().filter(|(start, end)| *start < line.len() && end > start);
+    let clipped = clipped.map(|(start, end)| (*start, (*end).min(line.len())));
     if std::str::from_utf8(line).is_ok() {
-        told.extend(inside.map(|(start, end)| [start as u32, end as u32]));
+        ranges.extend(clipped.map(|(start, end)| [start as u32, end as u32]));
     } else {
-        let place = |at: usize| String::from_utf8_lossy(&line[..at]).len() as u32;
-        told.extend(inside.map(|(start, end)| [place(start), place(end)]));
+        let offset = |at: usize| String::from_utf8_lossy(&line[..at]).len() as u32;
+        ranges.extend(clipped.map(|(start, end)| [offset(start), offset(end)]));
     }
-    told
+    ranges
 }
 
 #[cfg(test)]
@@ -203,15 +203,15 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_and_ranges_follow() {
-        let shown = |line: &[u8], matches: &[(usize, usize)]| {
+        let text_bytes = |line: &[u8], matches: &[(usize, usize)]| {
             let line = bounded(line);
             (String::from_utf8_lossy(line).into_owned(), moved(line, matches))
         };
-        assert_eq!(shown(b"abc", &[(1, 2)]), ("abc".into(), vec![[1, 2]]));
-        let (text, ranges) = shown(b"a\xffbc", &[(2, 3)]);
+        assert_eq!(text_bytes(b"abc", &[(1, 2)]), ("abc".into(), vec![[1, 2]]));
+        let (text, ranges) = text_bytes(b"a\xffbc", &[(2, 3)]);
         assert_eq!((&text[ranges[0][0] as usize..ranges[0][1] as usize], ranges.len()), ("b", 1));
         let long = "é".repeat(MAX_LINE);
-        let (text, ranges) = shown(long.as_bytes(), &[(0, 2), (MAX_LINE + 2, MAX_LINE + 4)]);
+        let (text, ranges) = text_bytes(long.as_bytes(), &[(0, 2), (MAX_LINE + 2, MAX_LINE + 4)]);
         assert!(text.len() <= MAX_LINE && ranges == [[0, 2]]);
     }
 }

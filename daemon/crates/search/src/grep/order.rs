@@ -44,9 +44,9 @@ struct State {
     /// Files that ended before their turn.
     ended: BTreeMap<usize, Lines>,
     /// Bytes of those.
-    ahead: usize,
+    bytes_ahead: usize,
     /// Whether a thread tells what is in turn.
-    telling: bool,
+    is_sending: bool,
     /// Nothing more is wanted.
     over: bool,
 }
@@ -90,15 +90,15 @@ impl<'a> Order<'a> {
     pub(super) fn ended(&self, at: usize, lines: Lines) -> bool {
         let mut state = lock(&self.state);
         // Whose turn it is never waits: the others wait for him.
-        while at != state.next && state.ahead > MAX_AHEAD && !self.is_over(&state) {
+        while at != state.next && state.bytes_ahead > MAX_AHEAD && !self.is_over(&state) {
             state = self.wait(state);
         }
-        state.ahead += lines.bytes();
+        state.bytes_ahead += lines.bytes();
         state.ended.insert(at, lines);
-        if state.telling {
+        if state.is_sending {
             return !state.over;
         }
-        state.telling = true;
+        state.is_sending = true;
         // Who comes meanwhile leaves his lines here and goes on: what is in turn is looked for until there is nothing.
         loop {
             let mut ready = Vec::new();
@@ -106,7 +106,7 @@ impl<'a> Order<'a> {
                 let next = state.next;
                 state.ended.remove(&next)
             } {
-                state.ahead -= lines.bytes();
+                state.bytes_ahead -= lines.bytes();
                 if lines.len() > 0 {
                     ready.push((state.next, lines));
                 }
@@ -121,7 +121,7 @@ impl<'a> Order<'a> {
             state = lock(&self.state);
             state.over |= over;
         }
-        state.telling = false;
+        state.is_sending = false;
         self.moved.notify_all();
         !state.over
     }
@@ -131,17 +131,17 @@ impl<'a> Order<'a> {
     pub(super) fn more(&self, at: usize, lines: Lines) -> bool {
         let mut state = lock(&self.state);
         // Files before this one were begun before it and end without it.
-        while (state.next != at || state.telling) && !self.is_over(&state) {
+        while (state.next != at || state.is_sending) && !self.is_over(&state) {
             state = self.wait(state);
         }
         if self.is_over(&state) {
             return false;
         }
-        state.telling = true;
+        state.is_sending = true;
         drop(state);
         let over = self.take(vec![(at, lines)]);
         let mut state = lock(&self.state);
-        state.telling = false;
+        state.is_sending = false;
         state.over |= over;
         self.moved.notify_all();
         !state.over

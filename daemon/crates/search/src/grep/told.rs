@@ -10,7 +10,7 @@ use super::lines::{Matches, bare, bounded, moved};
 use super::order::Order;
 
 /// Bytes of one file that are held before its turn has come.
-const MAX_HELD: usize = 256 * 1024;
+const MAX_IN_MEMORY: usize = 256 * 1024;
 
 /// Lines of one file, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Sink for Tell<'_, '_> {
             self.line(first, found.bytes());
         }
         let (order, at) = self.turn;
-        Ok(self.lines.bytes() < MAX_HELD || order.more(at, std::mem::take(&mut self.lines)))
+        Ok(self.lines.bytes() < MAX_IN_MEMORY || order.more(at, std::mem::take(&mut self.lines)))
     }
 }
 

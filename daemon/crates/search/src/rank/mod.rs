@@ -12,7 +12,7 @@ mod windows;
 use cairn_protocol::search::Share;
 
 pub use diverse::{Repeat, diversify, mmr};
-pub use passages::{Meaning, Passage, by_definitions, told_whole, whole};
+pub use passages::{Passage, SemanticContext, by_definitions, is_shown_complete, window_passage};
 pub use prior::is_aside;
 pub use trim::trim;
 pub use windows::{Base, Ranker};

@@ -2,15 +2,15 @@
 
 use crate::gather::Candidate;
 use crate::lexical::Term;
-use crate::packed::Around;
+use crate::packed::WindowContext;
 use crate::words;
 
 /// The text of a window with the words of the query in it, by line.
 pub(super) struct Page<'a> {
     text: &'a [u8],
     /// What stands before and behind it in its frame.
-    beside: (&'a [u8], &'a [u8]),
-    first: u32,
+    surrounding: (&'a [u8], &'a [u8]),
+    first_line: u32,
     /// Where each line begins, and the end.
     starts: Vec<usize>,
     /// Words before each line, and all; nothing is counted without terms.
@@ -22,9 +22,9 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// Of a window; nothing is counted without terms.
-    pub(super) fn new(c: &Candidate, around: &'a Around, terms: &'a [Term]) -> Self {
-        let text = around.own();
-        let beside = (&around.text[..around.window.start], &around.text[around.window.end..]);
+    pub(super) fn new(c: &Candidate, context: &'a WindowContext, terms: &'a [Term]) -> Self {
+        let text = context.window_text();
+        let surrounding = (&context.text[..context.window.start], &context.text[context.window.end..]);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
         if starts.last() != Some(&text.len()) {
@@ -32,7 +32,7 @@ impl<'a> Page<'a> {
         }
         let (mut before, mut found) = (vec![0; starts.len()], Vec::new());
         if terms.is_empty() {
-            return Self { text, beside, first: c.start_line, starts, before, found, terms };
+            return Self { text, surrounding, first_line: c.start_line, starts, before, found, terms };
         }
         let (mut line, mut tokens) = (0, 0);
         words::each_lexical(text, |stem, start, _| {
@@ -46,7 +46,7 @@ impl<'a> Page<'a> {
             }
         });
         before[line + 1..].fill(tokens);
-        Self { text, beside, first: c.start_line, starts, before, found, terms }
+        Self { text, surrounding, first_line: c.start_line, starts, before, found, terms }
     }
 
     /// Of some lines the one that covers most of the query, behind how much that is by rarity.
@@ -54,7 +54,7 @@ impl<'a> Page<'a> {
         let (mut best, mut covered) = ((0.0, 0), 0.0);
         // In which line a term was seen last: the lines come in their order.
         let (mut seen, mut line) = (vec![u32::MAX; self.terms.len()], u32::MAX);
-        for (at, term) in self.found.iter().filter(|(at, _)| (from..=to).contains(&(self.first + at))) {
+        for (at, term) in self.found.iter().filter(|(at, _)| (from..=to).contains(&(self.first_line + at))) {
             if *at != line {
                 (line, covered) = (*at, 0.0);
             }
@@ -62,41 +62,41 @@ impl<'a> Page<'a> {
                 covered += self.terms[*term as usize].rarity;
             }
             if covered > best.0 {
-                best = (covered, self.first + at);
+                best = (covered, self.first_line + at);
             }
         }
         best
     }
 
     /// The text of lines that overlap the window, in parts: as far as they lie in its frame.
-    pub(super) fn reach(&self, (from, to): (u32, u32)) -> [&'a [u8]; 3] {
-        let last = self.first + self.starts.len().saturating_sub(2) as u32;
-        let (a, b) = self.bounds((from.max(self.first), to.min(last)));
+    pub(super) fn extended_text(&self, (from, to): (u32, u32)) -> [&'a [u8]; 3] {
+        let last = self.first_line + self.starts.len().saturating_sub(2) as u32;
+        let (a, b) = self.bounds((from.max(self.first_line), to.min(last)));
         let own = &self.text[self.starts[a]..self.starts[b]];
-        let before = self.first.saturating_sub(from) as usize;
+        let before = self.first_line.saturating_sub(from) as usize;
         let behind = to.saturating_sub(last) as usize;
-        let (ahead, after) = self.beside;
+        let (before_window, after) = self.surrounding;
         let start = match before {
-            0 => ahead.len(),
+            0 => before_window.len(),
             // The window begins behind the line break that ends the line before it.
-            _ => memchr::memrchr_iter(b'\n', ahead).nth(before).map_or(0, |at| at + 1),
+            _ => memchr::memrchr_iter(b'\n', before_window).nth(before).map_or(0, |at| at + 1),
         };
         let end = match behind {
             0 => 0,
             _ => memchr::memchr_iter(b'\n', after).nth(behind - 1).map_or(after.len(), |at| at + 1),
         };
-        [&ahead[start..], own, &after[..end]]
+        [&before_window[start..], own, &after[..end]]
     }
 
     /// Some lines of the window, by position.
     fn bounds(&self, (from, to): (u32, u32)) -> (usize, usize) {
         let last = self.starts.len() - 1;
-        let a = ((from - self.first) as usize).min(last);
-        (a, ((to + 1 - self.first) as usize).clamp(a, last))
+        let a = ((from - self.first_line) as usize).min(last);
+        (a, ((to + 1 - self.first_line) as usize).clamp(a, last))
     }
 
     /// Text, counts of the terms, and words of some lines.
-    pub(super) fn part(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
+    pub(super) fn section(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
         let (a, b) = self.bounds((from, to));
         let mut counts = vec![0; self.terms.len()];
         for (line, term) in &self.found {
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn a_page_knows_its_parts() {
         let text = b"one\ntwo\nalpha beta\n\nbeta\nbeta gamma\nthree\nfour";
-        let around = Around { text: text.to_vec(), window: 8..36 };
-        let text = around.own();
+        let context = WindowContext { text: text.to_vec(), window: 8..36 };
+        let text = context.window_text();
         let c = Candidate {
             root: 0,
             chunk: 1,
@@ -134,17 +134,18 @@ mod tests {
         };
         let term = |word: &[u8]| Term { stem: words::stemmed(word), chunks: 1, rarity: 1.0 };
         let terms = [term(b"beta"), term(b"gamma")];
-        let page = Page::new(&c, &around, &terms);
+        let page = Page::new(&c, &context, &terms);
         assert_eq!([page.best_line((11, 14)), page.best_line((11, 13))], [(2.0, 14), (1.0, 11)]);
-        assert_eq!(page.part((11, 14)), (text, vec![3, 1], 5));
-        assert_eq!(page.part((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
-        assert_eq!(page.part((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
-        assert_eq!(page.part((14, 99)), (&b"beta gamma\n"[..], vec![1, 1], 2));
-        let reach = |from, to| page.reach((from, to)).map(|part| str::from_utf8(part).unwrap());
-        assert_eq!(reach(10, 11), ["two\n", "alpha beta\n", ""]);
-        assert_eq!(reach(14, 15), ["", "beta gamma\n", "three\n"]);
-        assert_eq!(reach(9, 16), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
-        assert_eq!(reach(1, 99), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
-        assert_eq!(reach(12, 13), ["", "\nbeta\n", ""]);
+        assert_eq!(page.section((11, 14)), (text, vec![3, 1], 5));
+        assert_eq!(page.section((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
+        assert_eq!(page.section((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
+        assert_eq!(page.section((14, 99)), (&b"beta gamma\n"[..], vec![1, 1], 2));
+        let extended_text =
+            |from, to| page.extended_text((from, to)).map(|section| str::from_utf8(section).unwrap());
+        assert_eq!(extended_text(10, 11), ["two\n", "alpha beta\n", ""]);
+        assert_eq!(extended_text(14, 15), ["", "beta gamma\n", "three\n"]);
+        assert_eq!(extended_text(9, 16), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
+        assert_eq!(extended_text(1, 99), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
+        assert_eq!(extended_text(12, 13), ["", "\nbeta\n", ""]);
     }
 }

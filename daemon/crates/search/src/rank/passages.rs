@@ -9,7 +9,7 @@ use crate::chunk;
 use crate::embed::Table;
 use crate::gather::{Candidate, Span};
 use crate::lexical::Term;
-use crate::packed::Around;
+use crate::packed::WindowContext;
 use crate::words;
 
 /// BM25's length normalisation of a passage, and the length it compares with, in words.
@@ -17,7 +17,7 @@ const B: f32 = 0.5;
 const LENGTH: f32 = 80.0;
 
 /// Lines up to which a definition that answers is told whole, beyond the window that was found.
-const MAX_WHOLE: u32 = 60;
+const MAX_COMPLETE: u32 = 60;
 /// Words up to which two passages may be alike by chance.
 const SHORT: u32 = 10;
 /// Share of the query from which on a line is taken for what was asked.
@@ -44,7 +44,7 @@ pub struct Passage {
 }
 
 /// A candidate whose text is not looked at, as one passage.
-pub fn whole(ranker: &Ranker<'_>, at: usize, c: &Candidate, base: &Base) -> Passage {
+pub fn window_passage(ranker: &Ranker<'_>, at: usize, c: &Candidate, base: &Base) -> Passage {
     let mut features = base.features[at];
     features.size = size((c.start_line, c.end_line));
     if ranker.mode != Mode::Semantic {
@@ -57,7 +57,7 @@ pub fn whole(ranker: &Ranker<'_>, at: usize, c: &Candidate, base: &Base) -> Pass
 }
 
 /// How the meaning of parts of a window is judged.
-pub struct Meaning<'a> {
+pub struct SemanticContext<'a> {
     /// The table that embeds them.
     pub table: &'a Table,
     /// The query's vector by it; empty when meaning does not count.
@@ -70,25 +70,25 @@ pub struct Meaning<'a> {
 pub fn by_definitions(
     ranker: &Ranker<'_>,
     (at, c, spans): (usize, &Candidate, &[Span]),
-    text: &Around,
+    text: &WindowContext,
     base: &Base,
-    meaning: &Meaning<'_>,
+    semantics: &SemanticContext<'_>,
 ) -> Vec<Passage> {
     let counted = if ranker.mode == Mode::Semantic { &[] } else { ranker.terms(c) };
     let page = Page::new(c, text, counted);
-    let mut all = vec![whole(ranker, at, c, base)];
+    let mut all = vec![window_passage(ranker, at, c, base)];
     if ranker.mode != Mode::Semantic {
         let (share, line) = page.best_line((c.start_line, c.end_line));
-        (all[0].features.line, all[0].best_line) = (quoted(share / ranker.total(c)), line);
+        (all[0].features.line, all[0].best_line) = (line_coverage(share / ranker.total(c)), line);
     }
     let path = c.path.replace('/', " ");
     let dot = |pieces: &[&[u8]]| {
-        let made = bulk::embed(meaning.table, pieces);
-        made.iter().zip(meaning.vector).map(|(a, b)| a * b).sum::<f32>()
+        let made = bulk::embed(semantics.table, pieces);
+        made.iter().zip(semantics.vector).map(|(a, b)| a * b).sum::<f32>()
     };
-    let judged = !meaning.vector.is_empty();
-    let around = if meaning.relative && base.cosines.is_some() {
-        dot(&[path.as_bytes(), b" ", text.own()])
+    let judged = !semantics.vector.is_empty();
+    let window_similarity = if semantics.relative && base.cosines.is_some() {
+        dot(&[path.as_bytes(), b" ", text.window_text()])
     } else {
         0.0
     };
@@ -99,27 +99,28 @@ pub fn by_definitions(
             best_name = best_name.max(covered * (0.5 + 0.5 * share));
             all[0].features.exact = all[0].features.exact.max(exact);
         }
-        if holds_another(span, spans) {
+        if contains_another(span, spans) {
             continue;
         }
         let lines = (span.start_line.max(c.start_line), span.end_line.min(c.end_line));
-        let (piece, counts, tokens) = page.part(lines);
+        let (piece, counts, tokens) = page.section(lines);
         let mut features = Features { definition: 1.0, ..base.features[at] };
         let mut best_line = 0;
         if ranker.mode != Mode::Semantic {
             features.words = own_words(&counts, tokens, ranker.terms(c)) / ranker.total(c);
             (features.name, features.exact) = (share, exact);
             let best = page.best_line(lines);
-            (features.line, best_line) = (quoted(best.0 / ranker.total(c)), best.1);
+            (features.line, best_line) = (line_coverage(best.0 / ranker.total(c)), best.1);
         }
-        let told = if told_whole(span) { (span.start_line, span.end_line) } else { lines };
+        let told = if is_shown_complete(span) { (span.start_line, span.end_line) } else { lines };
         features.size = size(told).max(exact);
-        features.container = if holds(&span.kind) { 1.0 - exact } else { 0.0 };
+        features.container = if is_container(&span.kind) { 1.0 - exact } else { 0.0 };
         if judged {
             if let Some((low, range)) = base.cosines {
-                let [before, own, behind] = page.reach(told);
+                let [before, own, behind] = page.extended_text(told);
                 let own = dot(&[path.as_bytes(), b" ", before, own, behind]);
-                let (zero, from) = if meaning.relative { (around, features.meaning) } else { (low, 0.0) };
+                let (zero, from) =
+                    if semantics.relative { (window_similarity, features.meaning) } else { (low, 0.0) };
                 features.meaning = from + (own - zero) / range;
             }
             features.name_meaning = dot(&[span.name.as_bytes()]);
@@ -136,7 +137,7 @@ pub fn by_definitions(
 }
 
 /// Whether a definition has another of the list inside it.
-fn holds_another(span: &Span, spans: &[Span]) -> bool {
+fn contains_another(span: &Span, spans: &[Span]) -> bool {
     let range = |s: &Span| (s.start_line, s.end_line);
     spans
         .iter()
@@ -144,8 +145,8 @@ fn holds_another(span: &Span, spans: &[Span]) -> bool {
 }
 
 /// Whether a definition is told whole, beyond the window that was found.
-pub fn told_whole(span: &Span) -> bool {
-    span.end_line - span.start_line < MAX_WHOLE
+pub fn is_shown_complete(span: &Span) -> bool {
+    span.end_line - span.start_line < MAX_COMPLETE
 }
 
 /// Whether a text has more words than two may have in common by chance.
@@ -155,14 +156,14 @@ fn is_long(text: &[u8]) -> bool {
 }
 
 /// Whether a kind of definition is there for what is inside it.
-fn holds(kind: &str) -> bool {
+fn is_container(kind: &str) -> bool {
     const KINDS: [&str; 10] =
         ["class", "struct", "enum", "trait", "interface", "protocol", "record", "union", "type", "module"];
     KINDS.contains(&kind)
 }
 
 /// By the share of the query that a line covers: see [`Features::line`].
-fn quoted(share: f32) -> f32 {
+fn line_coverage(share: f32) -> f32 {
     (share - QUOTED).max(0.0) / (1.0 - QUOTED)
 }
 
@@ -193,11 +194,11 @@ fn named(ranker: &Ranker<'_>, c: &Candidate, span: &Span) -> Named {
 /// BM25 of a text by the counts of the terms and its length.
 fn own_words(counts: &[u32], tokens: u32, terms: &[Term]) -> f32 {
     let length = 1.0 - B + B * tokens as f32 / LENGTH;
-    let part = |(n, term): (&u32, &Term)| {
+    let section = |(n, term): (&u32, &Term)| {
         let n = *n as f32;
         term.rarity * n * (K1 + 1.0) / (n + K1 * length)
     };
-    counts.iter().zip(terms).map(part).sum()
+    counts.iter().zip(terms).map(section).sum()
 }
 
 #[cfg(test)]
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn only_innermost_definitions_answer() {
         let all = [span("a", 1, 20), span("b", 3, 5), span("c", 3, 5), span("d", 18, 30)];
-        let inner: Vec<&str> = all.iter().filter(|s| !holds_another(s, &all)).map(|s| &*s.name).collect();
+        let inner: Vec<&str> = all.iter().filter(|s| !contains_another(s, &all)).map(|s| &*s.name).collect();
         assert_eq!(inner, ["b", "c", "d"]);
     }
 }

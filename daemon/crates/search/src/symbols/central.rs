@@ -40,9 +40,9 @@ impl Indexes {
     /// # Errors
     /// `root_not_found`, or a storage failure.
     pub fn rank_files(&self, root: &RootId, k: usize) -> Result<Vec<TopFile>, Failure> {
-        let live = self.live(root)?;
-        let conn = live.readers.get()?;
-        let table = live.files(&conn)?;
+        let index = self.index(root)?;
+        let conn = index.readers.get()?;
+        let table = index.files(&conn)?;
         let place: FxHashMap<u32, u32> = table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
         let mut names = defined(&conn, &place)?;
         add_users(&conn, &place, &mut names)?;
@@ -52,7 +52,7 @@ impl Indexes {
         let mut best: Vec<(usize, f64)> =
             scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !aside[*i]).collect();
         best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let view = live.root.view();
+        let view = index.root.view();
         best.retain(|(i, _)| view.shows(&table.files[*i].path));
         best.truncate(k.min(500));
         let chosen: FxHashMap<u32, usize> =
@@ -67,7 +67,7 @@ impl Indexes {
             })
             .collect();
         describe(&names, &chosen, &mut told);
-        told.retain(|f| live.root.stat(&f.path).is_ok());
+        told.retain(|f| index.root.stat(&f.path).is_ok());
         Ok(told)
     }
 }
@@ -136,7 +136,7 @@ fn modules(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashSet<(
 /// Weight of one reference to a name: rarer, less ambiguous and more telling is more.
 pub(super) fn weight(name: &Name, files: usize) -> f64 {
     let rarity = ((1 + files) as f64 / (1 + name.users.len()) as f64).ln().max(0.05);
-    name.factor * rarity * telling(&name.text) / (name.homes.len() * name.homes.len()) as f64
+    name.factor * rarity * selectivity(&name.text) / (name.homes.len() * name.homes.len()) as f64
 }
 
 /// Names that standard libraries use for their own: a mention hardly ever means a definition of this project.
@@ -234,7 +234,7 @@ const TOLD: f64 = 0.03;
 
 /// How sure it is that a mention of a name means its definition: `push` or `clone` may be anybody's, `append_record`
 /// or `RecordLog` hardly.
-pub(super) fn telling(name: &str) -> f64 {
+pub(super) fn selectivity(name: &str) -> f64 {
     let bytes = name.trim_matches('_').as_bytes();
     let humps = bytes.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
     let joints = bytes.iter().filter(|b| **b == b'_').count();
@@ -299,11 +299,11 @@ fn describe(names: &FxHashMap<u32, Name>, chosen: &FxHashMap<u32, usize>, told: 
     let mut users: Vec<rustc_hash::FxHashSet<u32>> = vec![Default::default(); told.len()];
     let mut most: Vec<Vec<(f64, &str)>> = vec![Vec::new(); told.len()];
     // Names that may be anybody's neither count as users nor stand for a file.
-    for name in names.values().filter(|n| !n.users.is_empty() && telling(&n.text) >= TOLD) {
+    for name in names.values().filter(|n| !n.users.is_empty() && selectivity(&n.text) >= TOLD) {
         for home in &name.homes {
             if let Some(n) = chosen.get(home) {
                 users[*n].extend(&name.users);
-                most[*n].push((name.users.len() as f64 * telling(&name.text), &name.text));
+                most[*n].push((name.users.len() as f64 * selectivity(&name.text), &name.text));
             }
         }
     }
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn compound_names_tell_more() {
         let names = ["RecordLog", "append_record", "Record", "clone", "push"];
-        let weights: Vec<f64> = names.iter().map(|n| telling(n)).collect();
+        let weights: Vec<f64> = names.iter().map(|n| selectivity(n)).collect();
         assert!(
             weights[0] > weights[2] && weights[1] > weights[2] && weights[2] > 3.0 * weights[3],
             "{weights:?}"

@@ -192,9 +192,9 @@ mod tests {
         ] {
             let of =
                 |extent| extract_from(extent, lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
-            let (short, whole) = (of(Extent::Short), of(Extent::Whole));
+            let (short, complete) = (of(Extent::Short), of(Extent::Whole));
             assert!(short.symbols.iter().any(|s| s.name == "f" && s.start_line > 61), "{lang}");
-            assert_eq!(short.symbols, whole.symbols, "{lang}");
+            assert_eq!(short.symbols, complete.symbols, "{lang}");
             let left = bodies::shorten(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
             assert!(left.len() * 3 < text.len(), "{lang}");
         }

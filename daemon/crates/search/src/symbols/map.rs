@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, telling, weight};
+use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, selectivity, weight};
 use super::extract::ident_hash;
 
 /// A definition that a map can show.
@@ -184,7 +184,7 @@ fn by_worth<'a>(
         let each = weight(name, files);
         let from = |u: &u32| ranks[*u as usize] * each / said[*u as usize].max(f64::MIN_POSITIVE);
         // A file that names hardly anything of this project says no more by that of what it names.
-        telling(&name.text) * name.users.iter().map(from).sum::<f64>() / name.homes.len().max(1) as f64
+        selectivity(&name.text) * name.users.iter().map(from).sum::<f64>() / name.homes.len().max(1) as f64
     };
     let worths: FxHashMap<u32, f64> = names.iter().map(|(hash, n)| (*hash, worth(n))).collect();
     let mut all: Vec<(f64, usize, Definition<'a>)> = Vec::new();

@@ -11,13 +11,13 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::central::{MIN_NAME, telling};
+use super::central::{MIN_NAME, selectivity};
 use super::extract::ident_hash;
 use super::map::{Definition, Focus, Mapped, Source, repo_map, text};
 use super::query::relative;
 use crate::filters::{check_text, invalid};
 use crate::indexes::Indexes;
-use crate::live::{FileTable, Live, symbols_are_whole};
+use crate::root_index::{FileTable, RootIndex, symbols_are_complete};
 use crate::search::no_file;
 use crate::sync::CancelFlag;
 
@@ -64,7 +64,7 @@ struct Material {
 
 /// What a map is drawn around.
 #[derive(Default)]
-struct Around {
+struct FocusNames {
     files: Vec<String>,
     names: Vec<String>,
 }
@@ -77,34 +77,34 @@ impl Indexes {
     pub fn map(&self, params: &MapParams, cancel: &CancelFlag) -> Result<MapAnswer, Failure> {
         let started = Instant::now();
         check(params)?;
-        let lives = self.named(&params.roots)?;
-        let whole = symbols_are_whole(&lives);
+        let indexes = self.named(&params.roots)?;
+        let was_complete = symbols_are_complete(&indexes);
         let mut material = Material::default();
-        let mut places = Vec::with_capacity(lives.len());
-        for live in &lives {
-            let conn = live.readers.get()?;
-            let place = material.add_files(live.files(&conn)?);
+        let mut positions = Vec::with_capacity(indexes.len());
+        for index in &indexes {
+            let conn = index.readers.get()?;
+            let place = material.add_files(index.files(&conn)?);
             material.add_definitions(&conn, &place, cancel)?;
-            places.push(place);
+            positions.push(place);
         }
         // What is defined in any root is known before references are read.
-        for (live, place) in lives.iter().zip(&places) {
-            material.add_references(&*live.readers.get()?, place, cancel)?;
+        for (index, place) in indexes.iter().zip(&positions) {
+            material.add_references(&*index.readers.get()?, place, cancel)?;
         }
-        let around = self.around(params, &lives, &material.tables, cancel)?;
+        let focus = self.focus(params, &indexes, &material.tables, cancel)?;
         cancel.check()?;
         let sources = material.sources();
-        let files: Vec<&str> = around.files.iter().map(String::as_str).collect();
-        let names: Vec<&str> = around.names.iter().map(String::as_str).collect();
+        let files: Vec<&str> = focus.files.iter().map(String::as_str).collect();
+        let names: Vec<&str> = focus.names.iter().map(String::as_str).collect();
         let mut map = repo_map(&sources, &Focus { files: &files, names: &names }, params.budget as usize);
-        let root_of = |source| lives.get(material.root_of(source));
-        let views: Vec<View> = lives.iter().map(|live| live.root.view()).collect();
+        let root_of = |source| indexes.get(material.root_of(source));
+        let views: Vec<View> = indexes.iter().map(|index| index.root.view()).collect();
         let shows = |source, path: &str| views.get(material.root_of(source)).is_some_and(|v| v.shows(path));
         map.retain(|m| {
             root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok()) && shows(m.source, m.path)
         });
         let text = text(&map);
-        let complete = whole && !material.cut && symbols_are_whole(&lives);
+        let complete = was_complete && !material.cut && symbols_are_complete(&indexes);
         Ok(MapAnswer {
             tokens: text.len().div_ceil(4) as u32,
             text,
@@ -116,36 +116,36 @@ impl Indexes {
     }
 
     /// The files that were named, and what a search for the query finds.
-    fn around(
+    fn focus(
         &self,
         params: &MapParams,
-        lives: &[Arc<Live>],
+        indexes: &[Arc<RootIndex>],
         tables: &[Arc<FileTable>],
         cancel: &CancelFlag,
-    ) -> Result<Around, Failure> {
-        let mut around = Around::default();
+    ) -> Result<FocusNames, Failure> {
+        let mut focus = FocusNames::default();
         for file in &params.files {
-            let known = lives.iter().zip(tables).find_map(|(live, table)| {
-                let path = relative(live, file)?;
+            let known = indexes.iter().zip(tables).find_map(|(index, table)| {
+                let path = relative(index, file)?;
                 table.files.binary_search_by(|f| (*f.path).cmp(path)).ok().map(|_| path)
             });
-            around.files.push(known.ok_or_else(|| no_file(file))?.to_owned());
+            focus.files.push(known.ok_or_else(|| no_file(file))?.to_owned());
         }
         if let Some(query) = &params.query {
             let identifier = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
             let words: Vec<&str> = query.split(|c| !identifier(c)).filter(|w| !w.is_empty()).collect();
             // A plain word of a sentence is no name.
-            let named = words.iter().filter(|w| words.len() == 1 || telling(w) >= NAMING);
-            around.names.extend(named.map(|w| (*w).to_owned()));
+            let named = words.iter().filter(|w| words.len() == 1 || selectivity(w) >= NAMING);
+            focus.names.extend(named.map(|w| (*w).to_owned()));
             let found = self.hybrid(&search(query, &params.roots), cancel, &|_| {})?.items;
             let best = found.first().map_or(0.0, |item| item.score);
             for item in found.into_iter().filter(|item| item.score >= best * ALIKE) {
-                around.names.extend(item.symbol.map(|s| s.name).filter(|name| telling(name) >= NAMING));
-                around.files.push(item.path);
+                focus.names.extend(item.symbol.map(|s| s.name).filter(|name| selectivity(name) >= NAMING));
+                focus.files.push(item.path);
             }
         }
-        around.names.truncate(MAX_NAMES);
-        Ok(around)
+        focus.names.truncate(MAX_NAMES);
+        Ok(focus)
     }
 }
 
@@ -164,12 +164,12 @@ fn search(query: &str, roots: &[String]) -> SearchParams {
     SearchParams { k: FOUND, filters: Some(filters), ..SearchParams::new(query) }
 }
 
-fn told(mapped: &Mapped<'_>, live: &Arc<Live>) -> MapFile {
+fn told(mapped: &Mapped<'_>, index: &Arc<RootIndex>) -> MapFile {
     let definition =
         |d: &Definition<'_>| MapDefinition { name: d.name.to_owned(), kind: d.kind.to_owned(), line: d.line };
     MapFile {
         path: mapped.path.to_owned(),
-        root: live.root.id.clone(),
+        root: index.root.id.clone(),
         score: mapped.score,
         definitions: mapped.definitions.iter().map(definition).collect(),
     }

@@ -21,7 +21,7 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashSet;
 
-use crate::live::Progress;
+use crate::root_index::Progress;
 use crate::sync::lock;
 
 /// Score of a name that is the query, and of one in other case.

@@ -29,11 +29,11 @@ pub fn name(node: &Node<'_>, by: NameBy, text: &[u8], lang: &str) -> Option<(Opt
         NameBy::First => named_children(node).find(|n| n.kind() == "name")?,
     };
     let text_of = |n: &Node<'_>| text.get(n.byte_range()).and_then(|t| std::str::from_utf8(t).ok());
-    let whole = text_of(&found)?.trim_matches(['"', '\'']);
+    let full_name = text_of(&found)?.trim_matches(['"', '\'']);
     let (mut container, name) = match lang {
-        "cpp" | "ruby" => qualified(whole, "::"),
-        "swift" | "lua" => qualified(whole, "."),
-        _ => (None, whole),
+        "cpp" | "ruby" => qualified(full_name, "::"),
+        "swift" | "lua" => qualified(full_name, "."),
+        _ => (None, full_name),
     };
     if lang == "lua"
         && let Some((table, _)) = name.rsplit_once(':')

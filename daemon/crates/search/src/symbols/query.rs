@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::indexes::Indexes;
-use crate::live::{FileTable, Live, symbols_are_whole};
+use crate::root_index::{FileTable, RootIndex, symbols_are_complete};
 use crate::search::no_file;
 use crate::symbols::names;
 
@@ -31,40 +31,40 @@ impl Indexes {
     pub fn symbols(&self, params: &SymbolsParams) -> Result<SymbolsAnswer, Failure> {
         let started = Instant::now();
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let lives = self.named(&filters.roots)?;
-        let whole = symbols_are_whole(&lives);
+        let indexes = self.named(&filters.roots)?;
+        let full = symbols_are_complete(&indexes);
         let query = params.query.as_deref().filter(|q| !q.is_empty());
         let mut items = match (query, params.path.as_deref()) {
             (None, None) => return Err(invalid("query", "give a name, or a path for its outline")),
             (None, Some(path)) => {
                 check_k(params.k, MAX_OUTLINE)?;
-                outline(&lives, path, &filters)?
+                outline(&indexes, path, &filters)?
             }
             (Some(query), path) => {
                 check_text("query", query)?;
                 check_k(params.k, MAX_K)?;
-                by_name(&lives, query, path, params, &filters)?
+                by_name(&indexes, query, path, params, &filters)?
             }
         };
         items.truncate(params.k as usize);
-        let complete = whole && symbols_are_whole(&lives) && are_current(&lives, &items)?;
-        let restricted = lives.iter().any(|live| !live.root.view().is_complete());
+        let complete = full && symbols_are_complete(&indexes) && are_current(&indexes, &items)?;
+        let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
         Ok(SymbolsAnswer { items, complete, took_us: started.elapsed().as_micros() as u64, restricted })
     }
 }
 
 /// True if the files of an answer are those that were indexed. A change that the watch has not told of yet shows here.
-fn are_current(lives: &[std::sync::Arc<Live>], items: &[SymbolItem]) -> Result<bool, Failure> {
+fn are_current(indexes: &[std::sync::Arc<RootIndex>], items: &[SymbolItem]) -> Result<bool, Failure> {
     let files: FxHashSet<(&RootId, &str)> =
         items.iter().map(|item| (&item.root, item.path.as_str())).collect();
     for (root, path) in files {
-        let Some(live) = lives.iter().find(|live| live.root.id == *root) else { return Ok(false) };
-        let conn = live.readers.get()?;
+        let Some(index) = indexes.iter().find(|index| index.root.id == *root) else { return Ok(false) };
+        let conn = index.readers.get()?;
         let known = conn
             .prepare_cached("SELECT size_bytes, mtime_ns, inode FROM file WHERE path = ?1")
             .and_then(|mut file| file.query_row([path], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).optional())
             .map_err(StoreError::from)?;
-        let now = live.root.stat(path).ok().map(|stat| (stat.size as i64, stat.mtime_ns, stat.inode as i64));
+        let now = index.root.stat(path).ok().map(|stat| (stat.size as i64, stat.mtime_ns, stat.inode as i64));
         let known: Option<(i64, i64, i64)> = known;
         if now.is_none() || now != known {
             return Ok(false);
@@ -76,28 +76,28 @@ fn are_current(lives: &[std::sync::Arc<Live>], items: &[SymbolItem]) -> Result<b
 const COLUMNS: &str = "SELECT name, kind, container, file_id, start_line, end_line FROM symbol";
 
 /// `path` relative to a root, when it lies in it.
-pub(super) fn relative<'a>(live: &Live, path: &'a str) -> Option<&'a str> {
+pub(super) fn relative<'a>(index: &RootIndex, path: &'a str) -> Option<&'a str> {
     if !path.starts_with('/') {
         return Some(path.trim_start_matches("./"));
     }
-    std::path::Path::new(path).strip_prefix(&live.root.path).ok()?.to_str()
+    std::path::Path::new(path).strip_prefix(&index.root.path).ok()?.to_str()
 }
 
 fn outline(
-    lives: &[std::sync::Arc<Live>],
+    indexes: &[std::sync::Arc<RootIndex>],
     path: &str,
     filters: &Filters,
 ) -> Result<Vec<SymbolItem>, Failure> {
-    for live in lives {
-        let Some(rel) = relative(live, path) else { continue };
-        let conn = live.readers.get()?;
-        let table = live.files(&conn)?;
+    for index in indexes {
+        let Some(rel) = relative(index, path) else { continue };
+        let conn = index.readers.get()?;
+        let table = index.files(&conn)?;
         let Some(file) = table.files.iter().find(|f| &*f.path == rel) else { continue };
-        if live.root.stat(rel).is_err() || !live.root.view().shows(rel) {
+        if index.root.stat(rel).is_err() || !index.root.view().shows(rel) {
             continue;
         }
         let sql = format!("{COLUMNS} WHERE file_id = ?1 ORDER BY start_line, end_line DESC");
-        let mut all = read(&conn, live, &table, &sql, params![file.id], |_| 1.0)?;
+        let mut all = read(&conn, index, &table, &sql, params![file.id], |_| 1.0)?;
         all.retain(|s| filters.kinds.is_empty() || filters.kinds.contains(&s.kind));
         return Ok(all);
     }
@@ -106,7 +106,7 @@ fn outline(
 
 /// What a query asks for: a name, and what is around it.
 struct Wanted<'q> {
-    whole: &'q str,
+    full: &'q str,
     name: &'q str,
     container: Option<&'q str>,
 }
@@ -114,20 +114,20 @@ struct Wanted<'q> {
 impl<'q> Wanted<'q> {
     /// `Type.method`, `Type#method`, `module::name()` and the like name a container too.
     fn new(query: &'q str) -> Self {
-        let whole = query.trim().trim_end_matches("()").trim_end_matches(['.', ':', '#', '\\']);
-        match whole.rsplit_once(['.', ':', '#', '\\']) {
+        let full = query.trim().trim_end_matches("()").trim_end_matches(['.', ':', '#', '\\']);
+        match full.rsplit_once(['.', ':', '#', '\\']) {
             Some((before, name)) if !name.is_empty() => {
                 let before = before.trim_end_matches([':', '.', '#', '\\']);
-                Self { whole, name, container: Some(last_part(before)).filter(|c| !c.is_empty()) }
+                Self { full, name, container: Some(last_part(before)).filter(|c| !c.is_empty()) }
             }
-            _ => Self { whole, name: whole, container: None },
+            _ => Self { full, name: full, container: None },
         }
     }
 
     /// What a definition's surroundings make of its score: all of it in the container that was named, less in a file of
     /// that name, half elsewhere.
     fn share(&self, item: &SymbolItem) -> f64 {
-        let Some(wanted) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.whole)) else {
+        let Some(wanted) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.full)) else {
             return 1.0;
         };
         let alike = |a: &str| letters(a).eq(letters(wanted));
@@ -160,7 +160,7 @@ fn letters(name: &str) -> impl Iterator<Item = char> {
 /// ([`Wanted::share`]); then code before tests and the like, types and functions before constants, constants before
 /// headings, short names before long ones; then by path and line.
 fn by_name(
-    lives: &[std::sync::Arc<Live>],
+    indexes: &[std::sync::Arc<RootIndex>],
     query: &str,
     path: Option<&str>,
     params: &SymbolsParams,
@@ -168,27 +168,27 @@ fn by_name(
 ) -> Result<Vec<SymbolItem>, Failure> {
     let wanted = Wanted::new(query);
     let mut items = Vec::new();
-    for live in lives {
-        let conn = live.readers.get()?;
-        let table = live.files(&conn)?;
-        let view = live.root.view();
+    for index in indexes {
+        let conn = index.readers.get()?;
+        let table = index.files(&conn)?;
+        let view = index.root.view();
         let keep = |s: &SymbolItem| {
             let at = table.files.binary_search_by(|f| (*f.path).cmp(&s.path));
             at.is_ok_and(|i| filters.admits(&table.files[i]))
                 && view.shows(&s.path)
                 && (filters.kinds.is_empty() || filters.kinds.contains(&s.kind))
-                && path.is_none_or(|p| relative(live, p) == Some(&s.path))
+                && path.is_none_or(|p| relative(index, p) == Some(&s.path))
         };
-        of_root(&conn, live, &table, &wanted, params, &keep, &mut items)?;
+        of_root(&conn, index, &table, &wanted, params, &keep, &mut items)?;
     }
-    Ok(best_first(items, &wanted, lives, params.k as usize))
+    Ok(best_first(items, &wanted, indexes, params.k as usize))
 }
 
 /// The best `k` definitions whose files are there.
 fn best_first(
     items: Vec<SymbolItem>,
     wanted: &Wanted<'_>,
-    lives: &[std::sync::Arc<Live>],
+    indexes: &[std::sync::Arc<RootIndex>],
     k: usize,
 ) -> Vec<SymbolItem> {
     // What decides is worked out once for each, and whether its file is there only for those that may be told.
@@ -209,9 +209,9 @@ fn best_first(
     });
     let mut seen = rustc_hash::FxHashMap::default();
     let mut is_there = |s: &SymbolItem| {
-        let live = lives.iter().find(|l| l.root.id == s.root);
+        let index = indexes.iter().find(|l| l.root.id == s.root);
         let key = (s.root.clone(), s.path.clone());
-        *seen.entry(key).or_insert_with(|| live.is_some_and(|l| l.root.stat(&s.path).is_ok()))
+        *seen.entry(key).or_insert_with(|| index.is_some_and(|l| l.root.stat(&s.path).is_ok()))
     };
     ranked.into_iter().map(|(_, s)| s).filter(|s| is_there(s)).take(k).collect()
 }
@@ -227,7 +227,7 @@ fn kind_class(kind: &str) -> u8 {
 
 fn of_root(
     conn: &Connection,
-    live: &Live,
+    index: &RootIndex,
     table: &FileTable,
     wanted: &Wanted<'_>,
     params: &SymbolsParams,
@@ -236,7 +236,7 @@ fn of_root(
 ) -> Result<(), Failure> {
     let sql = format!("{COLUMNS} WHERE folded = ?1");
     let mut take = |folded: &str, score: &dyn Fn(&str) -> f64| -> Result<usize, Failure> {
-        let mut found = read(conn, live, table, &sql, params![folded], score)?;
+        let mut found = read(conn, index, table, &sql, params![folded], score)?;
         found.retain(|s| s.score > 0.0 && keep(s));
         items.append(&mut found);
         Ok(items.len())
@@ -251,12 +251,12 @@ fn of_root(
     // Equal names are asked of the database itself: they are there as soon as their file is.
     take(&folded, &|s| equal(wanted.name, s))?;
     if wanted.container.is_some() {
-        take(&wanted.whole.to_lowercase(), &|s| equal(wanted.whole, s))?;
+        take(&wanted.full.to_lowercase(), &|s| equal(wanted.full, s))?;
     }
     if only_exact {
         return Ok(());
     }
-    let names = live.names.get(conn, &live.now())?;
+    let names = index.names.get(conn, &index.progress())?;
     // A container may be that of any of them; without one, the best names are enough.
     let enough = params.k as usize * if wanted.container.is_some() { 8 } else { 1 };
     for (score, name) in names.close_to(wanted.name, params.matching, MAX_NAMES) {
@@ -269,7 +269,7 @@ fn of_root(
 
 fn read(
     conn: &Connection,
-    live: &Live,
+    index: &RootIndex,
     table: &FileTable,
     sql: &str,
     values: impl cairn_store::rusqlite::Params,
@@ -279,7 +279,7 @@ fn read(
     let mut rows = get.query(values).map_err(StoreError::from)?;
     let mut all = Vec::new();
     while let Some(row) = rows.next().map_err(StoreError::from)? {
-        if let Some(item) = item(row, live, table, &score).map_err(StoreError::from)? {
+        if let Some(item) = item(row, index, table, &score).map_err(StoreError::from)? {
             all.push(item);
         }
         if all.len() >= MAX_ROWS {
@@ -291,7 +291,7 @@ fn read(
 
 fn item(
     row: &Row<'_>,
-    live: &Live,
+    index: &RootIndex,
     table: &FileTable,
     score: impl Fn(&str) -> f64,
 ) -> cairn_store::rusqlite::Result<Option<SymbolItem>> {
@@ -303,7 +303,7 @@ fn item(
         kind: row.get(1)?,
         container: row.get(2)?,
         path: file.path.to_string(),
-        root: live.root.id.clone(),
+        root: index.root.id.clone(),
         start_line: row.get(4)?,
         end_line: row.get(5)?,
         lang: file.lang().unwrap_or("").to_owned(),

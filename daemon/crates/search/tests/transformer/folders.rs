@@ -101,8 +101,8 @@ fn a_wrong_folder_is_named_with_what_is_wrong() {
         (
             |f| {
                 let path = f.join("model.safetensors");
-                let whole = fs::read(&path).unwrap();
-                fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+                let complete_ = fs::read(&path).unwrap();
+                fs::write(&path, &complete_[..complete_.len() / 2]).unwrap();
             },
             "model.safetensors does not hold the model",
         ),

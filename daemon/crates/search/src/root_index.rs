@@ -1,4 +1,4 @@
-//! One root's index as everyone shares it: its readers, matrix, counts and progress.
+//! The shared state of one root's index: its readers, indexes, counts and progress.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ use crate::postings::Postings;
 use crate::symbols::names::NameCache;
 use crate::sync::{CancelFlag, lock};
 
-/// How long the end of a pass waits for a place in the queue of progress.
+/// Time that the end of a pass waits for space in the progress queue.
 const END_WAIT: Duration = Duration::from_secs(5);
-/// Batches after which free memory is given back.
-pub const EASE: usize = 32;
+/// Number of batches after which free memory is trimmed.
+pub const TRIM_INTERVAL: usize = 32;
 
-/// What the threads of one root share.
-pub struct Live {
+/// The state that the threads of one root share.
+pub struct RootIndex {
     pub root: Root,
     pub folder: PathBuf,
     pub opts: Arc<IndexOptions>,
@@ -39,27 +39,27 @@ pub struct Live {
     pub progress: Mutex<Progress>,
     pub changed: Condvar,
     pub stop: AtomicBool,
-    /// Grows when files come or go.
+    /// Incremented when files are added or removed.
     pub files_version: AtomicU64,
     files: Mutex<Option<(u64, Arc<FileTable>)>>,
-    /// The names of all definitions, for queries by name.
+    /// Names of all definitions, for queries by name.
     pub names: NameCache,
     pub notify: Option<Sender<IndexProgress>>,
-    telling: AtomicU8,
+    reporting: AtomicU8,
 }
 
-/// What of its progress an index tells.
+/// The progress events that an index emits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Telling {
+pub enum Reporting {
     Everything,
-    /// Not the end: it does not answer yet.
+    /// All but the final one: the index does not answer queries yet.
     Steps,
-    /// Another is being made in its place.
+    /// None: a replacement is being built.
     Nothing,
 }
 
-/// How far the index is.
+/// How far indexing has come.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     pub state: Option<IndexState>,
@@ -68,14 +68,16 @@ pub struct Progress {
     pub pending: u64,
     pub error: Option<Failure>,
     pub watch: &'static str,
-    /// Passes asked for, done to the end of the text, done whole.
-    pub asked: u64,
+    /// Number of the last requested pass.
+    pub requested: u64,
+    /// Number of the last pass whose text is indexed.
     pub text_done: u64,
+    /// Number of the last complete pass.
     pub all_done: u64,
     pub walked_once: bool,
 }
 
-/// Sums over an index.
+/// Totals over an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     pub files: u64,
@@ -89,7 +91,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts by the database.
+    /// Computes the totals from the database.
     pub fn read(conn: &Connection) -> Result<Self, StoreError> {
         let mut counts = Counts::default();
         let mut groups = conn.prepare_cached(
@@ -98,12 +100,14 @@ impl Counts {
         let mut rows = groups.query([])?;
         while let Some(row) = rows.next()? {
             let (skipped, lang): (Option<String>, Option<String>) = (row.get(0)?, row.get(1)?);
-            let (due, files, bytes): (i64, u64, u64) = (row.get(2)?, row.get(3)?, row.get(4)?);
-            if let Some(why) = skipped {
-                *counts.skipped.entry(why).or_default() += files;
+            let pending: i64 = row.get(2)?;
+            let files: u64 = row.get(3)?;
+            let bytes: u64 = row.get(4)?;
+            if let Some(reason) = skipped {
+                *counts.skipped.entry(reason).or_default() += files;
                 continue;
             }
-            if due & crate::db::due::TEXT != 0 {
+            if pending & crate::db::pending::TEXT != 0 {
                 continue;
             }
             counts.files += files;
@@ -111,22 +115,22 @@ impl Counts {
             if let Some(lang) = lang {
                 *counts.languages.entry(lang).or_default() += files;
             }
-            if due & crate::db::due::SYMBOLS == 0 {
+            if pending & crate::db::pending::SYMBOLS == 0 {
                 counts.symbol_files += files;
             }
         }
-        let one = |sql: &str| conn.query_row(sql, [], |r| r.get::<_, u64>(0));
-        counts.chunks = one("SELECT count(*) FROM chunk")?;
-        counts.symbols = one("SELECT count(*) FROM symbol")?;
-        let waiting = one(
+        let count_rows = |sql: &str| conn.query_row(sql, [], |r| r.get::<_, u64>(0));
+        counts.chunks = count_rows("SELECT count(*) FROM chunk")?;
+        counts.symbols = count_rows("SELECT count(*) FROM symbol")?;
+        let without_vectors = count_rows(
             "SELECT count(*) FROM chunk WHERE file_id IN (SELECT id FROM file WHERE due <> 0 AND due & 2)",
         )?;
-        counts.vectors = counts.chunks.saturating_sub(waiting);
+        counts.vectors = counts.chunks.saturating_sub(without_vectors);
         Ok(counts)
     }
 }
 
-/// A file as queries need it.
+/// A file as queries see it.
 #[derive(Debug)]
 pub struct FileEntry {
     pub id: u32,
@@ -134,13 +138,13 @@ pub struct FileEntry {
 }
 
 impl FileEntry {
-    /// The language by its name.
+    /// The file's language, derived from its name.
     pub fn lang(&self) -> Option<&'static str> {
         language_of(&self.path)
     }
 }
 
-/// All files of the walk, by path.
+/// All files that the walk found, sorted by path.
 #[derive(Debug, Default)]
 pub struct FileTable {
     pub files: Vec<FileEntry>,
@@ -148,7 +152,6 @@ pub struct FileTable {
 }
 
 impl FileTable {
-    /// The file with this id.
     pub fn get(&self, id: u32) -> Option<&FileEntry> {
         self.by_id.get(&id).and_then(|i| self.files.get(*i as usize))
     }
@@ -166,8 +169,8 @@ impl FileTable {
     }
 }
 
-impl Live {
-    /// The shared state of a root's index in `folder`.
+impl RootIndex {
+    /// Creates the shared state of a root's index in `folder`.
     pub fn new(
         root: Root,
         folder: PathBuf,
@@ -193,19 +196,19 @@ impl Live {
             files: Mutex::new(None),
             names: NameCache::default(),
             notify,
-            telling: AtomicU8::new(Telling::Everything as u8),
+            reporting: AtomicU8::new(Reporting::Everything as u8),
             opts,
         }
     }
 
-    /// The files now.
+    /// The current file table.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn files(&self, conn: &Connection) -> Result<Arc<FileTable>, StoreError> {
         let version = self.files_version.load(Ordering::Acquire);
-        if let Some((at, table)) = &*lock(&self.files)
-            && *at == version
+        if let Some((read_at, table)) = &*lock(&self.files)
+            && *read_at == version
         {
             return Ok(Arc::clone(table));
         }
@@ -214,7 +217,7 @@ impl Live {
         Ok(table)
     }
 
-    /// The files now, by a connection of its own.
+    /// The current file table, read with a pooled connection.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -223,53 +226,54 @@ impl Live {
         Ok(self.files(&conn)?)
     }
 
-    /// Called after each of many batches: now and then, gives back what they freed.
-    pub fn ease(&self, batches: usize) {
-        if batches.is_multiple_of(EASE) {
-            (self.opts.give_back)();
+    /// Trims memory after every [`TRIM_INTERVAL`]th batch.
+    pub fn maybe_trim(&self, batches: usize) {
+        if batches.is_multiple_of(TRIM_INTERVAL) {
+            (self.opts.trim_memory)();
         }
     }
 
-    /// Leaves chunks that are gone out of all answers from now on.
-    pub fn forget(&self, gone: Vec<i64>) {
-        self.postings.kill(&gone);
-        self.dense.forget(gone);
+    /// Hides removed chunks from all queries from now on.
+    pub fn remove_chunks(&self, chunks: Vec<i64>) {
+        self.postings.mark_dead(&chunks);
+        self.dense.forget(chunks);
     }
 
-    /// Whether its threads should end.
-    pub fn stopping(&self) -> bool {
+    /// True if its threads should stop.
+    pub fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sets what of its progress it tells from now on.
-    pub fn tell(&self, what: Telling) {
-        self.telling.store(what as u8, Ordering::Release);
+    /// Selects the progress events that are emitted from now on.
+    pub fn set_reporting(&self, reporting: Reporting) {
+        self.reporting.store(reporting as u8, Ordering::Release);
     }
 
-    /// Changes the progress, wakes who waits for it, and tells the world.
+    /// Changes the progress, wakes its waiters and emits an event.
     pub fn update(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = lock(&self.progress);
         change(&mut progress);
-        let note = self.note_of(&progress);
-        // Read under the lock: whoever sees this change and sets another value does not change what is sent for it.
-        let telling = self.telling.load(Ordering::Acquire);
+        let progress_event = self.event_of(&progress);
+        // Read under the lock: a thread that sees this change and then sets another value does not affect its event.
+        let reporting = self.reporting.load(Ordering::Acquire);
         drop(progress);
         self.changed.notify_all();
-        let told = telling == Telling::Everything as u8 || (telling == Telling::Steps as u8 && !note.done);
-        if let Some(notify) = self.notify.as_ref().filter(|_| told) {
-            // Progress is live only: a full queue loses a step, never the daemon's time. The end is what clients wait for:
-            // it waits for its place.
-            let longest = if note.done { END_WAIT } else { Duration::ZERO };
-            let _ = notify.send_timeout(note, longest);
+        let is_reported = reporting == Reporting::Everything as u8
+            || (reporting == Reporting::Steps as u8 && !progress_event.done);
+        if let Some(notify) = self.notify.as_ref().filter(|_| is_reported) {
+            // Progress is best effort: a full queue drops a step and never blocks the worker. Clients wait for the end,
+            // so the end waits for space.
+            let longest = if progress_event.done { END_WAIT } else { Duration::ZERO };
+            let _ = notify.send_timeout(progress_event, longest);
         }
     }
 
-    /// The progress as clients are told it.
-    pub fn note(&self) -> IndexProgress {
-        self.note_of(&lock(&self.progress))
+    /// The progress as an event for clients.
+    pub fn progress_event(&self) -> IndexProgress {
+        self.event_of(&lock(&self.progress))
     }
 
-    fn note_of(&self, progress: &Progress) -> IndexProgress {
+    fn event_of(&self, progress: &Progress) -> IndexProgress {
         let state = progress.state.unwrap_or(IndexState::Indexing);
         IndexProgress {
             request_id: None,
@@ -286,14 +290,14 @@ impl Live {
         }
     }
 
-    /// The progress now.
-    pub fn now(&self) -> Progress {
+    /// A copy of the current progress.
+    pub fn progress(&self) -> Progress {
         lock(&self.progress).clone()
     }
 
-    /// The status as clients see it.
+    /// The status of `index.status`.
     pub fn status(&self) -> RootStatus {
-        let p = self.now();
+        let p = self.progress();
         let state = p.state.unwrap_or(IndexState::Indexing);
         RootStatus {
             root: self.root.id.clone(),
@@ -316,36 +320,36 @@ impl Live {
         }
     }
 
-    /// Waits until `reached` or the index fails or stops.
+    /// Waits until `reached` returns true, or the index fails or stops.
     ///
     /// # Errors
-    /// `cancelled`, `shutting_down`, or why the index failed.
+    /// `cancelled`, `shutting_down`, or the failure of the index.
     pub fn wait(&self, cancel: &CancelFlag, reached: impl Fn(&Progress) -> bool) -> Result<(), Failure> {
         let mut progress = lock(&self.progress);
         loop {
             if reached(&progress) {
                 return Ok(());
             }
-            if self.stopping() {
+            if self.is_stopping() {
                 return Err(Failure::new(Reason::ShuttingDown, "the index was closed"));
             }
             if progress.state == Some(IndexState::Failed) {
-                let why = progress.error.clone();
-                return Err(why.unwrap_or_else(|| Failure::new(Reason::IndexFailed, "the index failed")));
+                let reason = progress.error.clone();
+                return Err(reason.unwrap_or_else(|| Failure::new(Reason::IndexFailed, "the index failed")));
             }
             cancel.check()?;
-            // The flag has no bell: look at it now and then.
+            // Cancelling does not signal the condition variable, so the flag is polled.
             let waited = self.changed.wait_timeout(progress, Duration::from_millis(50));
             progress = waited.unwrap_or_else(|e| e.into_inner()).0;
         }
     }
 }
 
-/// Whether the symbols of all these are whole. An answer asks before it looks and again behind it: what was being made while
-/// it looked was not seen, though it may be whole by then.
-pub fn symbols_are_whole(lives: &[Arc<Live>]) -> bool {
-    lives.iter().all(|l| {
-        let p = l.now();
+/// True if the symbols of all `indexes` are complete. A query checks this before and after it reads: symbols that were
+/// added in between were not seen, although the index may be complete by the second check.
+pub fn symbols_are_complete(indexes: &[Arc<RootIndex>]) -> bool {
+    indexes.iter().all(|l| {
+        let p = l.progress();
         p.state == Some(IndexState::Ready) && p.counts.symbol_files == p.counts.files
     })
 }
