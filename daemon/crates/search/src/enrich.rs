@@ -33,7 +33,7 @@ struct Piece {
 /// Opens the matrix, so that semantic search finds its chunks that are not known to be removed.
 pub fn open_vectors(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
     index.dense.open().map_err(|e| io_failure(index, &e))?;
-    index.dense.forget(postings::removed_chunks(conn)?);
+    index.dense.mark_dead(postings::removed_chunks(conn)?);
     Ok(())
 }
 
@@ -68,7 +68,7 @@ pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, F
     }
     let alive: FxHashSet<i64> = current.iter().map(|(id, _)| *id).collect();
     let stored_set: FxHashSet<i64> = stored_ids.iter().copied().collect();
-    index.dense.forget(stored_ids.into_iter().filter(|id| !alive.contains(id)));
+    index.dense.mark_dead(stored_ids.into_iter().filter(|id| !alive.contains(id)));
     let mut get =
         conn.prepare("SELECT vec, dim FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
     let mut records = Records::default();
@@ -76,7 +76,7 @@ pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, F
         let read_vector = |r: &Row<'_>| Ok(vector::unpack(r.get_ref(0)?.as_blob().unwrap_or(&[]), r.get(1)?));
         let vector: Option<Vec<f32>> = get.query_row([id], read_vector).map_err(StoreError::from)?;
         if let Some(vector) = vector.filter(|v| v.len() == index.opts.embedder.dim()) {
-            index.dense.record(id, file, &vector, &mut records);
+            index.dense.encode(id, file, &vector, &mut records);
         }
         if records.len() > 1 << 20 {
             index.dense.append(&records).map_err(|e| io_failure(index, &e))?;
@@ -114,7 +114,7 @@ pub fn vector_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
     let revived = index.dense.revive(embedded.iter().map(|(id, _, _)| *id));
     let mut records = Records::default();
     for (id, file, vector) in embedded.iter().filter(|(id, _, _)| !revived.contains(id)) {
-        index.dense.record(*id, *file as u32, vector, &mut records);
+        index.dense.encode(*id, *file as u32, vector, &mut records);
     }
     index.dense.append(&records).map_err(|e| io_failure(index, &e))?;
     write(index, conn, |tx| {

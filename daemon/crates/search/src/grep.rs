@@ -188,7 +188,7 @@ fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) ->
             None => 0,
         };
         let wanted =
-            |f: &&FileEntry| !scope.skips.contains(f.id) && filters.admits(f) && scope.view.shows(&f.path);
+            |f: &&FileEntry| !scope.skips.contains(f.id) && filters.matches(f) && scope.view.shows(&f.path);
         files.extend(scope.table.files[from..].iter().filter(wanted).map(|f| (n, f)));
     }
     files

@@ -1,4 +1,4 @@
-//! What an index knows about a root as a whole: its folders and its files.
+//! Overviews of a root: its folders and files.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use cairn_protocol::id::RootId;
 use crate::indexes::Indexes;
 use crate::root_index::FileEntry;
 
-/// A top-level folder and what it holds.
+/// A top-level folder with totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// Its name; `.` for files at the root.
+    /// Name of the folder; `.` for files at the root.
     pub path: String,
-    /// Files in it, at any depth.
+    /// Number of files at any depth.
     pub files: u64,
-    /// The language of most of its files, when known.
+    /// The most frequent known language of its files.
     pub language: Option<&'static str>,
 }
 
-/// Sums over the files of a root.
+/// Totals over the files of a root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileStats {
-    /// Files of the walk.
+    /// Number of files that the walk found.
     pub files: u64,
-    /// Files by language, files left out of the index included.
+    /// Number of files by language, including files that are not indexed.
     pub languages: BTreeMap<&'static str, u64>,
 }
 
 impl Indexes {
-    /// The top-level folders of a root, by path.
+    /// The top-level folders of a root, sorted by path.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.
@@ -55,7 +55,7 @@ impl Indexes {
             .collect())
     }
 
-    /// Numbers of files of a root.
+    /// The totals over the files of a root.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.
@@ -69,7 +69,7 @@ impl Indexes {
         Ok(stats)
     }
 
-    /// Paths of a root's files, sorted: those of the walk, whether their text is indexed or not.
+    /// The sorted paths of a root's files that the walk found, including files that are not indexed.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.

@@ -15,7 +15,7 @@ use crossbeam_channel::Sender;
 use rustc_hash::FxHashMap;
 
 use crate::db::Readers;
-use crate::dense::Dense;
+use crate::dense::DenseIndex;
 use crate::grams::Grams;
 use crate::indexes::IndexOptions;
 use crate::postings::Postings;
@@ -33,7 +33,7 @@ pub struct RootIndex {
     pub folder: PathBuf,
     pub opts: Arc<IndexOptions>,
     pub readers: Readers,
-    pub dense: Dense,
+    pub dense: DenseIndex,
     pub postings: Postings,
     pub grams: Grams,
     pub progress: Mutex<Progress>,
@@ -182,7 +182,7 @@ impl RootIndex {
             readers: Readers::new(&folder),
             postings: Postings::new(&folder),
             grams: Grams::new(&folder),
-            dense: Dense::new(&folder, embedder.dim(), *embedder.hash()),
+            dense: DenseIndex::new(&folder, embedder.dim(), *embedder.hash()),
             root,
             folder,
             progress: Mutex::new(Progress {
@@ -236,7 +236,7 @@ impl RootIndex {
     /// Hides removed chunks from all queries from now on.
     pub fn remove_chunks(&self, chunks: Vec<i64>) {
         self.postings.mark_dead(&chunks);
-        self.dense.forget(chunks);
+        self.dense.mark_dead(chunks);
     }
 
     /// True if its threads should stop.

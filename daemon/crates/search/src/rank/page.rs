@@ -1,27 +1,27 @@
-//! The text of a window, by line.
+//! The text of a window, indexed by line.
 
 use crate::gather::Candidate;
 use crate::lexical::Term;
 use crate::packed::WindowContext;
 use crate::words;
 
-/// The text of a window with the words of the query in it, by line.
+/// The text of a window with the positions of query words by line.
 pub(super) struct Page<'a> {
     text: &'a [u8],
-    /// What stands before and behind it in its frame.
+    /// The text before and after the window in its frame.
     surrounding: (&'a [u8], &'a [u8]),
     first_line: u32,
-    /// Where each line begins, and the end.
+    /// Start offset of each line, and the end.
     starts: Vec<usize>,
-    /// Words before each line, and all; nothing is counted without terms.
-    before: Vec<u32>,
-    /// Line and term of each word of the query.
-    found: Vec<(u32, u16)>,
+    /// Number of words before each line, and in total; all zero without terms.
+    words_before: Vec<u32>,
+    /// Line and term of each occurrence of a query word.
+    hits: Vec<(u32, u16)>,
     terms: &'a [Term],
 }
 
 impl<'a> Page<'a> {
-    /// Of a window; nothing is counted without terms.
+    /// Indexes a window; words are only counted if there are terms.
     pub(super) fn new(c: &Candidate, context: &'a WindowContext, terms: &'a [Term]) -> Self {
         let text = context.window_text();
         let surrounding = (&context.text[..context.window.start], &context.text[context.window.end..]);
@@ -30,33 +30,34 @@ impl<'a> Page<'a> {
         if starts.last() != Some(&text.len()) {
             starts.push(text.len());
         }
-        let (mut before, mut found) = (vec![0; starts.len()], Vec::new());
+        let (mut words_before, mut hits) = (vec![0; starts.len()], Vec::new());
         if terms.is_empty() {
-            return Self { text, surrounding, first_line: c.start_line, starts, before, found, terms };
+            return Self { text, surrounding, first_line: c.start_line, starts, words_before, hits, terms };
         }
         let (mut line, mut tokens) = (0, 0);
         words::each_lexical(text, |stem, start, _| {
             while starts.get(line + 1).is_some_and(|next| *next <= start) {
                 line += 1;
-                before[line] = tokens;
+                words_before[line] = tokens;
             }
             tokens += 1;
             if let Some(term) = terms.iter().position(|t| t.stem == stem) {
-                found.push((line as u32, term as u16));
+                hits.push((line as u32, term as u16));
             }
         });
-        before[line + 1..].fill(tokens);
-        Self { text, surrounding, first_line: c.start_line, starts, before, found, terms }
+        words_before[line + 1..].fill(tokens);
+        Self { text, surrounding, first_line: c.start_line, starts, words_before, hits, terms }
     }
 
-    /// Of some lines the one that covers most of the query, behind how much that is by rarity.
+    /// The line of a range that covers most of the query, preceded by its coverage by rarity.
     pub(super) fn best_line(&self, (from, to): (u32, u32)) -> (f32, u32) {
         let (mut best, mut covered) = ((0.0, 0), 0.0);
-        // In which line a term was seen last: the lines come in their order.
+        // The last line of each term; lines are in order.
         let (mut seen, mut line) = (vec![u32::MAX; self.terms.len()], u32::MAX);
-        for (at, term) in self.found.iter().filter(|(at, _)| (from..=to).contains(&(self.first_line + at))) {
+        for (at, term) in self.hits.iter().filter(|(at, _)| (from..=to).contains(&(self.first_line + at))) {
             if *at != line {
-                (line, covered) = (*at, 0.0);
+                line = *at;
+                covered = 0.0;
             }
             if std::mem::replace(&mut seen[*term as usize], *at) != *at {
                 covered += self.terms[*term as usize].rarity;
@@ -68,43 +69,43 @@ impl<'a> Page<'a> {
         best
     }
 
-    /// The text of lines that overlap the window, in parts: as far as they lie in its frame.
+    /// The text of a range that overlaps the window, in parts, as far as its frame contains it.
     pub(super) fn extended_text(&self, (from, to): (u32, u32)) -> [&'a [u8]; 3] {
         let last = self.first_line + self.starts.len().saturating_sub(2) as u32;
         let (a, b) = self.bounds((from.max(self.first_line), to.min(last)));
-        let own = &self.text[self.starts[a]..self.starts[b]];
-        let before = self.first_line.saturating_sub(from) as usize;
+        let window = &self.text[self.starts[a]..self.starts[b]];
+        let words_before = self.first_line.saturating_sub(from) as usize;
         let behind = to.saturating_sub(last) as usize;
         let (before_window, after) = self.surrounding;
-        let start = match before {
+        let start = match words_before {
             0 => before_window.len(),
-            // The window begins behind the line break that ends the line before it.
-            _ => memchr::memrchr_iter(b'\n', before_window).nth(before).map_or(0, |at| at + 1),
+            // The window starts after the line break of the preceding line.
+            _ => memchr::memrchr_iter(b'\n', before_window).nth(words_before).map_or(0, |at| at + 1),
         };
         let end = match behind {
             0 => 0,
             _ => memchr::memchr_iter(b'\n', after).nth(behind - 1).map_or(after.len(), |at| at + 1),
         };
-        [&before_window[start..], own, &after[..end]]
+        [&before_window[start..], window, &after[..end]]
     }
 
-    /// Some lines of the window, by position.
+    /// The line positions of a range within the window.
     fn bounds(&self, (from, to): (u32, u32)) -> (usize, usize) {
         let last = self.starts.len() - 1;
         let a = ((from - self.first_line) as usize).min(last);
         (a, ((to + 1 - self.first_line) as usize).clamp(a, last))
     }
 
-    /// Text, counts of the terms, and words of some lines.
+    /// The text of a range, the counts of the terms in it, and its number of words.
     pub(super) fn section(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
         let (a, b) = self.bounds((from, to));
         let mut counts = vec![0; self.terms.len()];
-        for (line, term) in &self.found {
+        for (line, term) in &self.hits {
             if (a..b).contains(&(*line as usize)) {
                 counts[*term as usize] += 1;
             }
         }
-        (&self.text[self.starts[a]..self.starts[b]], counts, self.before[b] - self.before[a])
+        (&self.text[self.starts[a]..self.starts[b]], counts, self.words_before[b] - self.words_before[a])
     }
 }
 
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_knows_its_parts() {
+    fn page_returns_sections_and_text_beyond_the_window() {
         let text = b"one\ntwo\nalpha beta\n\nbeta\nbeta gamma\nthree\nfour";
         let context = WindowContext { text: text.to_vec(), window: 8..36 };
         let text = context.window_text();

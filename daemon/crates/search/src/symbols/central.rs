@@ -19,7 +19,7 @@ pub(super) const MAX_HOMES: usize = 6;
 /// Letters a name needs.
 pub(super) const MIN_NAME: usize = 4;
 /// What a test or an example has of its own, beside 1 of other files.
-pub(super) const ASIDE: f64 = 0.2;
+pub(super) const SECONDARY_WEIGHT: f64 = 0.2;
 const DAMPING: f64 = 0.85;
 const ROUNDS: usize = 25;
 /// Names told for each file.
@@ -46,11 +46,11 @@ impl Indexes {
         let place: FxHashMap<u32, u32> = table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
         let mut names = defined(&conn, &place)?;
         add_users(&conn, &place, &mut names)?;
-        let aside: Vec<bool> = table.files.iter().map(|f| crate::rank::is_aside(&f.path)).collect();
-        let base: Vec<f64> = aside.iter().map(|a| if *a { ASIDE } else { 1.0 }).collect();
+        let secondary: Vec<bool> = table.files.iter().map(|f| crate::rank::is_secondary(&f.path)).collect();
+        let base: Vec<f64> = secondary.iter().map(|a| if *a { SECONDARY_WEIGHT } else { 1.0 }).collect();
         let scores = page_rank(&names, &base);
         let mut best: Vec<(usize, f64)> =
-            scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !aside[*i]).collect();
+            scores.into_iter().enumerate().filter(|(i, s)| *s > 0.0 && !secondary[*i]).collect();
         best.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let view = index.root.view();
         best.retain(|(i, _)| view.shows(&table.files[*i].path));

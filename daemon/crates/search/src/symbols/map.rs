@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::central::{ASIDE, MAX_HOMES, MIN_NAME, Name, page_rank, selectivity, weight};
+use super::central::{MAX_HOMES, MIN_NAME, Name, SECONDARY_WEIGHT, page_rank, selectivity, weight};
 use super::extract::ident_hash;
 
 /// A definition that a map can show.
@@ -155,8 +155,10 @@ fn names_of(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, Name> {
 
 /// What each file has of its own: the focus most of it, when there is one.
 fn base(sources: &[Source<'_>], focus: &Focus<'_>) -> Vec<f64> {
-    let mut base: Vec<f64> =
-        sources.iter().map(|s| if crate::rank::is_aside(s.path) { ASIDE } else { 1.0 }).collect();
+    let mut base: Vec<f64> = sources
+        .iter()
+        .map(|s| if crate::rank::is_secondary(s.path) { SECONDARY_WEIGHT } else { 1.0 })
+        .collect();
     let in_focus = |s: &Source<'_>| {
         focus.files.contains(&s.path) || s.definitions.iter().any(|d| focus.names.contains(&d.name))
     };

@@ -174,7 +174,7 @@ fn by_name(
         let view = index.root.view();
         let keep = |s: &SymbolItem| {
             let at = table.files.binary_search_by(|f| (*f.path).cmp(&s.path));
-            at.is_ok_and(|i| filters.admits(&table.files[i]))
+            at.is_ok_and(|i| filters.matches(&table.files[i]))
                 && view.shows(&s.path)
                 && (filters.kinds.is_empty() || filters.kinds.contains(&s.kind))
                 && path.is_none_or(|p| relative(index, p) == Some(&s.path))
@@ -196,7 +196,7 @@ fn best_first(
         .into_iter()
         .map(|mut s| {
             s.score *= wanted.share(&s);
-            ((crate::rank::is_aside(&s.path), kind_class(&s.kind), s.name.len()), s)
+            ((crate::rank::is_secondary(&s.path), kind_class(&s.kind), s.name.len()), s)
         })
         .collect();
     ranked.sort_unstable_by(|(a_rank, a), (b_rank, b)| {
