@@ -1,4 +1,4 @@
-//! Reading one file: its matching lines, as a page has them.
+//! Collects the matching lines of a file for a page.
 
 use std::io::Read;
 
@@ -10,20 +10,20 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
 use super::Job;
 
-/// Bytes of a line in the answer.
+/// Maximum bytes of a line in the answer.
 const MAX_LINE: usize = 2048;
-/// Matches told in one line.
+/// Maximum number of matches reported for a line.
 const MAX_RANGES: usize = 100;
 
-/// What one file has.
+/// The results of one file.
 #[derive(Default)]
 pub(super) struct FileHits {
-    /// Matching lines.
+    /// Number of matching lines.
     pub(super) count: u64,
     pub(super) lines: Vec<Line>,
 }
 
-/// One line that matches, or stands around one that does.
+/// A matching line, or a line of context.
 #[derive(Clone, Default)]
 pub(super) struct Line {
     pub(super) number: u64,
@@ -33,7 +33,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// The line as it is told, with nothing around it.
+    /// Converts the line to an item without context.
     pub(super) fn into_item(self, root: &RootId, path: &str) -> GrepItem {
         let line = u32::try_from(self.number).unwrap_or(u32::MAX);
         let (path, root, text, ranges) = (path.to_owned(), root.clone(), self.text, self.ranges);
@@ -41,8 +41,8 @@ impl Line {
     }
 }
 
-/// Up to `context` lines before or after the line at `n`, without a gap.
-pub(super) fn around(lines: &[Line], n: usize, number: u64, context: usize, before: bool) -> Vec<String> {
+/// Up to `context` contiguous lines before or after the line at `n`.
+pub(super) fn context_of(lines: &[Line], n: usize, number: u64, context: usize, before: bool) -> Vec<String> {
     let next = |d: usize| if before { n.checked_sub(d) } else { Some(n + d) };
     let mut matched: Vec<String> = (1..=context)
         .map_while(|d| {
@@ -56,12 +56,12 @@ pub(super) fn around(lines: &[Line], n: usize, number: u64, context: usize, befo
     matched
 }
 
-/// A file that ends where its size says, as long as a read gives no more: the reads that only find the end are half of
-/// all reads of a tree of small files.
+/// A reader that trusts the size of a file unless a read returns more, because reads that only find the end are half of
+/// all reads in a tree of small files.
 pub(super) struct BoundedReader<'a> {
     pub(super) file: &'a std::fs::File,
     pub(super) left: u64,
-    /// Whose reading ends with it.
+    /// The grep with whose end reading stops.
     pub(super) job: &'a Job<'a>,
 }
 
@@ -70,11 +70,11 @@ impl Read for BoundedReader<'_> {
         if self.left == 0 {
             return Ok(0);
         }
-        if !self.job.goes_on() {
+        if !self.job.should_continue() {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
         let n = self.file.read(buffer)?;
-        // A full buffer may hide that the file has grown; then its end is looked for as usual.
+        // A full buffer may mean that the file has grown; then the end is found by reading.
         let grown = n == buffer.len() && n as u64 >= self.left;
         self.left = if grown { 1 } else { self.left.saturating_sub(n as u64) };
         if n == 0 {
@@ -84,7 +84,7 @@ impl Read for BoundedReader<'_> {
     }
 }
 
-/// Gathers the lines of one file.
+/// A sink that collects the lines of one file.
 pub(super) struct Collect<'a> {
     job: &'a Job<'a>,
     matcher: &'a RegexMatcher,
@@ -99,16 +99,17 @@ impl<'a> Collect<'a> {
         Self { job, matcher, skip, hits: FileHits::default(), matches: Matches::default() }
     }
 
-    /// Lines that say nothing beyond a full answer are not kept.
+    /// True once the file has more lines than the answer can contain.
     fn is_full(&self) -> bool {
         self.hits.count > u64::from(self.job.params.k)
     }
 
     fn add(&mut self, number: u64, bytes: &[u8], is_match: bool) {
-        let line = bare(bytes);
-        let matches = self.matches.of(self.matcher, line, is_match && self.job.ranges);
-        let text_bytes = bounded(line);
-        let (text, ranges) = (String::from_utf8_lossy(text_bytes).into_owned(), moved(text_bytes, matches));
+        let line = without_line_end(bytes);
+        let matches = self.matches.find(self.matcher, line, is_match && self.job.ranges);
+        let text_bytes = clipped(line);
+        let (text, ranges) =
+            (String::from_utf8_lossy(text_bytes).into_owned(), clipped_ranges(text_bytes, matches));
         self.hits.lines.push(Line { number, text, ranges, is_match });
     }
 }
@@ -140,7 +141,7 @@ impl Sink for Collect<'_> {
     }
 
     fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> Result<(), std::io::Error> {
-        // As `rg -c` has it: what is before a NUL is shown, but a binary file counts for nothing.
+        // As in `rg -c`: lines before a NUL are shown, but a binary file has a count of 0.
         if self.job.params.count_only && end.binary_byte_offset().is_some() {
             self.hits.count = 0;
         }
@@ -148,13 +149,13 @@ impl Sink for Collect<'_> {
     }
 }
 
-/// The matches of the line at hand.
+/// The matches of the current line; reused between lines.
 #[derive(Default)]
 pub(super) struct Matches(Vec<(usize, usize)>);
 
 impl Matches {
-    /// Where the line matches, when that is wanted.
-    pub(super) fn of(&mut self, matcher: &RegexMatcher, line: &[u8], enabled: bool) -> &[(usize, usize)] {
+    /// Finds the matches of a line; none unless `enabled`.
+    pub(super) fn find(&mut self, matcher: &RegexMatcher, line: &[u8], enabled: bool) -> &[(usize, usize)] {
         let Self(matched) = self;
         matched.clear();
         if enabled {
@@ -168,13 +169,13 @@ impl Matches {
 }
 
 /// A line without its end.
-pub(super) fn bare(line: &[u8]) -> &[u8] {
+pub(super) fn without_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The first [`MAX_LINE`] bytes of a line, whole characters.
-pub(super) fn bounded(line: &[u8]) -> &[u8] {
+/// The first [`MAX_LINE`] bytes of a line, cut at a character boundary.
+pub(super) fn clipped(line: &[u8]) -> &[u8] {
     let mut cut = line.len().min(MAX_LINE);
     while cut > 0 && cut < line.len() && line[cut] & 0xC0 == 0x80 {
         cut -= 1;
@@ -182,12 +183,12 @@ pub(super) fn bounded(line: &[u8]) -> &[u8] {
     &line[..cut]
 }
 
-/// The matches in a line that was bounded, moved to where they are once invalid UTF-8 is replaced.
-pub(super) fn moved(line: &[u8], matches: &[(usize, usize)]) -> Vec<[u32; 2]> {
-    // Most lines have one match: no more than is needed is kept.
+/// The matches in a clipped line, with offsets adjusted for the replacement of invalid UTF-8.
+pub(super) fn clipped_ranges(line: &[u8], matches: &[(usize, usize)]) -> Vec<[u32; 2]> {
+    // Most lines have one match, so the capacity is exact.
     let mut ranges = Vec::with_capacity(matches.len());
-    let clipped = matches.iter().filter(|(start, end)| *start < line.len() && end > start);
-    let clipped = clipped.map(|(start, end)| (*start, (*end).min(line.len())));
+    let inside = matches.iter().filter(|(start, end)| *start < line.len() && end > start);
+    let clipped = inside.map(|(start, end)| (*start, (*end).min(line.len())));
     if std::str::from_utf8(line).is_ok() {
         ranges.extend(clipped.map(|(start, end)| [start as u32, end as u32]));
     } else {
@@ -202,10 +203,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_bounded_and_ranges_follow() {
+    fn long_lines_are_clipped_with_their_ranges() {
         let text_bytes = |line: &[u8], matches: &[(usize, usize)]| {
-            let line = bounded(line);
-            (String::from_utf8_lossy(line).into_owned(), moved(line, matches))
+            let line = clipped(line);
+            (String::from_utf8_lossy(line).into_owned(), clipped_ranges(line, matches))
         };
         assert_eq!(text_bytes(b"abc", &[(1, 2)]), ("abc".into(), vec![[1, 2]]));
         let (text, ranges) = text_bytes(b"a\xffbc", &[(2, 3)]);
