@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_search::symbols::extract::{self, Extent};
+use cairn_search::symbols::extract::{self, ParsedText};
 use cairn_workspace::language_of;
 
 /// A text that takes longer than this holds the parser: the limit of one file, with room for a slow machine.
@@ -213,7 +213,7 @@ fn parse_many(lang: &str, path: &Path, seed: u64) -> ExitCode {
             return ExitCode::from(2);
         }
         let text = text(&sample, seed, number);
-        for extent in [Extent::Short, Extent::Whole] {
+        for extent in [ParsedText::Short, ParsedText::Complete] {
             let _found = extract::extract_from(extent, lang, &name, &text, &stop);
         }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use cairn_search::symbols::extract::{self, Extent, Extracted};
+use cairn_search::symbols::extract::{self, Extracted, ParsedText};
 use cairn_search::symbols::languages::grammar;
 use cairn_search::symbols::names::Names;
 use cairn_workspace::language_of;
@@ -47,17 +47,17 @@ fn main() {
     );
     for (lang, files) in &all {
         let bytes: usize = files.iter().map(|f| f.1.len()).sum();
-        let bare = fastest(|| files.iter().for_each(|(_, text)| drop(parse(lang, text))));
-        let complete_ = fastest(|| files.iter().for_each(|f| drop(find(Extent::Whole, lang, f))));
-        let short = fastest(|| files.iter().for_each(|f| drop(find(Extent::Short, lang, f))));
+        let parse_only_time = fastest(|| files.iter().for_each(|(_, text)| drop(parse(lang, text))));
+        let complete = fastest(|| files.iter().for_each(|f| drop(find(ParsedText::Complete, lang, f))));
+        let short = fastest(|| files.iter().for_each(|f| drop(find(ParsedText::Short, lang, f))));
         let speed = |seconds: f64| bytes as f64 / 1e6 / seconds.max(1e-9);
         let (mut symbols, mut broken, mut differ) = (0, 0, Vec::new());
         for file in files {
-            let of_short = find(Extent::Short, lang, file);
+            let of_short = find(ParsedText::Short, lang, file);
             symbols += of_short.symbols.len();
             let is_broken = parse(lang, &file.1).is_some_and(|t| t.root_node().has_error());
             broken += usize::from(is_broken);
-            if let Some(first) = difference(&find(Extent::Whole, lang, file), &of_short) {
+            if let Some(first) = difference(&find(ParsedText::Complete, lang, file), &of_short) {
                 differ.push(format!(
                     "{lang} {}{}: {first}",
                     file.0,
@@ -69,10 +69,10 @@ fn main() {
             "{lang:<12}{:>7}{:>8.2}{symbols:>9}{:>12.1}{:>12.1}{:>12.1}{:>9.2}{broken:>8}{:>8}",
             files.len(),
             bytes as f64 / 1e6,
-            speed(bare),
-            speed(complete_),
+            speed(parse_only_time),
+            speed(complete),
             speed(short),
-            bare / short.max(1e-9),
+            parse_only_time / short.max(1e-9),
             differ.len(),
         );
         if flags.iter().any(|f| f == "--differ") {
@@ -80,15 +80,15 @@ fn main() {
         }
     }
     if flags.iter().any(|f| f == "--names") {
-        ask(&all);
+        measure_names(&all);
     }
 }
 
 /// How long it takes to choose among many names.
 #[expect(clippy::print_stdout, reason = "it is a tool for a terminal")]
-fn ask(all: &BTreeMap<&str, Files>) {
+fn measure_names(all: &BTreeMap<&str, Files>) {
     let of = |lang: &&str, files: &Files| -> Vec<String> {
-        let symbols = files.iter().flat_map(|f| find(Extent::Short, lang, f).symbols);
+        let symbols = files.iter().flat_map(|f| find(ParsedText::Short, lang, f).symbols);
         symbols.map(|s| s.name).collect()
     };
     let found: Vec<String> = all.iter().flat_map(|(lang, files)| of(lang, files)).collect();
@@ -105,7 +105,8 @@ fn ask(all: &BTreeMap<&str, Files>) {
     println!("{} names taken in, {:.0} ms", names.len(), (cpu() - start) * 1e3);
     for query in ["parse_header", "parseHead", "get", "server", "raxInsret", "nothing_like_this", "e"] {
         let mut count = 0;
-        let each = fastest(|| (0..10).for_each(|_| count = names.close_to(query, None, 2000).len())) / 10.0;
+        let each =
+            fastest(|| (0..10).for_each(|_| count = names.find_similar(query, None, 2000).len())) / 10.0;
         println!("{query:<20}{count:>7} names{:>9.2} ms", each * 1e3);
     }
 }
@@ -119,7 +120,7 @@ fn fastest(mut work: impl FnMut()) -> f64 {
     (0..PASSES).map(|_| once()).fold(f64::MAX, f64::min)
 }
 
-fn find(extent: Extent, lang: &str, (path, text): &(String, Vec<u8>)) -> Extracted {
+fn find(extent: ParsedText, lang: &str, (path, text): &(String, Vec<u8>)) -> Extracted {
     extract::extract_from(extent, lang, path, text, &AtomicBool::new(false)).unwrap_or_default()
 }
 
@@ -139,7 +140,7 @@ fn visit(folder: &Path, each: &mut dyn FnMut(&str, &'static str, Vec<u8>)) {
             waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|e| e.path()));
         } else if meta.is_file() && meta.len() <= MAX_BYTES {
             let name = path.to_string_lossy();
-            if let Some(lang) = language_of(&name).filter(|l| extract::is_parsed(l))
+            if let Some(lang) = language_of(&name).filter(|l| extract::has_definitions(l))
                 && let Ok(text) = std::fs::read(&path)
             {
                 each(&name, lang, text);
@@ -148,14 +149,14 @@ fn visit(folder: &Path, each: &mut dyn FnMut(&str, &'static str, Vec<u8>)) {
     }
 }
 
-fn difference(complete_: &Extracted, short: &Extracted) -> Option<String> {
-    let pair = complete_.symbols.iter().zip(&short.symbols).find(|(a, b)| a != b);
+fn difference(complete: &Extracted, short: &Extracted) -> Option<String> {
+    let pair = complete.symbols.iter().zip(&short.symbols).find(|(a, b)| a != b);
     match pair {
         Some((a, b)) => Some(format!("{a:?} / {b:?}")),
-        None if complete_.symbols.len() != short.symbols.len() => {
-            let more = if complete_.symbols.len() > short.symbols.len() { complete_ } else { short };
-            let fewer = complete_.symbols.len().min(short.symbols.len());
-            Some(format!("{} / {}: {:?}", complete_.symbols.len(), short.symbols.len(), more.symbols[fewer]))
+        None if complete.symbols.len() != short.symbols.len() => {
+            let more = if complete.symbols.len() > short.symbols.len() { complete } else { short };
+            let fewer = complete.symbols.len().min(short.symbols.len());
+            Some(format!("{} / {}: {:?}", complete.symbols.len(), short.symbols.len(), more.symbols[fewer]))
         }
         None => None,
     }

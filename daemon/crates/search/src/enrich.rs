@@ -188,7 +188,7 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
     if index.is_stopping() {
         return Ok(None);
     }
-    if files.iter().any(|(_, _, text)| text.len() > extract::LARGE) {
+    if files.iter().any(|(_, _, text)| text.len() > extract::TRIM_BYTES) {
         (index.opts.trim_memory)();
     }
     let ids: Vec<i64> = embedded.iter().map(|(id, _)| *id).collect();
@@ -214,7 +214,7 @@ fn pending_symbols(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, Sto
     while let Some(row) = rows.next()? {
         let (id, path): (i64, String) = (row.get(0)?, row.get(1)?);
         let mut text = Vec::new();
-        if extract::is_parsed(language_of(&path).unwrap_or("")) {
+        if extract::has_definitions(language_of(&path).unwrap_or("")) {
             let mut rows = chunks.query([id])?;
             while let Some(c) = rows.next()? {
                 text.extend_from_slice(&unpack(c.get_ref(0)?.as_blob().unwrap_or(&[])));

@@ -1,14 +1,14 @@
-//! Definitions: taken from syntax trees, asked for by name or by file, and ranked by who refers to them.
+//! Definitions: extracted from syntax trees, queried by name or by file, and ranked by references.
 
 mod bodies;
-mod central;
+mod centrality;
 pub mod extract;
 pub mod languages;
-pub mod map;
-mod mapping;
+mod map_query;
 pub mod names;
 mod naming;
 mod query;
+pub mod repo_map;
 mod sections;
 mod shell;
 mod tables;

@@ -1,4 +1,4 @@
-//! What a file defines, with spans, and the distinct identifiers in it; bounded in time and number.
+//! Extracts the definitions of a file with their lines, and its distinct identifiers, within limits of time and number.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -13,72 +13,71 @@ use super::languages::{self, Grammar, grammar, has_grammar};
 use super::walk::Walk;
 use super::{sections, shell};
 
-/// Longest time for one file.
+/// Time limit for one file.
 const MAX_TIME: Duration = Duration::from_millis(1500);
-/// Bytes from which memory is trimmed after a text.
-pub const LARGE: usize = 512 * 1024;
-/// Memory that a parser may take for a text: this many times its bytes, within these bounds. Among 32,236 texts of published
-/// packages the most was 231 times, and 59 MB.
-const MEMORY: usize = 256;
-const LEAST_MEMORY: usize = 4 * 1024 * 1024;
-const MOST_MEMORY: usize = 64 * 1024 * 1024;
-/// Definitions of one file.
+/// Size of a text after which memory is trimmed, in bytes.
+pub const TRIM_BYTES: usize = 512 * 1024;
+/// Memory limit of a parser as a multiple of the text's bytes, within the following bounds. Among 32,236 texts of
+/// published packages the maximum was a factor of 231, and 59 MB.
+const MEMORY_FACTOR: usize = 256;
+const MIN_MEMORY: usize = 4 * 1024 * 1024;
+const MAX_MEMORY: usize = 64 * 1024 * 1024;
+/// Maximum definitions of one file.
 pub(super) const MAX_SYMBOLS: usize = 20_000;
-/// Bytes of a name.
+/// Maximum bytes of a name.
 pub(super) const MAX_NAME: usize = 200;
 
-/// What a file defines and refers to.
+/// The definitions and references of a file.
 #[derive(Debug, Default, PartialEq)]
 pub struct Extracted {
-    /// Definitions in the order of the file.
+    /// Definitions in file order.
     pub symbols: Vec<Symbol>,
-    /// Hashes of its distinct identifiers, sorted.
+    /// Sorted hashes of the distinct identifiers.
     pub idents: Vec<u32>,
 }
 
 /// A definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name.
     pub name: String,
     /// `function`, `class`, …
     pub kind: &'static str,
-    /// The definition around it.
+    /// Name of the enclosing definition.
     pub container: Option<String>,
-    /// First line, from 1.
+    /// First line, counted from 1.
     pub start_line: u32,
-    /// Last line.
+    /// Last line, inclusive.
     pub end_line: u32,
 }
 
-/// Whether definitions of this language are found.
-pub fn is_parsed(lang: &str) -> bool {
+/// True if definitions of this language are extracted.
+pub fn has_definitions(lang: &str) -> bool {
     lang == sections::LANGUAGE || lang == shell::LANGUAGE || has_grammar(lang)
 }
 
-/// The hash that stands for an identifier.
+/// The hash of an identifier.
 pub fn ident_hash(name: &[u8]) -> u32 {
     name.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
 }
 
-/// How much of a text is parsed.
+/// The part of a text that is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// What may define something.
+pub enum ParsedText {
+    /// The text without parts that cannot contain definitions.
     Short,
-    /// All of it: slower, and the measure for the other.
-    Whole,
+    /// The entire text, which is slower and the reference for the other.
+    Complete,
 }
 
-/// Finds the definitions and identifiers of `text`. `None` when the language is not known, or it took too long, or
+/// Extracts the definitions and identifiers of `text`. `None` if the language is unknown, the time limit was reached or
 /// `stop` was set.
 pub fn extract(lang: &str, path: &str, text: &[u8], stop: &AtomicBool) -> Option<Extracted> {
-    extract_from(Extent::Short, lang, path, text, stop)
+    extract_from(ParsedText::Short, lang, path, text, stop)
 }
 
 /// As [`extract`], from as much of the text as `extent` says.
 pub fn extract_from(
-    extent: Extent,
+    extent: ParsedText,
     lang: &str,
     path: &str,
     text: &[u8],
@@ -93,32 +92,32 @@ pub fn extract_from(
     let lang = parsed_as(lang, path, text);
     let lang = languages::name(lang)?;
     let grammar = grammar(lang)?;
-    let mut seen = FxHashSet::default();
-    let short = if extent == Extent::Short { bodies::shorten(lang, text, &mut seen) } else { None };
+    let mut idents = FxHashSet::default();
+    let short = if extent == ParsedText::Short { bodies::shorten(lang, text, &mut idents) } else { None };
     let is_short = short.is_some();
-    let (left, lines) = short.map_or_else(|| (text.to_vec(), Lines::default()), |s| (s.text, s.lines));
+    let (parsed_text, lines) = short.map_or_else(|| (text.to_vec(), Lines::default()), |s| (s.text, s.lines));
     if !is_short {
-        seen.clear();
+        idents.clear();
     }
-    let limit = memory_limit(left.len());
-    let work = move || {
+    let limit = memory_limit(parsed_text.len());
+    let task = move || {
         let until = Instant::now() + MAX_TIME;
-        let tree = parse(grammar, &left, limit, until)?;
-        let mut walk = Walk::new(&left, grammar, lang, &lines, until);
-        walk.run(&mut tree.walk(), (!is_short).then_some(&mut seen))?;
-        Some((walk.symbols, seen))
+        let tree = parse(grammar, &parsed_text, limit, until)?;
+        let mut walk = Walk::new(&parsed_text, grammar, lang, &lines, until);
+        walk.run(&mut tree.walk(), (!is_short).then_some(&mut idents))?;
+        Some((walk.symbols, idents))
     };
-    let (symbols, seen) = cairn_parsing::bounded(limit, stop, work)??;
+    let (symbols, idents) = cairn_parsing::bounded(limit, stop, task)??;
     if symbols.len() == MAX_SYMBOLS {
         tracing::debug!(path, "definitions were cut at their limit");
     }
-    let mut idents: Vec<u32> = seen.into_iter().collect();
+    let mut idents: Vec<u32> = idents.into_iter().collect();
     idents.sort_unstable();
     Some(Extracted { symbols, idents })
 }
 
 fn memory_limit(bytes: usize) -> usize {
-    bytes.saturating_mul(MEMORY).clamp(LEAST_MEMORY, MOST_MEMORY)
+    bytes.saturating_mul(MEMORY_FACTOR).clamp(MIN_MEMORY, MAX_MEMORY)
 }
 
 /// The language whose grammar a file is parsed with: that of its name, but C++ for a header that is one.
@@ -126,25 +125,24 @@ pub fn parsed_as<'a>(lang: &'a str, path: &str, text: &[u8]) -> &'a str {
     if lang == "c" && is_cpp_header(path, text) { "cpp" } else { lang }
 }
 
-/// Whether a `.h` file is C++: it says so by what begins one of its lines.
+/// True if a `.h` file is C++, judged by the start of its lines.
 fn is_cpp_header(path: &str, text: &[u8]) -> bool {
-    const TOLD_BY: [&[u8]; 6] =
+    const CPP_PREFIXES: [&[u8]; 6] =
         [b"class ", b"namespace ", b"template <", b"template<", b"public:", b"using namespace "];
     let is_header = path.len() > 2 && path.as_bytes()[path.len() - 2..].eq_ignore_ascii_case(b".h");
-    let told = |line: &[u8]| {
+    let is_cpp_line = |line: &[u8]| {
         let line = line.trim_ascii_start();
-        TOLD_BY.iter().any(|t| line.starts_with(t))
+        CPP_PREFIXES.iter().any(|t| line.starts_with(t))
     };
-    is_header && text[..text.len().min(64 * 1024)].split(|b| *b == b'\n').any(told)
+    is_header && text[..text.len().min(64 * 1024)].split(|b| *b == b'\n').any(is_cpp_line)
 }
 
-/// Parses the whole of `text` and drops the tree: what parsing alone costs, for measuring beside it. False when the
-/// language is not parsed.
+/// Parses the entire `text` and drops the tree, for measuring parsing alone. Returns false if the language has no grammar.
 pub fn parse_only(lang: &str, text: &[u8]) -> bool {
     let Some(grammar) = grammar(lang) else { return false };
     let (limit, text) = (memory_limit(text.len()), text.to_vec());
-    let work = move || parse(grammar, &text, limit, Instant::now() + MAX_TIME).is_some();
-    cairn_parsing::bounded(limit, &AtomicBool::new(false), work) == Some(true)
+    let task = move || parse(grammar, &text, limit, Instant::now() + MAX_TIME).is_some();
+    cairn_parsing::bounded(limit, &AtomicBool::new(false), task) == Some(true)
 }
 
 fn parse(grammar: &Grammar, text: &[u8], limit: usize, until: Instant) -> Option<Tree> {
@@ -160,7 +158,7 @@ fn parse(grammar: &Grammar, text: &[u8], limit: usize, until: Instant) -> Option
         };
         let options = ParseOptions::new().progress_callback(&mut check);
         let tree = parser.parse_with_options(&mut |at, _| text.get(at..).unwrap_or(&[]), None, Some(options));
-        // A parse that was given up keeps its memory until then.
+        // An aborted parse retains its memory until the reset.
         parser.reset();
         tree
     })
@@ -171,16 +169,16 @@ mod tests {
     use super::*;
 
     fn names(lang: &str, text: &str) -> String {
-        let found = extract(lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
+        let extracted = extract(lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
         let show = |s: &Symbol| {
             let inside = s.container.as_ref().map(|c| format!("{c}.")).unwrap_or_default();
             format!("{} {inside}{} {}-{}", s.kind, s.name, s.start_line, s.end_line)
         };
-        found.symbols.iter().map(show).collect::<Vec<_>>().join("; ")
+        extracted.symbols.iter().map(show).collect::<Vec<_>>().join("; ")
     }
 
     #[test]
-    fn what_follows_a_table_of_numbers_is_found_on_its_lines() {
+    fn definitions_after_a_table_of_numbers_have_correct_lines() {
         let rows = "  0x1F600, -12, 1.5, 7,\n".repeat(60);
         for (lang, text) in [
             ("c", format!("int a[] = {{\n{rows}}};\nint f(void)\n{{\n}}\n")),
@@ -192,16 +190,16 @@ mod tests {
         ] {
             let of =
                 |extent| extract_from(extent, lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
-            let (short, complete) = (of(Extent::Short), of(Extent::Whole));
+            let (short, complete) = (of(ParsedText::Short), of(ParsedText::Complete));
             assert!(short.symbols.iter().any(|s| s.name == "f" && s.start_line > 61), "{lang}");
             assert_eq!(short.symbols, complete.symbols, "{lang}");
-            let left = bodies::shorten(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
-            assert!(left.len() * 3 < text.len(), "{lang}");
+            let parsed_text = bodies::shorten(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
+            assert!(parsed_text.len() * 3 < text.len(), "{lang}");
         }
     }
 
     #[test]
-    fn each_language_has_its_definitions() {
+    fn definitions_of_each_language_are_extracted() {
         for (lang, text, wanted) in [
             (
                 "rust",
@@ -246,13 +244,13 @@ mod tests {
 
     #[test]
     fn identifiers_are_distinct_and_sorted() {
-        let found = extract("rust", "x", b"fn aa() { bb(cc, bb); x }", &AtomicBool::new(false)).unwrap();
-        assert_eq!(found.idents.len(), 3);
-        assert!(found.idents.is_sorted() && found.idents.contains(&ident_hash(b"bb")));
+        let extracted = extract("rust", "x", b"fn aa() { bb(cc, bb); x }", &AtomicBool::new(false)).unwrap();
+        assert_eq!(extracted.idents.len(), 3);
+        assert!(extracted.idents.is_sorted() && extracted.idents.contains(&ident_hash(b"bb")));
     }
 
     #[test]
-    fn deep_nesting_and_broken_text_are_survived() {
+    fn deep_nesting_and_invalid_text_do_not_crash() {
         let deep = "(".repeat(200_000);
         let _ = extract("javascript", "x", deep.as_bytes(), &AtomicBool::new(false));
         assert!(extract("rust", "x", b"fn ok() {} \xff\xfe fn (((", &AtomicBool::new(false)).is_some());

@@ -1,4 +1,4 @@
-//! The grammars, and what is done at each kind of node.
+//! The grammars, and the action at each kind of node.
 
 use std::sync::OnceLock;
 
@@ -6,70 +6,69 @@ use tree_sitter::Language;
 
 use super::tables;
 
-/// How the name of a definition is found.
+/// The source of a definition's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameBy {
+pub enum NameSource {
     /// The field `name`.
     Field,
-    /// The innermost declarator, as C has it.
+    /// The innermost declarator, as in C.
     Declarator,
     /// The field `left`: its last identifier.
     Left,
     /// The field `key`.
     Key,
-    /// The field `type`: names a scope, no definition (Rust's `impl`).
+    /// The field `type`, which names a scope that is not a definition (Rust's `impl`).
     Type,
     /// The first child with a name.
     First,
 }
 
-/// Where a definition counts.
+/// The condition under which a node is a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
+pub enum Condition {
     /// Anywhere.
     Always,
-    /// Outside every other definition, near the root of the tree.
+    /// Outside of all other definitions, near the root of the tree.
     TopLevel,
     /// With a function as its value.
     FunctionValue,
     /// With a body.
     Body,
-    /// When what is assigned to is a constant by its spelling, as in Ruby.
+    /// With an assignment target that is a constant by its spelling, as in Ruby.
     Constant,
     /// With a body that computes its value, or outside of all types (Swift's properties).
     Computed,
-    /// Without a body ever (`= 0` in C++).
+    /// As a pure virtual function (`= 0` in C++).
     PureVirtual,
 }
 
-/// A row: node kind, symbol kind, how it is named, when it counts.
-pub type Row = (&'static str, &'static str, NameBy, When);
+/// A row: node kind, symbol kind, source of the name, condition.
+pub type Row = (&'static str, &'static str, NameSource, Condition);
 
-/// What to do at a node.
+/// The action at a node.
 #[derive(Debug, Clone, Copy)]
 pub enum Action {
-    /// Go on to its children.
+    /// Visit its children.
     Pass,
-    /// An identifier: a reference.
+    /// Record an identifier as a reference.
     Ident,
-    /// Neither it nor what is in it defines anything.
-    Barren,
+    /// Skip the node, since it and its children contain no definitions.
+    Skip,
     /// A definition, by its row's index in the table.
     Define(u8),
 }
 
 /// A language's grammar and tables.
 pub struct Grammar {
-    /// The grammar.
     pub language: Language,
-    /// One action for each node kind id.
+    /// One action per node kind id.
     pub actions: Vec<Action>,
     /// The rows of definitions.
     pub rows: &'static [Row],
 }
 
-/// Kinds of identifiers in all grammars.
-const IDENTS: &[&str] = &[
+/// Node kinds of identifiers in all grammars.
+const IDENTIFIER_KINDS: &[&str] = &[
     "identifier",
     "type_identifier",
     "field_identifier",
@@ -83,8 +82,8 @@ const IDENTS: &[&str] = &[
     "word",
 ];
 
-/// Kinds in which nothing is defined, but for scripts: there, types in them may have methods.
-const BARREN: &[&str] = &[
+/// Node kinds without definitions, except in JavaScript and TypeScript, where types in them may have methods.
+const SKIPPED_KINDS: &[&str] = &[
     "comment",
     "line_comment",
     "block_comment",
@@ -111,10 +110,10 @@ const BARREN: &[&str] = &[
     "element_value_array_initializer",
 ];
 
-/// What there is to know of one language before its grammar is loaded.
+/// The data of a language before its grammar is loaded.
 type Entry = (&'static str, &'static [Row], fn() -> Language);
 
-const ALL: &[Entry] = &[
+const LANGUAGES: &[Entry] = &[
     ("rust", tables::RUST, || tree_sitter_rust::LANGUAGE.into()),
     ("python", tables::PYTHON, || tree_sitter_python::LANGUAGE.into()),
     ("javascript", tables::JAVASCRIPT, || tree_sitter_javascript::LANGUAGE.into()),
@@ -131,21 +130,21 @@ const ALL: &[Entry] = &[
     ("lua", tables::LUA, || tree_sitter_lua::LANGUAGE.into()),
 ];
 
-/// The grammar of a language by its name, when it is one that is parsed.
+/// The grammar of a language by its name, if there is one.
 pub fn grammar(lang: &str) -> Option<&'static Grammar> {
-    static LOADED: [OnceLock<Grammar>; ALL.len()] = [const { OnceLock::new() }; ALL.len()];
-    let slot = ALL.iter().position(|e| e.0 == lang)?;
-    Some(LOADED.get(slot)?.get_or_init(|| build(&ALL[slot])))
+    static LOADED: [OnceLock<Grammar>; LANGUAGES.len()] = [const { OnceLock::new() }; LANGUAGES.len()];
+    let slot = LANGUAGES.iter().position(|e| e.0 == lang)?;
+    Some(LOADED.get(slot)?.get_or_init(|| build(&LANGUAGES[slot])))
 }
 
-/// The name of a language that has a grammar, for as long as the program runs.
+/// The static name of a language that has a grammar.
 pub fn name(lang: &str) -> Option<&'static str> {
-    ALL.iter().find(|e| e.0 == lang).map(|e| e.0)
+    LANGUAGES.iter().find(|e| e.0 == lang).map(|e| e.0)
 }
 
-/// Whether a language has a grammar; loads nothing.
+/// True if a language has a grammar; it is not loaded.
 pub fn has_grammar(lang: &str) -> bool {
-    ALL.iter().any(|e| e.0 == lang)
+    LANGUAGES.iter().any(|e| e.0 == lang)
 }
 
 fn build((name, rows, make): &Entry) -> Grammar {
@@ -159,10 +158,10 @@ fn build((name, rows, make): &Entry) -> Grammar {
                 Action::Pass
             } else if let Some(row) = rows.iter().position(|r| r.0 == kind) {
                 Action::Define(row as u8)
-            } else if IDENTS.contains(&kind) {
+            } else if IDENTIFIER_KINDS.contains(&kind) {
                 Action::Ident
-            } else if !is_script && BARREN.contains(&kind) {
-                Action::Barren
+            } else if !is_script && SKIPPED_KINDS.contains(&kind) {
+                Action::Skip
             } else {
                 Action::Pass
             }
@@ -176,8 +175,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_can_be_asked_for() {
-        for (lang, rows, _) in ALL {
+    fn every_kind_is_a_filter_value() {
+        for (lang, rows, _) in LANGUAGES {
             for (node, kind, ..) in *rows {
                 assert!(kind.is_empty() || crate::symbols::KINDS.contains(kind), "{lang} {node} {kind}");
             }

@@ -1,8 +1,8 @@
-//! What a definition looks like in each language, as tables over node kinds.
+//! Tables of the node kinds that are definitions in each language.
 
-use super::languages::NameBy::{Declarator, Field, First, Key, Left, Type};
+use super::languages::Condition::{Always, Body, Computed, Constant, FunctionValue, PureVirtual, TopLevel};
+use super::languages::NameSource::{Declarator, Field, First, Key, Left, Type};
 use super::languages::Row;
-use super::languages::When::{Always, Body, Computed, Constant, FunctionValue, PureVirtual, TopLevel};
 
 pub const RUST: &[Row] = &[
     ("function_item", "function", Field, Always),

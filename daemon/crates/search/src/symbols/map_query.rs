@@ -1,4 +1,4 @@
-//! `search.map`: what the index knows of definitions and references, made into a map.
+//! `search.map`: reads definitions and references from the index and builds a map.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,32 +11,32 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::central::{MIN_NAME, selectivity};
+use super::centrality::{MIN_NAME, selectivity};
 use super::extract::ident_hash;
-use super::map::{Definition, Focus, Mapped, Source, repo_map, text};
 use super::query::relative;
+use super::repo_map::{Definition, Focus, MapEntry, Source, repo_map, text};
 use crate::filters::{check_text, invalid};
 use crate::indexes::Indexes;
 use crate::root_index::{FileTable, RootIndex, symbols_are_complete};
 use crate::search::no_file;
 use crate::sync::CancelFlag;
 
-/// Definitions that one map weighs at most, of all roots together.
+/// Maximum definitions that one map considers, over all roots.
 const MAX_DEFINITIONS: usize = 400_000;
-/// References that one map weighs at most.
+/// Maximum references that one map considers.
 const MAX_REFERENCES: usize = 4_000_000;
-/// Results of a search for the query that the map is drawn around.
-const FOUND: u32 = 8;
-/// Share of the best result's score that the others must have.
-const ALIKE: f64 = 0.6;
-/// How telling a name must be, so that all definitions of it are what was asked for.
-const NAMING: f64 = 0.1;
-/// Names that one map is drawn around.
+/// Number of search results for the query that become the focus.
+const SEARCH_RESULTS: u32 = 8;
+/// Minimum score of those results, relative to the best one.
+const MIN_SCORE_SHARE: f64 = 0.6;
+/// Minimum selectivity of names in the query that become the focus.
+const MIN_SELECTIVITY: f64 = 0.1;
+/// Maximum number of names in the focus.
 const MAX_NAMES: usize = 64;
-/// Rows between two looks at the flag that cancels.
-const ROWS: usize = 4096;
+/// Rows between two checks for cancellation.
+const CHECK_INTERVAL: usize = 4096;
 
-/// A definition, its name a part of [`Material::names`].
+/// A definition; its name is a range of [`MapInput::names`].
 struct Row {
     file: u32,
     name: (u32, u32),
@@ -44,25 +44,25 @@ struct Row {
     line: u32,
 }
 
-/// What the indexes say, of all roots together.
+/// Definitions and references of all roots.
 #[derive(Default)]
-struct Material {
-    /// Files of each root, in the order of the roots.
+struct MapInput {
+    /// File table of each root, in the order of the roots.
     tables: Vec<Arc<FileTable>>,
     names: String,
     kinds: Vec<String>,
-    /// By file.
+    /// Definitions ordered by file.
     rows: Vec<Row>,
-    /// Hashes of names that a file can refer to.
-    known: FxHashSet<u32>,
-    /// Those that each file has, by file.
+    /// Hashes of the names that files can refer to.
+    referable: FxHashSet<u32>,
+    /// The hashes that each file refers to.
     references: Vec<Vec<u32>>,
-    counted: usize,
-    /// Something had no room.
-    cut: bool,
+    reference_count: usize,
+    /// True if a limit was reached.
+    is_truncated: bool,
 }
 
-/// What a map is drawn around.
+/// Owned names and paths of the focus.
 #[derive(Default)]
 struct FocusNames {
     files: Vec<String>,
@@ -70,7 +70,7 @@ struct FocusNames {
 }
 
 impl Indexes {
-    /// `search.map`: the files and definitions that the rest, or what is worked on, refers to most.
+    /// `search.map`: the files and definitions that the rest of the code, or the focus, refers to most.
     ///
     /// # Errors
     /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`, `cancelled`, or a storage failure.
@@ -79,43 +79,43 @@ impl Indexes {
         check(params)?;
         let indexes = self.named(&params.roots)?;
         let was_complete = symbols_are_complete(&indexes);
-        let mut material = Material::default();
-        let mut positions = Vec::with_capacity(indexes.len());
+        let mut input = MapInput::default();
+        let mut all_positions = Vec::with_capacity(indexes.len());
         for index in &indexes {
             let conn = index.readers.get()?;
-            let place = material.add_files(index.files(&conn)?);
-            material.add_definitions(&conn, &place, cancel)?;
-            positions.push(place);
+            let positions = input.add_files(index.files(&conn)?);
+            input.add_definitions(&conn, &positions, cancel)?;
+            all_positions.push(positions);
         }
-        // What is defined in any root is known before references are read.
-        for (index, place) in indexes.iter().zip(&positions) {
-            material.add_references(&*index.readers.get()?, place, cancel)?;
+        // All definitions are read before references, because references may cross roots.
+        for (index, positions) in indexes.iter().zip(&all_positions) {
+            input.add_references(&*index.readers.get()?, positions, cancel)?;
         }
-        let focus = self.focus(params, &indexes, &material.tables, cancel)?;
+        let focus = self.focus(params, &indexes, &input.tables, cancel)?;
         cancel.check()?;
-        let sources = material.sources();
+        let sources = input.sources();
         let files: Vec<&str> = focus.files.iter().map(String::as_str).collect();
         let names: Vec<&str> = focus.names.iter().map(String::as_str).collect();
         let mut map = repo_map(&sources, &Focus { files: &files, names: &names }, params.budget as usize);
-        let root_of = |source| indexes.get(material.root_of(source));
+        let root_of = |source| indexes.get(input.root_of(source));
         let views: Vec<View> = indexes.iter().map(|index| index.root.view()).collect();
-        let shows = |source, path: &str| views.get(material.root_of(source)).is_some_and(|v| v.shows(path));
+        let shows = |source, path: &str| views.get(input.root_of(source)).is_some_and(|v| v.shows(path));
         map.retain(|m| {
             root_of(m.source).is_some_and(|l| l.root.stat(m.path).is_ok()) && shows(m.source, m.path)
         });
         let text = text(&map);
-        let complete = was_complete && !material.cut && symbols_are_complete(&indexes);
+        let complete = was_complete && !input.is_truncated && symbols_are_complete(&indexes);
         Ok(MapAnswer {
             tokens: text.len().div_ceil(4) as u32,
             text,
-            files: map.iter().filter_map(|m| Some(told(m, root_of(m.source)?))).collect(),
+            files: map.iter().filter_map(|m| Some(map_file(m, root_of(m.source)?))).collect(),
             complete,
             took_us: started.elapsed().as_micros() as u64,
             restricted: views.iter().any(|view| !view.is_complete()),
         })
     }
 
-    /// The files that were named, and what a search for the query finds.
+    /// The focus: the named files, and the results of a search for the query.
     fn focus(
         &self,
         params: &MapParams,
@@ -125,22 +125,24 @@ impl Indexes {
     ) -> Result<FocusNames, Failure> {
         let mut focus = FocusNames::default();
         for file in &params.files {
-            let known = indexes.iter().zip(tables).find_map(|(index, table)| {
+            let referable = indexes.iter().zip(tables).find_map(|(index, table)| {
                 let path = relative(index, file)?;
                 table.files.binary_search_by(|f| (*f.path).cmp(path)).ok().map(|_| path)
             });
-            focus.files.push(known.ok_or_else(|| no_file(file))?.to_owned());
+            focus.files.push(referable.ok_or_else(|| no_file(file))?.to_owned());
         }
         if let Some(query) = &params.query {
             let identifier = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
             let words: Vec<&str> = query.split(|c| !identifier(c)).filter(|w| !w.is_empty()).collect();
-            // A plain word of a sentence is no name.
-            let named = words.iter().filter(|w| words.len() == 1 || selectivity(w) >= NAMING);
-            focus.names.extend(named.map(|w| (*w).to_owned()));
-            let found = self.hybrid(&search(query, &params.roots), cancel, &|_| {})?.items;
-            let best = found.first().map_or(0.0, |item| item.score);
-            for item in found.into_iter().filter(|item| item.score >= best * ALIKE) {
-                focus.names.extend(item.symbol.map(|s| s.name).filter(|name| selectivity(name) >= NAMING));
+            // Plain words of a sentence are not names.
+            let selective = words.iter().filter(|w| words.len() == 1 || selectivity(w) >= MIN_SELECTIVITY);
+            focus.names.extend(selective.map(|w| (*w).to_owned()));
+            let results = self.hybrid(&search(query, &params.roots), cancel, &|_| {})?.items;
+            let best = results.first().map_or(0.0, |item| item.score);
+            for item in results.into_iter().filter(|item| item.score >= best * MIN_SCORE_SHARE) {
+                focus
+                    .names
+                    .extend(item.symbol.map(|s| s.name).filter(|name| selectivity(name) >= MIN_SELECTIVITY));
                 focus.files.push(item.path);
             }
         }
@@ -161,10 +163,10 @@ fn check(params: &MapParams) -> Result<(), Failure> {
 
 fn search(query: &str, roots: &[String]) -> SearchParams {
     let filters = SearchFilters { roots: roots.to_vec(), ..SearchFilters::default() };
-    SearchParams { k: FOUND, filters: Some(filters), ..SearchParams::new(query) }
+    SearchParams { k: SEARCH_RESULTS, filters: Some(filters), ..SearchParams::new(query) }
 }
 
-fn told(mapped: &Mapped<'_>, index: &Arc<RootIndex>) -> MapFile {
+fn map_file(mapped: &MapEntry<'_>, index: &Arc<RootIndex>) -> MapFile {
     let definition =
         |d: &Definition<'_>| MapDefinition { name: d.name.to_owned(), kind: d.kind.to_owned(), line: d.line };
     MapFile {
@@ -175,20 +177,20 @@ fn told(mapped: &Mapped<'_>, index: &Arc<RootIndex>) -> MapFile {
     }
 }
 
-impl Material {
-    /// Adds the files of a root; the places of their ids.
+impl MapInput {
+    /// Adds the files of a root and returns the positions of their ids.
     fn add_files(&mut self, table: Arc<FileTable>) -> FxHashMap<u32, u32> {
         let first = self.references.len() as u32;
-        let place = table.files.iter().zip(first..).map(|(f, i)| (f.id, i)).collect();
+        let positions = table.files.iter().zip(first..).map(|(f, i)| (f.id, i)).collect();
         self.references.resize_with(self.references.len() + table.files.len(), Vec::new);
         self.tables.push(table);
-        place
+        positions
     }
 
     fn add_definitions(
         &mut self,
         conn: &Connection,
-        place: &FxHashMap<u32, u32>,
+        positions: &FxHashMap<u32, u32>,
         cancel: &CancelFlag,
     ) -> Result<(), Failure> {
         let mut all = conn
@@ -201,16 +203,16 @@ impl Material {
                 Ok((row.get::<_, u32>(0)?, name, kind, row.get::<_, u32>(3)?))
             };
             let (file, name, kind, line) = read().map_err(StoreError::from)?;
-            let Some(file) = place.get(&file).copied() else { continue };
+            let Some(file) = positions.get(&file).copied() else { continue };
             if self.rows.len() >= MAX_DEFINITIONS {
-                self.cut = true;
+                self.is_truncated = true;
                 break;
             }
-            if self.rows.len().is_multiple_of(ROWS) {
+            if self.rows.len().is_multiple_of(CHECK_INTERVAL) {
                 cancel.check()?;
             }
             if name.len() >= MIN_NAME && !matches!(kind, "module" | "section") {
-                self.known.insert(ident_hash(name.as_bytes()));
+                self.referable.insert(ident_hash(name.as_bytes()));
             }
             let from = self.names.len() as u32;
             self.names.push_str(name);
@@ -221,41 +223,41 @@ impl Material {
     }
 
     fn kind(&mut self, kind: &str) -> u16 {
-        let known = self.kinds.iter().position(|k| k == kind);
-        let at = known.unwrap_or_else(|| {
+        let referable = self.kinds.iter().position(|k| k == kind);
+        let at = referable.unwrap_or_else(|| {
             self.kinds.push(kind.to_owned());
             self.kinds.len() - 1
         });
         u16::try_from(at).unwrap_or(u16::MAX)
     }
 
-    /// Reads who refers to what is defined; other identifiers take no room.
+    /// Reads the references to known definitions and ignores other identifiers.
     fn add_references(
         &mut self,
         conn: &Connection,
-        place: &FxHashMap<u32, u32>,
+        positions: &FxHashMap<u32, u32>,
         cancel: &CancelFlag,
     ) -> Result<(), Failure> {
         let mut all =
             conn.prepare_cached("SELECT file_id, idents FROM file_ref").map_err(StoreError::from)?;
         let mut rows = all.query([]).map_err(StoreError::from)?;
         while let Some(row) = rows.next().map_err(StoreError::from)? {
-            let Some(file) = place.get(&row.get(0).map_err(StoreError::from)?) else { continue };
+            let Some(file) = positions.get(&row.get(0).map_err(StoreError::from)?) else { continue };
             let blob = row.get_ref(1).map_err(StoreError::from)?.as_blob().unwrap_or(&[]);
             let hashes = blob.as_chunks::<4>().0.iter().map(|hash| u32::from_le_bytes(*hash));
-            let referred: Vec<u32> = hashes.filter(|hash| self.known.contains(hash)).collect();
-            if self.counted + referred.len() > MAX_REFERENCES {
-                self.cut = true;
+            let referred: Vec<u32> = hashes.filter(|hash| self.referable.contains(hash)).collect();
+            if self.reference_count + referred.len() > MAX_REFERENCES {
+                self.is_truncated = true;
                 break;
             }
-            self.counted += referred.len();
+            self.reference_count += referred.len();
             self.references[*file as usize] = referred;
             cancel.check()?;
         }
         Ok(())
     }
 
-    /// Which root a source is of.
+    /// The position of a source's root.
     fn root_of(&self, source: usize) -> usize {
         let mut last = 0;
         let ends = self.tables.iter().map(|t| {
@@ -265,7 +267,7 @@ impl Material {
         ends.into_iter().position(|end| source < end).unwrap_or(self.tables.len())
     }
 
-    /// Every file with what it defines and refers to, in the order of the roots and tables.
+    /// All files with their definitions and references, ordered by root and table.
     fn sources(&self) -> Vec<Source<'_>> {
         let paths = self.tables.iter().flat_map(|t| &t.files).map(|f| &*f.path);
         let mut sources: Vec<Source<'_>> = paths

@@ -1,8 +1,7 @@
-//! Which files the rest of the code refers to most: PageRank over references from files to the files that define what
-//! they name.
+//! Centrality of files: PageRank over references from files to the files that define the referenced names.
 //!
-//! A file refers to a definition when one of its identifiers has that name. A name defined in many files, or used in
-//! nearly all, says little; its weight is split and damped.
+//! A file refers to a definition if one of its identifiers has that name. Names that are defined in many files or used in
+//! nearly all files say little, so their weight is split and damped.
 
 use cairn_protocol::error::Failure;
 use cairn_protocol::explore::TopFile;
@@ -14,28 +13,28 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::extract::ident_hash;
 use crate::indexes::Indexes;
 
-/// Names defined in more files than this are no references.
-pub(super) const MAX_HOMES: usize = 6;
-/// Letters a name needs.
+/// Names that are defined in more files than this are ignored.
+pub(super) const MAX_DEFINING_FILES: usize = 6;
+/// Minimum length of a name.
 pub(super) const MIN_NAME: usize = 4;
-/// What a test or an example has of its own, beside 1 of other files.
+/// Base rank of tests and examples, relative to 1 for other files.
 pub(super) const SECONDARY_WEIGHT: f64 = 0.2;
 const DAMPING: f64 = 0.85;
 const ROUNDS: usize = 25;
-/// Names told for each file.
-const NAMES: usize = 5;
+/// Maximum number of names reported for a file.
+const MAX_NAMES: usize = 5;
 
-/// What is known of one defined name.
-pub(super) struct Name {
+/// A defined name with its references.
+pub(super) struct DefinedName {
     pub text: String,
-    pub homes: Vec<u32>,
-    pub users: Vec<u32>,
-    /// How much more than others it counts.
+    pub defining_files: Vec<u32>,
+    pub referring_files: Vec<u32>,
+    /// Additional weight of the name.
     pub factor: f64,
 }
 
 impl Indexes {
-    /// The `k` files of a root that the rest of its code refers to most, best first.
+    /// The `k` most referenced files of a root, best first.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.
@@ -43,9 +42,9 @@ impl Indexes {
         let index = self.index(root)?;
         let conn = index.readers.get()?;
         let table = index.files(&conn)?;
-        let place: FxHashMap<u32, u32> = table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
-        let mut names = defined(&conn, &place)?;
-        add_users(&conn, &place, &mut names)?;
+        let positions: FxHashMap<u32, u32> = table.files.iter().zip(0..).map(|(f, i)| (f.id, i)).collect();
+        let mut names = read_definitions(&conn, &positions)?;
+        add_references(&conn, &positions, &mut names)?;
         let secondary: Vec<bool> = table.files.iter().map(|f| crate::rank::is_secondary(&f.path)).collect();
         let base: Vec<f64> = secondary.iter().map(|a| if *a { SECONDARY_WEIGHT } else { 1.0 }).collect();
         let scores = page_rank(&names, &base);
@@ -57,7 +56,7 @@ impl Indexes {
         best.truncate(k.min(500));
         let chosen: FxHashMap<u32, usize> =
             best.iter().enumerate().map(|(n, (i, _))| (*i as u32, n)).collect();
-        let mut told: Vec<TopFile> = best
+        let mut files: Vec<TopFile> = best
             .iter()
             .map(|(i, score)| TopFile {
                 path: table.files[*i].path.to_string(),
@@ -66,81 +65,88 @@ impl Indexes {
                 symbols: Vec::new(),
             })
             .collect();
-        describe(&names, &chosen, &mut told);
-        told.retain(|f| index.root.stat(&f.path).is_ok());
-        Ok(told)
+        describe(&names, &chosen, &mut files);
+        files.retain(|f| index.root.stat(&f.path).is_ok());
+        Ok(files)
     }
 }
 
-fn defined(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashMap<u32, Name>, StoreError> {
+fn read_definitions(
+    conn: &Connection,
+    positions: &FxHashMap<u32, u32>,
+) -> Result<FxHashMap<u32, DefinedName>, StoreError> {
     let mut all = conn.prepare_cached(
         "SELECT name, file_id FROM symbol WHERE kind NOT IN ('module', 'section') ORDER BY file_id",
     )?;
     let mut rows = all.query([])?;
-    let mut names: FxHashMap<u32, Name> = FxHashMap::default();
+    let mut names: FxHashMap<u32, DefinedName> = FxHashMap::default();
     while let Some(row) = rows.next()? {
         let text = row.get_ref(0)?.as_str().unwrap_or("");
-        let Some(file) = place.get(&row.get(1)?) else { continue };
+        let Some(file) = positions.get(&row.get(1)?) else { continue };
         if text.len() < MIN_NAME {
             continue;
         }
-        let name = names.entry(ident_hash(text.as_bytes())).or_insert_with(|| Name {
+        let name = names.entry(ident_hash(text.as_bytes())).or_insert_with(|| DefinedName {
             text: text.to_owned(),
-            homes: Vec::new(),
-            users: Vec::new(),
+            defining_files: Vec::new(),
+            referring_files: Vec::new(),
             factor: 1.0,
         });
-        if name.homes.last() != Some(file) && name.homes.len() <= MAX_HOMES {
-            name.homes.push(*file);
+        if name.defining_files.last() != Some(file) && name.defining_files.len() <= MAX_DEFINING_FILES {
+            name.defining_files.push(*file);
         }
     }
-    names.retain(|_, n| n.homes.len() <= MAX_HOMES);
+    names.retain(|_, n| n.defining_files.len() <= MAX_DEFINING_FILES);
     Ok(names)
 }
 
-fn add_users(
+fn add_references(
     conn: &Connection,
-    place: &FxHashMap<u32, u32>,
-    names: &mut FxHashMap<u32, Name>,
+    positions: &FxHashMap<u32, u32>,
+    names: &mut FxHashMap<u32, DefinedName>,
 ) -> Result<(), StoreError> {
-    let own = modules(conn, place)?;
+    let own_modules = read_modules(conn, positions)?;
     let mut all = conn.prepare_cached("SELECT file_id, idents FROM file_ref")?;
     let mut rows = all.query([])?;
     while let Some(row) = rows.next()? {
-        let Some(file) = place.get(&row.get(0)?) else { continue };
+        let Some(file) = positions.get(&row.get(0)?) else { continue };
         for hash in row.get_ref(1)?.as_blob().unwrap_or(&[]).as_chunks::<4>().0 {
             let hash = u32::from_le_bytes(*hash);
             if let Some(name) = names.get_mut(&hash)
-                && !name.homes.contains(file)
-                && !own.contains(&(*file, hash))
+                && !name.defining_files.contains(file)
+                && !own_modules.contains(&(*file, hash))
             {
-                name.users.push(*file);
+                name.referring_files.push(*file);
             }
         }
     }
     Ok(())
 }
 
-/// Files and the names of modules in them: a file that has a module `tests` means that one.
-fn modules(conn: &Connection, place: &FxHashMap<u32, u32>) -> Result<FxHashSet<(u32, u32)>, StoreError> {
+/// Pairs of a file and a module name in it: a file with a module `tests` refers to its own one.
+fn read_modules(
+    conn: &Connection,
+    positions: &FxHashMap<u32, u32>,
+) -> Result<FxHashSet<(u32, u32)>, StoreError> {
     let mut all = conn.prepare_cached("SELECT name, file_id FROM symbol WHERE kind = 'module'")?;
     let mut rows = all.query([])?;
-    let mut own = FxHashSet::default();
+    let mut own_modules = FxHashSet::default();
     while let Some(row) = rows.next()? {
-        let Some(file) = place.get(&row.get(1)?) else { continue };
-        own.insert((*file, ident_hash(row.get_ref(0)?.as_str().unwrap_or("").as_bytes())));
+        let Some(file) = positions.get(&row.get(1)?) else { continue };
+        own_modules.insert((*file, ident_hash(row.get_ref(0)?.as_str().unwrap_or("").as_bytes())));
     }
-    Ok(own)
+    Ok(own_modules)
 }
 
-/// Weight of one reference to a name: rarer, less ambiguous and more telling is more.
-pub(super) fn weight(name: &Name, files: usize) -> f64 {
-    let rarity = ((1 + files) as f64 / (1 + name.users.len()) as f64).ln().max(0.05);
-    name.factor * rarity * selectivity(&name.text) / (name.homes.len() * name.homes.len()) as f64
+/// Weight of one reference to a name: higher for rare, unambiguous and selective names.
+pub(super) fn weight(name: &DefinedName, files: usize) -> f64 {
+    let rarity = ((1 + files) as f64 / (1 + name.referring_files.len()) as f64).ln().max(0.05);
+    name.factor * rarity * selectivity(&name.text)
+        / (name.defining_files.len() * name.defining_files.len()) as f64
 }
 
-/// Names that standard libraries use for their own: a mention hardly ever means a definition of this project.
-const EVERYBODYS: &[&str] = &[
+/// Names that standard libraries define: a reference rarely means a definition of the project.
+const STANDARD_NAMES: &[&str] = &[
     "Clone",
     "Debug",
     "Default",
@@ -229,46 +235,47 @@ const EVERYBODYS: &[&str] = &[
     "tearDown",
 ];
 
-/// Names that tell less than this are left out of what is said about a file.
-const TOLD: f64 = 0.03;
+/// Minimum selectivity of the names that describe a file.
+const MIN_SELECTIVITY: f64 = 0.03;
 
-/// How sure it is that a mention of a name means its definition: `push` or `clone` may be anybody's, `append_record`
-/// or `RecordLog` hardly.
+/// The likelihood that a reference to a name means its definition in the project: low for `push` or `clone`, high for
+/// `append_record` or `RecordLog`.
 pub(super) fn selectivity(name: &str) -> f64 {
     let bytes = name.trim_matches('_').as_bytes();
-    let humps = bytes.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
-    let joints = bytes.iter().filter(|b| **b == b'_').count();
+    let capitals =
+        bytes.windows(2).filter(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase()).count();
+    let underscores = bytes.iter().filter(|b| **b == b'_').count();
     let long = (bytes.len().min(16) as f64 / 16.0).sqrt();
-    if EVERYBODYS.contains(&name) {
+    if STANDARD_NAMES.contains(&name) {
         return 0.02;
     }
-    // What a compiler or a system names, and macros, say little about the files that mention them.
+    // Names of compilers and systems, and macros, say little about the files that use them.
     if name.starts_with('_') {
         return 0.05 * long;
     }
     if bytes.len() > 3 && !bytes.iter().any(u8::is_ascii_lowercase) {
         return 0.2 * long;
     }
-    match (humps + joints, bytes.first().is_some_and(u8::is_ascii_uppercase)) {
+    match (capitals + underscores, bytes.first().is_some_and(u8::is_ascii_uppercase)) {
         (0, false) => 0.06 * long,
         (0, true) => 0.4 * long,
         _ => long,
     }
 }
 
-/// The rank of each file; `base` is what each has of its own, in any measure.
-pub(super) fn page_rank(names: &FxHashMap<u32, Name>, base: &[f64]) -> Vec<f64> {
+/// The rank of each file; `base` is the rank source of each file in any unit.
+pub(super) fn page_rank(names: &FxHashMap<u32, DefinedName>, base: &[f64]) -> Vec<f64> {
     let files = base.len();
     let mut edges: FxHashMap<(u32, u32), f64> = FxHashMap::default();
-    for name in names.values().filter(|n| !n.users.is_empty()) {
+    for name in names.values().filter(|n| !n.referring_files.is_empty()) {
         let each = weight(name, files);
-        for user in &name.users {
-            for home in &name.homes {
-                *edges.entry((*user, *home)).or_default() += each;
+        for referrer in &name.referring_files {
+            for definer in &name.defining_files {
+                *edges.entry((*referrer, *definer)).or_default() += each;
             }
         }
     }
-    // The square root keeps one pair with many common names from counting like many pairs.
+    // With the square root, one pair of files with many common names does not count like many pairs.
     let mut edges: Vec<(u32, u32, f64)> =
         edges.into_iter().map(|((from, to), w)| (from, to, w.sqrt())).collect();
     edges.sort_unstable_by_key(|e| (e.0, e.1));
@@ -287,30 +294,32 @@ pub(super) fn page_rank(names: &FxHashMap<u32, Name>, base: &[f64]) -> Vec<f64> 
         for (from, to, w) in &edges {
             next[*to as usize] += DAMPING * score[*from as usize] * w / out[*from as usize];
         }
-        let left = 1.0 - next.iter().sum::<f64>();
-        next.iter_mut().zip(&base).for_each(|(n, b)| *n += left * b);
+        let missing = 1.0 - next.iter().sum::<f64>();
+        next.iter_mut().zip(&base).for_each(|(n, b)| *n += missing * b);
         score = next;
     }
     score
 }
 
-/// Fills in who refers to the chosen files, and by which names most.
-fn describe(names: &FxHashMap<u32, Name>, chosen: &FxHashMap<u32, usize>, told: &mut [TopFile]) {
-    let mut users: Vec<rustc_hash::FxHashSet<u32>> = vec![Default::default(); told.len()];
-    let mut most: Vec<Vec<(f64, &str)>> = vec![Vec::new(); told.len()];
-    // Names that may be anybody's neither count as users nor stand for a file.
-    for name in names.values().filter(|n| !n.users.is_empty() && selectivity(&n.text) >= TOLD) {
-        for home in &name.homes {
-            if let Some(n) = chosen.get(home) {
-                users[*n].extend(&name.users);
-                most[*n].push((name.users.len() as f64 * selectivity(&name.text), &name.text));
+/// Fills in the number of referring files and the most used names of the chosen files.
+fn describe(names: &FxHashMap<u32, DefinedName>, chosen: &FxHashMap<u32, usize>, files: &mut [TopFile]) {
+    let mut referring_files: Vec<rustc_hash::FxHashSet<u32>> = vec![Default::default(); files.len()];
+    let mut most: Vec<Vec<(f64, &str)>> = vec![Vec::new(); files.len()];
+    // Unselective names neither count as references nor describe a file.
+    for name in
+        names.values().filter(|n| !n.referring_files.is_empty() && selectivity(&n.text) >= MIN_SELECTIVITY)
+    {
+        for definer in &name.defining_files {
+            if let Some(n) = chosen.get(definer) {
+                referring_files[*n].extend(&name.referring_files);
+                most[*n].push((name.referring_files.len() as f64 * selectivity(&name.text), &name.text));
             }
         }
     }
-    for ((file, users), mut names) in told.iter_mut().zip(users).zip(most) {
+    for ((file, referring_files), mut names) in files.iter_mut().zip(referring_files).zip(most) {
         names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        file.referring_files = users.len() as u32;
-        file.symbols = names.into_iter().take(NAMES).map(|(_, n)| n.to_owned()).collect();
+        file.referring_files = referring_files.len() as u32;
+        file.symbols = names.into_iter().take(MAX_NAMES).map(|(_, n)| n.to_owned()).collect();
     }
 }
 
@@ -319,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compound_names_tell_more() {
+    fn compound_names_are_more_selective() {
         let names = ["RecordLog", "append_record", "Record", "clone", "push"];
         let weights: Vec<f64> = names.iter().map(|n| selectivity(n)).collect();
         assert!(
