@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_search::symbols::extract::{self, ParsedText};
+use cairn_search::symbols::extract::{self, ParseInput};
 use cairn_workspace::language_of;
 
 /// A text that takes longer than this holds the parser: the limit of one file, with room for a slow machine.
@@ -213,7 +213,7 @@ fn parse_many(lang: &str, path: &Path, seed: u64) -> ExitCode {
             return ExitCode::from(2);
         }
         let text = text(&sample, seed, number);
-        for extent in [ParsedText::Short, ParsedText::Complete] {
+        for extent in [ParseInput::Reduced, ParseInput::Complete] {
             let _found = extract::extract_from(extent, lang, &name, &text, &stop);
         }
     }

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use cairn_search::symbols::extract::{self, ParsedText, Symbol, ident_hash};
+use cairn_search::symbols::extract::{self, ParseInput, Symbol, ident_hash};
 use cairn_search::symbols::languages::grammar;
 use cairn_workspace::language_of;
 
@@ -114,7 +114,7 @@ fn hash<'a>(words: impl Iterator<Item = &'a str>) -> u64 {
 
 /// Functions, methods and types of a file, each with what documents it and its text without that.
 fn definitions(lang: &str, path: &str, text: &[u8]) -> Vec<(Symbol, Option<String>, String)> {
-    let Some(found) = extract::extract_from(ParsedText::Complete, lang, path, text, &AtomicBool::new(false))
+    let Some(found) = extract::extract_from(ParseInput::Complete, lang, path, text, &AtomicBool::new(false))
     else {
         return Vec::new();
     };

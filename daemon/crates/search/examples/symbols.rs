@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use cairn_search::symbols::extract::{self, Extracted, ParsedText};
+use cairn_search::symbols::extract::{self, Extracted, ParseInput};
 use cairn_search::symbols::languages::grammar;
 use cairn_search::symbols::names::Names;
 use cairn_workspace::language_of;
@@ -48,16 +48,16 @@ fn main() {
     for (lang, files) in &all {
         let bytes: usize = files.iter().map(|f| f.1.len()).sum();
         let parse_only_time = fastest(|| files.iter().for_each(|(_, text)| drop(parse(lang, text))));
-        let complete = fastest(|| files.iter().for_each(|f| drop(find(ParsedText::Complete, lang, f))));
-        let short = fastest(|| files.iter().for_each(|f| drop(find(ParsedText::Short, lang, f))));
+        let complete = fastest(|| files.iter().for_each(|f| drop(find(ParseInput::Complete, lang, f))));
+        let short = fastest(|| files.iter().for_each(|f| drop(find(ParseInput::Reduced, lang, f))));
         let speed = |seconds: f64| bytes as f64 / 1e6 / seconds.max(1e-9);
         let (mut symbols, mut broken, mut differ) = (0, 0, Vec::new());
         for file in files {
-            let of_short = find(ParsedText::Short, lang, file);
+            let of_short = find(ParseInput::Reduced, lang, file);
             symbols += of_short.symbols.len();
             let is_broken = parse(lang, &file.1).is_some_and(|t| t.root_node().has_error());
             broken += usize::from(is_broken);
-            if let Some(first) = difference(&find(ParsedText::Complete, lang, file), &of_short) {
+            if let Some(first) = difference(&find(ParseInput::Complete, lang, file), &of_short) {
                 differ.push(format!(
                     "{lang} {}{}: {first}",
                     file.0,
@@ -88,7 +88,7 @@ fn main() {
 #[expect(clippy::print_stdout, reason = "it is a tool for a terminal")]
 fn measure_names(all: &BTreeMap<&str, Files>) {
     let of = |lang: &&str, files: &Files| -> Vec<String> {
-        let symbols = files.iter().flat_map(|f| find(ParsedText::Short, lang, f).symbols);
+        let symbols = files.iter().flat_map(|f| find(ParseInput::Reduced, lang, f).symbols);
         symbols.map(|s| s.name).collect()
     };
     let found: Vec<String> = all.iter().flat_map(|(lang, files)| of(lang, files)).collect();
@@ -120,7 +120,7 @@ fn fastest(mut work: impl FnMut()) -> f64 {
     (0..PASSES).map(|_| once()).fold(f64::MAX, f64::min)
 }
 
-fn find(extent: ParsedText, lang: &str, (path, text): &(String, Vec<u8>)) -> Extracted {
+fn find(extent: ParseInput, lang: &str, (path, text): &(String, Vec<u8>)) -> Extracted {
     extract::extract_from(extent, lang, path, text, &AtomicBool::new(false)).unwrap_or_default()
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use cairn_search::symbols::extract::{
-    Extracted, ParsedText, Symbol, extract, extract_from, has_definitions, ident_hash,
+    Extracted, ParseInput, Symbol, extract, extract_from, has_definitions, ident_hash,
 };
 use cairn_workspace::language_of;
 
@@ -27,7 +27,7 @@ fn sources() -> Vec<(String, String)> {
     all
 }
 
-fn found(extent: ParsedText, name: &str, text: &str) -> Extracted {
+fn found(extent: ParseInput, name: &str, text: &str) -> Extracted {
     extract_from(extent, language_of(name).unwrap(), name, text.as_bytes(), &AtomicBool::new(false)).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn shown(symbols: &[Symbol]) -> String {
 #[test]
 fn each_language_has_its_definitions() {
     for (name, text) in sources() {
-        let have = shown(&found(ParsedText::Short, &name, &text).symbols);
+        let have = shown(&found(ParseInput::Reduced, &name, &text).symbols);
         let golden = folder().join(format!("{name}.golden"));
         if std::env::var_os("CAIRN_UPDATE").is_some() {
             std::fs::write(&golden, &have).unwrap();
@@ -56,7 +56,7 @@ fn each_language_has_its_definitions() {
 fn what_is_left_out_of_the_parse_defines_nothing() {
     for (name, text) in sources() {
         let (short, complete_) =
-            (found(ParsedText::Short, &name, &text), found(ParsedText::Complete, &name, &text));
+            (found(ParseInput::Reduced, &name, &text), found(ParseInput::Complete, &name, &text));
         assert_eq!(shown(&short.symbols), shown(&complete_.symbols), "{name}");
         for s in &complete_.symbols {
             let simple = s.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -73,7 +73,7 @@ fn a_body_that_conditions_tear_apart_spoils_nothing() {
     let torn = "int run(int argc) {\n#ifdef DEBUG\n\tif (argc) {\n#else\n\tif (!argc) {\n#endif\n\t\treturn 1;\n\t}\n\treturn 0;\n}\nint next(void)\n{\n\treturn 2;\n}\n";
     for (name, run) in [("a.c", "1-10 function run\n"), ("a.cpp", "1-10 function run\n")] {
         assert_eq!(
-            shown(&found(ParsedText::Short, name, torn).symbols),
+            shown(&found(ParseInput::Reduced, name, torn).symbols),
             format!("{run}11-14 function next\n"),
             "{name}"
         );
@@ -82,7 +82,7 @@ fn a_body_that_conditions_tear_apart_spoils_nothing() {
     let crossed =
         "#ifdef A\nint f(int a) {\n#else\nint f(void) {\n#endif\n    return 1;\n}\nint g() { return 22; }\n";
     let names: Vec<String> =
-        found(ParsedText::Short, "a.cpp", crossed).symbols.into_iter().map(|s| s.name).collect();
+        found(ParseInput::Reduced, "a.cpp", crossed).symbols.into_iter().map(|s| s.name).collect();
     assert!(names.contains(&"f".to_owned()) && names.contains(&"g".to_owned()), "{names:?}");
 }
 
@@ -91,18 +91,18 @@ fn a_body_that_ends_indented_takes_nothing_with_it() {
     let text =
         "int f(void) {\n\treturn 1;\n }\n\nint g(void)\n{\n\treturn 2;\n}\nint h(void) {\n\treturn 3;\n}\n";
     let wanted = "1-3 function f\n5-8 function g\n9-11 function h\n";
-    assert_eq!(shown(&found(ParsedText::Short, "a.c", text).symbols), wanted);
+    assert_eq!(shown(&found(ParseInput::Reduced, "a.c", text).symbols), wanted);
 }
 
 #[test]
 fn a_header_is_what_its_text_says() {
     let class = "#pragma once\nclass Window {\n  void show() { visible = true; }\n};\n";
     assert_eq!(
-        shown(&found(ParsedText::Short, "w.h", class).symbols),
+        shown(&found(ParseInput::Reduced, "w.h", class).symbols),
         "2-4 class Window\n3-3 method Window > show\n"
     );
     let plain = "struct point { int class; };\n";
-    assert_eq!(shown(&found(ParsedText::Short, "p.h", plain).symbols), "1-1 struct point\n");
+    assert_eq!(shown(&found(ParseInput::Reduced, "p.h", plain).symbols), "1-1 struct point\n");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Leaving out of a parse what defines nothing: most of a text, and so most of the time, is in the bodies of functions
-//! and in comments.
+//! Removes text without definitions before parsing: most of a text, and so most of the parse time, is in function bodies
+//! and comments.
 //!
-//! A first pass over the bytes ([`braces`], [`indented`]) finds the identifiers and the bodies without definitions in
-//! them; the parser then reads the rest, with `{}` where they were. A text in which that pass loses its way, as its
-//! brackets tell at the end, is parsed whole. Tables of numbers ([`numbers`]) go as well.
+//! A first pass over the bytes ([`braces`], [`indented`]) finds the identifiers, and the bodies that contain no
+//! definitions; the parser reads the remaining text with `{}` in their place. If the pass fails, which unbalanced brackets
+//! show, the text is parsed completely. Tables of numbers ([`numbers`]) are removed as well.
 
 mod braces;
 mod indented;
@@ -17,64 +17,64 @@ use rustc_hash::FxHashSet;
 
 use super::extract::ident_hash;
 
-/// What a parser is given instead of the whole text.
+/// The text for the parser.
 #[derive(Debug, Default)]
-pub struct Short {
-    /// The text without what was left out.
+pub struct ReducedText {
+    /// The text without the removed parts.
     pub text: Vec<u8>,
-    /// Where lines are missing in it.
-    pub lines: Lines,
+    /// The removed lines.
+    pub lines: LineMap,
 }
 
-/// The lines left out before a place of a shortened text.
+/// Maps offsets of a reduced text to the number of removed lines before them.
 #[derive(Debug, Default)]
-pub struct Lines {
-    /// Offsets in the shortened text, each with all lines left out up to there.
+pub struct LineMap {
+    /// Offsets in the reduced text, each with the total number of lines removed up to it.
     gaps: Vec<(usize, u32)>,
 }
 
-impl Lines {
-    /// Lines left out before what begins at `offset`.
+impl LineMap {
+    /// Lines removed before a node that starts at `offset`.
     pub fn before_start(&self, offset: usize) -> u32 {
-        self.up_to(self.gaps.partition_point(|g| g.0 <= offset))
+        self.lines_before_gap(self.gaps.partition_point(|g| g.0 <= offset))
     }
 
-    /// Lines left out before what ends at `offset`: what was left out right there lies behind it.
+    /// Lines removed before a node that ends at `offset`: text removed exactly there follows the node.
     pub fn before_end(&self, offset: usize) -> u32 {
-        self.up_to(self.gaps.partition_point(|g| g.0 < offset))
+        self.lines_before_gap(self.gaps.partition_point(|g| g.0 < offset))
     }
 
-    fn up_to(&self, gaps: usize) -> u32 {
+    fn lines_before_gap(&self, gaps: usize) -> u32 {
         gaps.checked_sub(1).map_or(0, |i| self.gaps[i].1)
     }
 }
 
-/// A part to leave out, with what stands for it.
+/// A part to remove, with its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
     from: usize,
     to: usize,
-    instead: &'static [u8],
+    replacement: &'static [u8],
 }
 
-/// Shortens `text` and adds the hashes of its identifiers to `seen`. `None` when the language has no such pass, or the
-/// text is beyond it: then it must be parsed whole, and its identifiers are those of the tree.
-pub fn shorten(lang: &str, text: &[u8], seen: &mut FxHashSet<u32>) -> Option<Short> {
+/// Reduces `text` and adds the hashes of its identifiers to `idents`. `None` if the language has no such pass or the pass
+/// fails: then the text must be parsed completely, and its identifiers are those of the tree.
+pub fn reduce(lang: &str, text: &[u8], idents: &mut FxHashSet<u32>) -> Option<ReducedText> {
     let mut cuts = match lang {
-        "c" => layout::cuts(text, seen),
-        "python" => indented::cuts(text, seen)?,
-        _ => braces::cuts(braces::Lang::of(lang)?, text, seen)?,
+        "c" => layout::cuts(text, idents),
+        "python" => indented::cuts(text, idents)?,
+        _ => braces::cuts(braces::Lang::of(lang)?, text, idents)?,
     };
     for word in reserved::words(lang) {
-        seen.remove(&ident_hash(word.as_bytes()));
+        idents.remove(&ident_hash(word.as_bytes()));
     }
     cuts.append(&mut numbers::cuts(lang, text));
     cuts.sort_unstable_by_key(|c| (c.from, std::cmp::Reverse(c.to)));
-    Some(without(text, &cuts))
+    Some(apply_cuts(text, &cuts))
 }
 
-fn without(text: &[u8], cuts: &[Cut]) -> Short {
-    let mut short = Short { text: Vec::with_capacity(text.len() / 2), lines: Lines::default() };
+fn apply_cuts(text: &[u8], cuts: &[Cut]) -> ReducedText {
+    let mut short = ReducedText { text: Vec::with_capacity(text.len() / 2), lines: LineMap::default() };
     let (mut at, mut dropped) = (0, 0u32);
     for cut in cuts {
         if cut.from < at {
@@ -86,7 +86,7 @@ fn without(text: &[u8], cuts: &[Cut]) -> Short {
             dropped += lines;
             short.lines.gaps.push((short.text.len(), dropped));
         }
-        short.text.extend_from_slice(cut.instead);
+        short.text.extend_from_slice(cut.replacement);
         at = cut.to;
     }
     short.text.extend_from_slice(&text[at..]);
@@ -98,13 +98,13 @@ mod tests {
     use super::*;
 
     fn short(lang: &str, text: &str) -> String {
-        let short = shorten(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap();
+        let short = reduce(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap();
         String::from_utf8(short.text).unwrap()
     }
 
     #[test]
-    fn bodies_and_comments_go() {
-        for (lang, text, left) in [
+    fn bodies_and_comments_are_removed() {
+        for (lang, text, result) in [
             ("c", "int f(void)\n{\n\treturn g(1);\n}\nint b; /* c */\n", "int f(void)\n{\n}\nint b;  \n"),
             (
                 "c",
@@ -129,12 +129,12 @@ mod tests {
             ("python", "def f():\n    a = 1\n    return a\n\nb = 2\n", "def f():\n    pass\n\nb = 2\n"),
             ("typescript", "const f = (a: A) => {\n  return a.b;\n};\n", "const f = (a: A) => {};\n"),
         ] {
-            assert_eq!(short(lang, text), left, "{lang}");
+            assert_eq!(short(lang, text), result, "{lang}");
         }
     }
 
     #[test]
-    fn what_cannot_be_followed_is_left_whole() {
+    fn text_that_the_pass_cannot_follow_is_not_reduced() {
         for (lang, text) in [
             ("rust", "fn f() { g("),
             ("java", "class A { void f() { ) } }"),
@@ -142,12 +142,12 @@ mod tests {
             ("python", "def f():\n    return (1\n"),
             ("ruby", "def f; end"),
         ] {
-            assert!(shorten(lang, text.as_bytes(), &mut FxHashSet::default()).is_none(), "{lang}");
+            assert!(reduce(lang, text.as_bytes(), &mut FxHashSet::default()).is_none(), "{lang}");
         }
     }
 
     #[test]
-    fn identifiers_outside_comments_and_strings() {
+    fn identifiers_exclude_comments_strings_and_keywords() {
         for (lang, text) in [
             ("c", "foo(\"bar\\\"bar\", 'q'); // baz\n/* qux */ x1 = 0xff; if (y) return;"),
             ("go", "foo(\"bar\", `baz`) // qux\nx1 = 0xff; return"),
@@ -156,8 +156,8 @@ mod tests {
             ("typescript", "foo(`bar ${x1} baz`, /qux/); return"),
             ("python", "foo('bar', \"\"\"baz\"\"\", f'{x1} bar')  # qux\nreturn"),
         ] {
-            let mut seen = FxHashSet::default();
-            shorten(lang, text.as_bytes(), &mut seen).unwrap();
+            let mut idents = FxHashSet::default();
+            reduce(lang, text.as_bytes(), &mut idents).unwrap();
             for (name, is) in [
                 ("foo", true),
                 ("x1", true),
@@ -166,7 +166,7 @@ mod tests {
                 ("qux", false),
                 ("return", false),
             ] {
-                assert_eq!(seen.contains(&ident_hash(name.as_bytes())), is, "{lang} {name}");
+                assert_eq!(idents.contains(&ident_hash(name.as_bytes())), is, "{lang} {name}");
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 use tree_sitter::{ParseOptions, Parser, Tree};
 
-use super::bodies::{self, Lines};
+use super::bodies::{self, LineMap};
 use super::languages::{self, Grammar, grammar, has_grammar};
 use super::walk::Walk;
 use super::{sections, shell};
@@ -62,9 +62,9 @@ pub fn ident_hash(name: &[u8]) -> u32 {
 
 /// The part of a text that is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParsedText {
-    /// The text without parts that cannot contain definitions.
-    Short,
+pub enum ParseInput {
+    /// The text without bodies and comments that contain no definitions.
+    Reduced,
     /// The entire text, which is slower and the reference for the other.
     Complete,
 }
@@ -72,12 +72,12 @@ pub enum ParsedText {
 /// Extracts the definitions and identifiers of `text`. `None` if the language is unknown, the time limit was reached or
 /// `stop` was set.
 pub fn extract(lang: &str, path: &str, text: &[u8], stop: &AtomicBool) -> Option<Extracted> {
-    extract_from(ParsedText::Short, lang, path, text, stop)
+    extract_from(ParseInput::Reduced, lang, path, text, stop)
 }
 
 /// As [`extract`], from as much of the text as `extent` says.
 pub fn extract_from(
-    extent: ParsedText,
+    extent: ParseInput,
     lang: &str,
     path: &str,
     text: &[u8],
@@ -93,10 +93,11 @@ pub fn extract_from(
     let lang = languages::name(lang)?;
     let grammar = grammar(lang)?;
     let mut idents = FxHashSet::default();
-    let short = if extent == ParsedText::Short { bodies::shorten(lang, text, &mut idents) } else { None };
-    let is_short = short.is_some();
-    let (parsed_text, lines) = short.map_or_else(|| (text.to_vec(), Lines::default()), |s| (s.text, s.lines));
-    if !is_short {
+    let reduced = if extent == ParseInput::Reduced { bodies::reduce(lang, text, &mut idents) } else { None };
+    let is_reduced = reduced.is_some();
+    let (parsed_text, lines) =
+        reduced.map_or_else(|| (text.to_vec(), LineMap::default()), |s| (s.text, s.lines));
+    if !is_reduced {
         idents.clear();
     }
     let limit = memory_limit(parsed_text.len());
@@ -104,7 +105,7 @@ pub fn extract_from(
         let until = Instant::now() + MAX_TIME;
         let tree = parse(grammar, &parsed_text, limit, until)?;
         let mut walk = Walk::new(&parsed_text, grammar, lang, &lines, until);
-        walk.run(&mut tree.walk(), (!is_short).then_some(&mut idents))?;
+        walk.run(&mut tree.walk(), (!is_reduced).then_some(&mut idents))?;
         Some((walk.symbols, idents))
     };
     let (symbols, idents) = cairn_parsing::bounded(limit, stop, task)??;
@@ -190,10 +191,10 @@ mod tests {
         ] {
             let of =
                 |extent| extract_from(extent, lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
-            let (short, complete) = (of(ParsedText::Short), of(ParsedText::Complete));
-            assert!(short.symbols.iter().any(|s| s.name == "f" && s.start_line > 61), "{lang}");
-            assert_eq!(short.symbols, complete.symbols, "{lang}");
-            let parsed_text = bodies::shorten(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
+            let (reduced, complete) = (of(ParseInput::Reduced), of(ParseInput::Complete));
+            assert!(reduced.symbols.iter().any(|s| s.name == "f" && s.start_line > 61), "{lang}");
+            assert_eq!(reduced.symbols, complete.symbols, "{lang}");
+            let parsed_text = bodies::reduce(lang, text.as_bytes(), &mut FxHashSet::default()).unwrap().text;
             assert!(parsed_text.len() * 3 < text.len(), "{lang}");
         }
     }

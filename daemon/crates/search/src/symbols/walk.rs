@@ -5,7 +5,7 @@ use std::time::Instant;
 use rustc_hash::FxHashSet;
 use tree_sitter::{Node, TreeCursor};
 
-use super::bodies::Lines;
+use super::bodies::LineMap;
 use super::extract::{MAX_NAME, MAX_SYMBOLS, Symbol, ident_hash};
 use super::languages::{Action, Condition, Grammar};
 use super::naming;
@@ -34,7 +34,7 @@ pub struct Walk<'a> {
     text: &'a [u8],
     grammar: &'static Grammar,
     lang: &'a str,
-    lines: &'a Lines,
+    lines: &'a LineMap,
     until: Instant,
     scopes: Vec<Scope>,
     pub symbols: Vec<Symbol>,
@@ -45,7 +45,7 @@ impl<'a> Walk<'a> {
         text: &'a [u8],
         grammar: &'static Grammar,
         lang: &'a str,
-        lines: &'a Lines,
+        lines: &'a LineMap,
         until: Instant,
     ) -> Self {
         Self { text, grammar, lang, lines, until, scopes: Vec::new(), symbols: Vec::new() }

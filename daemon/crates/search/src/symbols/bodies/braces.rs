@@ -1,11 +1,11 @@
-//! Languages with braces: one pass over the tokens that knows of each `{` whether it opens the body of a function.
+//! Bodies in languages with braces: one pass over the tokens that decides for each `{` if it opens a function body.
 
 use rustc_hash::FxHashSet;
 
 use super::roles::{self, Head, Prev, Role, Word};
 use super::{Cut, lex};
 
-/// The languages that this pass knows.
+/// The languages that this pass supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lang {
     Rust,
@@ -34,49 +34,49 @@ pub struct Open {
     at: usize,
     pub bracket: u8,
     pub role: Role,
-    /// Definitions before it; one more at its end says that it must stay.
+    /// Number of definitions before it; if it has increased at the end, the body must stay.
     defs: u32,
-    /// What came before it in its own surroundings.
+    /// Tokens before it at the same nesting.
     head: Head,
     /// The token before it.
     before: Prev,
-    /// Open `#if`s.
+    /// Number of open `#if`s.
     conditions: usize,
-    /// Whether this is the first part of a Java `enum`.
+    /// True in the first part of a Java `enum`.
     pub constants: bool,
 }
 
-/// No definition count is ever this: such a body stays.
-const STAYS: u32 = u32::MAX;
-/// Bodies shorter than this are not worth a cut.
-const SHORT: usize = 8;
+/// A count that no definitions reach, which marks a body that must stay.
+const KEEP: u32 = u32::MAX;
+/// Bytes up to which a body is not removed.
+const MIN_CUT: usize = 8;
 
-pub struct Pass<'t, 's> {
+pub struct Scanner<'t, 's> {
     pub lang: Lang,
     pub text: &'t [u8],
-    seen: &'s mut FxHashSet<u32>,
+    idents: &'s mut FxHashSet<u32>,
     pub stack: Vec<Open>,
     pub head: Head,
     pub prev: Prev,
     pub defs: u32,
     cuts: Vec<Cut>,
-    /// For each open `#if`: open brackets and what came before.
+    /// Number of open brackets and preceding tokens of each open `#if`.
     conditions: Vec<(usize, Head)>,
     in_directive: bool,
-    /// Open `${` of templates, by the brackets open around them.
+    /// Open `${` of templates, by the number of enclosing brackets.
     templates: Vec<usize>,
 }
 
-/// What to leave out; `None` when brackets do not match or the text has what this pass cannot read (JSX).
-pub fn cuts(lang: Lang, text: &[u8], seen: &mut FxHashSet<u32>) -> Option<Vec<Cut>> {
+/// The cuts of a text; `None` if brackets do not match or the text has JSX, which this pass cannot read.
+pub fn cuts(lang: Lang, text: &[u8], idents: &mut FxHashSet<u32>) -> Option<Vec<Cut>> {
     let markup = |m: &[u8]| memchr::memmem::find(text, m).is_some();
     if lang == Lang::Script && (markup(b"</") || markup(b"/>")) {
         return None;
     }
-    let mut pass = Pass {
+    let mut scanner = Scanner {
         lang,
         text,
-        seen,
+        idents,
         stack: Vec::new(),
         head: Head::default(),
         prev: Prev::None,
@@ -88,13 +88,13 @@ pub fn cuts(lang: Lang, text: &[u8], seen: &mut FxHashSet<u32>) -> Option<Vec<Cu
     };
     let mut at = 0;
     while at < text.len() {
-        at += pass.token(at)?;
+        at += scanner.token(at)?;
     }
-    (pass.stack.is_empty() && pass.templates.is_empty()).then_some(pass.cuts)
+    (scanner.stack.is_empty() && scanner.templates.is_empty()).then_some(scanner.cuts)
 }
 
-impl Pass<'_, '_> {
-    /// Takes one token; returns its length.
+impl Scanner<'_, '_> {
+    /// Scans one token and returns its length.
     fn token(&mut self, at: usize) -> Option<usize> {
         let rest = &self.text[at..];
         let byte = rest[0];
@@ -108,7 +108,7 @@ impl Pass<'_, '_> {
                 1
             }
             b'/' if matches!(rest.get(1), Some(b'/' | b'*')) => self.comment(at),
-            b'/' if self.lang == Lang::Script && roles::begins_value(self.prev) => self.regex(rest),
+            b'/' if self.lang == Lang::Script && roles::expects_value(self.prev) => self.regex(rest),
             b'"' | b'\'' | b'`' => self.quoted(at)?,
             b'#' if self.lang == Lang::Cpp => self.directive(rest)?,
             _ if self.in_directive => 1,
@@ -129,17 +129,17 @@ impl Pass<'_, '_> {
             lex::word(rest)
         };
         let word = &rest[..end];
-        lex::note(word, self.seen);
+        lex::add_identifier(word, self.idents);
         if self.in_directive {
             return end;
         }
-        // `r"…"`, `br#"…"#`, `R"x(…)x"`: what looks like a word is part of a string.
+        // In `r"…"`, `br#"…"#` and `R"x(…)x"`, the word is the prefix of a string.
         if let Some(length) = self.raw_string(word, rest) {
             self.prev = Prev::Text;
             return length;
         }
         let kind = roles::word(self, word, at);
-        roles::take_word(self, kind);
+        roles::apply_word(self, kind);
         self.prev = Prev::Word(kind);
         end
     }
@@ -191,7 +191,7 @@ impl Pass<'_, '_> {
             (Lang::Script, b'`') => return self.template(rest, 1),
             (_, b'`') => 1,
             (Lang::Java, b'"') if rest.starts_with(b"\"\"\"") => lex::until(rest, 3, b"\"\"\""),
-            (Lang::Rust, b'"') => over_lines(rest),
+            (Lang::Rust, b'"') => multiline_string(rest),
             (Lang::Rust, b'\'') => char_or_lifetime(rest),
             (Lang::Cpp, b'\'')
                 if at > 0 && self.text[at - 1].is_ascii_hexdigit() && self.prev_is_number() =>
@@ -206,12 +206,12 @@ impl Pass<'_, '_> {
         Some(length)
     }
 
-    /// `1'000` in C++ has no character in it.
+    /// True after a number: the quote in `1'000` is a digit separator in C++.
     fn prev_is_number(&self) -> bool {
         self.prev == Prev::Word(Word::Number)
     }
 
-    /// The text of a template from `from` on, up to its end or the next `${`.
+    /// Scans the text of a template from `from` on, up to its end or the next `${`.
     fn template(&mut self, rest: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         loop {
@@ -260,12 +260,12 @@ impl Pass<'_, '_> {
                 if self.stack.len() < depth {
                     return None;
                 }
-                self.keep_bodies(self.conditions.len());
+                self.retain_bodies(self.conditions.len());
                 self.stack.truncate(depth);
                 self.head = head;
             }
             b"endif" => {
-                self.keep_bodies(self.conditions.len());
+                self.retain_bodies(self.conditions.len());
                 self.conditions.pop();
             }
             _ => {}
@@ -273,10 +273,10 @@ impl Pass<'_, '_> {
         Some(1)
     }
 
-    /// Bodies that were opened under this many `#if`s hold the end of one: they cannot be left out alone.
-    fn keep_bodies(&mut self, conditions: usize) {
+    /// Marks bodies that were opened within this many `#if`s: they contain the end of one and cannot be removed alone.
+    fn retain_bodies(&mut self, conditions: usize) {
         for open in self.stack.iter_mut().rev().take_while(|o| o.conditions >= conditions) {
-            open.defs = STAYS;
+            open.defs = KEEP;
         }
     }
 
@@ -316,8 +316,8 @@ impl Pass<'_, '_> {
         }
         if bracket == b'}' {
             let alone = open.defs == self.defs && open.conditions == self.conditions.len();
-            if open.role == Role::Body && alone && at - open.at > SHORT {
-                self.cuts.push(Cut { from: open.at + 1, to: at, instead: b"" });
+            if open.role == Role::Body && alone && at - open.at > MIN_CUT {
+                self.cuts.push(Cut { from: open.at + 1, to: at, replacement: b"" });
             }
             if open.role != Role::Data {
                 self.head = Head::default();
@@ -327,11 +327,11 @@ impl Pass<'_, '_> {
         Some(1)
     }
 
-    /// Takes an operator or another mark.
+    /// Scans an operator or another mark.
     fn mark(&mut self, rest: &[u8]) -> usize {
         let length = match rest {
             [b'=', b'>', ..] | [b'-', b'>', ..] => {
-                roles::take_arrow(self);
+                roles::apply_arrow(self);
                 self.prev = Prev::Arrow;
                 return 2;
             }
@@ -339,15 +339,15 @@ impl Pass<'_, '_> {
             _ => 1,
         };
         if length == 1 {
-            roles::take_mark(self, rest[0]);
+            roles::apply_mark(self, rest[0]);
         }
         self.prev = Prev::Mark(if length == 2 { b'~' } else { rest[0] });
         length
     }
 }
 
-/// Bytes of a string that may go over lines.
-fn over_lines(rest: &[u8]) -> usize {
+/// Length of a string that may span lines.
+fn multiline_string(rest: &[u8]) -> usize {
     let mut at = 1;
     while let Some(next) = rest.get(at..).and_then(|r| memchr::memchr2(b'\\', b'"', r)) {
         at += next;
@@ -359,7 +359,7 @@ fn over_lines(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// `'a'` and `'\n'` are characters, `'a` alone is a lifetime.
+/// Length of a character literal such as `'a'` or `'\n'`, or of the quote of a lifetime.
 fn char_or_lifetime(rest: &[u8]) -> usize {
     if rest.get(1) == Some(&b'\\') {
         return lex::string(rest);
@@ -372,7 +372,7 @@ fn char_or_lifetime(rest: &[u8]) -> usize {
     }
 }
 
-/// Bytes of a comment that may hold others.
+/// Length of a comment that may contain nested ones.
 fn nested_comment(rest: &[u8]) -> usize {
     let (mut at, mut depth) = (2, 1u32);
     while let Some(next) = rest.get(at..).and_then(|r| memchr::memchr2(b'/', b'*', r)) {

@@ -1,44 +1,44 @@
-//! Python: a body is the statements that are indented further than their `def`.
+//! Bodies in Python: the statements that are indented further than their `def`.
 
 use rustc_hash::FxHashSet;
 
 use super::{Cut, lex};
 
-/// A `def` or `class` that further statements may belong to.
+/// An open `def` or `class`.
 struct Open {
     indent: usize,
-    /// Definitions seen up to its body.
+    /// Number of definitions up to its body.
     defs: u32,
-    /// Where its first statement begins.
+    /// Start of its first statement.
     body: Option<usize>,
     is_function: bool,
 }
 
-struct Pass<'t, 's> {
+struct Scanner<'t, 's> {
     text: &'t [u8],
-    seen: &'s mut FxHashSet<u32>,
+    idents: &'s mut FxHashSet<u32>,
     open: Vec<Open>,
     cuts: Vec<Cut>,
     defs: u32,
     depth: u32,
     /// End of the last token.
     end: usize,
-    /// Whether the next token begins a statement's line.
-    fresh: bool,
+    /// True if the next token starts a statement.
+    at_line_start: bool,
     last: u8,
 }
 
-/// What to leave out of a Python text; `None` when its brackets do not match.
-pub fn cuts(text: &[u8], seen: &mut FxHashSet<u32>) -> Option<Vec<Cut>> {
-    let mut pass = Pass {
+/// The cuts of a Python text; `None` if its brackets do not match.
+pub fn cuts(text: &[u8], idents: &mut FxHashSet<u32>) -> Option<Vec<Cut>> {
+    let mut scanner = Scanner {
         text,
-        seen,
+        idents,
         open: Vec::new(),
         cuts: Vec::new(),
         defs: 0,
         depth: 0,
         end: 0,
-        fresh: true,
+        at_line_start: true,
         last: 0,
     };
     let mut at = 0;
@@ -46,23 +46,23 @@ pub fn cuts(text: &[u8], seen: &mut FxHashSet<u32>) -> Option<Vec<Cut>> {
         at += match byte {
             b' ' | b'\t' | b'\r' | 0x0c => 1,
             b'\n' => {
-                pass.fresh |= pass.depth == 0;
+                scanner.at_line_start |= scanner.depth == 0;
                 1
             }
             b'\\' => 1 + usize::from(text.get(at + 1).is_some()),
             b'#' => lex::line(&text[at..]),
-            _ => pass.token(at)?,
+            _ => scanner.token(at)?,
         };
     }
-    pass.close_from(0);
-    (pass.depth == 0).then_some(pass.cuts)
+    scanner.close_from(0);
+    (scanner.depth == 0).then_some(scanner.cuts)
 }
 
-impl Pass<'_, '_> {
-    /// Takes one token; returns its length.
+impl Scanner<'_, '_> {
+    /// Scans one token and returns its length.
     fn token(&mut self, at: usize) -> Option<usize> {
         let rest = &self.text[at..];
-        if std::mem::take(&mut self.fresh) {
+        if std::mem::take(&mut self.at_line_start) {
             self.statement(at);
         }
         let length = match rest[0] {
@@ -77,7 +77,7 @@ impl Pass<'_, '_> {
             b'"' | b'\'' => self.string(rest, at),
             b if lex::is_name(b) => {
                 let end = lex::word(rest);
-                lex::note(&rest[..end], self.seen);
+                lex::add_identifier(&rest[..end], self.idents);
                 end
             }
             _ => 1,
@@ -87,7 +87,7 @@ impl Pass<'_, '_> {
         Some(length)
     }
 
-    /// A statement begins at `at`: it ends the bodies that are indented as far or further.
+    /// Starts a statement at `at`, which closes the bodies with the same or more indentation.
     fn statement(&mut self, at: usize) {
         let begin = memchr::memrchr(b'\n', &self.text[..at]).map_or(0, |n| n + 1);
         let indent = at - begin;
@@ -109,7 +109,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Ends all that is open at this indentation or further in.
+    /// Closes all definitions with this indentation or more.
     fn close_from(&mut self, indent: usize) {
         while let Some(open) = self.open.pop_if(|o| o.indent >= indent) {
             if let Some(body) = open.body
@@ -117,7 +117,7 @@ impl Pass<'_, '_> {
                 && open.defs == self.defs
                 && self.end > body
             {
-                self.cuts.push(Cut { from: body, to: self.end, instead: b"pass" });
+                self.cuts.push(Cut { from: body, to: self.end, replacement: b"pass" });
             }
         }
     }
@@ -133,7 +133,7 @@ impl Pass<'_, '_> {
         length
     }
 
-    /// Bytes of a string between triple quotes.
+    /// Length of a triple-quoted string.
     fn triple(&self, rest: &[u8]) -> usize {
         let end = [rest[0]; 3];
         let mut at = 3;
@@ -151,7 +151,7 @@ impl Pass<'_, '_> {
         rest.len()
     }
 
-    /// Notes the names between the braces of an f-string.
+    /// Adds the identifiers between the braces of an f-string.
     fn interpolated(&mut self, string: &[u8]) {
         let (mut at, mut depth) = (0, 0u32);
         while let Some(byte) = string.get(at) {
@@ -166,7 +166,7 @@ impl Pass<'_, '_> {
                 }
                 b if depth > 0 && lex::is_name(*b) => {
                     let end = lex::word(&string[at..]);
-                    lex::note(&string[at..at + end], self.seen);
+                    lex::add_identifier(&string[at..at + end], self.idents);
                     end
                 }
                 _ => 1,

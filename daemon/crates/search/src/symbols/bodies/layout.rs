@@ -1,21 +1,21 @@
-//! C: bodies by layout. Its preprocessor makes brackets unsound, but nearly all of it is laid out alike: a body goes from
-//! a line that opens it at the left margin to the line whose first byte is `}`. Text laid out otherwise is parsed whole,
-//! or with an error inside one function.
+//! Bodies in C by layout. The preprocessor makes brackets unreliable, but nearly all code has the same layout: a body
+//! extends from a line that opens it at the left margin to the line whose first byte is `}`. Text with another layout is
+//! parsed completely, or with an error inside one function.
 
 use rustc_hash::FxHashSet;
 
 use super::{Cut, lex};
 
-/// What to leave out of a C text.
-pub fn cuts(text: &[u8], seen: &mut FxHashSet<u32>) -> Vec<Cut> {
-    let (mut cuts, marks) = tokens(text, seen);
+/// The cuts of a C text.
+pub fn cuts(text: &[u8], idents: &mut FxHashSet<u32>) -> Vec<Cut> {
+    let (mut cuts, marks) = tokens(text, idents);
     let (mut at, mut in_header) = (0, false);
     while at < text.len() {
         let end = at + lex::line(&text[at..]);
         let line = text[at..end].trim_ascii_end();
         let first = line.first().copied().unwrap_or(0);
         let named = first.is_ascii_alphabetic() || first == b'_';
-        // A header may go on in indented lines; a blank line, a `;` or a `}` ends it.
+        // A function header may continue in indented lines; a blank line, a `;` or a `}` ends it.
         in_header = (named && line.contains(&b'(') && !line.contains(&b'='))
             || (in_header && matches!(first, b' ' | b'\t' | b'{'));
         in_header &= !line.ends_with(b";") && !line.ends_with(b"}");
@@ -31,20 +31,20 @@ pub fn cuts(text: &[u8], seen: &mut FxHashSet<u32>) -> Vec<Cut> {
             continue;
         }
         let next = marks.partition_point(|m| *m < end);
-        if opens_again(&text[end + 1..close]) {
-            // The body ended before, indented: what follows is read as it stands.
+        if contains_opening(&text[end + 1..close]) {
+            // The body has an indented end before; the following text is not reduced.
             continue;
         }
         if marks.get(next).is_none_or(|m| *m > close) {
-            cuts.push(Cut { from: end, to: close, instead: b"" });
+            cuts.push(Cut { from: end, to: close, replacement: b"" });
         }
         at = close + 1;
     }
     cuts
 }
 
-/// Whether a body, as layout tells it, holds what looks like the beginning of another.
-fn opens_again(body: &[u8]) -> bool {
+/// True if a body according to layout contains what looks like the start of another body.
+fn contains_opening(body: &[u8]) -> bool {
     body.split(|b| *b == b'\n').any(|line| {
         let first = line.first().copied().unwrap_or(0);
         first == b'{'
@@ -52,15 +52,15 @@ fn opens_again(body: &[u8]) -> bool {
     })
 }
 
-/// Notes the identifiers; returns the comments and where something may be defined.
-fn tokens(text: &[u8], seen: &mut FxHashSet<u32>) -> (Vec<Cut>, Vec<usize>) {
+/// Collects the identifiers; returns the comments and the positions of possible definitions.
+fn tokens(text: &[u8], idents: &mut FxHashSet<u32>) -> (Vec<Cut>, Vec<usize>) {
     let (mut comments, mut marks) = (Vec::new(), Vec::new());
     let (mut at, mut in_directive) = (0, false);
-    // Whether `struct`, `union` or `enum` came, and nothing but a name since.
+    // True after `struct`, `union` or `enum`, followed by at most a name.
     let mut tagged = false;
     while let Some(byte) = text.get(at) {
         let rest = &text[at..];
-        let mut still = false;
+        let mut next_tagged = false;
         at += match rest {
             [b'/', b'/', ..] => {
                 let end = lex::line(rest);
@@ -83,7 +83,7 @@ fn tokens(text: &[u8], seen: &mut FxHashSet<u32>) -> (Vec<Cut>, Vec<usize>) {
             }
             [b'\n', ..] => {
                 in_directive &= at > 0 && text[at - 1] == b'\\';
-                still = tagged;
+                next_tagged = tagged;
                 1
             }
             [b'{', ..] if tagged => {
@@ -93,20 +93,20 @@ fn tokens(text: &[u8], seen: &mut FxHashSet<u32>) -> (Vec<Cut>, Vec<usize>) {
             _ if lex::is_name(*byte) => {
                 let end = lex::word(rest);
                 let word = &rest[..end];
-                lex::note(word, seen);
+                lex::add_identifier(word, idents);
                 match word {
-                    b"struct" | b"union" | b"enum" => still = true,
+                    b"struct" | b"union" | b"enum" => next_tagged = true,
                     b"typedef" | b"define" => marks.push(at),
-                    _ => still = tagged,
+                    _ => next_tagged = tagged,
                 }
                 end
             }
             _ => {
-                still = tagged && matches!(byte, b' ' | b'\t' | b'\r');
+                next_tagged = tagged && matches!(byte, b' ' | b'\t' | b'\r');
                 1
             }
         };
-        tagged = still;
+        tagged = next_tagged;
     }
     (comments, marks)
 }

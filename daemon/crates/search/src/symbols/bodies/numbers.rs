@@ -1,31 +1,31 @@
-//! Tables of numbers: they define nothing, and a parser takes some sixty bytes of memory for each byte of them.
+//! Tables of numbers, which contain no definitions and cost a parser some sixty bytes of memory per byte.
 
 use super::Cut;
 use super::lex;
 
-/// Bytes between two places that are looked at: a table is longer.
+/// Bytes between two probes; tables are longer.
 const STEP: usize = 256;
-/// Bytes at such a place that can all be of a table.
+/// Bytes of a probe, all of which must be possible in a table.
 const PROBE: usize = 24;
-/// Brackets in each other in a table.
+/// Maximum nesting of brackets in a table.
 const DEPTH: usize = 8;
 
-/// The numbers to leave out: lists of them, also bracketed ones, from behind a bracket or comma to a comma.
+/// The cuts of number lists, nested ones included; each extends from after a bracket or comma to a comma.
 pub fn cuts(lang: &str, text: &[u8]) -> Vec<Cut> {
     let (mut cuts, mut at) = (Vec::new(), 0);
     while let Some(probe) = text.get(at..at + PROBE) {
-        if !probe.iter().all(|b| may_be_listed(*b)) {
+        if !probe.iter().all(|b| is_table_byte(*b)) {
             at += STEP;
             continue;
         }
         let reach = cuts.last().map_or(0, |c: &Cut| c.to).max(at.saturating_sub(STEP));
-        let back = text[reach..at].iter().rev().take_while(|b| may_be_listed(**b)).count();
+        let back = text[reach..at].iter().rev().take_while(|b| is_table_byte(**b)).count();
         let mut from = at - back;
         at += PROBE;
         while from < at {
-            let to = if begins(text, from) { list(lang, text, from) } else { from };
+            let to = if starts_element(text, from) { list(lang, text, from) } else { from };
             if to > from + PROBE {
-                cuts.push(Cut { from, to, instead: b"" });
+                cuts.push(Cut { from, to, replacement: b"" });
             }
             from = to.max(from + 1);
         }
@@ -34,17 +34,17 @@ pub fn cuts(lang: &str, text: &[u8]) -> Vec<Cut> {
     cuts
 }
 
-fn may_be_listed(byte: u8) -> bool {
+fn is_table_byte(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || b" \t\r\n,._-+xXuUlLoO{}[]()".contains(&byte)
 }
 
-/// Whether an element of a list may begin here: behind a bracket or a comma.
-fn begins(text: &[u8], at: usize) -> bool {
+/// True if an element of a list may start here, after a bracket or a comma.
+fn starts_element(text: &[u8], at: usize) -> bool {
     let starts = matches!(text[at], b'0'..=b'9' | b'-' | b'+' | b'{' | b'[' | b'(');
     starts && matches!(text[..at].trim_ascii_end().last(), Some(b'{' | b'[' | b'(' | b','))
 }
 
-/// Where the list that begins at `from` ends: behind the last comma between its elements.
+/// The end of the list that starts at `from`, after the last comma between its elements.
 fn list(lang: &str, text: &[u8], from: usize) -> usize {
     let (mut at, mut end) = (from, from);
     while let Some(next) = element(lang, text, at) {
@@ -58,7 +58,7 @@ fn list(lang: &str, text: &[u8], from: usize) -> usize {
     end
 }
 
-/// Behind the number, or the brackets with nothing but numbers in them, at `at`.
+/// The end of the number, or of the brackets that contain only numbers, at `at`.
 fn element(lang: &str, text: &[u8], mut at: usize) -> Option<usize> {
     let mut open = Vec::new();
     loop {
@@ -99,22 +99,23 @@ fn number(text: &[u8], at: usize) -> Option<usize> {
     Some(end)
 }
 
-/// Behind what separates: spaces, lines and comments.
+/// The end of the spaces, line ends and comments at `at`.
 fn space(lang: &str, text: &[u8], mut at: usize) -> usize {
     loop {
         let rest = text.get(at..).unwrap_or(&[]);
         at += match rest {
             [b' ' | b'\t' | b'\r' | b'\n', ..] => 1,
-            [b'/', b'/', ..] if lang != "python" => lex::line(near(rest)),
-            [b'/', b'*', ..] if lang != "python" => lex::until(near(rest), 2, b"*/"),
-            [b'#', ..] if lang == "python" => lex::line(near(rest)),
+            [b'/', b'/', ..] if lang != "python" => lex::line(bounded_lookahead(rest)),
+            [b'/', b'*', ..] if lang != "python" => lex::until(bounded_lookahead(rest), 2, b"*/"),
+            [b'#', ..] if lang == "python" => lex::line(bounded_lookahead(rest)),
             _ => return at,
         };
     }
 }
 
-/// Where a comment beside numbers ends; a longer one ends the list, so that none is read again and again.
-fn near(rest: &[u8]) -> &[u8] {
+/// The text in which a comment between numbers must end; a longer comment ends the list, so that no comment is read
+/// repeatedly.
+fn bounded_lookahead(rest: &[u8]) -> &[u8] {
     &rest[..rest.len().min(STEP)]
 }
 
@@ -122,15 +123,16 @@ fn near(rest: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn left(lang: &str, text: &str) -> String {
-        String::from_utf8(super::super::without(text.as_bytes(), &cuts(lang, text.as_bytes())).text).unwrap()
+    fn result(lang: &str, text: &str) -> String {
+        String::from_utf8(super::super::apply_cuts(text.as_bytes(), &cuts(lang, text.as_bytes())).text)
+            .unwrap()
     }
 
     #[test]
-    fn tables_go_and_what_names_something_stays() {
+    fn tables_are_removed_and_named_values_stay() {
         let numbers = "0x1F600, -12, 1.5e-3, 007u,\n".repeat(40);
         let pairs = "{0x41, 0x5a, 1},\n{0x61, 0x7a, 1}, {0xb5, 0xb5, 1}, // Latin\n".repeat(40);
-        for (lang, text, begins, ends) in [
+        for (lang, text, starts_element, ends) in [
             ("c", format!("int a[] = {{{numbers} 7}};\nint b;\n"), "int a[] = {\n 7};", "\nint b;\n"),
             (
                 "rust",
@@ -146,20 +148,20 @@ mod tests {
             ),
             ("python", format!("A = [  # one\n{numbers}]\nb = 2\n"), "A = [  # one\n", "]\nb = 2\n"),
         ] {
-            let kept = left(lang, &text);
-            assert!(kept.len() * 3 < text.len(), "{lang} {kept}");
-            assert!(kept.starts_with(begins) && kept.ends_with(ends), "{lang} {kept}");
+            let result = result(lang, &text);
+            assert!(result.len() * 3 < text.len(), "{lang} {result}");
+            assert!(result.starts_with(starts_element) && result.ends_with(ends), "{lang} {result}");
         }
         let named = "A = 1, B = 2, C = 3, f(x), 0x1F, \n".repeat(60);
         let words = "bad, add, fed, 0, dead_beef, \n".repeat(60);
         let unequal = "(1, 2], ".repeat(200);
         for text in [format!("enum E {{ {named} }}"), words, unequal] {
-            assert_eq!(left("c", &text), text);
+            assert_eq!(result("c", &text), text);
         }
     }
 
     #[test]
-    fn any_bytes_are_taken() {
+    fn cuts_of_unusual_text_are_valid() {
         for text in [
             "",
             "1,",

@@ -1,4 +1,4 @@
-//! Words that are identifiers nowhere in their language.
+//! Reserved words, which are never identifiers.
 
 const RUST: &str = "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match \
     mod move mut pub ref return self Self static struct super trait true type unsafe use where while";

@@ -1,39 +1,39 @@
-//! What a `{` opens, told from the tokens before it.
+//! Classifies what a `{` opens by the tokens before it.
 
-use super::braces::{Lang, Pass};
+use super::braces::{Lang, Scanner};
 use super::lex;
 
-/// What is between a pair of braces.
+/// The content of a pair of braces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The body of a function: left out when nothing is defined in it.
+    /// The body of a function, which is removed if it contains no definitions.
     Body,
     /// Members: a class, a namespace, an object literal.
     Type,
     /// Statements.
     Code,
-    /// A part of an expression or of a type; what came before it goes on behind it.
+    /// A part of an expression or of a type; the statement continues after it.
     Data,
 }
 
-/// What a word means for this.
+/// The class of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// A name, or a word that changes nothing.
+    /// A name or an insignificant keyword.
     Plain,
     Number,
-    /// `if`, `for`, …: what follows in parentheses is no call.
+    /// `if`, `for`, …: the following parentheses are not a call.
     Control,
-    /// Begins a function.
+    /// Starts a function.
     Function,
-    /// Begins a type; in its own right a definition.
+    /// Starts a type definition.
     Type,
     Enum,
-    /// Defines something that has no body of interest.
+    /// Defines something without a removable body.
     Define,
-    /// Before a value, as `return`.
+    /// Precedes a value, such as `return`.
     Value,
-    /// Before `{` of a type that is no definition (Go's `struct {`).
+    /// Precedes the `{` of a type that is not a definition (Go's `struct {`).
     Shape,
     /// `static` in Java and scripts.
     Static,
@@ -41,7 +41,7 @@ pub enum Word {
     Requires,
 }
 
-/// The token before.
+/// The preceding token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prev {
     None,
@@ -49,14 +49,14 @@ pub enum Prev {
     /// A string, a character, a regex.
     Text,
     Arrow,
-    /// `)`, and whether its `(` came after `if` and the like.
+    /// `)`, with `control` if its `(` followed `if` and the like.
     Closed {
         control: bool,
     },
     Mark(u8),
 }
 
-/// What came since the last `;`, `{` or `}` between the same brackets.
+/// Flags of the tokens since the last `;`, `{` or `}` at the same nesting.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Head(u16);
 
@@ -84,8 +84,8 @@ impl Head {
     }
 }
 
-/// What a word means in its language, at its place.
-pub fn word(pass: &Pass<'_, '_>, word: &[u8], at: usize) -> Word {
+/// Classifies a word in its language and context.
+pub fn word(scanner: &Scanner<'_, '_>, word: &[u8], at: usize) -> Word {
     if word[0].is_ascii_digit() {
         return Word::Number;
     }
@@ -93,17 +93,17 @@ pub fn word(pass: &Pass<'_, '_>, word: &[u8], at: usize) -> Word {
     if word.len() > 12 || !word[0].is_ascii_lowercase() {
         return Word::Plain;
     }
-    match pass.lang {
+    match scanner.lang {
         Lang::Rust => rust(word),
         Lang::Go => match word {
             b"func" => Word::Function,
-            b"type" if pass.prev != Prev::Mark(b'(') => Word::Define,
+            b"type" if scanner.prev != Prev::Mark(b'(') => Word::Define,
             b"struct" | b"interface" => Word::Shape,
             _ => Word::Plain,
         },
-        Lang::Java => java(pass, word, at),
-        Lang::Cpp => cpp(pass, word),
-        Lang::Script => script(pass, word, at),
+        Lang::Java => java(scanner, word, at),
+        Lang::Cpp => cpp(scanner, word),
+        Lang::Script => script(scanner, word, at),
     }
 }
 
@@ -116,13 +116,13 @@ fn rust(word: &[u8]) -> Word {
     }
 }
 
-fn java(pass: &Pass<'_, '_>, word: &[u8], at: usize) -> Word {
+fn java(scanner: &Scanner<'_, '_>, word: &[u8], at: usize) -> Word {
     match word {
         b"if" | b"for" | b"while" | b"switch" | b"catch" | b"try" | b"synchronized" => Word::Control,
-        b"class" | b"interface" if pass.prev != Prev::Mark(b'.') => Word::Type,
+        b"class" | b"interface" if scanner.prev != Prev::Mark(b'.') => Word::Type,
         b"enum" => Word::Enum,
         b"record" => {
-            let after = pass.text[at + word.len()..].trim_ascii_start();
+            let after = scanner.text[at + word.len()..].trim_ascii_start();
             let name = lex::word(after);
             let named = name > 0 && matches!(after[name..].trim_ascii_start().first(), Some(b'(' | b'<'));
             if named { Word::Type } else { Word::Plain }
@@ -133,12 +133,12 @@ fn java(pass: &Pass<'_, '_>, word: &[u8], at: usize) -> Word {
     }
 }
 
-fn cpp(pass: &Pass<'_, '_>, word: &[u8]) -> Word {
+fn cpp(scanner: &Scanner<'_, '_>, word: &[u8]) -> Word {
     match word {
         b"if" | b"for" | b"while" | b"switch" | b"catch" => Word::Control,
         // `template <class T, class U>` names no class.
         b"class" | b"struct" | b"union" | b"enum" | b"namespace"
-            if !matches!(pass.prev, Prev::Mark(b'<' | b',')) =>
+            if !matches!(scanner.prev, Prev::Mark(b'<' | b',')) =>
         {
             Word::Type
         }
@@ -148,8 +148,8 @@ fn cpp(pass: &Pass<'_, '_>, word: &[u8]) -> Word {
     }
 }
 
-fn script(pass: &Pass<'_, '_>, word: &[u8], at: usize) -> Word {
-    if pass.prev == Prev::Mark(b'.') {
+fn script(scanner: &Scanner<'_, '_>, word: &[u8], at: usize) -> Word {
+    if scanner.prev == Prev::Mark(b'.') {
         return Word::Plain;
     }
     match word {
@@ -159,9 +159,9 @@ fn script(pass: &Pass<'_, '_>, word: &[u8], at: usize) -> Word {
         b"return" | b"typeof" | b"case" | b"in" | b"of" | b"new" | b"throw" | b"yield" | b"await"
         | b"delete" | b"void" | b"instanceof" | b"default" => Word::Value,
         b"static" => Word::Static,
-        // Words of TypeScript that are names elsewhere: they define when a name follows on the same line.
+        // Keywords of TypeScript that are names elsewhere; they define something if a name follows on the same line.
         b"interface" | b"type" | b"enum" | b"namespace" | b"module" => {
-            let after = pass.text[at + word.len()..].trim_start_ascii_spaces();
+            let after = scanner.text[at + word.len()..].trim_start_ascii_spaces();
             if after.first().is_some_and(|b| lex::is_name(*b)) { Word::Define } else { Word::Plain }
         }
         _ => Word::Plain,
@@ -178,93 +178,97 @@ impl Spaces for [u8] {
     }
 }
 
-/// What a word changes.
-pub fn take_word(pass: &mut Pass<'_, '_>, word: Word) {
-    match (pass.lang, word) {
+/// Updates the state for a word.
+pub fn apply_word(scanner: &mut Scanner<'_, '_>, word: Word) {
+    match (scanner.lang, word) {
         // `fn` alone is a type; a function has a name.
-        (Lang::Rust, Word::Plain) if pass.prev == Prev::Word(Word::Function) => pass.head.add(Head::FUNCTION),
-        (Lang::Rust, Word::Function) => pass.defs += 1,
-        (Lang::Go, Word::Function) => pass.head.add(Head::FUNCTION),
+        (Lang::Rust, Word::Plain) if scanner.prev == Prev::Word(Word::Function) => {
+            scanner.head.add(Head::FUNCTION)
+        }
+        (Lang::Rust, Word::Function) => scanner.defs += 1,
+        (Lang::Go, Word::Function) => scanner.head.add(Head::FUNCTION),
         (Lang::Script, Word::Function) => {
-            let handed_on = matches!(pass.prev, Prev::Mark(b'(') | Prev::Word(Word::Value))
-                || (pass.prev == Prev::Mark(b',') && in_parentheses(pass));
-            pass.defs += u32::from(!handed_on);
-            pass.head.add(Head::FUNCTION);
+            let is_argument = matches!(scanner.prev, Prev::Mark(b'(') | Prev::Word(Word::Value))
+                || (scanner.prev == Prev::Mark(b',') && in_parentheses(scanner));
+            scanner.defs += u32::from(!is_argument);
+            scanner.head.add(Head::FUNCTION);
         }
         (Lang::Script, Word::Type) => {
-            pass.defs += 1;
-            pass.head.clear(Head::FUNCTION);
-            pass.head.add(Head::TYPE);
+            scanner.defs += 1;
+            scanner.head.clear(Head::FUNCTION);
+            scanner.head.add(Head::TYPE);
         }
-        (Lang::Cpp, Word::Type) => pass.head.add(Head::TYPE),
+        (Lang::Cpp, Word::Type) => scanner.head.add(Head::TYPE),
         (_, Word::Type) => {
-            pass.defs += 1;
-            pass.head.add(Head::TYPE);
+            scanner.defs += 1;
+            scanner.head.add(Head::TYPE);
         }
         (_, Word::Enum) => {
-            pass.defs += 1;
-            pass.head.add(Head::TYPE | Head::ENUM);
+            scanner.defs += 1;
+            scanner.head.add(Head::TYPE | Head::ENUM);
         }
         (_, Word::Define) => {
-            pass.defs += 1;
-            pass.head.clear(Head::FUNCTION);
+            scanner.defs += 1;
+            scanner.head.clear(Head::FUNCTION);
         }
-        (_, Word::Throws) => pass.head.add(Head::THROWS),
-        (_, Word::Requires) => pass.head.add(Head::REQUIRES),
+        (_, Word::Throws) => scanner.head.add(Head::THROWS),
+        (_, Word::Requires) => scanner.head.add(Head::REQUIRES),
         _ => {}
     }
 }
 
-fn in_parentheses(pass: &Pass<'_, '_>) -> bool {
-    pass.stack.last().is_some_and(|o| o.bracket == b'(')
+fn in_parentheses(scanner: &Scanner<'_, '_>) -> bool {
+    scanner.stack.last().is_some_and(|o| o.bracket == b'(')
 }
 
-/// What `=>` or `->` changes.
-pub fn take_arrow(pass: &mut Pass<'_, '_>) {
-    if pass.lang == Lang::Script && pass.head.has(Head::ASSIGNED | Head::COLON) {
-        pass.defs += 1;
+/// Updates the state for `=>` or `->`.
+pub fn apply_arrow(scanner: &mut Scanner<'_, '_>) {
+    if scanner.lang == Lang::Script && scanner.head.has(Head::ASSIGNED | Head::COLON) {
+        scanner.defs += 1;
     }
-    if pass.head.has(Head::PARENTHESES) {
-        pass.head.add(Head::ARROW);
+    if scanner.head.has(Head::PARENTHESES) {
+        scanner.head.add(Head::ARROW);
     }
 }
 
-/// What another mark changes.
-pub fn take_mark(pass: &mut Pass<'_, '_>, mark: u8) {
+/// Updates the state for another mark.
+pub fn apply_mark(scanner: &mut Scanner<'_, '_>, mark: u8) {
     match mark {
         b';' => {
-            pass.head = Head::default();
-            let in_type = pass.stack.last().is_some_and(|o| o.role == Role::Type);
+            scanner.head = Head::default();
+            let in_type = scanner.stack.last().is_some_and(|o| o.role == Role::Type);
             // `{ name(): void; }` is a type whose methods count.
-            pass.defs += u32::from(pass.lang == Lang::Script && in_type);
-            if let Some(open) = pass.stack.last_mut() {
+            scanner.defs += u32::from(scanner.lang == Lang::Script && in_type);
+            if let Some(open) = scanner.stack.last_mut() {
                 open.constants = false;
             }
         }
-        b',' if pass.lang == Lang::Script => after_comma(pass),
-        b'=' => pass.head.add(Head::ASSIGNED),
+        b',' if scanner.lang == Lang::Script => after_comma(scanner),
+        b'=' => scanner.head.add(Head::ASSIGNED),
         b':' => {
-            let in_type = pass.stack.last().is_some_and(|o| o.role == Role::Type);
-            let method = pass.lang == Lang::Script && in_type && matches!(pass.prev, Prev::Closed { .. });
-            pass.defs += u32::from(method);
-            pass.head.add(Head::COLON);
+            let in_type = scanner.stack.last().is_some_and(|o| o.role == Role::Type);
+            let method =
+                scanner.lang == Lang::Script && in_type && matches!(scanner.prev, Prev::Closed { .. });
+            scanner.defs += u32::from(method);
+            scanner.head.add(Head::COLON);
         }
         _ => {}
     }
 }
 
-/// A comma ends a value, or stands in `Map<A, B>`, which no bracket shows: what must not be forgotten then stays.
-fn after_comma(pass: &mut Pass<'_, '_>) {
-    let stays = match pass.stack.last() {
+/// Updates the state for a comma, which ends a value or separates the arguments of `Map<A, B>`; flags that matter in the
+/// second case are retained.
+fn after_comma(scanner: &mut Scanner<'_, '_>) {
+    let retained = match scanner.stack.last() {
         Some(open) if open.bracket != b'{' => 0,
         Some(open) if open.role == Role::Type => Head::PARENTHESES,
         _ => Head::ASSIGNED | Head::COLON | Head::FUNCTION,
     };
-    pass.head = Head(pass.head.0 & stays);
+    scanner.head = Head(scanner.head.0 & retained);
 }
 
-/// Whether a `/` after this begins a regex.
-pub fn begins_value(prev: Prev) -> bool {
+/// True if a `/` after this token starts a regular expression.
+pub fn expects_value(prev: Prev) -> bool {
     match prev {
         Prev::None | Prev::Arrow | Prev::Word(Word::Value) => true,
         Prev::Closed { control } => control,
@@ -273,59 +277,59 @@ pub fn begins_value(prev: Prev) -> bool {
     }
 }
 
-/// What the `{` here opens.
-pub fn role(pass: &mut Pass<'_, '_>) -> Role {
-    let around = pass.stack.last().map(|o| o.role);
-    let role = match pass.lang {
-        Lang::Rust if pass.head.has(Head::FUNCTION) => Role::Body,
+/// Classifies the `{` at the current position.
+pub fn role(scanner: &mut Scanner<'_, '_>) -> Role {
+    let enclosing = scanner.stack.last().map(|o| o.role);
+    let role = match scanner.lang {
+        Lang::Rust if scanner.head.has(Head::FUNCTION) => Role::Body,
         Lang::Rust => Role::Code,
-        Lang::Go if pass.prev == Prev::Word(Word::Shape) => Role::Data,
-        Lang::Go if pass.head.has(Head::FUNCTION) => Role::Body,
+        Lang::Go if scanner.prev == Prev::Word(Word::Shape) => Role::Data,
+        Lang::Go if scanner.head.has(Head::FUNCTION) => Role::Body,
         Lang::Go => Role::Data,
-        Lang::Java => of_java(pass, around),
-        Lang::Cpp => of_cpp(pass, around),
-        Lang::Script => of_script(pass, around),
+        Lang::Java => java_role(scanner, enclosing),
+        Lang::Cpp => cpp_role(scanner, enclosing),
+        Lang::Script => script_role(scanner, enclosing),
     };
-    let inside = !matches!(around, None | Some(Role::Type));
-    // Classes inside functions: what C++ names with a tag and Java makes of `new T() {`.
-    if role == Role::Type && inside && matches!(pass.lang, Lang::Java | Lang::Cpp) {
-        pass.defs += 1;
+    let inside = !matches!(enclosing, None | Some(Role::Type));
+    // Classes inside functions: tagged types in C++, and `new T() {` in Java.
+    if role == Role::Type && inside && matches!(scanner.lang, Lang::Java | Lang::Cpp) {
+        scanner.defs += 1;
     }
     role
 }
 
-fn of_java(pass: &Pass<'_, '_>, around: Option<Role>) -> Role {
-    let constants = pass.stack.last().is_some_and(|o| o.constants);
-    if pass.head.has(Head::TYPE) {
+fn java_role(scanner: &Scanner<'_, '_>, enclosing: Option<Role>) -> Role {
+    let constants = scanner.stack.last().is_some_and(|o| o.constants);
+    if scanner.head.has(Head::TYPE) {
         return Role::Type;
     }
-    let among_members = matches!(around, None | Some(Role::Type));
-    match pass.prev {
+    let among_members = matches!(enclosing, None | Some(Role::Type));
+    match scanner.prev {
         Prev::Closed { control: true } => Role::Code,
-        Prev::Closed { .. } if !among_members || constants || pass.head.has(Head::ASSIGNED) => Role::Type,
+        Prev::Closed { .. } if !among_members || constants || scanner.head.has(Head::ASSIGNED) => Role::Type,
         Prev::Word(Word::Plain) if constants => Role::Type,
         _ if !among_members => Role::Code,
         Prev::Closed { .. } | Prev::Arrow | Prev::None | Prev::Word(Word::Static) => Role::Body,
         Prev::Mark(b'{' | b'}' | b';') => Role::Body,
-        _ if pass.head.has(Head::THROWS) => Role::Body,
+        _ if scanner.head.has(Head::THROWS) => Role::Body,
         _ => Role::Data,
     }
 }
 
-fn of_cpp(pass: &Pass<'_, '_>, around: Option<Role>) -> Role {
-    let head = pass.head;
+fn cpp_role(scanner: &Scanner<'_, '_>, enclosing: Option<Role>) -> Role {
+    let head = scanner.head;
     let called = head.has(Head::PARENTHESES);
-    let tagged = head.has(Head::TYPE) && !matches!(pass.prev, Prev::Closed { .. });
-    let value = matches!(pass.prev, Prev::Mark(b'=' | b',' | b'(' | b'['));
-    if !matches!(around, None | Some(Role::Type)) {
+    let tagged = head.has(Head::TYPE) && !matches!(scanner.prev, Prev::Closed { .. });
+    let value = matches!(scanner.prev, Prev::Mark(b'=' | b',' | b'(' | b'['));
+    if !matches!(enclosing, None | Some(Role::Type)) {
         return if tagged && !value { Role::Type } else { Role::Code };
     }
-    match pass.prev {
+    match scanner.prev {
         Prev::Closed { control: true } => Role::Code,
         _ if value || head.has(Head::REQUIRES) => Role::Data,
         Prev::Closed { .. } => Role::Body,
         _ if head.has(Head::TYPE) && !called => Role::Type,
-        // Members set before the body of a constructor: `A() : a{1}, b(2) {`.
+        // A member initializer before the body of a constructor: `A() : a{1}, b(2) {`.
         Prev::Word(_) | Prev::Mark(b'>')
             if called && head.has(Head::COLON) && !head.has(Head::TYPE | Head::ARROW) =>
         {
@@ -340,27 +344,27 @@ fn of_cpp(pass: &Pass<'_, '_>, around: Option<Role>) -> Role {
     }
 }
 
-fn of_script(pass: &mut Pass<'_, '_>, around: Option<Role>) -> Role {
-    let head = pass.head;
+fn script_role(scanner: &mut Scanner<'_, '_>, enclosing: Option<Role>) -> Role {
+    let head = scanner.head;
     let value = matches!(
-        pass.prev,
+        scanner.prev,
         Prev::Mark(b'=' | b'(' | b',' | b'[' | b':' | b'?' | b'&' | b'|' | b'<' | b'.' | b'~')
             | Prev::Word(Word::Value)
     );
-    match pass.prev {
+    match scanner.prev {
         Prev::Closed { control: true } => return Role::Code,
         Prev::Arrow => return Role::Body,
         _ if head.has(Head::TYPE) => return Role::Type,
         _ if head.has(Head::FUNCTION) => return if value { Role::Data } else { Role::Body },
         _ => {}
     }
-    if around != Some(Role::Type) {
-        // `name() {` among statements: this pass has lost its way, and what is around must stay.
-        pass.defs += u32::from(matches!(pass.prev, Prev::Closed { .. }));
+    if enclosing != Some(Role::Type) {
+        // `name() {` among statements means that the pass misread the text, so the enclosing body must stay.
+        scanner.defs += u32::from(matches!(scanner.prev, Prev::Closed { .. }));
         return if value { Role::Type } else { Role::Code };
     }
-    match pass.prev {
-        // The type that a method returns, or a value.
+    match scanner.prev {
+        // The return type of a method, or a value.
         _ if value => {
             if head.has(Head::PARENTHESES) && !head.has(Head::ASSIGNED) {
                 Role::Data
@@ -370,7 +374,7 @@ fn of_script(pass: &mut Pass<'_, '_>, around: Option<Role>) -> Role {
         }
         Prev::Word(Word::Static) => Role::Body,
         _ if head.has(Head::PARENTHESES) => {
-            pass.defs += 1;
+            scanner.defs += 1;
             Role::Body
         }
         _ => Role::Code,
