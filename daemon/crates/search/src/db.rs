@@ -9,13 +9,10 @@ use cairn_store::{Migration, StoreError};
 use crate::mapped::private;
 use crate::sync::lock;
 
-/// What is still to do for a file, as bits of `file.pending`.
+/// Pending stages of a file: the bits of its column `due`. The SQL text of other modules uses the same bits as literals.
 pub mod pending {
-    /// Its text.
     pub const TEXT: i64 = 1;
-    /// Its vectors.
     pub const VECTORS: i64 = 2;
-    /// Its symbols.
     pub const SYMBOLS: i64 = 4;
 }
 

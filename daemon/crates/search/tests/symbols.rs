@@ -1,5 +1,5 @@
-//! Definitions of small sources in each language, beside what is written in `tests/symbols/*.golden`
-//! (`CAIRN_UPDATE=1` writes them anew), and that leaving bodies out of the parse changes nothing.
+//! Definitions of small sources in each language compared with `tests/symbols/*.golden` (`CAIRN_UPDATE=1` rewrites them),
+//! and with and without reducing the text before parsing.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::fmt::Write;
@@ -27,11 +27,11 @@ fn sources() -> Vec<(String, String)> {
     all
 }
 
-fn found(extent: ParseInput, name: &str, text: &str) -> Extracted {
+fn extracted(extent: ParseInput, name: &str, text: &str) -> Extracted {
     extract_from(extent, language_of(name).unwrap(), name, text.as_bytes(), &AtomicBool::new(false)).unwrap()
 }
 
-fn shown(symbols: &[Symbol]) -> String {
+fn render(symbols: &[Symbol]) -> String {
     let mut out = String::new();
     for s in symbols {
         let inside = s.container.as_ref().map(|c| format!("{c} > ")).unwrap_or_default();
@@ -41,72 +41,72 @@ fn shown(symbols: &[Symbol]) -> String {
 }
 
 #[test]
-fn each_language_has_its_definitions() {
+fn definitions_match_the_golden_files() {
     for (name, text) in sources() {
-        let have = shown(&found(ParseInput::Reduced, &name, &text).symbols);
+        let actual = render(&extracted(ParseInput::Reduced, &name, &text).symbols);
         let golden = folder().join(format!("{name}.golden"));
         if std::env::var_os("CAIRN_UPDATE").is_some() {
-            std::fs::write(&golden, &have).unwrap();
+            std::fs::write(&golden, &actual).unwrap();
         }
-        assert_eq!(have, std::fs::read_to_string(&golden).unwrap_or_default(), "{name}");
+        assert_eq!(actual, std::fs::read_to_string(&golden).unwrap_or_default(), "{name}");
     }
 }
 
 #[test]
-fn what_is_left_out_of_the_parse_defines_nothing() {
+fn reduced_text_has_the_same_definitions() {
     for (name, text) in sources() {
-        let (short, complete_) =
-            (found(ParseInput::Reduced, &name, &text), found(ParseInput::Complete, &name, &text));
-        assert_eq!(shown(&short.symbols), shown(&complete_.symbols), "{name}");
-        for s in &complete_.symbols {
+        let (reduced, complete) =
+            (extracted(ParseInput::Reduced, &name, &text), extracted(ParseInput::Complete, &name, &text));
+        assert_eq!(render(&reduced.symbols), render(&complete.symbols), "{name}");
+        for s in &complete.symbols {
             let simple = s.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
             let hash = ident_hash(s.name.as_bytes());
-            if simple && complete_.idents.contains(&hash) {
-                assert!(short.idents.contains(&hash), "{name}: {}", s.name);
+            if simple && complete.idents.contains(&hash) {
+                assert!(reduced.idents.contains(&hash), "{name}: {}", s.name);
             }
         }
     }
 }
 
 #[test]
-fn a_body_that_conditions_tear_apart_spoils_nothing() {
+fn body_split_by_conditions_does_not_lose_definitions() {
     let torn = "int run(int argc) {\n#ifdef DEBUG\n\tif (argc) {\n#else\n\tif (!argc) {\n#endif\n\t\treturn 1;\n\t}\n\treturn 0;\n}\nint next(void)\n{\n\treturn 2;\n}\n";
     for (name, run) in [("a.c", "1-10 function run\n"), ("a.cpp", "1-10 function run\n")] {
         assert_eq!(
-            shown(&found(ParseInput::Reduced, name, torn).symbols),
+            render(&extracted(ParseInput::Reduced, name, torn).symbols),
             format!("{run}11-14 function next\n"),
             "{name}"
         );
     }
-    // The end of a condition in a body, and its beginning before it.
+    // A condition that starts before a body and ends inside it.
     let crossed =
         "#ifdef A\nint f(int a) {\n#else\nint f(void) {\n#endif\n    return 1;\n}\nint g() { return 22; }\n";
     let names: Vec<String> =
-        found(ParseInput::Reduced, "a.cpp", crossed).symbols.into_iter().map(|s| s.name).collect();
+        extracted(ParseInput::Reduced, "a.cpp", crossed).symbols.into_iter().map(|s| s.name).collect();
     assert!(names.contains(&"f".to_owned()) && names.contains(&"g".to_owned()), "{names:?}");
 }
 
 #[test]
-fn a_body_that_ends_indented_takes_nothing_with_it() {
+fn body_with_an_indented_end_does_not_swallow_definitions() {
     let text =
         "int f(void) {\n\treturn 1;\n }\n\nint g(void)\n{\n\treturn 2;\n}\nint h(void) {\n\treturn 3;\n}\n";
-    let wanted = "1-3 function f\n5-8 function g\n9-11 function h\n";
-    assert_eq!(shown(&found(ParseInput::Reduced, "a.c", text).symbols), wanted);
+    let expected = "1-3 function f\n5-8 function g\n9-11 function h\n";
+    assert_eq!(render(&extracted(ParseInput::Reduced, "a.c", text).symbols), expected);
 }
 
 #[test]
-fn a_header_is_what_its_text_says() {
+fn header_language_follows_its_text() {
     let class = "#pragma once\nclass Window {\n  void show() { visible = true; }\n};\n";
     assert_eq!(
-        shown(&found(ParseInput::Reduced, "w.h", class).symbols),
+        render(&extracted(ParseInput::Reduced, "w.h", class).symbols),
         "2-4 class Window\n3-3 method Window > show\n"
     );
     let plain = "struct point { int class; };\n";
-    assert_eq!(shown(&found(ParseInput::Reduced, "p.h", plain).symbols), "1-1 struct point\n");
+    assert_eq!(render(&extracted(ParseInput::Reduced, "p.h", plain).symbols), "1-1 struct point\n");
 }
 
 #[test]
-fn any_text_is_survived() {
+fn arbitrary_text_does_not_crash() {
     let words = [
         "{", "}", "(", ")", "\"", "'", "`", "/*", "*/", "//", "\n", "#if", "fn f", "class A ", "${", "=>",
         "\\", "r#\"", "é", ";",
@@ -120,8 +120,8 @@ fn any_text_is_survived() {
         }
         for lang in ["rust", "python", "typescript", "go", "c", "cpp", "java", "markdown"] {
             let lines = text.split('\n').count() as u32;
-            let found = extract(lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
-            for s in found.symbols {
+            let extracted = extract(lang, "x", text.as_bytes(), &AtomicBool::new(false)).unwrap();
+            for s in extracted.symbols {
                 assert!(
                     1 <= s.start_line && s.start_line <= s.end_line && s.end_line <= lines,
                     "{lang} {text:?} {s:?}"
@@ -132,7 +132,7 @@ fn any_text_is_survived() {
 }
 
 #[test]
-fn all_languages_of_the_table_are_known() {
+fn all_languages_of_the_table_are_supported() {
     for name in [
         "a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.c", "a.cpp", "a.java", "a.rb", "a.swift", "a.cs",
         "a.php", "a.sh", "a.lua", "a.md",

@@ -1,4 +1,4 @@
-//! What stands for a transformer in a build without the feature: a folder of one is refused.
+//! The placeholder for transformers in builds without the feature, which refuses their folders.
 
 use std::path::Path;
 

@@ -75,7 +75,7 @@ pub fn extract(lang: &str, path: &str, text: &[u8], stop: &AtomicBool) -> Option
     extract_from(ParseInput::Reduced, lang, path, text, stop)
 }
 
-/// As [`extract`], from as much of the text as `extent` says.
+/// The same as [`extract`] for the given part of the text.
 pub fn extract_from(
     extent: ParseInput,
     lang: &str,

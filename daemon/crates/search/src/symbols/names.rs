@@ -259,7 +259,7 @@ impl Names {
     }
 }
 
-/// Adds the letters and digits of a name in lower case; says where its words begin.
+/// Appends the letters and digits of a name in lower case; returns the bitmap of word starts.
 fn push_letters(name: &str, into: &mut Vec<u8>) -> u64 {
     let from = into.len();
     let (mut word_starts, mut begins, mut lower_before) = (0u64, true, false);

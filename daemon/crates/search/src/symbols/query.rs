@@ -159,7 +159,7 @@ fn letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
-/// Definitions by name, best first: by how well the name is met ([`super::names`]) and where the definition lies
+/// Definitions by name, best first: by the score of the name ([`super::names`]) and the location of the definition
 /// ([`NameQuery::location_factor`]); then code before tests and the like, types and functions before constants, constants before
 /// headings, short names before long ones; then by path and line.
 fn find_by_name(

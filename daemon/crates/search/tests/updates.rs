@@ -1,4 +1,4 @@
-//! Staying fresh: changes noticed, interruptions survived, and in the end the same rows as a fresh index.
+//! Updates: changes are noticed, interruptions are survived, and the index ends with the rows of a new one.
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,20 +35,20 @@ fn paths_in(indexes: &Indexes, query: &str, roots: &[&RootId]) -> Vec<String> {
     indexes.lexical(&params, &CancelFlag::new(), &|_| {}).unwrap().items.into_iter().map(|i| i.path).collect()
 }
 
-/// Waits until the answer to `query` is what `wanted` says, and returns how long it took.
-fn until(indexes: &Indexes, query: &str, wanted: impl Fn(&[String]) -> bool) -> Duration {
+/// Waits until the answer to `query` satisfies `is_expected`, and returns the elapsed time.
+fn until(indexes: &Indexes, query: &str, is_expected: impl Fn(&[String]) -> bool) -> Duration {
     let start = Instant::now();
     loop {
-        let found = paths(indexes, query);
-        if wanted(&found) {
+        let results = paths(indexes, query);
+        if is_expected(&results) {
             return start.elapsed();
         }
-        assert!(start.elapsed() < Duration::from_secs(120), "{query}: {found:?}");
+        assert!(start.elapsed() < Duration::from_secs(120), "{query}: {results:?}");
         std::thread::sleep(Duration::from_millis(3));
     }
 }
 
-/// Every chunk of the index by path: lines and fingerprints, whether it has a vector, and definitions.
+/// The rows of the index by path: chunks with lines, fingerprints and vectors, and definitions.
 fn rows(dir: &Path, id: &RootId) -> BTreeMap<String, BTreeSet<String>> {
     let conn = cairn_store::open_read_only(&dir.join(&*id.0).join("index.db")).unwrap();
     assert_eq!(cairn_store::integrity_check(&conn).unwrap(), "ok");
@@ -82,7 +82,7 @@ fn assert_as_fresh(dir: &Path, id: &RootId, top: &Path) {
 }
 
 #[test]
-fn changes_are_searchable_soon() {
+fn changes_become_searchable() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().join("root");
     fs::create_dir_all(top.join("src")).unwrap();
@@ -119,7 +119,7 @@ fn changes_are_searchable_soon() {
 }
 
 #[test]
-fn an_interrupted_index_ends_as_a_fresh_one() {
+fn interrupted_index_equals_a_new_index_in_the_end() {
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
     let dir = tempfile::tempdir().unwrap();
@@ -134,12 +134,12 @@ fn an_interrupted_index_ends_as_a_fresh_one() {
     for round in 0..6 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (indexes, id) = open(&index, &top, false);
-        // Stopped at some moment of the work, wherever that is.
+        // Closed at an arbitrary moment of indexing.
         std::thread::sleep(Duration::from_millis((random >> 33) % 120));
         fs::write(top.join(format!("f{round}.rs")), format!("pub fn changed{round}() {{}}\n")).unwrap();
-        let begun = Instant::now();
+        let started = Instant::now();
         indexes.close();
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(started.elapsed() < Duration::from_secs(20));
         drop(indexes);
         rows(&index, &id);
     }
@@ -152,7 +152,7 @@ fn an_interrupted_index_ends_as_a_fresh_one() {
 }
 
 #[test]
-fn damaged_or_missing_word_segments_are_made_again() {
+fn damaged_or_missing_word_segments_are_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().join("root");
     fs::create_dir_all(&top).unwrap();
@@ -196,32 +196,31 @@ fn damaged_or_missing_word_segments_are_made_again() {
     assert_as_fresh(&index, &id, &top);
 }
 
-// S8
 #[test]
-fn a_root_whose_database_is_slow_to_open_stops_no_search() {
+fn slow_opening_of_a_root_does_not_block_searches() {
     let (dir, top, slow) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(top.path().join("a.rs"), "fn zebra() {}\n").unwrap();
     let (indexes, id) = open(dir.path(), top.path(), false);
     indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
     let root = Roots::new(Vec::new()).declare(slow.path()).unwrap();
-    // Opening waits for this lock, as it would for a slow disk.
+    // Opening waits for this lock as for a slow disk.
     let folder = dir.path().join(&*root.id.0);
     fs::create_dir(&folder).unwrap();
     let lock = cairn_store::rusqlite::Connection::open(folder.join("index.db")).unwrap();
-    lock.execute_batch("PRAGMA locking_mode = EXCLUSIVE; CREATE TABLE held (x); BEGIN EXCLUSIVE").unwrap();
+    lock.execute_batch("PRAGMA locking_mode = EXCLUSIVE; CREATE TABLE locked (x); BEGIN EXCLUSIVE").unwrap();
     let mut slowest = Duration::ZERO;
-    let began = Instant::now();
+    let started = Instant::now();
     std::thread::scope(|scope| {
         let adding = scope.spawn(|| indexes.add_root(root));
         while !adding.is_finished() {
-            let asked = Instant::now();
+            let query_started = Instant::now();
             assert_eq!(paths_in(&indexes, "zebra", &[&id]), ["a.rs"]);
-            slowest = slowest.max(asked.elapsed());
+            slowest = slowest.max(query_started.elapsed());
         }
         adding.join().unwrap().unwrap();
     });
-    assert!(began.elapsed() > Duration::from_secs(2), "nothing was slow: {:?}", began.elapsed());
+    assert!(started.elapsed() > Duration::from_secs(2), "nothing was slow: {:?}", started.elapsed());
     assert!(slowest < Duration::from_secs(2), "a search waited {slowest:?}");
     drop(lock);
     indexes.close();

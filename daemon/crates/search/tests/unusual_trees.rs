@@ -1,5 +1,5 @@
-//! Trees that nobody means well with: each is indexed to its end, what is left out is counted with its reason, and what lies beside it
-//! is found.
+//! Unusual and hostile trees: indexing completes, skipped files are counted with their reason, and their neighbours are
+//! found.
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::{
@@ -18,7 +18,7 @@ use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_workspace::Roots;
 use serde_json::json;
 
-/// What every tree has beside its trouble.
+/// An ordinary file in every tree.
 const GOOD: &str = "fn untroubled_neighbour() {\n    keep_going();\n}\n";
 
 struct World {
@@ -27,7 +27,7 @@ struct World {
     status: RootStatus,
 }
 
-/// Indexes a tree that `make` filled.
+/// Indexes a tree that `make` writes.
 fn world(make: impl FnOnce(&Path)) -> World {
     let dir = tempfile::tempdir().unwrap();
     let top: PathBuf = dir.path().canonicalize().unwrap().join("root");
@@ -42,20 +42,20 @@ fn world(make: impl FnOnce(&Path)) -> World {
     indexes.add_root(root).unwrap();
     let status = indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
     let world = World { _dir: dir, indexes, status };
-    world.sound();
+    world.assert_neighbour_is_found();
     world
 }
 
 impl World {
-    /// It came to its end, and the file beside the trouble is found in every way.
-    fn sound(&self) {
+    /// Indexing is complete, and the ordinary file is found by every method.
+    fn assert_neighbour_is_found(&self) {
         let status = &self.status;
         assert!(status.complete && status.state == IndexState::Ready, "{status:?}");
-        assert_eq!(self.found("untroubled neighbour"), ["good.rs"]);
+        assert_eq!(self.search("untroubled neighbour"), ["good.rs"]);
         assert!(self.lines("untroubled_neighbour").contains(&("good.rs".to_owned(), 1)));
     }
 
-    fn found(&self, query: &str) -> Vec<String> {
+    fn search(&self, query: &str) -> Vec<String> {
         let params: SearchParams = serde_json::from_value(json!({"query": query, "k": 1})).unwrap();
         let answer = self.indexes.hybrid(&params, &CancelFlag::new(), &|_| {}).unwrap();
         answer.items.into_iter().map(|i| i.path).collect()
@@ -67,13 +67,13 @@ impl World {
         answer.items.into_iter().map(|i| (i.path, i.line)).collect()
     }
 
-    fn skipped(&self, why: &str) -> u64 {
-        self.status.skipped.get(why).copied().unwrap_or(0)
+    fn skipped(&self, reason: &str) -> u64 {
+        self.status.skipped.get(reason).copied().unwrap_or(0)
     }
 }
 
 #[test]
-fn a_line_of_megabytes_and_a_minified_file() {
+fn long_line_is_indexed_and_minified_file_is_skipped() {
     let world = world(|top| {
         let mut minified = String::from("!function(){");
         for i in 0..40_000 {
@@ -92,7 +92,7 @@ fn a_line_of_megabytes_and_a_minified_file() {
 }
 
 #[test]
-fn what_is_no_text_is_counted_and_what_is_nearly_text_is_read() {
+fn binary_file_is_skipped_and_other_encodings_are_indexed() {
     let world = world(|top| {
         let mut binary = b"int looks_like_c;\n".to_vec();
         binary.extend((0..5000_u32).flat_map(u32::to_le_bytes));
@@ -105,14 +105,14 @@ fn what_is_no_text_is_counted_and_what_is_nearly_text_is_read() {
     });
     assert_eq!(world.skipped("binary"), 1, "{:?}", world.status.skipped);
     assert!(world.lines("latin_one_word").contains(&("latin.c".to_owned(), 1)));
-    assert_eq!(world.found("with a mark"), ["bom.rs"]);
+    assert_eq!(world.search("with a mark"), ["bom.rs"]);
 }
 
 #[test]
-fn a_file_of_a_hundred_megabytes_is_left_out_and_said_so() {
+fn too_large_file_is_skipped_with_its_reason() {
     let world = world(|top| {
         let file = fs::File::create(top.join("huge.log")).unwrap();
-        // Without blocks on the disk.
+        // A sparse file.
         file.set_len(100 * 1024 * 1024).unwrap();
         let text = "word ".repeat(1024 * 1024 + 1);
         fs::write(top.join("large.txt"), text).unwrap();
@@ -121,7 +121,7 @@ fn a_file_of_a_hundred_megabytes_is_left_out_and_said_so() {
 }
 
 #[test]
-fn nesting_without_end_is_no_recursion() {
+fn deep_nesting_does_not_recurse() {
     let world = world(|top| {
         let deep = |open: &str, close: &str| format!("{}{}", open.repeat(60_000), close.repeat(60_000));
         for (name, text) in [
@@ -144,7 +144,7 @@ fn nesting_without_end_is_no_recursion() {
 }
 
 #[test]
-fn many_files_in_one_folder_and_links_that_lead_round() {
+fn large_folder_and_link_cycles_are_indexed() {
     let world = world(|top| {
         let many = top.join("many");
         fs::create_dir(&many).unwrap();
@@ -156,17 +156,17 @@ fn many_files_in_one_folder_and_links_that_lead_round() {
         symlink("/etc/passwd", top.join("outside.txt")).unwrap();
         fs::create_dir_all(top.join("a/b")).unwrap();
         symlink("../..", top.join("a/b/up")).unwrap();
-        // Opening it would wait for ever.
-        let made = std::process::Command::new("mkfifo").arg(top.join("pipe.c")).status().unwrap();
-        assert!(made.success());
+        // Opening it would block forever.
+        let status = std::process::Command::new("mkfifo").arg(top.join("pipe.c")).status().unwrap();
+        assert!(status.success());
     });
     assert_eq!(world.status.files, 20_001, "{:?}", world.status);
     assert_eq!(world.lines("number_19999"), [("many/f19999.txt".to_owned(), 1)]);
-    assert!(world.lines("root:").is_empty(), "a link leads nowhere");
+    assert!(world.lines("root:").is_empty(), "links are not followed");
 }
 
 #[test]
-fn what_is_freed_is_given_back_while_much_is_indexed() {
+fn memory_is_trimmed_during_heavy_indexing() {
     static GIVEN: AtomicUsize = AtomicUsize::new(0);
     let dir = tempfile::tempdir().unwrap();
     let top: PathBuf = dir.path().canonicalize().unwrap().join("root");
@@ -185,18 +185,17 @@ fn what_is_freed_is_given_back_while_much_is_indexed() {
     indexes.add_root(root).unwrap();
     let build = || indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
     assert!(build().complete);
-    // Among the batches, and before the merges.
+    // Between batches, and before merges.
     let given = GIVEN.load(Ordering::Relaxed);
     assert!(given >= 2, "{given}");
-    // Of little work nothing is left to give.
+    // A small change trims nothing.
     fs::write(top.join("f0.rs"), "fn another() {}\n").unwrap();
     assert!(build().complete);
     assert_eq!(GIVEN.load(Ordering::Relaxed), given);
 }
 
-// A11
 #[test]
-fn a_grep_that_takes_longer_than_its_limit_ends_and_says_why() {
+fn grep_beyond_its_time_limit_fails_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap().join("root");
     fs::create_dir(&top).unwrap();
@@ -215,13 +214,13 @@ fn a_grep_that_takes_longer_than_its_limit_ends_and_says_why() {
         let params: GrepParams = serde_json::from_value(pattern).unwrap();
         indexes.grep(&params, &CancelFlag::new())
     };
-    // A limit that has passed before the first line, whatever the machine: sixty files take about 20 ms.
+    // A limit that passes before the first line on any machine; sixty files take about 20 ms.
     let refused = grep(Duration::ZERO).unwrap_err();
     assert!(refused.message.contains("took too long"), "{refused}");
     let complete_ = grep(Duration::from_secs(600)).unwrap();
     assert_eq!(
         (complete_.items.len(), complete_.files_searched),
         (0, 60),
-        "the control: all is read, nothing matches"
+        "the control: all files are read, nothing matches"
     );
 }

@@ -1,4 +1,4 @@
-//! The whole room on real files: index, search, grep, symbols, change, close, open again.
+//! The engine on real files: indexing, search, grep, symbols, changes, closing and reopening.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -33,7 +33,7 @@ fn world(files: &[(&str, &str)]) -> World {
     let top = dir.path().join("root");
     fs::create_dir(&top).unwrap();
     for (path, text) in files {
-        put(&top, path, text);
+        write_file(&top, path, text);
     }
     let roots = Roots::new(Vec::new());
     let root = roots.declare(&top).unwrap();
@@ -43,7 +43,7 @@ fn world(files: &[(&str, &str)]) -> World {
     World { dir, roots, indexes, id }
 }
 
-fn put(top: &Path, path: &str, text: &str) {
+fn write_file(top: &Path, path: &str, text: &str) {
     let full = top.join(path);
     fs::create_dir_all(full.parent().unwrap()).unwrap();
     fs::write(full, text).unwrap();
@@ -74,7 +74,7 @@ impl World {
         answer.items.into_iter().map(|i| i.path).collect()
     }
 
-    /// Every row of the index that does not depend on when it was made, by path.
+    /// All rows of the index that do not depend on the time of indexing, by path.
     fn rows(&self) -> BTreeMap<String, String> {
         let db = self.indexes.folder(&self.id).unwrap().join("index.db");
         let conn = cairn_store::open_read_only(&db).unwrap();
@@ -99,7 +99,7 @@ impl World {
         rows.collect::<Result<_, _>>().unwrap()
     }
 
-    /// Rows as a fresh index of the same folder has them.
+    /// The same rows of a new index of the same folder.
     fn fresh_rows(&self) -> BTreeMap<String, String> {
         let dir = tempfile::tempdir().unwrap();
         let indexes = Indexes::open(dir.path().join("index"), options(), None);
@@ -141,7 +141,7 @@ const CODE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_root_is_indexed_and_searched() {
+fn indexed_root_can_be_searched() {
     let mut world = world(CODE);
     let status = world.build();
     assert_eq!((status.state, status.complete, status.files), (IndexState::Ready, true, 5));
@@ -169,7 +169,7 @@ fn a_root_is_indexed_and_searched() {
 }
 
 #[test]
-fn a_second_pass_changes_no_row() {
+fn second_pass_changes_no_row() {
     let mut world = world(CODE);
     let first = world.build();
     let rows = world.rows();
@@ -181,15 +181,15 @@ fn a_second_pass_changes_no_row() {
 }
 
 #[test]
-fn updates_end_as_a_fresh_index() {
+fn updated_index_equals_a_new_index() {
     let world = world(CODE);
     world.build();
     let top = world.top();
-    put(&top, "src/parse.rs", "pub fn parse_trailer() {}\n");
-    put(&top, "src/new/deep.go", "package deep\nfunc Brand() {}\n");
+    write_file(&top, "src/parse.rs", "pub fn parse_trailer() {}\n");
+    write_file(&top, "src/new/deep.go", "package deep\nfunc Brand() {}\n");
     fs::remove_file(top.join("src/store.py")).unwrap();
     fs::rename(top.join("src/server.rs"), top.join("src/listener.rs")).unwrap();
-    put(&top, ".ignore", "docs\n");
+    write_file(&top, ".ignore", "docs\n");
     let status = world.build();
     assert_eq!(world.rows(), world.fresh_rows());
     assert!(world.lexical("write_value").is_empty(), "nothing stale");
@@ -199,11 +199,11 @@ fn updates_end_as_a_fresh_index() {
 }
 
 #[test]
-fn what_is_gone_or_changed_since_is_known() {
+fn removed_and_changed_files_are_reported() {
     let world = world(CODE);
     world.build();
     fs::remove_file(world.top().join("src/parse.rs")).unwrap();
-    put(&world.top(), "src/server.rs", "fn other() {}\n");
+    write_file(&world.top(), "src/server.rs", "fn other() {}\n");
     assert!(!world.lexical("parse_header").contains(&"src/parse.rs".to_owned()));
     let answer = world.indexes.lexical(&params("accept connections"), &CancelFlag::new(), &|_| {}).unwrap();
     let item = answer.items.iter().find(|i| i.path == "src/server.rs").unwrap();
@@ -211,7 +211,7 @@ fn what_is_gone_or_changed_since_is_known() {
 }
 
 #[test]
-fn filters_and_limits_hold() {
+fn filters_and_limits_are_applied() {
     let world = world(CODE);
     world.build();
     let with = |filters: SearchFilters| {
@@ -248,7 +248,7 @@ fn filters_and_limits_hold() {
 }
 
 #[test]
-fn partials_come_before_the_answer() {
+fn partial_answers_precede_the_answer() {
     let world = world(CODE);
     world.build();
     let seen = std::sync::Mutex::new(Vec::new());
@@ -261,22 +261,22 @@ fn partials_come_before_the_answer() {
 }
 
 #[test]
-fn what_was_looked_into_before_it_was_whole_says_so() {
+fn search_during_indexing_is_incomplete() {
     let text = (0..400).map(|n| format!("def open_ledger_{n}(path):\n    return path\n")).collect::<String>();
     let names: Vec<String> = (0..100).map(|n| format!("m{n}.py")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|n| (&**n, &*text)).collect();
     let w = world(&files);
     assert!(!w.indexes.status(Some(&w.id)).unwrap()[0].complete);
-    let told = SearchParams { request_id: Some("r".into()), ..params("open ledger") };
-    // The index is made while the search is at work.
-    let answer = w.indexes.hybrid(&told, &CancelFlag::new(), &|_| drop(w.build())).unwrap();
+    let params_with_id = SearchParams { request_id: Some("r".into()), ..params("open ledger") };
+    // The index is completed during the search.
+    let answer = w.indexes.hybrid(&params_with_id, &CancelFlag::new(), &|_| drop(w.build())).unwrap();
     assert!(w.indexes.status(Some(&w.id)).unwrap()[0].complete);
     assert!(!answer.complete && answer.degraded.contains(&"indexing".into()), "{:?}", answer.degraded);
     assert!(w.indexes.hybrid(&params("open ledger"), &CancelFlag::new(), &|_| {}).unwrap().complete);
 }
 
 #[test]
-fn grep_pages_counts_and_sees_what_the_index_left_out() {
+fn grep_pages_counts_and_reads_files_that_are_not_indexed() {
     let world = world(CODE);
     world.build();
     let run = |p: &GrepParams| world.indexes.grep(p, &CancelFlag::new()).unwrap();
@@ -311,21 +311,21 @@ fn grep_pages_counts_and_sees_what_the_index_left_out() {
     assert_eq!(world.indexes.grep(&bad, &CancelFlag::new()).unwrap_err().reason, Reason::BadPattern);
     let flag = GrepParams { flags: vec!["zz".into()], ..grep("x") };
     assert_eq!(world.indexes.grep(&flag, &CancelFlag::new()).unwrap_err().reason, Reason::InvalidParams);
-    put(&world.top(), "src/parse.rs", "parse_header again\n");
+    write_file(&world.top(), "src/parse.rs", "parse_header again\n");
     assert!(run(&grep("header again")).items.len() == 1, "read from the disk");
 }
 
-/// Lines of a stream as (path, line), and how it ended.
-fn streamed(world: &World, more: serde_json::Value) -> (Vec<(String, u32)>, GrepStreamEnd) {
+/// The lines of a stream as (path, line), and its end.
+fn stream_lines(world: &World, extra_params: serde_json::Value) -> (Vec<(String, u32)>, GrepStreamEnd) {
     let mut p = serde_json::json!({"requestId": "r", "pattern": "row"});
-    p.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    p.as_object_mut().unwrap().extend(extra_params.as_object().unwrap().clone());
     let parts = std::sync::Mutex::new(Vec::new());
-    let tell = |items, done| {
+    let emit = |items, done| {
         parts.lock().unwrap().push((items, done));
         true
     };
     let params: GrepStreamParams = serde_json::from_value(p).unwrap();
-    let end = world.indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
+    let end = world.indexes.grep_stream(&params, &CancelFlag::new(), &emit).unwrap();
     let parts: Vec<(Vec<FileLines>, bool)> = parts.into_inner().unwrap();
     let last: Vec<bool> = parts.iter().map(|(_, done)| *done).collect();
     assert_eq!(last.iter().position(|done| *done), Some(last.len() - 1));
@@ -334,47 +334,47 @@ fn streamed(world: &World, more: serde_json::Value) -> (Vec<(String, u32)>, Grep
 }
 
 #[test]
-fn a_stream_tells_all_lines_in_order() {
+fn stream_emits_all_lines_in_order() {
     let world = world(&[]);
-    // One file has more than is held before its turn (256 KiB), in front of it and behind it are many small ones.
-    let mut wanted = Vec::new();
+    // One file exceeds the buffer of out-of-order lines (256 KiB), between many small files.
+    let mut expected = Vec::new();
     for n in 0..300 {
         let (path, lines) = (format!("f{n:03}.txt"), if n == 150 { 60_000 } else { n % 3 });
-        put(&world.top(), &path, &"a row\nnothing\n".repeat(lines as usize));
-        wanted.extend((0..lines).map(|l| (path.clone(), 2 * l + 1)));
+        write_file(&world.top(), &path, &"a row\nnothing\n".repeat(lines as usize));
+        expected.extend((0..lines).map(|l| (path.clone(), 2 * l + 1)));
     }
     world.build();
-    let (told, end) = streamed(&world, serde_json::json!({}));
-    assert!(told == wanted);
-    assert!(end.complete && !end.truncated && end.total == wanted.len() as u64);
-    for k in [1, 50, 51, 12_345, wanted.len() - 1, wanted.len()] {
-        let (told, end) = streamed(&world, serde_json::json!({"k": k}));
-        assert!(told == wanted[..k]);
-        assert_eq!((end.total, end.truncated), (k as u64, k < wanted.len()));
+    let (lines, end) = stream_lines(&world, serde_json::json!({}));
+    assert!(lines == expected);
+    assert!(end.complete && !end.truncated && end.total == expected.len() as u64);
+    for k in [1, 50, 51, 12_345, expected.len() - 1, expected.len()] {
+        let (lines, end) = stream_lines(&world, serde_json::json!({"k": k}));
+        assert!(lines == expected[..k]);
+        assert_eq!((end.total, end.truncated), (k as u64, k < expected.len()));
     }
     let root = world.indexes.status(None).unwrap()[0].root.clone();
     for at in [0, 1, 98, 99, 100, 5_000, 9_999] {
-        let (path, line) = wanted[at].clone();
+        let (path, line) = expected[at].clone();
         let file =
             FileLines { path, root: root.clone(), lines: vec![line], text: String::new(), ranges: vec![] };
-        let (told, _) = streamed(&world, serde_json::json!({"cursor": cursor_after(&file), "k": 3}));
-        assert!(told == wanted[at + 1..at + 4], "{at}");
+        let (lines, _) = stream_lines(&world, serde_json::json!({"cursor": cursor_after(&file), "k": 3}));
+        assert!(lines == expected[at + 1..at + 4], "{at}");
     }
-    let (told, end) = streamed(&world, serde_json::json!({"pattern": "not there"}));
-    assert_eq!((told.len(), end.total, end.truncated), (0, 0, false));
-    let ask = |json: serde_json::Value, take: bool| {
+    let (lines, end) = stream_lines(&world, serde_json::json!({"pattern": "not there"}));
+    assert_eq!((lines.len(), end.total, end.truncated), (0, 0, false));
+    let symbols = |json: serde_json::Value, take: bool| {
         let params: GrepStreamParams = serde_json::from_value(json).unwrap();
         world.indexes.grep_stream(&params, &CancelFlag::new(), &|_, _| take).unwrap_err()
     };
-    let unread = ask(serde_json::json!({"requestId": "r", "pattern": "row"}), false);
+    let unread = symbols(serde_json::json!({"requestId": "r", "pattern": "row"}), false);
     assert!(unread.reason == Reason::Cancelled && unread.message.contains("search.partial"), "{unread:?}");
     for (with, ranges) in [(true, vec![vec![[2, 5]]]), (false, vec![])] {
         let p = serde_json::json!({"requestId": "r", "pattern": "row", "k": 1, "withRanges": with});
-        let tell = |files: Vec<FileLines>, _| files.iter().all(|file| file.ranges == ranges);
+        let emit = |files: Vec<FileLines>, _| files.iter().all(|file| file.ranges == ranges);
         let params: GrepStreamParams = serde_json::from_value(p).unwrap();
-        world.indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
+        world.indexes.grep_stream(&params, &CancelFlag::new(), &emit).unwrap();
     }
-    let none = ask(serde_json::json!({"requestId": "r", "pattern": "row", "k": 0}), true);
+    let none = symbols(serde_json::json!({"requestId": "r", "pattern": "row", "k": 0}), true);
     assert_eq!(none.reason, Reason::InvalidParams);
 }
 
@@ -382,29 +382,29 @@ fn a_stream_tells_all_lines_in_order() {
 fn symbols_are_found_and_files_ranked() {
     let world = world(CODE);
     world.build();
-    let ask = |json: serde_json::Value| {
+    let symbols = |json: serde_json::Value| {
         let p: SymbolsParams = serde_json::from_value(json).unwrap();
         world
             .indexes
             .symbols(&p)
             .map(|a| a.items.into_iter().map(|s| format!("{} {}", s.kind, s.name)).collect::<Vec<_>>())
     };
-    assert_eq!(ask(serde_json::json!({"query": "parse_header"})).unwrap()[0], "function parse_header");
+    assert_eq!(symbols(serde_json::json!({"query": "parse_header"})).unwrap()[0], "function parse_header");
     assert_eq!(
-        ask(serde_json::json!({"query": "parse", "match": "prefix"})).unwrap(),
+        symbols(serde_json::json!({"query": "parse", "match": "prefix"})).unwrap(),
         ["function parse_header"]
     );
-    assert_eq!(ask(serde_json::json!({"query": "parse_heder"})).unwrap()[0], "function parse_header");
+    assert_eq!(symbols(serde_json::json!({"query": "parse_heder"})).unwrap()[0], "function parse_header");
     assert_eq!(
-        ask(serde_json::json!({"query": "KeyValueStore.write_value"})).unwrap()[0],
+        symbols(serde_json::json!({"query": "KeyValueStore.write_value"})).unwrap()[0],
         "method write_value"
     );
     assert_eq!(
-        ask(serde_json::json!({"path": "src/store.py"})).unwrap(),
+        symbols(serde_json::json!({"path": "src/store.py"})).unwrap(),
         ["class KeyValueStore", "method write_value"]
     );
-    assert_eq!(ask(serde_json::json!({"path": "src/none.py"})).unwrap_err().reason, Reason::PathNotFound);
-    assert_eq!(ask(serde_json::json!({})).unwrap_err().reason, Reason::InvalidParams);
+    assert_eq!(symbols(serde_json::json!({"path": "src/none.py"})).unwrap_err().reason, Reason::PathNotFound);
+    assert_eq!(symbols(serde_json::json!({})).unwrap_err().reason, Reason::InvalidParams);
     let files = world.indexes.rank_files(&world.id, 5).unwrap();
     assert_eq!(files[0].path, "src/parse.rs");
     assert_eq!((files[0].referring_files, files[0].symbols[0].as_str()), (1, "parse_header"));
@@ -413,7 +413,7 @@ fn symbols_are_found_and_files_ranked() {
 }
 
 #[test]
-fn a_file_that_has_a_module_means_its_own() {
+fn reference_to_a_module_means_the_files_own_module() {
     let lone = "mod tests {}\n\npub fn lone_helper() {}\n";
     let world = world(&[
         ("src/commands.rs", "pub fn tests() -> u32 {\n    1\n}\n"),
@@ -429,7 +429,7 @@ fn a_file_that_has_a_module_means_its_own() {
 }
 
 #[test]
-fn a_removed_root_leaves_nothing_and_a_rebuilt_one_is_whole() {
+fn removed_root_leaves_no_folder_and_rebuilt_root_is_complete() {
     let world = world(CODE);
     world.build();
     let rows = world.rows();
@@ -447,7 +447,7 @@ fn a_removed_root_leaves_nothing_and_a_rebuilt_one_is_whole() {
 }
 
 #[test]
-fn the_only_window_of_a_repository_is_scored_like_one_of_many() {
+fn only_window_of_a_repository_is_scored_like_one_of_many() {
     let text = "def parse_header(line):\n    name, value = line.split(':')\n    return name, value.strip()\n\n\n\
                 def write_body(out, body):\n    out.write(body)\n    out.flush()\n    return len(body)\n";
     let w = world(&[("http.py", text)]);
