@@ -1,8 +1,8 @@
-//! Whether a file can be written that crashes a parser or holds it: samples of every language, changed at random, each parsed in a
-//! process of its own, as scanners of grammars are C.
+//! Fuzzes the parsers for crashes and hangs: samples of every language are mutated and parsed in child processes, because
+//! the scanners of grammars are written in C.
 //!
-//! `cargo run --release -p cairn-search --example fuzz -- SECONDS [LANGUAGE...]`; it prints a line for each language and ends with 1
-//! when one crashed or hung, after writing the text that did it to the temporary folder.
+//! `cargo run --release -p cairn-search --example fuzz -- SECONDS [LANGUAGE...]` prints a line per language. It exits with 1
+//! if a parser crashed or hung, after writing the text to the temporary folder.
 
 use std::{
     io::{Read as _, Write as _},
@@ -15,14 +15,14 @@ use std::{
 use cairn_search::symbols::extract::{self, ParseInput};
 use cairn_workspace::language_of;
 
-/// A text that takes longer than this holds the parser: the limit of one file, with room for a slow machine.
+/// Time after which a parser counts as hung: the limit of one file, with a margin for slow machines.
 const HANG: Duration = Duration::from_secs(20);
-/// Texts that a process parses before the next.
+/// Number of texts per process.
 const ROUND: u64 = 400;
-/// Largest text.
+/// Maximum bytes of a text.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// What grammars' own scanners look for.
+/// Tokens that the scanners of grammars handle.
 const PIECES: &[&str] = &[
     "\"",
     "'",
@@ -96,7 +96,7 @@ const PIECES: &[&str] = &[
 struct Dice(u64);
 
 impl Dice {
-    fn below(&mut self, n: usize) -> usize {
+    fn roll(&mut self, n: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -112,18 +112,18 @@ fn main() -> ExitCode {
         return parse_many(lang, Path::new(path), seed.parse().unwrap_or(0));
     }
     let Some(seconds) = args.first().and_then(|s| s.parse().ok()) else {
-        say("how many seconds?");
+        print("how many seconds?");
         return ExitCode::from(2);
     };
-    let mut failed = false;
+    let mut any_failed = false;
     for (lang, path) in samples().into_iter().filter(|(lang, _)| args.len() == 1 || args.contains(lang)) {
-        failed |= !try_language(&lang, &path, Duration::from_secs(seconds));
+        any_failed |= !try_language(&lang, &path, Duration::from_secs(seconds));
     }
-    ExitCode::from(u8::from(failed))
+    ExitCode::from(u8::from(any_failed))
 }
 
 #[expect(clippy::print_stdout, reason = "it is a tool for a terminal")]
-fn say(text: &str) {
+fn print(text: &str) {
     println!("{text}");
 }
 
@@ -136,69 +136,73 @@ fn samples() -> Vec<(String, PathBuf)> {
     all
 }
 
-/// Parses changed texts for that long; true when nothing went wrong.
+/// Parses mutated texts for the given time; returns true if there was no failure.
 fn try_language(lang: &str, path: &Path, time: Duration) -> bool {
-    let (began, mut seed, mut parsed) = (Instant::now(), 1_u64, 0);
-    while began.elapsed() < time {
-        match round(lang, path, seed) {
+    let (started, mut seed, mut parsed) = (Instant::now(), 1_u64, 0);
+    while started.elapsed() < time {
+        match run_process(lang, path, seed) {
             Ok(()) => parsed += ROUND,
             Err(what) => {
-                say(&format!("{lang:<12} {parsed:>8} texts, then {what}"));
+                print(&format!("{lang:<12} {parsed:>8} texts, then {what}"));
                 return false;
             }
         }
         seed += 1;
     }
-    say(&format!("{lang:<12} {parsed:>8} texts, nothing crashed or hung"));
+    print(&format!("{lang:<12} {parsed:>8} texts, nothing crashed or hung"));
     true
 }
 
-/// One process. It says each text's number before it parses it.
-fn round(lang: &str, path: &Path, seed: u64) -> Result<(), String> {
-    let failed = |e: std::io::Error| format!("a process could not be had: {e}");
-    let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+/// Runs one process, which prints the number of each text before parsing it.
+fn run_process(lang: &str, path: &Path, seed: u64) -> Result<(), String> {
+    let spawn_error = |e: std::io::Error| format!("a process could not be started: {e}");
+    let mut child = Command::new(std::env::current_exe().map_err(spawn_error)?)
         .args(["--child", lang])
         .arg(path)
         .arg(seed.to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(failed)?;
+        .map_err(spawn_error)?;
     let mut out = child.stdout.take().ok_or("no output")?;
-    let (tell, heard) = std::sync::mpsc::channel();
+    let (numbers, received) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut byte = [0; 8];
-        while out.read_exact(&mut byte).is_ok() && tell.send(u64::from_le_bytes(byte)).is_ok() {}
+        while out.read_exact(&mut byte).is_ok() && numbers.send(u64::from_le_bytes(byte)).is_ok() {}
     });
     let mut last = 0;
     loop {
-        match heard.recv_timeout(HANG) {
+        match received.recv_timeout(HANG) {
             Ok(number) => last = number,
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
-                end(&mut child);
-                return Err(format!("text {last} of seed {seed} hung: {}", keep(lang, path, seed, last)));
+                kill(&mut child);
+                return Err(format!(
+                    "text {last} of seed {seed} hung: {}",
+                    write_text(lang, path, seed, last)
+                ));
             }
         }
     }
     match child.wait() {
         Ok(status) if status.success() => Ok(()),
-        status => {
-            Err(format!("text {last} of seed {seed} crashed ({status:?}): {}", keep(lang, path, seed, last)))
-        }
+        status => Err(format!(
+            "text {last} of seed {seed} crashed ({status:?}): {}",
+            write_text(lang, path, seed, last)
+        )),
     }
 }
 
-fn end(child: &mut Child) {
+fn kill(child: &mut Child) {
     let _gone = child.kill();
     let _ended = child.wait();
 }
 
-/// Writes the text down; the answer is where.
-fn keep(lang: &str, path: &Path, seed: u64, number: u64) -> String {
+/// Writes a text to a file and returns its path.
+fn write_text(lang: &str, path: &Path, seed: u64, number: u64) -> String {
     let file = std::env::temp_dir().join(format!("cairn-fuzz-{lang}-{seed}-{number}"));
     let sample = std::fs::read(path).unwrap_or_default();
-    match std::fs::write(&file, text(&sample, seed, number)) {
+    match std::fs::write(&file, mutate(&sample, seed, number)) {
         Ok(()) => file.display().to_string(),
         Err(e) => e.to_string(),
     }
@@ -212,7 +216,7 @@ fn parse_many(lang: &str, path: &Path, seed: u64) -> ExitCode {
         if out.write_all(&number.to_le_bytes()).and_then(|()| out.flush()).is_err() {
             return ExitCode::from(2);
         }
-        let text = text(&sample, seed, number);
+        let text = mutate(&sample, seed, number);
         for extent in [ParseInput::Reduced, ParseInput::Complete] {
             let _found = extract::extract_from(extent, lang, &name, &text, &stop);
         }
@@ -220,29 +224,29 @@ fn parse_many(lang: &str, path: &Path, seed: u64) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The sample with some of it changed: the same for the same numbers.
-fn text(sample: &[u8], seed: u64, number: u64) -> Vec<u8> {
+/// Mutates the sample reproducibly.
+fn mutate(sample: &[u8], seed: u64, number: u64) -> Vec<u8> {
     let mut dice = Dice((seed.wrapping_mul(1_000_003) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let mut text = sample.to_vec();
-    for _ in 0..=dice.below(24) {
-        let at = dice.below(text.len() + 1);
-        match dice.below(8) {
+    for _ in 0..=dice.roll(24) {
+        let at = dice.roll(text.len() + 1);
+        match dice.roll(8) {
             0 => text.truncate(at),
-            1 => drop(text.drain(at..(at + dice.below(40)).min(text.len()))),
-            2 => text.splice(at..at, (0..dice.below(12)).map(|_| 0).collect::<Vec<u8>>()).for_each(drop),
+            1 => drop(text.drain(at..(at + dice.roll(40)).min(text.len()))),
+            2 => text.splice(at..at, (0..dice.roll(12)).map(|_| 0).collect::<Vec<u8>>()).for_each(drop),
             3 => {
-                let most = if dice.below(20) == 0 { 3000 } else { 6 };
-                let times = 1 + dice.below(most);
-                let piece = PIECES[dice.below(PIECES.len())].repeat(times);
+                let most = if dice.roll(20) == 0 { 3000 } else { 6 };
+                let times = 1 + dice.roll(most);
+                let piece = PIECES[dice.roll(PIECES.len())].repeat(times);
                 text.splice(at..at, piece.into_bytes()).for_each(drop);
             }
             4 => {
-                let to = (at + dice.below(400)).min(text.len());
+                let to = (at + dice.roll(400)).min(text.len());
                 let part = text[at..to].to_vec();
                 text.splice(at..at, part).for_each(drop);
             }
-            5 if at < text.len() => text[at] = dice.below(256) as u8,
-            _ => text.splice(at..at, PIECES[dice.below(PIECES.len())].bytes()).for_each(drop),
+            5 if at < text.len() => text[at] = dice.roll(256) as u8,
+            _ => text.splice(at..at, PIECES[dice.roll(PIECES.len())].bytes()).for_each(drop),
         }
         text.truncate(MAX_BYTES);
     }

@@ -1,9 +1,9 @@
 //! Mines pairs of documentation and code for training the embedding table, with the grammars of the index.
 //!
-//! `pairs FOLDER... [--each=N]`: each folder in a FOLDER is a package; prints one JSON object a line with `lang`,
-//! `package`, `path`, `name`, `doc` (null when there is none) and `code`, at most N of each language for each package
-//! (3,000), and as many again without documentation. Files are taken in an order that is fixed but not that of the
-//! tree; a copy of a definition counts once, and a sentence that documents many definitions twice.
+//! `pairs FOLDER... [--each=N]`: each folder in a FOLDER is a package. Prints one JSON object per line with `lang`,
+//! `package`, `path`, `name`, `doc` (null if there is none) and `code`, at most N (3,000) per language and package with
+//! documentation, and as many without. Files are read in a fixed order that differs from that of the tree. Copies of a
+//! definition are printed once, and a sentence that documents many definitions at most twice.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -19,13 +19,14 @@ mod doc;
 
 /// Larger files are mostly data or generated.
 const MAX_BYTES: u64 = 400 * 1024;
-/// Lines and bytes of a definition that are kept.
+/// Maximum lines of a definition.
 const MAX_LINES: usize = 80;
+/// Maximum bytes of a definition.
 const MAX_CODE: usize = 4000;
-/// Times that one sentence may document something in a language.
+/// Maximum number of definitions per language that the same sentence documents.
 const MAX_SAME_DOC: u8 = 2;
-/// Parts of a path below which is no code of the package's own, or none that documents.
-const LEFT_OUT: [&str; 16] = [
+/// Folders that contain third-party code or undocumented code.
+const EXCLUDED_FOLDERS: [&str; 16] = [
     "test",
     "tests",
     "testing",
@@ -44,7 +45,7 @@ const LEFT_OUT: [&str; 16] = [
     "locale",
 ];
 
-/// What was seen in all packages.
+/// Definitions and sentences of all packages so far.
 #[derive(Default)]
 struct Seen {
     code: std::collections::HashSet<u64>,
@@ -69,22 +70,22 @@ fn mine(package: &Path, each: usize, seen: &mut Seen, out: &mut impl Write) {
     let name = package.file_name().unwrap_or_default().to_string_lossy();
     let mut counts: HashMap<&str, [usize; 2]> = HashMap::new();
     for path in files(package) {
-        let told = path.strip_prefix(package).unwrap_or(&path).to_string_lossy().into_owned();
-        let Some(by_name) = language_of(&told).filter(|l| grammar(l).is_some()) else { continue };
-        let Some(text) = readable(&path) else { continue };
-        let lang = extract::parsed_as(by_name, &told, &text);
+        let relative_path = path.strip_prefix(package).unwrap_or(&path).to_string_lossy().into_owned();
+        let Some(by_name) = language_of(&relative_path).filter(|l| grammar(l).is_some()) else { continue };
+        let Some(text) = read_handwritten(&path) else { continue };
+        let lang = extract::parsed_as(by_name, &relative_path, &text);
         let count = counts.entry(if lang == "tsx" { "typescript" } else { lang }).or_default();
         if count.iter().all(|c| *c >= each) {
             continue;
         }
-        for (symbol, doc, code) in definitions(lang, &told, &text) {
+        for (symbol, doc, code) in definitions(lang, &relative_path, &text) {
             let slot = &mut count[usize::from(doc.is_none())];
             if *slot >= each || !seen.is_new(lang, &symbol.name, doc.as_deref(), &code) {
                 continue;
             }
             *slot += 1;
             let lang = if lang == "tsx" { "typescript" } else { lang };
-            let row = serde_json::json!({"lang": lang, "package": name, "path": told, "name": symbol.name, "doc": doc, "code": code});
+            let row = serde_json::json!({"lang": lang, "package": name, "path": relative_path, "name": symbol.name, "doc": doc, "code": code});
             if writeln!(out, "{row}").is_err() {
                 return;
             }
@@ -93,7 +94,7 @@ fn mine(package: &Path, each: usize, seen: &mut Seen, out: &mut impl Write) {
 }
 
 impl Seen {
-    /// Whether a definition is none that was seen, by its first words; nor documented as many others are.
+    /// True if a definition is new, judged by its first words, and its documentation is not common.
     fn is_new(&mut self, lang: &str, name: &str, doc: Option<&str>, code: &str) -> bool {
         let head = code.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).take(40);
         if !self.code.insert(hash(head)) {
@@ -112,15 +113,16 @@ fn hash<'a>(words: impl Iterator<Item = &'a str>) -> u64 {
     words.fold(0xcbf2_9ce4_8422_2325, |h, w| w.as_bytes().iter().chain(b" ").fold(h, fold))
 }
 
-/// Functions, methods and types of a file, each with what documents it and its text without that.
+/// Functions, methods and types of a file, with their documentation and their text without it.
 fn definitions(lang: &str, path: &str, text: &[u8]) -> Vec<(Symbol, Option<String>, String)> {
-    let Some(found) = extract::extract_from(ParseInput::Complete, lang, path, text, &AtomicBool::new(false))
+    let Some(extracted) =
+        extract::extract_from(ParseInput::Complete, lang, path, text, &AtomicBool::new(false))
     else {
         return Vec::new();
     };
     let lines: Vec<String> =
         text.split(|b| *b == b'\n').map(|l| String::from_utf8_lossy(l).trim_end().to_owned()).collect();
-    let comments = doc::Comments::of(lang, text, lines.len());
+    let comments = doc::Comments::find(lang, text, lines.len());
     let kinds = [
         "function",
         "method",
@@ -135,13 +137,15 @@ fn definitions(lang: &str, path: &str, text: &[u8]) -> Vec<(Symbol, Option<Strin
         "macro",
         "type",
     ];
-    let wanted = found.symbols.into_iter().filter(|s| kinds.contains(&s.kind));
+    let candidates = extracted.symbols.into_iter().filter(|s| kinds.contains(&s.kind));
     let pair = |symbol: Symbol| {
         let first = symbol.start_line as usize - 1;
         let inside = comments.docstring(first);
         let doc = match &inside {
             Some((from, to)) => doc::clean(lang, lines.get(*from..=*to)?),
-            None => comments.above(&lines, first).and_then(|(from, to)| doc::clean(lang, &lines[from..=to])),
+            None => comments
+                .comment_above(&lines, first)
+                .and_then(|(from, to)| doc::clean(lang, &lines[from..=to])),
         };
         let last = (symbol.end_line as usize).min(first + MAX_LINES).min(lines.len());
         let is_code = |row: &usize| inside.is_none_or(|(from, to)| !(from..=to).contains(row));
@@ -155,49 +159,49 @@ fn definitions(lang: &str, path: &str, text: &[u8]) -> Vec<(Symbol, Option<Strin
         let words = code.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).count();
         (words >= 12).then_some((symbol, doc, code))
     };
-    wanted.filter_map(pair).collect()
+    candidates.filter_map(pair).collect()
 }
 
-/// The text of a file that somebody wrote.
-fn readable(path: &Path) -> Option<Vec<u8>> {
+/// The text of a file, unless it is generated.
+fn read_handwritten(path: &Path) -> Option<Vec<u8>> {
     if path.metadata().ok()?.len() > MAX_BYTES {
         return None;
     }
     let text = std::fs::read(path).ok()?;
     let lines = 1 + text.iter().filter(|b| **b == b'\n').count();
     let head = String::from_utf8_lossy(&text[..text.len().min(1024)]);
-    let is_made =
+    let generated_markers =
         ["@generated", "DO NOT EDIT", "do not edit", "Generated by", "auto-generated", "autogenerated"];
-    (!text.contains(&0) && text.len() / lines <= 120 && !is_made.iter().any(|m| head.contains(m)))
+    (!text.contains(&0) && text.len() / lines <= 120 && !generated_markers.iter().any(|m| head.contains(m)))
         .then_some(text)
 }
 
-/// All files of a package that may hold code of its own, in the order of their paths' hashes.
+/// All files of a package that may contain its own code, ordered by the hashes of their paths.
 fn files(package: &Path) -> Vec<PathBuf> {
-    let (mut found, mut waiting) = (Vec::new(), vec![package.to_owned()]);
-    while let Some(folder) = waiting.pop() {
+    let (mut extracted, mut folders) = (Vec::new(), vec![package.to_owned()]);
+    while let Some(folder) = folders.pop() {
         for path in entries(&folder) {
             let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
             let Ok(meta) = path.symlink_metadata() else { continue };
-            if meta.is_dir() && !is_left_out(&name) {
-                waiting.push(path);
+            if meta.is_dir() && !is_excluded_folder(&name) {
+                folders.push(path);
             } else if meta.is_file()
                 && ![".d.ts", ".min.js", "_test.go", "_pb2.py", ".pb.go"].iter().any(|e| name.ends_with(e))
             {
-                found.push(path);
+                extracted.push(path);
             }
         }
     }
     let order = |p: &PathBuf| {
-        let told = p.strip_prefix(package).unwrap_or(p).to_string_lossy().into_owned();
-        (ident_hash(told.as_bytes()), told)
+        let relative_path = p.strip_prefix(package).unwrap_or(p).to_string_lossy().into_owned();
+        (ident_hash(relative_path.as_bytes()), relative_path)
     };
-    found.sort_by_cached_key(order);
-    found
+    extracted.sort_by_cached_key(order);
+    extracted
 }
 
-fn is_left_out(folder: &str) -> bool {
-    LEFT_OUT.contains(&folder)
+fn is_excluded_folder(folder: &str) -> bool {
+    EXCLUDED_FOLDERS.contains(&folder)
         || folder.starts_with('.')
         || folder.ends_with(".tests")
         || folder.ends_with("-tests")

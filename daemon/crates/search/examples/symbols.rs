@@ -1,8 +1,7 @@
-//! Definitions of whole trees, one thread: how fast they are found beside bare parsing, and whether what is left out of
-//! the parse changes them.
+//! Measures extracting the definitions of trees compared with parsing alone, and whether reducing the text changes them.
 //!
-//! `cargo run --release -p cairn-search --example symbols -- FOLDER... [--differ] [--names]`; `--names` asks for names
-//! among 400,000 made of those that were found.
+//! `cargo run --release -p cairn-search --example symbols -- FOLDER... [--differ] [--names]`; `--names` measures queries
+//! for names among 400,000 derived from those found.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use cairn_search::symbols::languages::grammar;
 use cairn_search::symbols::names::Names;
 use cairn_workspace::language_of;
 
-/// Larger files are generated; an index leaves them out.
+/// Larger files are generated, and an index skips them.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Passes over everything; the fastest counts.
@@ -84,7 +83,7 @@ fn main() {
     }
 }
 
-/// How long it takes to choose among many names.
+/// Measures queries among many names.
 #[expect(clippy::print_stdout, reason = "it is a tool for a terminal")]
 fn measure_names(all: &BTreeMap<&str, Files>) {
     let of = |lang: &&str, files: &Files| -> Vec<String> {
@@ -162,7 +161,7 @@ fn difference(complete: &Extracted, short: &Extracted) -> Option<String> {
     }
 }
 
-/// Seconds that this thread ran.
+/// CPU seconds of this thread.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split(' ').next().and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0) / 1e9

@@ -1,44 +1,44 @@
-//! What documents a definition: the comment above it or the string in it, and its first paragraph as plain words.
+//! The documentation of a definition, from the comment above it or its docstring: the first paragraph in plain words.
 
 use std::collections::HashMap;
 
 use cairn_search::symbols::languages::grammar;
 use tree_sitter::Node;
 
-/// Lines of attributes, decorators and the like between a comment and what it documents.
+/// Maximum lines of attributes, decorators and the like between a comment and its definition.
 const MAX_BETWEEN: usize = 8;
-/// Lines of a comment that are looked at.
+/// Maximum lines of a comment.
 const MAX_LINES: usize = 60;
-/// English words of a sentence that is of use.
+/// Number of English words of a usable sentence.
 const WORDS: std::ops::RangeInclusive<usize> = 5..=45;
 
-/// Where comments are in a file, by rows from 0.
+/// The comments of a file by row, counted from 0.
 pub struct Comments {
-    /// For each row the first row of the comment that has the row to itself.
+    /// For each row that only contains a comment, the comment's first row.
     rows: Vec<Option<usize>>,
-    /// First row of a definition → rows of the string that documents it.
+    /// Rows of docstrings by the first row of their definition.
     strings: HashMap<usize, (usize, usize)>,
 }
 
 impl Comments {
-    /// Finds them in a syntax tree of the whole text.
-    pub fn of(lang: &str, text: &[u8], lines: usize) -> Self {
-        let mut found = Self { rows: vec![None; lines], strings: HashMap::new() };
+    /// Finds the comments in the syntax tree of a text.
+    pub fn find(lang: &str, text: &[u8], lines: usize) -> Self {
+        let mut comments = Self { rows: vec![None; lines], strings: HashMap::new() };
         let mut parser = cairn_parsing::parser();
         let tree = grammar(lang).and_then(|g| {
             parser.set_language(&g.language).ok()?;
             parser.parse(text, None)
         });
-        let Some(tree) = tree else { return found };
+        let Some(tree) = tree else { return comments };
         let mut cursor = tree.walk();
         loop {
-            found.add(&cursor.node(), text);
+            comments.add(&cursor.node(), text);
             if cursor.goto_first_child() {
                 continue;
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
-                    return found;
+                    return comments;
                 }
             }
         }
@@ -54,8 +54,9 @@ impl Comments {
         } else if matches!(node.kind(), "function_definition" | "class_definition") {
             let string = || {
                 let first = node.child_by_field_name("body")?.named_child(0)?;
-                let held = if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
-                (held.kind() == "string" && rows(&held).0 > from).then(|| rows(&held))
+                let string_node =
+                    if first.kind() == "expression_statement" { first.named_child(0)? } else { first };
+                (string_node.kind() == "string" && rows(&string_node).0 > from).then(|| rows(&string_node))
             };
             if let Some(rows) = string() {
                 self.strings.insert(from, rows);
@@ -63,13 +64,13 @@ impl Comments {
         }
     }
 
-    /// Rows of the string in the definition that begins at `row`.
+    /// Rows of the docstring of the definition that starts at `row`.
     pub fn docstring(&self, row: usize) -> Option<(usize, usize)> {
         self.strings.get(&row).copied()
     }
 
-    /// Rows of the comment right above `row`, but for attributes between them.
-    pub fn above(&self, lines: &[String], row: usize) -> Option<(usize, usize)> {
+    /// Rows of the comment directly above `row`, apart from attributes between them.
+    pub fn comment_above(&self, lines: &[String], row: usize) -> Option<(usize, usize)> {
         let mut last = row.checked_sub(1)?;
         for _ in 0..MAX_BETWEEN {
             if self.rows.get(last)?.is_some() || !is_between(&lines[last]) {
@@ -81,8 +82,10 @@ impl Comments {
         let is_line = first == last && !lines[last].trim_start().starts_with("/*");
         while is_line && first > 0 && last - first < MAX_LINES {
             match self.rows[first - 1] {
-                Some(above) if above == first - 1 && !lines[above].trim_start().starts_with("/*") => {
-                    first = above
+                Some(comment_above)
+                    if comment_above == first - 1 && !lines[comment_above].trim_start().starts_with("/*") =>
+                {
+                    first = comment_above
                 }
                 _ => break,
             }
@@ -91,7 +94,7 @@ impl Comments {
     }
 }
 
-/// First and last row; a node that ends with its newline ends on the row before.
+/// First and last row of a node; if it includes the trailing newline, it ends on the row before.
 fn rows(node: &Node<'_>) -> (usize, usize) {
     let (from, to) = (node.start_position(), node.end_position());
     (from.row, if to.column == 0 && to.row > from.row { to.row - 1 } else { to.row })
@@ -103,32 +106,33 @@ fn is_between(line: &str) -> bool {
         || matches!(line, "static" | "inline" | "export")
 }
 
-/// The first paragraph of a comment as plain words; `None` when it is no English sentence or too short or long.
+/// The first paragraph of a comment in plain words; `None` if it is not an English sentence, or too short or long.
 pub fn clean(lang: &str, lines: &[String]) -> Option<String> {
-    let mut told = String::new();
+    let mut paragraph = String::new();
     for line in lines {
-        let bare = bare(lang, line);
-        let (bare, is_text) = without_tag(bare);
-        let is_rule = bare.chars().filter(|c| c.is_alphanumeric()).count() * 3 < bare.chars().count();
-        if bare.is_empty() || !is_text || is_rule || is_heading(bare) {
-            if told.is_empty() {
+        let without_marks = without_marks(lang, line);
+        let (without_marks, is_text) = without_tag(without_marks);
+        let is_rule =
+            without_marks.chars().filter(|c| c.is_alphanumeric()).count() * 3 < without_marks.chars().count();
+        if without_marks.is_empty() || !is_text || is_rule || is_heading(without_marks) {
+            if paragraph.is_empty() {
                 continue;
             }
             break;
         }
-        told.push_str(bare);
-        told.push(' ');
-        if ["</summary>", "<p>", "</p>", "<para>"].iter().any(|e| bare.ends_with(e)) {
+        paragraph.push_str(without_marks);
+        paragraph.push(' ');
+        if ["</summary>", "<p>", "</p>", "<para>"].iter().any(|e| without_marks.ends_with(e)) {
             break;
         }
     }
-    let text = plain(&told);
-    let text = shorter(&text);
+    let text = without_markup(&paragraph);
+    let text = first_sentence_if_long(&text);
     is_english(text).then(|| text.to_owned())
 }
 
 /// A line of a comment without its marks.
-fn bare<'a>(lang: &str, line: &'a str) -> &'a str {
+fn without_marks<'a>(lang: &str, line: &'a str) -> &'a str {
     let line = line.trim();
     let line = match lang {
         "python" => {
@@ -143,7 +147,7 @@ fn bare<'a>(lang: &str, line: &'a str) -> &'a str {
     line.trim()
 }
 
-/// The rest of a line behind a tag that opens a description, or whether the line is text at all.
+/// The line after a tag that starts a description, and false if the line is not text.
 fn without_tag(line: &str) -> (&str, bool) {
     let tags = [
         "@description",
@@ -210,8 +214,8 @@ fn is_heading(line: &str) -> bool {
     heads.iter().any(|h| line.starts_with(h))
 }
 
-/// Text without marks of XML, Markdown, reStructuredText and Javadoc.
-fn plain(text: &str) -> String {
+/// The text without markup of XML, Markdown, reStructuredText and Javadoc.
+fn without_markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(['<', '{', '`', '[', ']', '(', '*']) {
@@ -249,7 +253,7 @@ fn plain(text: &str) -> String {
     out.split_whitespace().map(without_role).collect::<Vec<_>>().join(" ")
 }
 
-/// `:class:name` without its role.
+/// `:class:name` without the role.
 fn without_role(word: &str) -> &str {
     match word.strip_prefix(':').and_then(|w| w.split_once(':')) {
         Some((role, name)) if !name.is_empty() && role.chars().all(|c| c.is_ascii_alphabetic()) => name,
@@ -257,8 +261,8 @@ fn without_role(word: &str) -> &str {
     }
 }
 
-/// The text, or its first sentence when all of it is too long.
-fn shorter(text: &str) -> &str {
+/// The text, or its first sentence if it is too long.
+fn first_sentence_if_long(text: &str) -> &str {
     if count(text) <= *WORDS.end() {
         return text;
     }
