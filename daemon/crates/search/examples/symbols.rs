@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use cairn_search::symbols::extract::{self, Extracted, ParseInput};
-use cairn_search::symbols::languages::grammar;
 use cairn_search::symbols::names::Names;
+use cairn_symbols::extract::{self, Extracted, ParseInput};
+use cairn_symbols::languages::grammar;
 use cairn_workspace::language_of;
 
 /// Larger files are generated, and an index skips them.

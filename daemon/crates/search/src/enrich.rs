@@ -16,8 +16,8 @@ use crate::ingest::write;
 use crate::packed::{self, Frames, unpack};
 use crate::postings;
 use crate::root_index::RootIndex;
-use crate::symbols::extract::{self, Extracted};
 use crate::vector;
+use cairn_symbols::extract::{self, Extracted};
 
 /// Maximum files of one batch of symbols.
 const SYMBOL_BATCH: usize = 64;

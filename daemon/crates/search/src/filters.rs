@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::dense::FileSet;
 use crate::root_index::{FileEntry, FileTable};
-use crate::symbols::KINDS;
+use cairn_symbols::KINDS;
 
 /// Maximum bytes of a query or pattern.
 pub const MAX_QUERY: usize = 4096;

@@ -10,8 +10,8 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::extract::ident_hash;
 use crate::indexes::Indexes;
+use cairn_symbols::extract::ident_hash;
 
 /// Names that are defined in more files than this are ignored.
 pub(super) const MAX_DEFINING_FILES: usize = 6;

@@ -12,7 +12,6 @@ use cairn_workspace::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::centrality::{MIN_NAME, selectivity};
-use super::extract::ident_hash;
 use super::query::relative;
 use super::repo_map::{Definition, Focus, MapEntry, Source, repo_map, text};
 use crate::filters::{check_text, invalid};
@@ -20,6 +19,7 @@ use crate::indexes::Indexes;
 use crate::root_index::{FileTable, RootIndex, symbols_are_complete};
 use crate::search::no_file;
 use crate::sync::CancelFlag;
+use cairn_symbols::extract::ident_hash;
 
 /// Maximum definitions that one map considers, over all roots.
 const MAX_DEFINITIONS: usize = 400_000;

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::centrality::{
     DefinedName, MAX_DEFINING_FILES, MIN_NAME, SECONDARY_WEIGHT, page_rank, selectivity, weight,
 };
-use super::extract::ident_hash;
+use cairn_symbols::extract::ident_hash;
 
 /// A definition that a map can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

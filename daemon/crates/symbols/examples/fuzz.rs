@@ -1,7 +1,7 @@
 //! Fuzzes the parsers for crashes and hangs: samples of every language are mutated and parsed in child processes, because
 //! the scanners of grammars are written in C.
 //!
-//! `cargo run --release -p cairn-search --example fuzz -- SECONDS [LANGUAGE...]` prints a line per language. It exits with 1
+//! `cargo run --release -p cairn-symbols --example fuzz -- SECONDS [LANGUAGE...]` prints a line per language. It exits with 1
 //! if a parser crashed or hung, after writing the text to the temporary folder.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_search::symbols::extract::{self, ParseInput};
+use cairn_symbols::extract::{self, ParseInput};
 use cairn_workspace::language_of;
 
 /// Time after which a parser counts as hung: the limit of one file, with a margin for slow machines.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use cairn_search::symbols::extract::{
+use cairn_symbols::extract::{
     Extracted, ParseInput, Symbol, extract, extract_from, has_definitions, ident_hash,
 };
 use cairn_workspace::language_of;

@@ -10,8 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use cairn_search::symbols::extract::{self, ParseInput, Symbol, ident_hash};
-use cairn_search::symbols::languages::grammar;
+use cairn_symbols::extract::{self, ParseInput, Symbol, ident_hash};
+use cairn_symbols::languages::grammar;
 use cairn_workspace::language_of;
 
 #[path = "pairs/doc.rs"]

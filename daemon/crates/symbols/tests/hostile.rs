@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cairn_search::symbols::extract::extract;
+use cairn_symbols::extract::extract;
 
 /// Each is repeated to half a megabyte. `=> (` in C overflowed the stack, `a<` in Java took all memory there was.
 const PIECES: &[&str] = &[

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::Cut;
-use crate::symbols::extract::{MAX_NAME, ident_hash};
+use crate::extract::{MAX_NAME, ident_hash};
 
 /// True if a byte can be part of an identifier; all non-ASCII bytes can.
 pub fn is_name(byte: u8) -> bool {

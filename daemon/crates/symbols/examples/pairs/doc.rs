@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cairn_search::symbols::languages::grammar;
+use cairn_symbols::languages::grammar;
 use tree_sitter::Node;
 
 /// Maximum lines of attributes, decorators and the like between a comment and its definition.

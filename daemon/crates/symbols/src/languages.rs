@@ -178,7 +178,7 @@ mod tests {
     fn every_kind_is_a_filter_value() {
         for (lang, rows, _) in LANGUAGES {
             for (node, kind, ..) in *rows {
-                assert!(kind.is_empty() || crate::symbols::KINDS.contains(kind), "{lang} {node} {kind}");
+                assert!(kind.is_empty() || crate::KINDS.contains(kind), "{lang} {node} {kind}");
             }
         }
     }
