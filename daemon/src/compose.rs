@@ -207,7 +207,7 @@ fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
         // Every vector is compared, which is the one kind of search that the index has.
         Ann::BruteForce => {}
     }
-    options.give_back = crate::memory::give_back;
+    options.trim_memory = crate::memory::give_back;
     options.exclude = config.exclusions.clone();
     options.max_file_bytes = config.resources.max_file_bytes;
     if config.resources.threads > 0 {
