@@ -1,4 +1,4 @@
-//! A daemon of the release build, and the barest client of it.
+//! A daemon of the release build, and a minimal client.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,28 +14,27 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 
-/// A running daemon.
 pub struct Daemon {
     child: Child,
     /// Its data root.
     pub home: PathBuf,
-    /// A client that has shaken hands.
+    /// A client after the handshake.
     pub client: Option<Client>,
 }
 
-/// The binary beside this one.
+/// Returns the path of the binary next to this one.
 pub fn binary() -> PathBuf {
     let own = std::env::current_exe().expect("this program's path");
     own.with_file_name("cairn")
 }
 
 impl Daemon {
-    /// Starts one in `home` and waits until it is ready.
+    /// Starts a daemon in `home` and waits until it is ready.
     pub fn start(home: &Path) -> Self {
         Self::start_with(home, &[])
     }
 
-    /// The same with further flags.
+    /// Starts a daemon with additional flags.
     pub fn start_with(home: &Path, flags: &[&str]) -> Self {
         let mut command = Command::new(binary());
         command
@@ -55,7 +54,6 @@ impl Daemon {
         daemon
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -64,7 +62,7 @@ impl Daemon {
         serde_json::from_slice(&std::fs::read(self.home.join("daemon.json")).ok()?).ok()
     }
 
-    /// A fresh client that has shaken hands.
+    /// Opens a client and performs the handshake.
     pub async fn connect(&self) -> Client {
         let file = self.file().expect("daemon.json");
         let address = file["addresses"][0].as_str().expect("an address").to_owned();
@@ -83,7 +81,7 @@ impl Daemon {
         client
     }
 
-    /// Declares a root and waits until it is complete.
+    /// Declares a root and waits until its index is complete.
     pub async fn index(&mut self, folder: &Path) {
         let mut client = self.connect().await;
         let root = folder.canonicalize().expect("a folder");
@@ -98,7 +96,7 @@ impl Daemon {
         self.client = Some(client);
     }
 
-    /// SIGTERM, and the milliseconds to its end.
+    /// Sends SIGTERM and returns the milliseconds until the exit.
     pub fn stop(mut self) -> f64 {
         let start = Instant::now();
         let sent = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
@@ -110,8 +108,8 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        let _already_exited = self.child.kill();
+        let _already_exited = self.child.wait();
     }
 }
 
@@ -122,13 +120,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// Sends text and gives the next text.
+    /// Sends a message and returns the next one.
     pub async fn round_trip(&mut self, text: String) -> String {
         self.socket.send(Message::text(text)).await.expect("sent");
         self.text().await
     }
 
-    /// The next text; what only keeps the connection open is passed over.
+    /// Returns the next message, skipping pings and pongs.
     async fn text(&mut self) -> String {
         loop {
             match self.socket.next().await.expect("open").expect("a frame") {
@@ -139,18 +137,18 @@ impl Client {
         }
     }
 
-    /// Reads events up to the one with that number, which is the newest there is; the bytes of one of them.
+    /// Reads events up to the number `last`, the newest one, and returns the bytes of one of them.
     pub async fn events(&mut self, last: u64) -> usize {
-        let wanted = format!("\"seq\":{last},");
+        let number = format!("\"seq\":{last},");
         loop {
             let text = self.text().await;
-            if text.contains(&wanted) && text.contains("orchestrate.event") {
+            if text.contains(&number) && text.contains("orchestrate.event") {
                 return text.len();
             }
         }
     }
 
-    /// The result of a call that is told of before it: those messages are read and not looked into.
+    /// Returns the result of a call, reading but not parsing the messages before it.
     pub async fn streamed(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let request = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
@@ -163,7 +161,7 @@ impl Client {
         answer["result"].take()
     }
 
-    /// The result of a call.
+    /// Returns the result of a call.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let request =

@@ -1,5 +1,5 @@
-//! What one event costs the daemon for each of many subscribers, beside a program that writes the same bytes to as many raw
-//! sockets.
+//! Cost of one event per subscriber, compared with a program that writes the same bytes to the same
+//! number of raw sockets.
 
 use std::{
     io::{Read as _, Write as _},
@@ -23,52 +23,52 @@ use tokio::{
 
 use crate::{
     daemon::{Client, Daemon},
-    meter::{cpu, say},
+    meter::{cpu, report},
 };
 
 /// Subscribers of one session.
 const SUBSCRIBERS: usize = 100;
-/// Events that come at once, as from a run that is busy.
+/// Events per burst, as from a busy run.
 const BURST: u64 = 100;
-/// Bursts; the next comes when everybody has the last.
+/// Number of bursts; the next one starts when every subscriber has received the last.
 const BURSTS: u64 = 200;
-/// Events that wait for a subscriber of the raw peer.
+/// Queue capacity per subscriber of the raw peer.
 const QUEUE: usize = 256;
-/// Bytes of an event's text: with what surrounds it, an event of some 300 bytes.
+/// Bytes of an event's text; the complete event has some 300 bytes.
 const TEXT: usize = 60;
-/// The word that makes this program the raw peer.
-pub const PEER: &str = "raw-fan-out";
+/// The argument that makes this program the raw peer.
+pub const PEER_ARGUMENT: &str = "raw-fan-out";
 
-/// Measures both.
 pub async fn run(home: &Path) {
     let daemon = Daemon::start(home);
-    // What the events themselves cost, whoever follows.
+    // Cost of the events without subscribers.
     let (alone, _) = bursts(&daemon, 0).await;
     let (followed, size) = bursts(&daemon, SUBSCRIBERS).await;
     let deliveries = (SUBSCRIBERS as u64 * BURST * BURSTS) as f64;
     let ours = (followed - alone) * 1e6 / deliveries;
     let raw = raw(size).await * 1e6 / deliveries;
-    say(format!(
+    report(format!(
         "fan-out: {SUBSCRIBERS} subscribers, {size} bytes    {ours:.3} us CPU a delivery; raw TCP, coalesced {raw:.3} us; ratio {:.2}  floor <= 2",
         ours / raw
     ));
 }
 
-/// Brings events into a session that so many follow: the daemon's processor seconds, and the bytes of one event on the wire.
+/// Runs all bursts with this number of subscribers and returns the daemon's CPU seconds and the
+/// bytes of one event on the wire.
 async fn bursts(daemon: &Daemon, subscribers: usize) -> (f64, usize) {
     let mut client = daemon.connect().await;
-    let session = begin(&mut client).await;
+    let session = begin_import(&mut client).await;
     let mut readers = JoinSet::new();
-    let (told, mut heard) = mpsc::channel(SUBSCRIBERS);
+    let (delivered, mut deliveries) = mpsc::channel(SUBSCRIBERS);
     for _ in 0..subscribers {
         let mut reader = daemon.connect().await;
         reader.call("orchestrate.subscribe", json!({"sessionId": session, "after": "live"})).await;
-        let told = told.clone();
+        let delivered = delivered.clone();
         readers.spawn(async move {
             let mut size = 0;
             for burst in 1..=BURSTS {
                 size = reader.events(burst * BURST).await;
-                if told.send(()).await.is_err() {
+                if delivered.send(()).await.is_err() {
                     break;
                 }
             }
@@ -81,19 +81,19 @@ async fn bursts(daemon: &Daemon, subscribers: usize) -> (f64, usize) {
             (1..=BURST).map(|n| format!("{}\n", event(&session, burst * BURST + n))).collect();
         client.call("trace.import", json!({"jsonl": jsonl})).await;
         for _ in 0..subscribers {
-            heard.recv().await.expect("a subscriber");
+            deliveries.recv().await.expect("a subscriber");
         }
     }
     let spent = cpu(Some(daemon.pid())) - before;
     let mut size = 0;
-    while let Some(ended) = readers.join_next().await {
-        size = ended.expect("a subscriber");
+    while let Some(finished) = readers.join_next().await {
+        size = finished.expect("a subscriber");
     }
     (spent, size)
 }
 
-/// A session that goes on by parts.
-async fn begin(client: &mut Client) -> SessionId {
+/// Starts a session import that continues in parts.
+async fn begin_import(client: &mut Client) -> SessionId {
     let mut session = client.call("session.create", json!({"title": "fan-out"})).await;
     let id = SessionId::new();
     session["sessionId"] = json!(id);
@@ -118,31 +118,32 @@ fn event(session: &SessionId, seq: u64) -> Value {
     json!(record)
 }
 
-/// Processor seconds of a program that sends as many events of the same size to as many sockets.
+/// Returns the CPU seconds of a program that sends the same number of events of the same size to
+/// the same number of sockets.
 async fn raw(size: usize) -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port().to_string();
     let bytes = (size as u64 * BURST).to_string();
     let program = std::env::current_exe().expect("this program's path");
     let mut command = Command::new(program);
-    command.args([PEER, &port, &bytes]).stdin(Stdio::piped()).stdout(Stdio::null());
+    command.args([PEER_ARGUMENT, &port, &bytes]).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut peer = command.spawn().expect("the raw peer");
     let mut sockets: Vec<TcpStream> = Vec::new();
     for _ in 0..SUBSCRIBERS {
         sockets.push(listener.accept().await.expect("a socket").0);
     }
-    let (told, mut heard) = mpsc::channel(SUBSCRIBERS);
+    let (delivered, mut deliveries) = mpsc::channel(SUBSCRIBERS);
     let burst = size * BURST as usize;
     for mut socket in sockets {
-        let told = told.clone();
+        let delivered = delivered.clone();
         tokio::spawn(async move {
             let mut block = vec![0; 16 * 1024];
-            let mut left = burst;
+            let mut remaining = burst;
             while let Ok(n @ 1..) = socket.read(&mut block).await {
-                left -= n;
-                if left == 0 {
-                    left = burst;
-                    let _over = told.send(()).await;
+                remaining -= n;
+                if remaining == 0 {
+                    remaining = burst;
+                    let _over = delivered.send(()).await;
                 }
             }
         });
@@ -153,7 +154,7 @@ async fn raw(size: usize) -> f64 {
         go.write_all(b"\n").expect("it runs");
         go.flush().expect("it runs");
         for _ in 0..SUBSCRIBERS {
-            heard.recv().await.expect("a socket");
+            deliveries.recv().await.expect("a socket");
         }
     }
     let spent = cpu(Some(peer.id())) - before;
@@ -162,8 +163,9 @@ async fn raw(size: usize) -> f64 {
     spent
 }
 
-/// The raw peer: connects as often as there are subscribers. For every byte of its input it hands a burst of events, each
-/// shared, to a bounded queue for each of them; what waits in a queue is written with one call.
+/// Runs the raw peer: it opens one connection per subscriber. For every byte of input it puts a
+/// burst of shared events into the bounded queue of each; the content of a queue is written with
+/// one call.
 pub fn peer(port: u16, bytes: usize) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let event: std::sync::Arc<[u8]> = vec![b'x'; bytes / BURST as usize].into();
@@ -187,14 +189,14 @@ pub fn peer(port: u16, bytes: usize) {
                 }
             });
         }
-        let (go, mut gone) = mpsc::channel(1);
+        let (go, mut done) = mpsc::channel(1);
         let read = move || {
             for _byte in std::io::stdin().lock().bytes().map_while(Result::ok) {
                 go.blocking_send(()).expect("somebody listens");
             }
         };
         let input = tokio::task::spawn_blocking(read);
-        while gone.recv().await.is_some() {
+        while done.recv().await.is_some() {
             for _ in 0..BURST {
                 for queue in &queues {
                     queue.send(std::sync::Arc::clone(&event)).await.expect("a subscriber");

@@ -1,4 +1,5 @@
-//! The gate: what it adds to a call, with and without the sandbox; how soon a turn stops; how soon a record is told.
+//! The gate: its overhead per call, with and without the sandbox; the latency of stopping a turn,
+//! and of notifying a record.
 
 use std::{
     io::Write as _,
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::binary,
-    meter::{quantile, say},
+    meter::{quantile, report},
     turns::{Clock, turn},
 };
 
@@ -28,7 +29,7 @@ use crate::{
 const CALLS: usize = 2000;
 /// Commands, with the sandbox and without.
 const COMMANDS: usize = 100;
-/// Turns that are stopped.
+/// Number of stopped turns.
 const STOPS: u64 = 40;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -47,16 +48,15 @@ async fn session(root: &Path, model: &Arc<Clock>) -> Session {
         .expect("a session")
 }
 
-/// Measures all of it.
 pub async fn run(scratch: &Path) {
     std::fs::create_dir_all(scratch).expect("a folder");
     let model = Arc::new(Clock::new(u64::MAX, Duration::from_millis(2)));
     let session = session(scratch, &model).await;
     let scratch = scratch.to_owned();
-    // As in the daemon: from a task of the runtime, not from a thread beside it.
+    // Runs in a task of the runtime, as in the daemon, instead of a separate thread.
     let work = tokio::spawn(async move {
         calls(&session, &scratch).await;
-        told(&session, &scratch).await;
+        notification_latency(&session, &scratch).await;
         commands(&session, &scratch).await;
         stops(&session).await;
         session.close().await;
@@ -64,9 +64,9 @@ pub async fn run(scratch: &Path) {
     work.await.expect("the end");
 }
 
-async fn another(session: &Session) -> SessionId {
-    let made = session.engine().create_session(SessionCreateParams::default()).await;
-    made.expect("a session").session_id
+async fn create_session(session: &Session) -> SessionId {
+    let created = session.engine().create_session(SessionCreateParams::default()).await;
+    created.expect("a session").session_id
 }
 
 fn micros(since: Instant) -> f64 {
@@ -78,7 +78,7 @@ fn record() -> NewRecord {
     NewRecord { id: uuid::Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
 }
 
-/// One page appended to a file and made durable, as the log's own file system does it.
+/// Appends one page to a file and makes it durable, as the log's file system does.
 fn page(file: &mut std::fs::File) -> f64 {
     let start = Instant::now();
     file.write_all(&[7; 4096]).expect("written");
@@ -86,30 +86,34 @@ fn page(file: &mut std::fs::File) -> f64 {
     micros(start)
 }
 
-/// The three records that a call leaves in its session, to be written again.
-async fn records_of(session: &Session) -> [NewRecord; 3] {
+/// Returns the three records that a call leaves in its session, for writing them again.
+async fn records_of_call(session: &Session) -> [NewRecord; 3] {
     let records = session.engine().trace().records(session.id(), 0, 3).await.expect("records");
-    let again = |e: Envelope| NewRecord { id: e.id, parent_id: e.parent_id, origin: e.origin, body: e.body };
-    let records: Vec<_> = records.into_iter().map(again).collect();
+    let to_new_record =
+        |e: Envelope| NewRecord { id: e.id, parent_id: e.parent_id, origin: e.origin, body: e.body };
+    let records: Vec<_> = records.into_iter().map(to_new_record).collect();
     records.try_into().expect("three records")
 }
 
-/// A call that does nothing, beside its own three records in two appends without the gate, in turns.
+/// Measures a no-op call, alternating with its three records in two appends without the gate.
 async fn calls(session: &Session, scratch: &Path) {
     let call =
         || ToolCallParams { session_id: session.id().clone(), name: "nothing".into(), arguments: json!({}) };
-    let (trace, other) = (session.engine().trace(), another(session).await);
+    let trace = session.engine().trace();
+    let other = create_session(session).await;
     let mut file = std::fs::File::create(scratch.join("pages")).expect("a file");
-    let (mut whole, mut bare, mut sync) = (Vec::new(), Vec::new(), Vec::new());
+    let mut gated = Vec::new();
+    let mut bare = Vec::new();
+    let mut sync = Vec::new();
     assert!(session.engine().call_tool(call(), None).await.expect("a result").ok);
-    let [command, started, ended] = records_of(session).await;
+    let [command, started, ended] = records_of_call(session).await;
     for _ in 0..CALLS {
-        // Before each of the two, the same: what the disk was last asked for makes a difference.
+        // Both start with the same write, because the previous disk operation affects the next.
         sync.push(page(&mut file));
         let start = Instant::now();
         let result = session.engine().call_tool(call(), None).await.expect("a result");
         assert!(result.ok);
-        whole.push(micros(start));
+        gated.push(micros(start));
         sync.push(page(&mut file));
         let start = Instant::now();
         for records in [vec![command.clone(), started.clone()], vec![ended.clone()]] {
@@ -117,12 +121,13 @@ async fn calls(session: &Session, scratch: &Path) {
         }
         bare.push(micros(start));
     }
-    let (call, records) = (quantile(&mut whole, 0.5), quantile(&mut bare, 0.5));
-    say(format!(
+    let call = quantile(&mut gated, 0.5);
+    let records = quantile(&mut bare, 0.5);
+    report(format!(
         "gate: a call, its records and audit durable   p50 {call:.0} us, its records alone {records:.0} us, one fdatasync {:.0} us",
         quantile(&mut sync, 0.5)
     ));
-    say(format!("gate: what it adds to a call          p50 {:.0} us  floor <= 100 us", call - records));
+    report(format!("gate: what it adds to a call          p50 {:.0} us  floor <= 100 us", call - records));
 }
 
 async fn follow(session: &Session, id: &SessionId) -> Follower {
@@ -132,32 +137,39 @@ async fn follow(session: &Session, id: &SessionId) -> Follower {
     follower
 }
 
-/// A record, from being handed to the log to being told to one who follows.
-async fn told(session: &Session, scratch: &Path) {
-    let (trace, id) = (session.engine().trace(), another(session).await);
+/// Measures the time from appending a record to its delivery to a follower.
+async fn notification_latency(session: &Session, scratch: &Path) {
+    let trace = session.engine().trace();
+    let id = create_session(session).await;
     let mut follower = follow(session, &id).await;
     let mut file = std::fs::File::create(scratch.join("pages")).expect("a file");
-    let (mut told, mut sync) = (Vec::new(), Vec::new());
+    let mut delivery = Vec::new();
+    let mut sync = Vec::new();
     for _ in 0..CALLS {
         let start = Instant::now();
         let (append, step) = tokio::join!(trace.append(Append::new(&id, vec![record()])), follower.step());
         assert!(append.is_ok() && matches!(step, Ok(Step::Records(lines)) if lines.len() == 1));
-        told.push(micros(start));
+        delivery.push(micros(start));
         sync.push(page(&mut file));
     }
-    let (p50, floor) = (quantile(&mut told, 0.5) / 1000.0, 2.0 + 2.0 * quantile(&mut sync, 0.5) / 1000.0);
-    let (p95, worst) = (quantile(&mut told, 0.95) / 1000.0, 2.0 + 2.0 * quantile(&mut sync, 0.95) / 1000.0);
-    say(format!(
+    let p50 = quantile(&mut delivery, 0.5) / 1000.0;
+    let floor = 2.0 + 2.0 * quantile(&mut sync, 0.5) / 1000.0;
+    let p95 = quantile(&mut delivery, 0.95) / 1000.0;
+    let worst = 2.0 + 2.0 * quantile(&mut sync, 0.95) / 1000.0;
+    report(format!(
         "gate: a record durable and told       p50 {p50:.2} ms  p95 {p95:.2} ms  floor <= {floor:.2} ms (p95 {worst:.2})"
     ));
 }
 
-/// A command that does nothing, in the sandbox through the gate, beside the same shell started plainly.
+/// Measures a no-op command in the sandbox through the gate, compared with the same shell started
+/// directly.
 async fn commands(session: &Session, scratch: &Path) {
     let arguments = json!({"command": "true"});
-    let (mut boxed, mut plain) = (Vec::new(), Vec::new());
+    let mut boxed = Vec::new();
+    let mut plain = Vec::new();
     for _ in 0..COMMANDS {
-        let (session_id, arguments) = (session.id().clone(), arguments.clone());
+        let session_id = session.id().clone();
+        let arguments = arguments.clone();
         let call = ToolCallParams { session_id, name: "run_shell".into(), arguments };
         let start = Instant::now();
         let result = session.engine().call_tool(call, None).await.expect("a result");
@@ -169,34 +181,36 @@ async fn commands(session: &Session, scratch: &Path) {
         plain.push(micros(start) / 1000.0);
         assert!(output.status.success());
     }
-    let (with, without) = (quantile(&mut boxed, 0.5), quantile(&mut plain, 0.5));
-    say(format!(
+    let with = quantile(&mut boxed, 0.5);
+    let without = quantile(&mut plain, 0.5);
+    report(format!(
         "gate: a command in the sandbox        p50 {with:.2} ms, the same shell plainly {without:.2} ms, {:.2} ms more  floor <= 15 ms",
         with - without
     ));
 }
 
-/// A turn that streams, stopped at different times: from the word to its last record.
+/// Measures the time from stopping a streaming turn, at different points, to its last record.
 async fn stops(session: &Session) {
     let mut times = Vec::new();
     for n in 0..STOPS {
-        let id = another(session).await;
+        let id = create_session(session).await;
         let mut follower = follow(session, &id).await;
         session.engine().start_run(turn(&id, "t"), None).await.expect("a turn");
         tokio::time::sleep(Duration::from_millis(5 + n * 3)).await;
         let start = Instant::now();
         let turn = TurnRef { session_id: id, turn_id: None };
         session.engine().cancel_run(turn).await.expect("stopped");
-        while !ended(&follower.step().await.expect("a step")) {}
+        while !is_end(&follower.step().await.expect("a step")) {}
         times.push(micros(start) / 1000.0);
     }
-    let (p50, most) = (quantile(&mut times, 0.5), quantile(&mut times, 1.0));
-    say(format!(
-        "gate: a turn stopped while it streams  p50 {p50:.1} ms  most {most:.1} ms of {STOPS}  floor <= 100 ms"
+    let p50 = quantile(&mut times, 0.5);
+    let max = quantile(&mut times, 1.0);
+    report(format!(
+        "gate: a turn stopped while it streams  p50 {p50:.1} ms  most {max:.1} ms of {STOPS}  floor <= 100 ms"
     ));
 }
 
-fn ended(step: &Step) -> bool {
+fn is_end(step: &Step) -> bool {
     let Step::Records(lines) = step else { return matches!(step, Step::Gone) };
     lines.iter().any(|line| {
         let value: Value = serde_json::from_str(line).unwrap_or_default();

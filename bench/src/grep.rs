@@ -1,4 +1,5 @@
-//! Grep through the daemon beside `rg` on the same tree: counts against counts, lines against lines.
+//! Grep through the daemon, compared with `rg` on the same tree: counts with counts, lines with
+//! lines.
 
 use std::{
     path::Path,
@@ -9,21 +10,21 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::Daemon,
-    meter::{bytes_ending, quantile, say},
+    meter::{bytes_ending, quantile, report},
 };
 
-/// Repetitions; the median counts.
+/// Repetitions; the median is reported.
 const REPEAT: usize = 5;
 
-/// Lines of a page, the most that one call gives.
+/// Lines per page, the maximum of one call.
 const PAGE: u32 = 10_000;
 
-/// The pattern that is held to a floor of its own.
-const RARE: &str = "rare literal";
+/// The pattern with a limit of its own.
+const RARE_PATTERN: &str = "rare literal";
 
-/// Name, pattern, flags of ours, flags of rg.
+/// Name, pattern, flags of Cairn, flags of rg.
 const PATTERNS: &[(&str, &str, &[&str], &[&str])] = &[
-    (RARE, "vmalloc_to_pfn", &[], &[]),
+    (RARE_PATTERN, "vmalloc_to_pfn", &[], &[]),
     ("two rare literals", "vmalloc_to_pfn|ReplicaFetcherManager", &[], &[]),
     ("absent literal", "zzyzx_never_there", &[], &[]),
     ("common literal", "return", &[], &[]),
@@ -35,12 +36,11 @@ const PATTERNS: &[(&str, &str, &[&str], &[&str])] = &[
     ("no trigram", r"\w{30,}", &[], &[]),
 ];
 
-/// Measures every pattern.
 pub async fn run(daemon: &mut Daemon, folder: &Path) {
     let root = folder.canonicalize().expect("a folder");
-    let (index, text) =
-        (bytes_ending(&daemon.home, "tri") as f64 / 1e6, bytes_ending(folder, "") as f64 / 1e6);
-    say(format!(
+    let index = bytes_ending(&daemon.home, "tri") as f64 / 1e6;
+    let text = bytes_ending(folder, "") as f64 / 1e6;
+    report(format!(
         "grep: trigrams                    {index:.1} MB = {:.3} x all files  floor <= 0.2 x",
         index / text
     ));
@@ -55,7 +55,8 @@ pub async fn run(daemon: &mut Daemon, folder: &Path) {
             params
         };
         let [mut counts, mut first, mut lines, mut rg_counts, mut rg_lines] = [const { Vec::new() }; 5];
-        let (mut ours, mut theirs) = (0, 0);
+        let mut ours = 0;
+        let mut theirs = 0;
         for _ in 0..REPEAT {
             let start = std::time::Instant::now();
             let answer = client.call("search.grep", params("countOnly", json!(true))).await;
@@ -79,18 +80,18 @@ pub async fn run(daemon: &mut Daemon, folder: &Path) {
             .into_iter()
             .max_by(|x, y| x.0.total_cmp(&y.0))
             .unwrap_or(worst);
-        let floor = if *name == RARE { "0.05" } else { "1.0" };
+        let floor = if *name == RARE_PATTERN { "0.05" } else { "1.0" };
         let same = if ours == theirs { "as many".to_owned() } else { format!("ours {ours}") };
-        say(format!(
+        report(format!(
             "grep: {name:28} count {a:8.1} ms, rg -c {c:8.1} ms = {:.2} x; a page of {PAGE} {f:8.1} ms, all lines {b:8.1} ms, rg -n {d:8.1} ms = {:.2} x; {theirs} lines, {same}  floor <= {floor} x",
             a / c,
             b / d
         ));
     }
-    say(format!("grep: slowest of all patterns     {:.2} x rg ({})  floor <= 1.0 x", worst.0, worst.1));
+    report(format!("grep: slowest of all patterns     {:.2} x rg ({})  floor <= 1.0 x", worst.0, worst.1));
 }
 
-/// Runs rg; the sum of its counts, and its wall time.
+/// Runs rg and returns the sum of its counts and its wall time.
 fn rg(root: &Path, pattern: &str, flags: &[&str], count: bool) -> (u64, f64) {
     let start = std::time::Instant::now();
     let out = Command::new("rg")

@@ -1,16 +1,16 @@
-//! The log: records a second, each on the disk before it is answered.
+//! The log: records per second, each durable before it is acknowledged.
 
 use std::{path::Path, time::Instant};
 
 use cairn_protocol::{envelope::Body, event::AgentEvt, id::SessionId};
 use cairn_trace::{Append, NewRecord, NewSession, Trace};
 
-use crate::meter::{cpu, latencies, say};
+use crate::meter::{cpu, latencies, report};
 
 /// Records appended in each measurement.
 const RECORDS: usize = 40_000;
 
-/// Measures one record a time, many appenders, and batches.
+/// Measures single records, concurrent appenders, and batches.
 pub async fn run(path: &Path) {
     let trace = Trace::open(path).expect("a log");
     let session = trace.create_session(NewSession::default()).await.expect("a session").session_id;
@@ -22,11 +22,13 @@ pub async fn run(path: &Path) {
     }
     latencies("log: one record, durable", alone, "");
     for (appenders, batch) in [(64, 1), (1024, 1), (64, 64)] {
-        let (start, before) = (Instant::now(), cpu(None));
+        let start = Instant::now();
+        let before = cpu(None);
         let each = RECORDS / appenders / batch;
         let tasks: Vec<_> = (0..appenders)
             .map(|_| {
-                let (trace, session) = (trace.clone(), session.clone());
+                let trace = trace.clone();
+                let session = session.clone();
                 tokio::spawn(async move {
                     for n in 0..each {
                         append(&trace, &session, n, batch).await;
@@ -38,8 +40,9 @@ pub async fn run(path: &Path) {
             task.await.expect("appended");
         }
         let done = (each * appenders * batch) as f64;
-        let (wall, spent) = (start.elapsed().as_secs_f64(), cpu(None) - before);
-        say(format!(
+        let wall = start.elapsed().as_secs_f64();
+        let spent = cpu(None) - before;
+        report(format!(
             "log: {appenders:4} appenders x {batch:2} records       {:.0} records/s durable, {:.1} us CPU each",
             done / wall,
             spent * 1e6 / done

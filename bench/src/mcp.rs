@@ -1,4 +1,5 @@
-//! A tool call over MCP on standard input and output beside the same call over the WebSocket, taken in turns.
+//! A tool call over MCP on standard input and output, alternating with the same call over the
+//! WebSocket.
 
 use std::{path::Path, process::Stdio, time::Instant};
 
@@ -10,7 +11,7 @@ use tokio::{
 
 use crate::{
     daemon::{Client, Daemon, binary},
-    meter::{quantile, say},
+    meter::{quantile, report},
 };
 
 /// Calls of each kind.
@@ -87,7 +88,8 @@ pub async fn run(folder: &Path, home: &Path) {
 async fn compare(name: &str, direct: (&mut Client, &str, &Value), through: (&mut Agent, &Value)) {
     let (client, method, params) = direct;
     let (agent, call) = through;
-    let (mut plain, mut mcp) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));
+    let mut plain = Vec::with_capacity(CALLS);
+    let mut mcp = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         let start = Instant::now();
         client.call(method, params.clone()).await;
@@ -96,9 +98,11 @@ async fn compare(name: &str, direct: (&mut Client, &str, &Value), through: (&mut
         agent.call("tools/call", call).await;
         mcp.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    let (a, b) = (quantile(&mut mcp, 0.5), quantile(&mut plain, 0.5));
-    let (c, d) = (quantile(&mut mcp, 0.95), quantile(&mut plain, 0.95));
-    say(format!(
+    let a = quantile(&mut mcp, 0.5);
+    let b = quantile(&mut plain, 0.5);
+    let c = quantile(&mut mcp, 0.95);
+    let d = quantile(&mut plain, 0.95);
+    report(format!(
         "mcp: {name:<30} p50 {a:.3} ms  p95 {c:.3} ms over stdio; WebSocket p50 {b:.3} ms  p95 {d:.3} ms; ratio {:.2}  floor <= 1.5",
         a / b
     ));

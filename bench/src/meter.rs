@@ -1,24 +1,24 @@
-//! Clocks, counters and lines of a report.
+//! Clocks, counters and report lines.
 
 use std::path::Path;
 
-/// Prints a line.
+/// Prints a line of the report.
 #[expect(clippy::print_stdout, reason = "a report is what this program is for")]
-pub fn say(text: impl AsRef<str>) {
+pub fn report(text: impl AsRef<str>) {
     println!("{}", text.as_ref());
 }
 
-/// Processor seconds that a process has used; this one when `pid` is `None`.
+/// Returns the CPU seconds of a process; of this one when `pid` is `None`.
 pub fn cpu(pid: Option<u32>) -> f64 {
     let path = pid.map_or("/proc/self/stat".into(), |p| format!("/proc/{p}/stat"));
     let stat = std::fs::read_to_string(path).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    // Ticks of 1/100 s, as Linux counts for user space.
+    // Ticks of 1/100 s, as Linux reports to user space.
     let ticks = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// A line of `/proc/PID/status`, which counts by 1,024 bytes, in MB.
+/// Reads a line of `/proc/PID/status`, in units of 1,024 bytes, and returns MB.
 pub fn memory(pid: Option<u32>, key: &str) -> f64 {
     let path = pid.map_or("/proc/self/status".into(), |p| format!("/proc/{p}/status"));
     let status = std::fs::read_to_string(path).unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn memory(pid: Option<u32>, key: &str) -> f64 {
     line.split_whitespace().nth(1).and_then(|v| v.parse::<f64>().ok()).unwrap_or(0.0) * 1.024 / 1000.0
 }
 
-/// Bytes of the files below a folder whose names end so.
+/// Returns the bytes of the files below a folder with this name suffix.
 pub fn bytes_ending(folder: &Path, ending: &str) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let size = |p: std::path::PathBuf| match p.symlink_metadata() {
@@ -37,19 +37,20 @@ pub fn bytes_ending(folder: &Path, ending: &str) -> u64 {
     entries.flatten().map(|e| size(e.path())).sum()
 }
 
-/// The value below which that share of the values lies.
+/// Returns the quantile of the values.
 pub fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(((values.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or(0.0)
 }
 
-/// A line with p50 and p95 in milliseconds.
+/// Reports p50 and p95 in milliseconds.
 pub fn latencies(name: &str, mut ms: Vec<f64>, floor: &str) {
-    let (p50, p95) = (quantile(&mut ms, 0.5), quantile(&mut ms, 0.95));
-    say(format!("{name:34} p50 {p50:9.3} ms  p95 {p95:9.3} ms  n {}  {floor}", ms.len()));
+    let p50 = quantile(&mut ms, 0.5);
+    let p95 = quantile(&mut ms, 0.95);
+    report(format!("{name:34} p50 {p50:9.3} ms  p95 {p95:9.3} ms  n {}  {floor}", ms.len()));
 }
 
-/// Runs something and gives its wall time in milliseconds beside its value.
+/// Runs a closure and returns its value and its wall time in milliseconds.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = std::time::Instant::now();
     let value = work();

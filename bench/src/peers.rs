@@ -1,5 +1,5 @@
-//! Another engine over the same windows: tantivy, identifiers split, English stems, frequencies only, one OR query for
-//! its best 200. Built with `--features peers`.
+//! Another engine over the same windows: tantivy with split identifiers, English stemming,
+//! frequencies only, and one OR query for the best 200. Built with `--features peers`.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use tantivy::schema::{IndexRecordOption, Schema, TextFieldIndexing, TextOptions}
 use tantivy::tokenizer::{Language, LowerCaser, SimpleTokenizer, Stemmer, TextAnalyzer};
 use tantivy::{Index, TantivyDocument, Term};
 
-use crate::meter::{cpu, quantile, say, timed};
+use crate::meter::{cpu, quantile, report, timed};
 
 const BEST: usize = 200;
 /// Memory of its writer, in bytes.
 const WRITER: usize = 200_000_000;
 
-/// Indexes the windows that `database` names, from the files of `root`, and asks the same queries.
+/// Indexes the windows listed in `database`, from the files of `root`, and runs the same queries.
 pub fn tantivy(database: &Path, root: &Path, queries: &[String], ours: f64) {
     let folder = tempfile::tempdir().expect("a folder");
     let indexing =
@@ -31,7 +31,8 @@ pub fn tantivy(database: &Path, root: &Path, queries: &[String], ours: f64) {
     };
     index.tokenizers().register("code", words());
     let mut writer = index.writer_with_num_threads::<TantivyDocument>(2, WRITER).expect("a writer");
-    let (before, mut text) = (cpu(None), 0);
+    let before = cpu(None);
+    let mut text = 0;
     for window in windows(database, root) {
         text += window.len();
         let mut document = TantivyDocument::default();
@@ -46,36 +47,39 @@ pub fn tantivy(database: &Path, root: &Path, queries: &[String], ours: f64) {
     for round in 0..2 {
         for query in queries {
             let mut terms: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-            let asked = split(query);
-            analyzer.token_stream(&asked).process(&mut |token| {
+            let words = split(query);
+            analyzer.token_stream(&words).process(&mut |token| {
                 let term = Term::from_field_text(body, &token.text);
                 terms.push((Occur::Should, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))));
             });
             let query = BooleanQuery::new(terms);
             let best = TopDocs::with_limit(BEST).order_by_score();
-            let (found, ms) = timed(|| searcher.search(&query, &best).expect("an answer"));
-            std::hint::black_box(found);
+            let (results, ms) = timed(|| searcher.search(&query, &best).expect("an answer"));
+            std::hint::black_box(results);
             if round == 1 {
                 times.push(ms);
             }
         }
     }
-    let (p50, p95) = (quantile(&mut times, 0.5), quantile(&mut times, 0.95));
-    say(format!(
+    let p50 = quantile(&mut times, 0.5);
+    let p95 = quantile(&mut times, 0.95);
+    report(format!(
         "search: tantivy, its best {BEST}       p50 {p50:9.3} ms  p95 {p95:9.3} ms; built at {:.0} MB per CPU-s; our lexical p95, ranked and with lines, {:.2} x that  floor <= 3 x",
         text as f64 / 1e6 / spent,
         ours / p95
     ));
 }
 
-/// The text of each chunk, read from the files.
+/// Reads the text of each window from the files.
 fn windows(database: &Path, root: &Path) -> Vec<String> {
     let conn = cairn_store::open_read_only(database).expect("a database");
     let mut all = conn
         .prepare("SELECT f.path, c.byte_range_start, c.byte_range_end FROM chunk c JOIN file f ON f.id = c.file_id ORDER BY c.id")
         .expect("chunks");
     let mut rows = all.query([]).expect("chunks");
-    let (mut path, mut bytes, mut found) = (String::new(), Vec::new(), Vec::new());
+    let mut path = String::new();
+    let mut bytes = Vec::new();
+    let mut results = Vec::new();
     while let Some(row) = rows.next().expect("a chunk") {
         let (of, start, end): (String, usize, usize) =
             (row.get(0).expect("a path"), row.get(1).expect("a start"), row.get(2).expect("an end"));
@@ -83,12 +87,12 @@ fn windows(database: &Path, root: &Path) -> Vec<String> {
             bytes = std::fs::read(root.join(&of)).expect("a file");
             path = of;
         }
-        found.push(String::from_utf8_lossy(bytes.get(start..end).unwrap_or(&[])).into_owned());
+        results.push(String::from_utf8_lossy(bytes.get(start..end).unwrap_or(&[])).into_owned());
     }
-    found
+    results
 }
 
-/// Spaces where an identifier changes from small to large letters, and for `_`.
+/// Inserts spaces at case changes within identifiers and for `_`.
 fn split(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     let mut small = false;

@@ -1,4 +1,5 @@
-//! A paired device's way in: TLS with both keys proved, the upgrade, and the answer of `initialize`.
+//! Connecting a paired device: TLS with both keys verified, the upgrade, and the answer of
+//! `initialize`.
 
 use std::{path::Path, time::Instant};
 
@@ -10,13 +11,13 @@ use cairn_protocol::{
 
 use crate::{
     daemon::Daemon,
-    meter::{latencies, say},
+    meter::{latencies, report},
 };
 
-/// Connections measured.
+/// Number of connections.
 const TIMES: usize = 50;
 
-/// Pairs over loopback, then connects again and again; beside it, the same without TLS.
+/// Pairs over loopback and connects repeatedly, compared with the same without TLS.
 pub async fn run(home: &Path) {
     let daemon = Daemon::start_with(home, &["--lan", "127.0.0.1:0"]);
     let env = |home: &Path| Env { cairn_home: Some(home.to_owned()), ..Env::default() };
@@ -29,7 +30,7 @@ pub async fn run(home: &Path) {
     let root = DataRoot(device.clone());
     let start = Instant::now();
     cairn_client_sdk::pair(&root, at, None, &offer.code, "bench", Some("den")).await.expect("paired");
-    say(format!("{:34} {:9.3} ms", "remote: pairing", start.elapsed().as_secs_f64() * 1000.0));
+    report(format!("{:34} {:9.3} ms", "remote: pairing", start.elapsed().as_secs_f64() * 1000.0));
     for (name, connector, floor) in [
         ("remote: tls and initialize", Connector::remote(env(&device), "den"), "floor <= 10 ms"),
         ("remote: the same without tls", local, ""),

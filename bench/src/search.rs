@@ -1,5 +1,6 @@
-//! Search latencies, on queries drawn from the tree: words of comment lines and identifiers. Beside them what the
-//! vectors cost when they are only summed, what an exact search finds, and another engine over the same windows.
+//! Search latencies, on queries drawn from the tree: words of comment lines and identifiers. They
+//! are compared with a plain pass over the vectors, the results of an exact search, and another
+//! engine over the same windows.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,23 +10,23 @@ use cairn_protocol::search::{GrepParams, SearchParams};
 use cairn_search::{CancelFlag, Embedder, Indexes, Until};
 use cairn_workspace::Root;
 
-use crate::meter::{latencies, quantile, say, timed};
+use crate::meter::{latencies, quantile, report, timed};
 
-/// Queries drawn.
+/// Number of queries.
 const QUERIES: usize = 200;
-/// Nearest chunks that are compared with an exact search, and queries that are.
+/// Nearest chunks compared with an exact search, and number of such queries.
 const NEAREST: usize = 200;
 const COMPARED: usize = 50;
 
-/// The kinds of search and what their p95 is held to, in milliseconds.
+/// The kinds of search and the limits of their p95 in milliseconds.
 const KINDS: [(&str, f64); 3] = [("lexical", 5.0), ("semantic", 15.0), ("hybrid", 15.0)];
 
-/// Measures the three kinds on the library.
+/// Measures the three kinds through the library.
 pub fn run(indexes: &Indexes, root: &Root, dir: &Path) {
     let queries = drawn(indexes, &root.path);
     let mut quiet = Vec::new();
     for (kind, floor) in KINDS {
-        // The first round warms what the file system holds.
+        // The first round warms the file system cache.
         round(indexes, kind, &root.id, &queries, &AtomicBool::new(false));
         let mut times = round(indexes, kind, &root.id, &queries, &AtomicBool::new(false));
         quiet.push(quantile(&mut times, 0.95));
@@ -40,7 +41,7 @@ pub fn run(indexes: &Indexes, root: &Root, dir: &Path) {
     busy(indexes, root, &queries, &quiet);
 }
 
-/// One search for each query, in milliseconds; ends early when `stop` is set.
+/// Runs each query once and returns milliseconds; ends early when `stop` is set.
 fn round(indexes: &Indexes, kind: &str, root: &RootId, queries: &[String], stop: &AtomicBool) -> Vec<f64> {
     let never = CancelFlag::new();
     let one = |query: &String| {
@@ -48,19 +49,19 @@ fn round(indexes: &Indexes, kind: &str, root: &RootId, queries: &[String], stop:
             serde_json::json!({"query": query, "k": 20, "filters": {"roots": [root]}}),
         )
         .expect("params");
-        let ask = || match kind {
+        let search = || match kind {
             "lexical" => indexes.lexical(&params, &never, &|_| ()),
             "semantic" => indexes.semantic(&params, &never, &|_| ()),
             _ => indexes.hybrid(&params, &never, &|_| ()),
         };
-        let (answer, ms) = timed(ask);
+        let (answer, ms) = timed(search);
         answer.expect("an answer");
         ms
     };
     queries.iter().take_while(|_| !stop.load(Ordering::Relaxed)).map(one).collect()
 }
 
-/// Until the first partial of a hybrid search is sent, in milliseconds.
+/// Returns the milliseconds until the first partial result of a hybrid search.
 fn partial(indexes: &Indexes, root: &RootId, queries: &[String]) -> Vec<f64> {
     let never = CancelFlag::new();
     let one = |query: &String| {
@@ -68,17 +69,18 @@ fn partial(indexes: &Indexes, root: &RootId, queries: &[String]) -> Vec<f64> {
             "query": query, "k": 20, "filters": {"roots": [root]}, "requestId": "one",
         }))
         .expect("params");
-        let (start, first) = (std::time::Instant::now(), std::sync::OnceLock::new());
-        let told = |_| {
+        let start = std::time::Instant::now();
+        let first = std::sync::OnceLock::new();
+        let on_partial = |_| {
             first.get_or_init(|| start.elapsed().as_secs_f64() * 1000.0);
         };
-        indexes.hybrid(&params, &never, &told).expect("an answer");
+        indexes.hybrid(&params, &never, &on_partial).expect("an answer");
         first.get().copied().unwrap_or(f64::NAN)
     };
     queries.iter().map(one).collect()
 }
 
-/// The vectors as the database has them: one plain pass over them, and what an exact search finds.
+/// Measures a plain pass over the vectors in the database, and compares with an exact search.
 fn dense(indexes: &Indexes, root: &RootId, queries: &[String], database: &Path, semantic: f64) {
     let conn = cairn_store::open_read_only(database).expect("a database");
     let mut all = conn.prepare("SELECT chunk_id, vec, dim FROM chunk_vec").expect("vectors");
@@ -105,23 +107,25 @@ fn dense(indexes: &Indexes, root: &RootId, queries: &[String], database: &Path, 
         .collect();
     let plain = quantile(&mut plain, 0.5);
     let embedder = Embedder::builtin().expect("the embedder");
-    let (mut recall, mut scans) = (Vec::new(), Vec::new());
+    let mut recall = Vec::new();
+    let mut scans = Vec::new();
     for query in queries.iter().step_by(queries.len().div_ceil(COMPARED).max(1)) {
-        let asked = embedder.embed(&[query.as_bytes()]).expect("a vector");
+        let query_vector = embedder.embed(&[query.as_bytes()]).expect("a vector");
         let cosine = |at: usize| -> f32 {
-            vectors[at * dim..(at + 1) * dim].iter().zip(&asked).map(|(a, b)| a * b).sum()
+            vectors[at * dim..(at + 1) * dim].iter().zip(&query_vector).map(|(a, b)| a * b).sum()
         };
         let mut scored: Vec<(f32, i64)> = (0..ids.len()).map(|at| (cosine(at), ids[at])).collect();
         scored.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         scored.truncate(NEAREST);
         let exact: std::collections::HashSet<i64> = scored.iter().map(|s| s.1).collect();
-        let (found, ms) = timed(|| indexes.nearest_chunks(root, query, NEAREST).expect("neighbours"));
+        let (nearest, ms) = timed(|| indexes.nearest_chunks(root, query, NEAREST).expect("neighbours"));
         scans.push(ms);
-        recall.push(found.iter().filter(|id| exact.contains(id)).count() as f64 / exact.len().max(1) as f64);
+        recall
+            .push(nearest.iter().filter(|id| exact.contains(id)).count() as f64 / exact.len().max(1) as f64);
     }
     let mean = recall.iter().sum::<f64>() / recall.len().max(1) as f64;
     let least = recall.iter().copied().fold(1.0, f64::min);
-    say(format!(
+    report(format!(
         "search: vectors                    recall@{NEAREST} {mean:.4} (least {least:.3}) of an exact search, {} queries; one plain pass over {:.0} MB of f32, one thread: {plain:.1} ms; the scan p50 {:.1}, p95 {:.1} ms; semantic p95 {:.2} x that  floor recall >= 0.995, <= 0.35 x",
         recall.len(),
         vectors.len() as f64 * 4e-6,
@@ -131,7 +135,7 @@ fn dense(indexes: &Indexes, root: &RootId, queries: &[String], database: &Path, 
     ));
 }
 
-/// The same searches while another index is made: a part of the tree as a root of its own.
+/// Measures the same searches while another index is built: a part of the tree as a separate root.
 fn busy(indexes: &Indexes, root: &Root, queries: &[String], quiet: &[f64]) {
     let mut folders: Vec<_> = std::fs::read_dir(&root.path).expect("a folder").flatten().collect();
     folders.retain(|e| e.path().is_dir());
@@ -139,11 +143,12 @@ fn busy(indexes: &Indexes, root: &Root, queries: &[String], quiet: &[f64]) {
         let mut times = Vec::new();
         for folder in &folders {
             let part = cairn_workspace::Roots::new(Vec::new()).declare(&folder.path()).expect("a folder");
-            let (done, enough) = (AtomicBool::new(false), CancelFlag::new());
+            let done = AtomicBool::new(false);
+            let enough = CancelFlag::new();
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     indexes.add_root(part.clone()).expect("a root");
-                    // It ends early when enough was asked meanwhile.
+                    // Cancelled early once enough queries have run meanwhile.
                     let _cancelled = indexes.build_and_wait(&part.id, Until::Everything, &enough);
                     done.store(true, Ordering::Relaxed);
                 });
@@ -156,14 +161,14 @@ fn busy(indexes: &Indexes, root: &Root, queries: &[String], quiet: &[f64]) {
         }
         let n = times.len();
         let p95 = quantile(&mut times, 0.95);
-        say(format!(
+        report(format!(
             "search: {kind:8} while indexing   p95 {p95:9.3} ms  n {n}  {:.2} x the p95 without  floor <= 2 x",
             p95 / quiet
         ));
     }
 }
 
-/// Every so many comment lines and definitions of the tree, three to six words of each.
+/// Draws every n-th comment line and definition of the tree, with three to six words of each.
 fn drawn(indexes: &Indexes, folder: &Path) -> Vec<String> {
     let pattern = r"^\s*(//|\*|#) +\w+ \w+ \w+ \w+|^\s*(fn|func|def|class|struct|static|int|void) +\w{6,}";
     let root = folder.canonicalize().expect("a folder");

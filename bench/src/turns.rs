@@ -1,4 +1,4 @@
-//! Turns: text on its way to clients, many sessions at once.
+//! Turns: delivery of streamed text to clients, and many concurrent sessions.
 
 use std::{
     sync::{
@@ -21,29 +21,29 @@ use futures_util::{SinkExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest};
 
-use crate::meter::{memory, quantile, say};
+use crate::meter::{memory, quantile, report};
 
-/// Pieces of the streamed answer, at 200 a second.
+/// Deltas of the streamed answer, at 200 per second.
 const PIECES: u64 = 400;
-/// Who watches it.
+/// Number of watching clients.
 const WATCHERS: usize = 10;
-/// Sessions that take a turn at once.
+/// Sessions with concurrent turns.
 const SESSIONS: usize = 100;
 
-/// A clock that all of this process share.
+/// Returns the nanoseconds of a clock shared by the process.
 fn now() -> u64 {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     u64::try_from(BEGAN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A model whose every piece says when it was made.
+/// A model whose deltas contain the time of their creation.
 pub struct Clock {
     pieces: AtomicU64,
     every: Duration,
 }
 
 impl Clock {
-    /// One that says so many pieces, one in so much time.
+    /// Creates a model that sends `pieces` deltas, one per interval.
     pub fn new(pieces: u64, every: Duration) -> Self {
         Self { pieces: AtomicU64::new(pieces), every }
     }
@@ -64,7 +64,8 @@ impl Provider for Clock {
         Some(32_000)
     }
     async fn chat(&self, _: ModelRequest) -> Result<ChunkStream, LlmError> {
-        let (count, every) = (self.pieces.load(Ordering::Relaxed), self.every);
+        let count = self.pieces.load(Ordering::Relaxed);
+        let every = self.every;
         let pieces = stream::unfold(0, move |n| async move {
             if n > count {
                 return None;
@@ -84,7 +85,6 @@ impl Provider for Clock {
     }
 }
 
-/// Measures both.
 pub async fn run() {
     let model = Arc::new(Clock::new(PIECES, Duration::from_millis(5)));
     let provider: Arc<dyn Provider> = Arc::<Clock>::clone(&model);
@@ -96,7 +96,7 @@ pub async fn run() {
     session.close().await;
 }
 
-/// Text on its way: from the model's piece to ten clients over WebSocket.
+/// Measures streamed text from the model's delta to ten clients over WebSocket.
 async fn deltas(session: &Session) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
@@ -121,7 +121,7 @@ async fn deltas(session: &Session) {
         session.engine().create_session(SessionCreateParams::default()).await.expect("a session").session_id;
     let watchers: Vec<_> =
         (0..WATCHERS).map(|_| tokio::spawn(watch(address.clone(), id.to_string()))).collect();
-    // All of them follow before the first piece.
+    // All clients follow before the first delta.
     tokio::time::sleep(Duration::from_millis(300)).await;
     session.engine().start_run(turn(&id, "t"), None).await.expect("a turn");
     let mut all = Vec::new();
@@ -129,17 +129,17 @@ async fn deltas(session: &Session) {
         all.extend(watcher.await.expect("a watcher"));
     }
     let got = all.len();
-    say(format!(
+    report(format!(
         "turns: text to {WATCHERS} clients, 200 pieces/s   p50 {:.2} ms  p99 {:.2} ms, {got} of {} pieces  floor p50 <= 2 ms",
         quantile(&mut all, 0.5),
         quantile(&mut all, 0.99),
         PIECES as usize * WATCHERS
     ));
     stop.cancel();
-    let _ended = serving.await;
+    let _stopped = serving.await;
 }
 
-/// Milliseconds that each piece took.
+/// Returns the latency of each delta in milliseconds.
 async fn watch(address: String, session: String) -> Vec<f64> {
     let mut request = format!("ws://{address}/rpc").into_client_request().expect("a request");
     request.headers_mut().insert("authorization", "Bearer t".parse().expect("a header"));
@@ -156,8 +156,9 @@ async fn watch(address: String, session: String) -> Vec<f64> {
         let evt = &value["params"]["evt"];
         match evt["type"].as_str() {
             Some("token_delta") => {
-                let made = evt["text"].as_str().and_then(|t| t.trim().parse::<u64>().ok()).expect("a time");
-                times.push(now().saturating_sub(made) as f64 / 1e6);
+                let created_at =
+                    evt["text"].as_str().and_then(|t| t.trim().parse::<u64>().ok()).expect("a time");
+                times.push(now().saturating_sub(created_at) as f64 / 1e6);
             }
             Some("run_completed") => break,
             _ => {}
@@ -166,7 +167,7 @@ async fn watch(address: String, session: String) -> Vec<f64> {
     times
 }
 
-/// What starts a turn.
+/// Builds the params that start a turn.
 pub fn turn(id: &cairn_protocol::id::SessionId, name: &str) -> RunStartParams {
     RunStartParams {
         session_id: id.clone(),
@@ -178,7 +179,7 @@ pub fn turn(id: &cairn_protocol::id::SessionId, name: &str) -> RunStartParams {
     }
 }
 
-/// Many sessions with a turn at work each.
+/// Measures many sessions with one running turn each.
 async fn many(session: &Session, model: &Clock) {
     model.pieces.store(200, Ordering::Relaxed);
     let before = memory(None, "RssAnon");
@@ -193,11 +194,12 @@ async fn many(session: &Session, model: &Clock) {
         started += usize::from(engine.start_run(turn(id, "t"), None).await.is_ok());
     }
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let (during, all) = (memory(None, "RssAnon") - before, memory(None, "VmRSS"));
+    let during = memory(None, "RssAnon") - before;
+    let all = memory(None, "VmRSS");
     while engine.running() > 0 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    say(format!(
+    report(format!(
         "turns: {started} of {SESSIONS} sessions at once         {during:.1} MB more, {all:.0} MB resident in all  floor <= 200 MB"
     ));
 }

@@ -1,4 +1,4 @@
-//! Round trips beside a raw TCP echo, and what an idle connection costs.
+//! Round trips compared with a raw TCP echo, and the cost of an idle connection.
 
 use std::{path::Path, time::Instant};
 
@@ -9,19 +9,18 @@ use tokio::{
 
 use crate::{
     daemon::Daemon,
-    meter::{memory, quantile, say},
+    meter::{memory, quantile, report},
 };
 
-/// Round trips measured.
+/// Number of round trips.
 const TRIPS: usize = 20_000;
-/// Idle connections opened.
+/// Number of idle connections.
 const IDLE: usize = 500;
 
-/// Measures both.
 pub async fn run(home: &Path) {
     let daemon = Daemon::start(home);
     let mut client = daemon.connect().await;
-    // The cheapest call: an error that needs no room but the wire.
+    // The cheapest call: an error that only involves the wire.
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned();
     let mut ours = Vec::with_capacity(TRIPS);
     for _ in 0..TRIPS {
@@ -30,19 +29,21 @@ pub async fn run(home: &Path) {
         ours.push(start.elapsed().as_secs_f64() * 1e6);
     }
     let mut raw = echo(ping.len()).await;
-    let (a, b) = (quantile(&mut ours, 0.5), quantile(&mut raw, 0.5));
-    let (c, d) = (quantile(&mut ours, 0.99), quantile(&mut raw, 0.99));
-    say(format!(
+    let a = quantile(&mut ours, 0.5);
+    let b = quantile(&mut raw, 0.5);
+    let c = quantile(&mut ours, 0.99);
+    let d = quantile(&mut raw, 0.99);
+    report(format!(
         "wire: round trip                    p50 {a:.1} us  p99 {c:.1} us; raw TCP echo p50 {b:.1} us  p99 {d:.1} us; ratio {:.2}",
         a / b
     ));
     let before = memory(Some(daemon.pid()), "RssAnon");
-    let mut held = Vec::with_capacity(IDLE);
+    let mut connections = Vec::with_capacity(IDLE);
     for _ in 0..IDLE {
-        held.push(daemon.connect().await);
+        connections.push(daemon.connect().await);
     }
     let each = (memory(Some(daemon.pid()), "RssAnon") - before) * 1024.0 / IDLE as f64;
-    say(format!("wire: idle connection               {each:.1} KiB each of {IDLE}  floor <= 16 KiB"));
+    report(format!("wire: idle connection               {each:.1} KiB each of {IDLE}  floor <= 16 KiB"));
 }
 
 async fn echo(size: usize) -> Vec<f64> {

@@ -4,7 +4,6 @@
 //! socket back instead, so that the daemon reads on from its log and no record is lost.
 
 use std::{
-    borrow::Cow,
     collections::{HashMap, hash_map::Entry},
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -13,7 +12,11 @@ use std::{
     time::Duration,
 };
 
-use cairn_protocol::{error::ErrorData, id::SubscriptionId, rpc};
+use cairn_protocol::{
+    error::ErrorData,
+    id::SubscriptionId,
+    rpc::{self, Frame},
+};
 use futures_util::{SinkExt, StreamExt, stream::SplitSink, stream::SplitStream};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -69,20 +72,6 @@ pub(crate) struct Shared {
     next: AtomicU64,
     out: mpsc::Sender<String>,
     notices: broadcast::Sender<Notice>,
-}
-
-#[derive(Deserialize)]
-struct Incoming<'a> {
-    #[serde(default)]
-    id: Option<u64>,
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<RpcError>,
 }
 
 #[derive(Deserialize)]
@@ -221,25 +210,28 @@ impl Shared {
         if let Some(queue) = text.strip_prefix(PARTIAL).and_then(|params| self.lines_of(params)) {
             return self.lines(queue, text).await;
         }
-        let message: Incoming<'_> = match serde_json::from_str(text) {
-            Ok(message) => message,
+        let frame = match Frame::parse(text) {
+            Ok(frame) => frame,
             Err(error) => return tracing::warn!(%error, "a message of the daemon is not understood"),
         };
-        match (message.method, message.id) {
+        let error = match frame.error.map(|error| serde_json::from_str::<RpcError>(error.get())).transpose() {
+            Ok(error) => error.map(RpcError::into_error),
+            Err(error) => return tracing::warn!(%error, "a message of the daemon is not understood"),
+        };
+        match (frame.method, frame.id) {
             (Some(method), _) => {
-                if let Some(params) = message.params {
+                if let Some(params) = frame.params {
                     self.notified(&method, params, text).await;
                 }
             }
-            (None, Some(id)) => {
-                let answer = match message.error {
-                    Some(error) => Err(error.into_error()),
-                    None => Ok(message.result.map_or_else(null, ToOwned::to_owned)),
-                };
-                self.answered(id, answer);
-            }
+            (None, Some(id)) => match id.get().parse() {
+                Ok(id) => self.answered(
+                    id,
+                    error.map_or_else(|| Ok(frame.result.map_or_else(null, ToOwned::to_owned)), Err),
+                ),
+                Err(error) => tracing::warn!(%error, "a message of the daemon is not understood"),
+            },
             (None, None) => {
-                let error = message.error.map(RpcError::into_error);
                 tracing::warn!(error = error.map(tracing::field::display), "the daemon refused a message");
             }
         }

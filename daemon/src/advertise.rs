@@ -1,4 +1,4 @@
-//! Bonjour: `_oasearch._tcp` with version, id and name, and nothing private.
+//! Bonjour announcement: `_oasearch._tcp` with version, id and name, and nothing private.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -8,23 +8,24 @@ use mdns_sd::{ServiceDaemon, ServiceInfo};
 /// Service type with its domain.
 const SERVICE: &str = "_oasearch._tcp.local.";
 
-/// An announcement, for as long as this lives.
-pub struct Advert {
+/// An announcement that lasts until this is dropped.
+pub struct Advertisement {
     daemon: ServiceDaemon,
     fullname: String,
 }
 
-/// What a daemon is called: the user's label, or a part of its id.
+/// Returns the daemon's display name: the user's label, or a part of its id.
 pub fn name(id: &InstanceId, label: Option<&str>) -> String {
     // The end of a UUIDv7 is random; its beginning is the time.
     let short = || format!("cairn-{}", &id.as_str()[id.as_str().len() - 8..]);
     label.map_or_else(short, str::to_owned)
 }
 
-/// The record that is announced. The host's own name never appears in it: a label of the user's, or the id.
+/// Builds the announced record. It never contains the host's own name, only the user's label or the
+/// id.
 ///
 /// # Errors
-/// When a part is no valid DNS name.
+/// A part is not a valid DNS name.
 pub fn record(
     id: &InstanceId,
     label: Option<&str>,
@@ -33,11 +34,12 @@ pub fn record(
     port: u16,
     key: Option<&str>,
 ) -> mdns_sd::Result<ServiceInfo> {
-    let (host, name) = (self::name(id, None), self::name(id, label));
+    let host = self::name(id, None);
+    let name = self::name(id, label);
     let mut texts: HashMap<String, String> = [("version", version), ("id", id.as_str()), ("name", &name)]
         .map(|(k, v)| (k.into(), v.into()))
         .into();
-    // A hint at the key, for devices that are paired to find it by; it proves nothing.
+    // Paired devices use this hint at the key to find the daemon; it proves nothing.
     texts.extend(key.map(|key| ("key".to_owned(), key.to_owned())));
     let host = format!("{host}.local.");
     if at.is_unspecified() {
@@ -49,19 +51,19 @@ pub fn record(
 /// Announces until dropped.
 ///
 /// # Errors
-/// When multicast cannot be used.
-pub fn advertise(info: ServiceInfo) -> mdns_sd::Result<Advert> {
+/// Multicast cannot be used.
+pub fn advertise(info: ServiceInfo) -> mdns_sd::Result<Advertisement> {
     let daemon = ServiceDaemon::new()?;
     let fullname = info.get_fullname().to_owned();
     daemon.register(info)?;
-    Ok(Advert { daemon, fullname })
+    Ok(Advertisement { daemon, fullname })
 }
 
-impl Drop for Advert {
+impl Drop for Advertisement {
     fn drop(&mut self) {
-        // A farewell packet is a courtesy; the record's time to live ends it anyway.
-        if let Ok(gone) = self.daemon.unregister(&self.fullname) {
-            let _told = gone.recv_timeout(std::time::Duration::from_millis(200));
+        // A failed goodbye packet does no harm: the record expires anyway.
+        if let Ok(acknowledged) = self.daemon.unregister(&self.fullname) {
+            let _timeout_ignored = acknowledged.recv_timeout(std::time::Duration::from_millis(200));
         }
         let _stopped = self.daemon.shutdown();
     }
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_record_holds_version_id_and_name_alone() {
+    fn record_contains_only_version_id_and_name() {
         let id = InstanceId::new();
         for (label, hint) in [(None, None), (Some("desk"), None), (None, Some("00c0ffee"))] {
             let info = record(&id, label, "0.1.0", [10, 0, 0, 1].into(), 7433, hint).unwrap();

@@ -1,4 +1,4 @@
-//! The composition root: opens every room as the configuration says.
+//! The composition root: opens all crates according to the configuration.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -19,13 +19,15 @@ use cairn_workspace::{PathPattern, Roots};
 
 use crate::{context, launch::Agents, models};
 
-/// Progress messages that wait; more are lost, they are live only.
-const PROGRESS: usize = 1024;
+/// Capacity of the progress channel; further progress is dropped, because only live progress
+/// matters.
+const PROGRESS_CAPACITY: usize = 1024;
 
-/// Opens the rooms and the engine over them.
+/// Opens the stores and indexes and the engine on top of them.
 ///
 /// # Errors
-/// What the user must put right: a database of a newer build, a bad rule, an embedder that is none.
+/// Problems for the user to fix: a database of a newer build, an invalid rule, an unusable
+/// embedder.
 pub async fn engine(
     root: &DataRoot,
     config: &Config,
@@ -33,7 +35,7 @@ pub async fn engine(
     config_dir: Option<PathBuf>,
     layers: Vec<PathBuf>,
 ) -> Result<Engine, Failure> {
-    // The clones of dead daemons are of no use to anybody.
+    // Unfinished clones of earlier daemons are useless.
     let workspaces = root.workspaces_dir();
     let leftover = workspaces.clone();
     tokio::task::spawn_blocking(move || cairn_workspace::git::remove_partials(&leftover));
@@ -41,16 +43,17 @@ pub async fn engine(
     let trace_path = root.trace_db();
     let trace = blocking(move || Ok(Trace::open(&trace_path)?)).await?;
     let mut blocked = config.safety.sandbox_blocked_paths.clone();
-    // The token and the log are nobody's to read through a tool.
+    // No tool may read the token and the log.
     blocked.extend([root.token(), root.trace_db(), root.index_dir(), root.daemon_json()]);
-    // Nor are the keys of remote control.
+    // The same holds for the keys of remote control.
     blocked.push(root.remote_dir());
-    // Nor are the rules that bind the tools, and the keys: the file of every layer that is the user's own.
+    // The same holds for the user's own configuration files, which contain keys and the rules for
+    // tools.
     blocked.extend(config_dir.clone());
     blocked.extend(layers);
     let sandbox = Arc::new(sandbox(config, blocked.clone()));
     let roots = Arc::new(Roots::new(blocked));
-    let (notify, progress) = crossbeam_channel::bounded(PROGRESS);
+    let (notify, progress) = crossbeam_channel::bounded(PROGRESS_CAPACITY);
     let options = index_options(config)?;
     let indexes = Arc::new(Indexes::open(root.index_dir(), options, Some(notify)));
     let registry = Registry::default();
@@ -87,22 +90,22 @@ pub async fn engine(
         memory.clone(),
     ))));
     engine.set_knowledge(Arc::new(move |op| Ok(memory.apply(op)?)));
-    // Folders of runs that the end of an earlier daemon left.
-    let _none_left = std::fs::remove_dir_all(root.agents_dir());
+    // Folders of runs that an earlier daemon did not remove.
+    let _may_not_exist = std::fs::remove_dir_all(root.agents_dir());
     set_models(&engine, config, root);
     Ok(engine)
 }
 
-/// Gives the engine the models of a configuration.
+/// Sets the engine's models from the configuration.
 pub fn set_models(engine: &Engine, config: &Config, root: &DataRoot) {
     let agents = Agents::new(config, engine.trace().clone(), root.agents_dir());
-    engine.set_models(Arc::new(models::Configured::new(config, Arc::new(agents))));
+    engine.set_models(Arc::new(models::ConfiguredProviders::new(config, Arc::new(agents))));
 }
 
-/// What of the configuration takes effect at once.
+/// Collects the settings that take effect without a restart.
 ///
 /// # Errors
-/// `invalid_params` that names the key of a rule that is none.
+/// `invalid_params` that names the key of an invalid rule.
 pub fn live(config: &Config) -> Result<Live, Failure> {
     Ok(Live {
         rules: rules(config)?,
@@ -114,7 +117,8 @@ pub fn live(config: &Config) -> Result<Live, Failure> {
 }
 
 fn turn_settings(config: &Config) -> TurnSettings {
-    let (agent, context) = (&config.agent, &config.context);
+    let agent = &config.agent;
+    let context = &config.context;
     TurnSettings {
         max_iterations: agent.max_iterations,
         retry_attempts: agent.retry_attempts,
@@ -141,7 +145,7 @@ fn model_limits(config: &Config) -> ModelLimits {
     }
 }
 
-/// The sandbox of this machine, whose helper is this binary.
+/// Describes the sandbox of this machine, with this binary as its helper.
 pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
     let host = Host {
         home: std::env::var_os("HOME").map(PathBuf::from),
@@ -157,7 +161,6 @@ pub fn sandbox(config: &Config, blocked: Vec<PathBuf>) -> Sandbox {
     Sandbox::new(std::env::current_exe().ok()).for_host(host).when_missing(when_missing)
 }
 
-/// Settings of the web tools.
 fn web(config: &Config) -> WebOptions {
     let web = &config.tools.web;
     WebOptions {
@@ -172,15 +175,15 @@ fn web(config: &Config) -> WebOptions {
     }
 }
 
-/// Settings of the shell.
+/// Reads the settings of the shell.
 ///
 /// # Errors
-/// `invalid_params` that names a prefix which is no plain command.
+/// `invalid_params` that names a prefix which is not a plain command.
 fn shell(config: &Config) -> Result<ShellOptions, Failure> {
     let Some(own) = config.tools.builtin.get("run_shell") else { return Ok(ShellOptions::default()) };
     let bad =
         |e| Failure::new(Reason::InvalidParams, format!("tools.builtin.run_shell.allowed_prefixes: {e}"));
-    // A prefix is a rule that takes further arguments.
+    // A prefix is a rule that accepts further arguments.
     let rule = |text: &String| {
         format!("run_shell({} *)", text.trim().trim_end_matches('*').trim()).parse().map_err(bad)
     };
@@ -202,12 +205,12 @@ fn shell(config: &Config) -> Result<ShellOptions, Failure> {
 
 fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
     let mut options =
-        IndexOptions::new(Embedder::named(&config.embedder).map_err(|e| of_key("embedder", e))?)?;
+        IndexOptions::new(Embedder::named(&config.embedder).map_err(|e| with_key("embedder", e))?)?;
     match config.ann {
-        // Every vector is compared, which is the one kind of search that the index has.
+        // The index implements only exact search.
         Ann::BruteForce => {}
     }
-    options.trim_memory = crate::memory::give_back;
+    options.trim_memory = crate::memory::trim;
     options.exclude = config.exclusions.clone();
     options.max_file_bytes = config.resources.max_file_bytes;
     if config.resources.threads > 0 {
@@ -217,48 +220,50 @@ fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
     Ok(options)
 }
 
-/// What judges the best answers once more; one model in memory serves for both when the folder is the embedder's.
+/// Loads the reranker, which shares the embedder's model if both use the same folder.
 fn rescorer(config: &Config, options: &IndexOptions) -> Result<Option<Arc<Rescorer>>, Failure> {
     let own = &config.rerank;
     let model = match own.model.as_str() {
         "" => return Ok(None),
         same if same == config.embedder => Arc::clone(&options.embedder),
-        other => Arc::new(Embedder::named(other).map_err(|e| of_key("rerank.model", e))?),
+        other => Arc::new(Embedder::named(other).map_err(|e| with_key("rerank.model", e))?),
     };
     let limits = RescoreLimits {
         top: own.top as usize,
         time: std::time::Duration::from_millis(own.max_ms),
         threads: options.threads,
     };
-    Rescorer::new(model, limits).map(|made| Some(Arc::new(made)))
+    Rescorer::new(model, limits).map(|rescorer| Some(Arc::new(rescorer)))
 }
 
-/// The failure of a model, with the key that names it.
-fn of_key(key: &str, mut error: Failure) -> Failure {
+/// Adds the configuration key to the failure of a model.
+fn with_key(key: &str, mut error: Failure) -> Failure {
     error.message = format!("{key}: {}", error.message);
     error
 }
 
-/// Bounds the memory of the databases' caches.
+/// Limits the memory of the database caches.
 ///
 /// # Errors
-/// `internal` when SQLite does not take it.
+/// `internal` when SQLite refuses the limit.
 pub fn limit_memory(config: &Config) -> Result<(), Failure> {
     cairn_store::limit_memory(config.resources.memory_mb.saturating_mul(1024 * 1024))
         .map_err(|e| Failure::new(Reason::Internal, format!("resources.memoryMb: {e}")))
 }
 
-/// The rules of the gate.
+/// Builds the rules of the gate.
 ///
 /// # Errors
-/// `invalid_params` that names the key of a rule that is none.
+/// `invalid_params` that names the key of an invalid rule.
 pub fn rules(config: &Config) -> Result<Rules, Failure> {
     let read = |name: &str, list: &[RuleEntry], verdict| -> Result<Vec<Rule>, Failure> {
         let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("permissions.{name}: {e}"));
         let one = |entry: &RuleEntry| match entry {
             RuleEntry::Text(text) => text.parse(),
             RuleEntry::Checked(c) => {
-                let (rule, matches, rejects) = (c.rule.clone(), c.matches.clone(), c.rejects.clone());
+                let rule = c.rule.clone();
+                let matches = c.matches.clone();
+                let rejects = c.rejects.clone();
                 CheckedRule { rule, matches, rejects }.read(verdict)
             }
         };
@@ -271,7 +276,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
         let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("safety.blocked_commands: {e}"));
         final_deny.push(format!("run_shell({command})").parse().map_err(bad)?);
     }
-    // A tool that is switched off is called under no rule.
+    // No rule can allow a disabled tool.
     for (tool, _) in config.tools.builtin.iter().filter(|(_, own)| !own.enabled) {
         let bad = |e: RuleError| Failure::new(Reason::InvalidParams, format!("tools.builtin.{tool}: {e}"));
         final_deny.push(tool.parse().map_err(bad)?);
@@ -305,7 +310,7 @@ pub fn rules(config: &Config) -> Result<Rules, Failure> {
     })
 }
 
-/// The places that tools write to; `None` for the whole root.
+/// Lists the folders that tools may write to; `None` for the whole root.
 fn write_paths(config: &Config) -> Result<Option<Vec<PathPattern>>, Failure> {
     let all = &config.safety.sandbox_allowed_paths;
     if all.iter().any(|path| matches!(path.as_str(), "." | "./")) {
@@ -321,7 +326,8 @@ fn write_paths(config: &Config) -> Result<Option<Vec<PathPattern>>, Failure> {
     all.iter().map(one).collect::<Result<_, _>>().map(Some)
 }
 
-/// Bounds on calls of a tool. A command is ended by its own limit first, which says more.
+/// Returns the limits of a tool's calls. A command's own limit ends it first, with a better
+/// message.
 fn limits(tool: &str, own: &BuiltinTool) -> CallLimits {
     let margin = if tool == "run_shell" { Duration::from_secs(5) } else { Duration::ZERO };
     CallLimits {
@@ -330,13 +336,13 @@ fn limits(tool: &str, own: &BuiltinTool) -> CallLimits {
     }
 }
 
-/// The settings of one root, whose folder's file is part of `config`; `base` is the configuration without it.
+/// Builds the settings of one root: `config` includes the file in its folder, `base` does not.
 ///
 /// # Errors
 /// As [`rules`].
 pub fn root_settings(config: &Config, base: &Config) -> Result<RootSettings, Failure> {
     let mut rules = rules(config)?;
-    // Paths that only this root blocks are hidden by a rule; those of the user are closed for good.
+    // Paths that only this root blocks are hidden by a rule; those of the user are always closed.
     let own = config.safety.sandbox_blocked_paths.iter();
     for path in own.filter(|path| !base.safety.sandbox_blocked_paths.contains(path)) {
         let bad = |e| Failure::new(Reason::InvalidParams, format!("safety.sandbox_blocked_paths: {e}"));

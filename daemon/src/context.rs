@@ -1,5 +1,5 @@
-//! The user's texts for agents: `system_prompt.md`, `soul.json` and `user_profile.json` in the context folder of the
-//! configuration.
+//! The user's texts for agents: `system_prompt.md`, `soul.json` and `user_profile.json` in the
+//! context folder of the configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,11 @@ use cairn_agent::prompt::{Sources, Texts};
 use cairn_memory::Store;
 use serde_json::Value;
 
-/// Bytes of one file that are read.
+/// Maximum bytes read of one file.
 const MAX_FILE: u64 = 256 * 1024;
 
-/// Texts of the files in `folder`, and the words of the knowledge store, read anew for each turn. What is not there is empty; what cannot be read is logged.
+/// Supplies the texts in `folder` and the vocabulary of the knowledge store, read again for each
+/// turn. A missing file is empty; an unreadable one is logged.
 pub fn sources(folder: Option<PathBuf>, memory: Store) -> Sources {
     Sources::new(move || {
         let vocabulary = memory.vocabulary().unwrap_or_else(|error| {
@@ -24,8 +25,8 @@ pub fn sources(folder: Option<PathBuf>, memory: Store) -> Sources {
 fn texts(folder: &Path) -> Texts {
     Texts {
         base: read(&folder.join("system_prompt.md")),
-        soul: read(&folder.join("soul.json")).map(|text| told(&text)).unwrap_or_default(),
-        profile: read(&folder.join("user_profile.json")).map(|text| told(&text)).unwrap_or_default(),
+        soul: read(&folder.join("soul.json")).map(|text| render_object(&text)).unwrap_or_default(),
+        profile: read(&folder.join("user_profile.json")).map(|text| render_object(&text)).unwrap_or_default(),
         ..Texts::default()
     }
 }
@@ -33,7 +34,7 @@ fn texts(folder: &Path) -> Texts {
 fn read(path: &Path) -> Option<String> {
     let meta = path.metadata().ok()?;
     if meta.len() > MAX_FILE {
-        tracing::warn!(path = %path.display(), "context file has more than {MAX_FILE} bytes and is left out");
+        tracing::warn!(path = %path.display(), "context file has more than {MAX_FILE} bytes and is ignored");
         return None;
     }
     match std::fs::read_to_string(path) {
@@ -45,9 +46,9 @@ fn read(path: &Path) -> Option<String> {
     }
 }
 
-/// A JSON object as lines `key: value`, in the file's order of meaning: sorted, so that equal files give equal bytes. Text
-/// that is no JSON is told as it is.
-fn told(text: &str) -> String {
+/// Renders a JSON object as sorted lines `key: value`, so that equal files give equal bytes. Other
+/// text is returned unchanged.
+fn render_object(text: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
     let line = |(key, value): (&String, &Value)| match value {
         Value::String(text) => format!("{key}: {text}"),
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_become_texts_and_missing_ones_nothing() {
+    fn files_become_texts_and_missing_files_are_empty() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(texts(dir.path()), Texts::default());
         std::fs::write(dir.path().join("soul.json"), r#"{"name": "C", "traits": ["calm", "exact"]}"#)

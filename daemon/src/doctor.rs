@@ -1,4 +1,4 @@
-//! `cairn doctor`: whether what Cairn needs is there. Works without a daemon.
+//! `cairn doctor`: checks that the requirements of Cairn are met. It works without a daemon.
 
 mod machine;
 mod state;
@@ -11,21 +11,20 @@ use serde::Serialize;
 
 use crate::settings;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// As it should be.
+    /// Everything is in order.
     Ok,
-    /// Worth knowing; nothing is wrong.
+    /// Worth knowing, without a problem.
     Info,
-    /// It works, with less comfort.
+    /// It works with restrictions.
     Warn,
     /// It does not work.
     Fail,
 }
 
-/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     name: &'static str,
@@ -46,7 +45,7 @@ impl Check {
     }
 }
 
-/// Runs `cairn doctor`; 1 if any check fails.
+/// Runs `cairn doctor`; the exit code is 1 if any check fails.
 pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
     let flags = settings::Flags { config: globals.config.clone(), ..settings::Flags::default() };
     let (config, mut checks) = state::config(env, &flags);
@@ -58,7 +57,7 @@ pub fn run(env: &Env, root: &DataRoot, globals: &Globals) -> ExitCode {
     checks.extend(machine::all(&config));
     let bad = checks.iter().any(|c| c.outcome == Outcome::Fail);
     let text = if globals.json { format!("{}\n", json(&checks)) } else { text(&checks) };
-    // A reader that has left needs no report; the exit code says enough.
+    // If the reader of the output is gone, the exit code is enough.
     let _closed = std::io::stdout().write_all(text.as_bytes());
     ExitCode::from(if bad { FAILED } else { OK })
 }
@@ -92,9 +91,8 @@ fn text(checks: &[Check]) -> String {
 mod tests {
     use super::*;
 
-    // G6
     #[test]
-    fn a_rule_that_takes_no_arguments_is_told() {
+    fn rule_without_arguments_is_reported() {
         let mut config = cairn_config::Config::default();
         assert_eq!(state::rules(&config), []);
         let rule = |text: &str| cairn_config::RuleEntry::Text(text.into());
@@ -105,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_home_is_well_and_an_open_one_is_told() {
+    fn fresh_home_passes_and_open_home_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let root = DataRoot(dir.path().join("home"));
         assert!(state::folder(&root).iter().all(|c| c.outcome != Outcome::Fail));
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_log_is_refused() {
+    fn newer_log_fails_the_check() {
         let dir = tempfile::tempdir().unwrap();
         let root = DataRoot(dir.path().to_owned());
         let newer =
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_can_be_asked() {
+    fn machine_checks_run() {
         for check in machine::all(&cairn_config::Config::default()) {
             assert!(!check.detail.is_empty(), "{check:?}");
         }

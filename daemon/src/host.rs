@@ -1,4 +1,4 @@
-//! What the command line asks of this binary: to serve, and what only it knows.
+//! The parts of the command line that only the daemon's binary implements, such as serving.
 
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
@@ -10,7 +10,6 @@ use crate::{doctor, instance::InstanceError, logging, serve, service, settings};
 
 const NO_HOME: &str = "there is no home folder to keep data in; set CAIRN_HOME";
 
-/// This binary.
 pub struct Binary;
 
 impl Host for Binary {
@@ -18,15 +17,15 @@ impl Host for Binary {
         let on_demand = args.on_demand;
         match run(args, globals) {
             Ok(()) => ExitCode::SUCCESS,
-            // Its client knows that it may lose the race to another's daemon.
-            Err(Unserved::Other(_)) if on_demand => ExitCode::from(ALREADY_RUNNING),
-            Err(Unserved::Other(error)) => {
-                tell(&format!("error: {error}"));
+            // The client expects that another client's daemon may win the race.
+            Err(NotServed::Other(_)) if on_demand => ExitCode::from(ALREADY_RUNNING),
+            Err(NotServed::Other(error)) => {
+                print_error(&format!("error: {error}"));
                 ExitCode::from(ALREADY_RUNNING)
             }
-            Err(Unserved::Failed(error)) => {
-                // In the form that a client which started this looks for in the log.
-                tell(&format!("error: {}", error.replace('\n', "; ")));
+            Err(NotServed::Failed(error)) => {
+                // The client that started this daemon looks for this format in the log.
+                print_error(&format!("error: {}", error.replace('\n', "; ")));
                 ExitCode::from(FAILED)
             }
         }
@@ -41,7 +40,7 @@ impl Host for Binary {
         match env.data_root() {
             Some(root) => doctor::run(&env, &DataRoot(root), globals),
             None => {
-                tell(&format!("error: {NO_HOME}"));
+                print_error(&format!("error: {NO_HOME}"));
                 ExitCode::from(UNREACHABLE)
             }
         }
@@ -52,8 +51,8 @@ impl Host for Binary {
     }
 }
 
-fn tell(text: &str) {
-    // With standard error closed there is nobody to tell.
+fn print_error(text: &str) {
+    // With standard error closed there is no reader.
     let _closed = writeln!(std::io::stderr(), "{text}");
 }
 
@@ -61,21 +60,20 @@ fn flags(globals: &Globals) -> settings::Flags {
     settings::Flags { config: globals.config.clone(), ..settings::Flags::default() }
 }
 
-/// Why there was nothing to serve.
-enum Unserved {
+/// The reason why nothing was served.
+enum NotServed {
     /// Another daemon has the data root.
     Other(String),
-    /// It failed.
     Failed(String),
 }
 
-impl From<String> for Unserved {
+impl From<String> for NotServed {
     fn from(message: String) -> Self {
-        Unserved::Failed(message)
+        NotServed::Failed(message)
     }
 }
 
-fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
+fn run(args: ServeArgs, globals: &Globals) -> Result<(), NotServed> {
     let env = Env::from_process();
     let root = DataRoot(env.data_root().ok_or_else(|| NO_HOME.to_owned())?);
     let mode = match (args.on_demand, args.service) {
@@ -84,7 +82,8 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
         _ => serve::Mode::Foreground,
     };
     let mut flags = flags(globals);
-    // The environment of the client that starts a daemon is no setting of the daemon: it would hold for all clients.
+    // The environment of the client that starts a daemon must not become the settings of all
+    // clients.
     flags.without_environment = mode == serve::Mode::OnDemand;
     flags.overrides.extend(args.port.map(|port| ("listen.port".into(), port.into())));
     flags.overrides.extend(args.listen.map(|ip| ("listen.address".into(), ip.to_string().into())));
@@ -109,8 +108,8 @@ fn run(args: ServeArgs, globals: &Globals) -> Result<(), Unserved> {
     match runtime.block_on(serve::serve(&env, root, options, levels)) {
         Ok(_) => Ok(()),
         Err(error @ serve::ServeError::Instance(InstanceError::Running(_))) => {
-            Err(Unserved::Other(error.to_string()))
+            Err(NotServed::Other(error.to_string()))
         }
-        Err(error) => Err(Unserved::Failed(error.to_string())),
+        Err(error) => Err(NotServed::Failed(error.to_string())),
     }
 }

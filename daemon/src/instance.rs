@@ -1,4 +1,4 @@
-//! This daemon among others: the held lock, the token, and `daemon.json`.
+//! The daemon instance: lock, token, and `daemon.json`.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -13,44 +13,38 @@ use cairn_protocol::{
     time::Timestamp,
 };
 
-/// How long a starting daemon waits for a lock that somebody only looks at.
+/// Time that a starting daemon waits for a lock that a client is only probing.
 const LOCK_WAIT: Duration = Duration::from_millis(1500);
 const LOCK_TICK: Duration = Duration::from_millis(25);
 
-/// Why there can be no instance.
+/// The reason why no instance can exist.
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
-    /// Another daemon holds this data root.
+    /// Another daemon has locked this data root.
     #[error("another cairn daemon runs on {0}: see 'cairn status', or stop it with 'cairn stop'")]
     Running(String),
     /// A file or folder cannot be used.
     #[error("cannot use {path}: {source}")]
-    Io {
-        /// What was touched.
-        path: String,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { path: String, source: io::Error },
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> InstanceError + '_ {
     move |source| InstanceError::Io { path: path.display().to_string(), source }
 }
 
-/// The one daemon of a data root, for as long as this lives.
+/// The only daemon of a data root, until this is dropped.
 pub struct Instance {
     root: DataRoot,
-    /// This start.
+    /// Unique for each start.
     pub id: InstanceId,
-    /// When it began.
     pub started_at: Timestamp,
     /// The secret of the data root.
     pub token: String,
     _lock: Lock,
 }
 
-/// The lock of a data root. It is let go by its name: a child that is just then starting has a copy of what is open here, and
-/// the lock would stay until that is closed too.
+/// The lock of a data root. It is unlocked explicitly: a child process that is just starting
+/// inherits the descriptor, and the lock would last until that copy is closed.
 struct Lock(File);
 
 impl Drop for Lock {
@@ -62,13 +56,13 @@ impl Drop for Lock {
 }
 
 impl Instance {
-    /// Makes the folders (0700), takes the lock and reads or makes the token (0600).
+    /// Creates the folders (0700), takes the lock, and reads or creates the token (0600).
     ///
     /// # Errors
-    /// [`InstanceError::Running`] when another daemon holds the lock.
+    /// [`InstanceError::Running`] when another daemon has the lock.
     pub fn claim(root: &DataRoot) -> Result<Self, InstanceError> {
         for dir in [root.path().to_owned(), root.index_dir(), root.workspaces_dir()] {
-            make_dir(&dir).map_err(io_error(&dir))?;
+            create_private_dir(&dir).map_err(io_error(&dir))?;
         }
         let lock_path = root.lock();
         let lock = private(OpenOptions::new().create(true).append(true))
@@ -80,10 +74,10 @@ impl Instance {
         Ok(Self { root: root.clone(), id: InstanceId::new(), started_at, token, _lock: Lock(lock) })
     }
 
-    /// Tells clients where this daemon listens.
+    /// Publishes the daemon's addresses to clients.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn publish(
         &self,
         addresses: &[String],
@@ -104,7 +98,7 @@ impl Instance {
         write_private(&path, &json).map_err(io_error(&path))
     }
 
-    /// Takes `daemon.json` back; the lock goes with this value.
+    /// Removes `daemon.json`; the lock is released when this is dropped.
     pub fn retract(&self) {
         let path = self.root.daemon_json();
         if let Err(error) = std::fs::remove_file(&path) {
@@ -121,10 +115,10 @@ fn wait_for(lock: &File, path: &Path) -> Result<(), InstanceError> {
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(io_error(path)(error)),
         }
-        // Who only looks shares the lock; a daemon does not. One that waited for it would take over when that
-        // daemon is stopped.
-        let taken = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
-        if taken || std::time::Instant::now() >= until {
+        // Probing clients take a shared lock, a daemon an exclusive one. A starting daemon must not
+        // wait for the exclusive one, or it would take over when that daemon is stopped.
+        let is_exclusive = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+        if is_exclusive || std::time::Instant::now() >= until {
             let root = path.parent().unwrap_or(path).display().to_string();
             return Err(InstanceError::Running(root));
         }
@@ -133,8 +127,8 @@ fn wait_for(lock: &File, path: &Path) -> Result<(), InstanceError> {
     }
 }
 
-/// Makes a folder and its parents; the folder itself is private, whoever made it.
-pub fn make_dir(dir: &Path) -> io::Result<()> {
+/// Creates a folder and its parents; the folder itself becomes private even if it existed.
+pub fn create_private_dir(dir: &Path) -> io::Result<()> {
     std::fs::create_dir_all(dir)?;
     #[cfg(unix)]
     std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
@@ -176,13 +170,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_instance_a_root_and_the_token_stays() {
+    fn one_instance_per_root_with_stable_token() {
         let dir = tempfile::tempdir().unwrap();
         let root = DataRoot(dir.path().join("home"));
         let first = Instance::claim(&root).unwrap();
         let token = first.token.clone();
         assert!(matches!(Instance::claim(&root), Err(InstanceError::Running(_))));
-        // As in a child between its fork and its program.
+        // The situation of a child between fork and exec.
         let _copy = first._lock.0.try_clone().unwrap();
         drop(first);
         let second = Instance::claim(&root).unwrap();

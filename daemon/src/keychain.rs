@@ -1,4 +1,4 @@
-//! A provider's key from a command of the user's, such as one that asks the system's keychain.
+//! A provider's key from a command of the user, such as one that queries the system's keychain.
 
 use std::{
     io::Read as _,
@@ -10,41 +10,44 @@ use std::{
 use cairn_llm::Key;
 use cairn_protocol::error::{Failure, Reason};
 
-/// Time for the command: long enough to unlock a keychain by hand.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Most bytes of a key.
+/// Time limit of the command, long enough to unlock a keychain by hand.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum bytes of a key.
 const MAX_KEY: u64 = 16 * 1024;
 
 type Slot = (Mutex<Option<Result<Key, String>>>, Condvar);
 
-/// A key that a command prints. It is asked once, in the background, so that nothing waits for it that needs no key.
+/// A key that a command prints. The command runs once, in the background, so that only users of the
+/// key wait for it.
 #[derive(Clone)]
 pub struct Keychain(Arc<Slot>);
 
 impl Keychain {
     /// Starts the command.
-    pub fn ask(command: Vec<String>) -> Self {
+    pub fn start(command: Vec<String>) -> Self {
         let slot = Arc::<Slot>::default();
-        let told = Arc::clone(&slot);
-        let tell = move |answer: Result<Key, String>| {
-            *told.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-            told.1.notify_all();
+        let result_slot = Arc::clone(&slot);
+        let set_result = move |answer: Result<Key, String>| {
+            *result_slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            result_slot.1.notify_all();
         };
-        let refused = tell.clone();
-        let started = std::thread::Builder::new().name("keychain".into()).spawn(move || tell(run(&command)));
+        let refused = set_result.clone();
+        let started =
+            std::thread::Builder::new().name("keychain".into()).spawn(move || set_result(run(&command)));
         if let Err(error) = started {
             refused(Err(format!("no thread could be had: {error}")));
         }
         Self(slot)
     }
 
-    /// The key. Waits for the command.
+    /// Waits for the command and returns the key.
     ///
     /// # Errors
-    /// `model_unauthorized` with why there is none; never what it printed.
+    /// `model_unauthorized` with the reason, but never with the command's output.
     pub fn key(&self) -> Result<Key, Failure> {
         let slot = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.0.1.wait_timeout_while(slot, PATIENCE + Duration::from_secs(1), |s| s.is_none());
+        let waited =
+            self.0.1.wait_timeout_while(slot, COMMAND_TIMEOUT + Duration::from_secs(1), |s| s.is_none());
         let (slot, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let answer = slot.clone().unwrap_or_else(|| Err("it has not answered".into()));
         answer.map_err(|why| Failure::new(Reason::ModelUnauthorized, format!("llm.api_key_command: {why}")))
@@ -69,10 +72,10 @@ fn run(command: &[String]) -> Result<Key, String> {
     let status = loop {
         match child.try_wait().map_err(|e| format!("it cannot be waited for: {e}"))? {
             Some(status) => break status,
-            None if began.elapsed() > PATIENCE => {
-                let _gone = child.kill();
-                let _ended = child.wait();
-                return Err(format!("{program} took longer than {} s", PATIENCE.as_secs()));
+            None if began.elapsed() > COMMAND_TIMEOUT => {
+                let _already_exited = child.kill();
+                let _already_exited = child.wait();
+                return Err(format!("{program} took longer than {} s", COMMAND_TIMEOUT.as_secs()));
             }
             None => std::thread::sleep(Duration::from_millis(20)),
         }
@@ -91,26 +94,26 @@ fn run(command: &[String]) -> Result<Key, String> {
 mod tests {
     use super::*;
 
-    fn ask(script: &str) -> Result<Key, Failure> {
-        Keychain::ask(vec!["/bin/sh".into(), "-c".into(), script.into()]).key()
+    fn start(script: &str) -> Result<Key, Failure> {
+        Keychain::start(vec!["/bin/sh".into(), "-c".into(), script.into()]).key()
     }
 
     #[test]
-    fn a_command_prints_the_key_or_it_is_said_why_there_is_none() {
-        assert!(ask("printf 'sk-secret-1\\n'").is_ok());
+    fn command_output_is_the_key_and_failures_are_reported() {
+        assert!(start("printf 'sk-secret-1\\n'").is_ok());
         for (script, part) in [
             ("exit 44", "exit status: 44"),
             ("true", "printed nothing"),
             ("head -c 20000 /dev/zero", "more than"),
         ] {
-            let failure = ask(script).unwrap_err();
+            let failure = start(script).unwrap_err();
             assert_eq!(failure.reason, Reason::ModelUnauthorized);
             assert!(failure.message.contains(part), "{script}: {failure}");
         }
-        // What it printed before it failed is not told.
-        let failure = ask("echo sk-secret-2; exit 1").unwrap_err();
+        // Output before a failure is not reported.
+        let failure = start("echo sk-secret-2; exit 1").unwrap_err();
         assert!(!failure.to_string().contains("sk-secret"), "{failure}");
-        let gone = Keychain::ask(vec!["/no/such/program".into()]).key().unwrap_err();
-        assert!(gone.message.contains("cannot be started"), "{gone}");
+        let missing = Keychain::start(vec!["/no/such/program".into()]).key().unwrap_err();
+        assert!(missing.message.contains("cannot be started"), "{missing}");
     }
 }

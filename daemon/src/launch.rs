@@ -1,5 +1,5 @@
-//! The user's own command-line agents, started as models: in the sandbox, in an empty folder, with what the configuration
-//! grants them and nothing else, and never without a line in the audit.
+//! The user's command-line agents as models: they run in the sandbox, in an empty folder, with only
+//! the access that the configuration grants, and each run is audited.
 
 use std::{
     collections::BTreeMap,
@@ -26,114 +26,118 @@ use tokio::sync::mpsc;
 
 use crate::compose;
 
-/// Address space of each of its processes, or memory of all of them where a control group bounds it: runtimes of JavaScript
+/// Address space per process, or total memory where a control group limits it: JavaScript runtimes
 /// reserve far more than they use.
-const MEMORY: u64 = 64 << 30;
-/// Bytes of standard error that are kept.
-const KEPT: usize = 16 * 1024;
-/// Folders of runs, so that no two share one.
+const MEMORY_LIMIT: u64 = 64 << 30;
+/// Maximum stored bytes of standard error.
+const MAX_STDERR: usize = 16 * 1024;
+/// Numbers the folders of runs.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-/// What is known of an agent's program.
-struct Known {
-    /// Its usual name.
+/// The known properties of an agent's program.
+struct KnownAgent {
+    /// Name of the program.
     program: &'static str,
-    /// The folder with its login, in the home folder.
+    /// Folder with its login, relative to the home folder.
     folder: &'static str,
-    /// The variable that names that folder.
+    /// Variable that names that folder.
     variable: &'static str,
 }
 
-fn known(provider: &str) -> Option<Known> {
+fn known_agent(provider: &str) -> Option<KnownAgent> {
     match provider {
-        "claudeCode" => Some(Known { program: "claude", folder: ".claude", variable: "CLAUDE_CONFIG_DIR" }),
-        "codex" => Some(Known { program: "codex", folder: ".codex", variable: "CODEX_HOME" }),
+        "claudeCode" => {
+            Some(KnownAgent { program: "claude", folder: ".claude", variable: "CLAUDE_CONFIG_DIR" })
+        }
+        "codex" => Some(KnownAgent { program: "codex", folder: ".codex", variable: "CODEX_HOME" }),
         _ => None,
     }
 }
 
-/// Starts the agents that the configuration names.
+/// Starts the agents of the configuration.
 pub struct Agents {
     programs: BTreeMap<String, AgentProgram>,
     sandboxes: BTreeMap<String, Arc<Sandbox>>,
     trace: Trace,
-    /// Where runs have their folders.
+    /// Parent of the folders of runs.
     runs: PathBuf,
     home: Option<PathBuf>,
     path: Vec<PathBuf>,
 }
 
 impl Agents {
-    /// Those of `config`, whose runs have their folders in `runs`.
+    /// Creates a launcher whose runs have their folders in `runs`.
     pub fn new(config: &Config, trace: Trace, runs: PathBuf) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let path = std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect()).unwrap_or_default();
         let mut agents =
             Self { programs: config.llm.agents.clone(), sandboxes: BTreeMap::new(), trace, runs, home, path };
         for (name, program) in &config.llm.agents {
-            // The user has named this folder for this program: what it lies in is not shown to it all the same.
+            // The user granted this folder to this program; the surrounding folder stays hidden.
             let own = agents.credentials(name, program);
             let mut blocked = config.safety.sandbox_blocked_paths.clone();
-            blocked.retain(|path| !own.as_ref().is_some_and(|own| own.starts_with(agents.expanded(path))));
+            blocked.retain(|path| !own.as_ref().is_some_and(|own| own.starts_with(agents.expand_home(path))));
             agents.sandboxes.insert(name.clone(), Arc::new(compose::sandbox(config, blocked)));
         }
         agents
     }
 
-    fn expanded(&self, path: &Path) -> PathBuf {
+    fn expand_home(&self, path: &Path) -> PathBuf {
         match (path.strip_prefix("~"), &self.home) {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => path.to_owned(),
         }
     }
 
-    /// The folder with an agent's login, if it is there.
+    /// Returns the folder with an agent's login, if it exists.
     fn credentials(&self, provider: &str, program: &AgentProgram) -> Option<PathBuf> {
-        let usual = || Some(self.home.as_ref()?.join(known(provider)?.folder));
-        let named = program.credentials.as_ref().map(|path| self.expanded(path)).or_else(usual)?;
+        let usual = || Some(self.home.as_ref()?.join(known_agent(provider)?.folder));
+        let named = program.credentials.as_ref().map(|path| self.expand_home(path)).or_else(usual)?;
         named.canonicalize().ok()
     }
 
-    /// The agent's settings, its program and its sandbox.
-    fn find(&self, provider: &str) -> Result<(&AgentProgram, Known, PathBuf), LlmError> {
+    /// Finds the agent's settings and program.
+    fn find(&self, provider: &str) -> Result<(&AgentProgram, KnownAgent, PathBuf), LlmError> {
         let none = || {
             LlmError::NotSupported(format!(
                 "{provider} is not set up: add \"llm\": {{\"agents\": {{\"{provider}\": {{}}}}}} to the configuration"
             ))
         };
-        let (settings, known) = self.programs.get(provider).zip(known(provider)).ok_or_else(none)?;
-        let missing = |wanted: &str| {
-            let text =
-                format!("{provider}: there is no {wanted}: install it, or set llm.agents.{provider}.path");
+        let (settings, known_agent) =
+            self.programs.get(provider).zip(known_agent(provider)).ok_or_else(none)?;
+        let missing = |program_name: &str| {
+            let text = format!(
+                "{provider}: there is no {program_name}: install it, or set llm.agents.{provider}.path"
+            );
             LlmError::Host { reason: Reason::ModelUnavailable, text }
         };
         let runs = |path: &PathBuf| {
             fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         };
-        let (place, wanted) = match &settings.path {
-            Some(path) => (Some(self.expanded(path)).filter(runs), format!("program {}", path.display())),
+        let (program_path, program_name) = match &settings.path {
+            Some(path) => (Some(self.expand_home(path)).filter(runs), format!("program {}", path.display())),
             None => {
-                let found = self.path.iter().map(|dir| dir.join(known.program)).find(runs);
-                (found, format!("program '{}' on the search path", known.program))
+                let candidate = self.path.iter().map(|dir| dir.join(known_agent.program)).find(runs);
+                (candidate, format!("program '{}' on the search path", known_agent.program))
             }
         };
-        Ok((settings, known, place.ok_or_else(|| missing(&wanted))?))
+        Ok((settings, known_agent, program_path.ok_or_else(|| missing(&program_name))?))
     }
 
     fn confined(&self, launch: &Launch, run: &Path) -> Result<Confined, LlmError> {
-        let (settings, known, place) = self.find(launch.provider)?;
-        let real = place.canonicalize().unwrap_or_else(|_| place.clone());
+        let (settings, known_agent, program_path) = self.find(launch.provider)?;
+        let real = program_path.canonicalize().unwrap_or_else(|_| program_path.clone());
         let mut argv = vec![real.to_string_lossy().into_owned()];
         argv.extend(settings.arguments.iter().cloned());
         argv.extend(launch.arguments.iter().cloned());
         let mut confined = Confined::program(argv, run.to_owned());
-        confined.readable = settings.readable.iter().map(|path| self.expanded(path)).collect();
+        confined.readable = settings.readable.iter().map(|path| self.expand_home(path)).collect();
         confined.readable.push(package(&real));
-        // Parts are joined to the root, and a whole path stays what it is.
+        // `join` with an absolute path returns that path.
         let mut spaces = vec![run.to_string_lossy().into_owned()];
         if let Some(folder) = self.credentials(launch.provider, settings) {
             let text = folder.to_string_lossy().into_owned();
-            confined.env.push((known.variable.to_owned(), text.clone()));
+            confined.env.push((known_agent.variable.to_owned(), text.clone()));
             if settings.credentials_writable {
                 spaces.push(text);
             } else {
@@ -145,10 +149,12 @@ impl Agents {
                 confined.env.push((name.clone(), value));
             }
         }
-        (confined.root, confined.parts) = (Some(run.to_owned()), Some(spaces));
+        confined.root = Some(run.to_owned());
+        confined.parts = Some(spaces);
         confined.network = true;
         confined.input = Some(run.join(QUESTION));
-        confined.limits = Limits { wall: launch.total, memory: MEMORY, output: KEPT, ..Limits::default() };
+        confined.limits =
+            Limits { wall: launch.total, memory: MEMORY_LIMIT, output: MAX_STDERR, ..Limits::default() };
         Ok(confined)
     }
 
@@ -171,20 +177,21 @@ impl Agents {
     }
 }
 
-/// The file with the question, in the run's folder.
+/// The prompt's file in the run's folder.
 const QUESTION: &str = ".question";
 
-/// The folder that a program's own files lie in: the one of its packages for a script of npm's, else the one it is in.
+/// Returns the folder of a program's own files: its package folder for an npm script, else its
+/// parent.
 fn package(program: &Path) -> PathBuf {
     let packages = program.ancestors().find(|path| path.ends_with("node_modules"));
     packages.or(program.parent()).unwrap_or(program).to_owned()
 }
 
-/// A run's own folder; it goes with the run.
+/// A run's folder, removed together with the run.
 struct Folder(PathBuf);
 
 impl Folder {
-    fn make(runs: &Path, prompt: &str) -> std::io::Result<Self> {
+    fn create(runs: &Path, prompt: &str) -> std::io::Result<Self> {
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700).create(runs)?;
         let number = RUNS.fetch_add(1, Ordering::Relaxed);
@@ -205,7 +212,7 @@ impl Drop for Folder {
     }
 }
 
-/// Ends a run that nobody waits for.
+/// Cancels an abandoned run.
 struct EndOnDrop(Wake);
 
 impl Drop for EndOnDrop {
@@ -230,34 +237,36 @@ impl Launcher for Agents {
         let none = || LlmError::NotSupported(format!("{} is not set up", launch.provider));
         let sandbox = sandbox.ok_or_else(none)?;
         let io = |error| refused(Failure::new(Reason::ToolFailed, format!("{}: {error}", launch.provider)));
-        let folder = Folder::make(&self.runs, &launch.prompt).map_err(io)?;
+        let folder = Folder::create(&self.runs, &launch.prompt).map_err(io)?;
         let confined = self.confined(&launch, &folder.0)?;
         let audit = self.audit(&launch, &confined).await.map_err(refused)?;
         let wake = Wake::new().map_err(refused)?;
-        let (tell, pieces) = mpsc::channel(WAITING_PIECES);
-        let (running, out, trace) = (wake.clone(), tell.clone(), self.trace.clone());
+        let (sender, pieces) = mpsc::channel(WAITING_PIECES);
+        let running = wake.clone();
+        let out = sender.clone();
+        let trace = self.trace.clone();
         let provider = launch.provider;
         tokio::spawn(async move {
             let began = Instant::now();
             let work = tokio::task::spawn_blocking(move || {
-                let stop = running.clone();
-                let ended = sandbox.run(&confined, &running, &mut |stream, bytes| {
+                let waker = running.clone();
+                let outcome_result = sandbox.run(&confined, &running, &mut |stream, bytes| {
                     if stream == Stream::Out && out.blocking_send(Piece::Out(bytes.to_vec())).is_err() {
-                        stop.end();
+                        waker.end();
                     }
                 });
                 drop(folder);
-                ended
+                outcome_result
             });
             let lost = |e| Failure::new(Reason::Internal, format!("{provider} could not be followed: {e}"));
-            let ended = work.await.unwrap_or_else(|e| Err(lost(e)));
-            let done = outcome(&ended, began);
+            let outcome_result = work.await.unwrap_or_else(|e| Err(lost(e)));
+            let done = outcome(&outcome_result, began);
             let recorded = trace.audit_outcome(audit, done, None).await;
-            let exit = match (ended, recorded) {
-                (Ok(ended), Ok(())) => Ok(Exit {
-                    code: ended.exit_code,
-                    timed_out: ended.timed_out,
-                    stderr: redact_secrets(&ended.stderr.text),
+            let exit = match (outcome_result, recorded) {
+                (Ok(outcome_result), Ok(())) => Ok(Exit {
+                    code: outcome_result.exit_code,
+                    timed_out: outcome_result.timed_out,
+                    stderr: redact_secrets(&outcome_result.stderr.text),
                 }),
                 (Err(failure), _) => Err(refused(failure)),
                 (_, Err(cause)) => {
@@ -265,20 +274,22 @@ impl Launcher for Agents {
                     Err(refused(Failure::new(Reason::AuditFailed, text)))
                 }
             };
-            // Nobody waits any more: the question was cancelled.
-            let _gone = tell.send(Piece::End(exit)).await;
+            // A send error means that the request was cancelled.
+            let _request_cancelled = sender.send(Piece::End(exit)).await;
         });
         Ok(Running { pieces, held: Box::new(EndOnDrop(wake)) })
     }
 }
 
-fn outcome(ended: &Result<Ended, Failure>, began: Instant) -> AuditOutcome {
+fn outcome(outcome_result: &Result<Ended, Failure>, began: Instant) -> AuditOutcome {
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let (outcome, exit_code) = match ended {
-        Ok(ended) if ended.cancelled => (Reason::Cancelled.as_str(), None),
-        Ok(ended) if ended.timed_out => (Reason::ModelTimedOut.as_str(), None),
-        Ok(ended) if ended.exit_code != 0 => (Reason::ToolFailed.as_str(), Some(ended.exit_code)),
-        Ok(ended) => ("ok", Some(ended.exit_code)),
+    let (outcome, exit_code) = match outcome_result {
+        Ok(outcome_result) if outcome_result.cancelled => (Reason::Cancelled.as_str(), None),
+        Ok(outcome_result) if outcome_result.timed_out => (Reason::ModelTimedOut.as_str(), None),
+        Ok(outcome_result) if outcome_result.exit_code != 0 => {
+            (Reason::ToolFailed.as_str(), Some(outcome_result.exit_code))
+        }
+        Ok(outcome_result) => ("ok", Some(outcome_result.exit_code)),
         Err(failure) => (failure.reason.as_str(), None),
     };
     AuditOutcome { millis, outcome: outcome.to_owned(), exit_code, truncated: false }

@@ -1,4 +1,4 @@
-//! Why a daemon ends, and telling its service manager how it does.
+//! The end of a daemon: its reasons, and notifications for the service manager.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use cairn_api::Api;
 use cairn_engine::Engine;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Why the daemon ends.
+/// The reason why the daemon stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// SIGTERM or SIGINT.
     Signal,
     /// `cairn stop`.
-    Asked,
-    /// Nobody needed it for a while.
+    Requested,
+    /// The idle time is over.
     Idle,
 }
 
-/// How often idleness is looked at, at most.
+/// Maximum interval between idleness checks.
 const IDLE_TICK: Duration = Duration::from_secs(5);
 
-/// The signals a daemon acts on; those that come before it waits for them are kept.
+/// Handlers for the daemon's signals; signals that arrive before `wait` are queued.
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -28,11 +28,11 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches them from now on. To be called before anybody can know of the daemon: one who stops it as soon as it is there
-    /// must not find it without.
+    /// Installs the handlers. This must happen before clients can find the daemon, so that a client
+    /// can stop it at once.
     ///
     /// # Errors
-    /// When signals cannot be caught.
+    /// The handlers cannot be installed.
     pub fn catch() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -42,7 +42,7 @@ impl Signals {
     }
 }
 
-/// Waits for the reason to end. `reload` runs at each SIGHUP.
+/// Waits for a reason to stop. `reload` runs at each SIGHUP.
 pub async fn wait(
     mut signals: Signals,
     api: &Api,
@@ -54,14 +54,14 @@ pub async fn wait(
     tokio::pin!(idle);
     let watchdog = watchdog();
     tokio::pin!(watchdog);
-    let tidy = give_back_when_idle(api, engine);
+    let tidy = trim_when_idle(api, engine);
     tokio::pin!(tidy);
     loop {
         tokio::select! {
             _ = signals.terminate.recv() => return End::Signal,
             _ = signals.interrupt.recv() => return End::Signal,
             _ = signals.hangup.recv() => reload(),
-            () = engine.stop_asked().cancelled() => return End::Asked,
+            () = engine.stop_asked().cancelled() => return End::Requested,
             () = &mut idle => return End::Idle,
             () = &mut watchdog => {}
             () = &mut tidy => {}
@@ -69,7 +69,7 @@ pub async fn wait(
     }
 }
 
-/// Ends once there was no client and no work for `limit`.
+/// Resolves once there was no client and no work for `limit`.
 async fn idle(api: &Api, engine: &Engine, limit: Option<Duration>) {
     let Some(limit) = limit else { return std::future::pending().await };
     let tick = (limit / 4).clamp(Duration::from_millis(50), IDLE_TICK);
@@ -84,44 +84,46 @@ async fn idle(api: &Api, engine: &Engine, limit: Option<Duration>) {
     }
 }
 
-/// After each burst of work or calls, gives the memory it used back to the system.
-async fn give_back_when_idle(api: &Api, engine: &Engine) {
+/// Returns freed memory to the system after each burst of work or calls.
+async fn trim_when_idle(api: &Api, engine: &Engine) {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    let (mut worked, mut seen) = (true, 0);
+    let mut worked = true;
+    let mut seen = 0;
     loop {
         tick.tick().await;
         let calls = api.calls();
         let idle = engine.is_idle() && calls == seen;
-        if idle && worked && tokio::task::spawn_blocking(crate::memory::give_back).await.is_err() {
+        if idle && worked && tokio::task::spawn_blocking(crate::memory::trim).await.is_err() {
             tracing::warn!("memory was not given back");
         }
-        (worked, seen) = (!idle, calls);
+        worked = !idle;
+        seen = calls;
     }
 }
 
-/// Tells systemd twice in each watchdog interval that the runtime still turns.
+/// Notifies systemd twice per watchdog interval that the runtime is alive.
 async fn watchdog() {
     let Some(every) = sd_notify::watchdog_enabled() else { return std::future::pending().await };
     let mut tick = tokio::time::interval(every / 2);
     loop {
         tick.tick().await;
-        tell(sd_notify::NotifyState::Watchdog);
+        notify(sd_notify::NotifyState::Watchdog);
     }
 }
 
-/// Tells the service manager, if there is one.
-pub fn tell(state: sd_notify::NotifyState<'_>) {
+/// Notifies the service manager, if there is one.
+pub fn notify(state: sd_notify::NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::debug!(%error, "the service manager was not told");
+        tracing::debug!(%error, "the service manager was not notified");
     }
 }
 
-/// Tells systemd that a reload began (it wants the monotonic clock with it).
+/// Notifies systemd that a reload has started; the message needs the monotonic clock.
 pub fn reloading() {
     match sd_notify::NotifyState::monotonic_usec_now() {
         Ok(now) => {
             if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Reloading, now]) {
-                tracing::debug!(%error, "the service manager was not told");
+                tracing::debug!(%error, "the service manager was not notified");
             }
         }
         Err(error) => tracing::debug!(%error, "no monotonic clock"),

@@ -1,4 +1,4 @@
-//! Structured logs with levels: to a file for a daemon that a client started, to standard error otherwise.
+//! Structured logs: to a file for a daemon that was started on demand, to standard error otherwise.
 
 use std::{fs::OpenOptions, io, path::Path};
 
@@ -8,26 +8,27 @@ use tracing_subscriber::{
     layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
-/// Bytes after which an old log is put aside at the next start.
+/// Size in bytes above which the log is rotated at the next start.
 const ROTATE_AT: u64 = 8 * 1024 * 1024;
 
-/// A layer that sends spans on, once there is one.
+/// A layer that exports spans, once there is one.
 type Spans = Option<Box<dyn Layer<Registry> + Send + Sync>>;
-/// The registry with that layer, and with what it is shown: no callsite at all until it is wanted.
+/// The registry with that layer and its filter, which disables every callsite until spans are
+/// exported.
 type WithSpans =
     Layered<Filtered<reload::Layer<Spans, Registry>, reload::Layer<Targets, Registry>, Registry>, Registry>;
 
-/// Changes what is logged, and where spans go, while the daemon runs.
+/// Handle for changing the log level and the span exporter while the daemon runs.
 pub struct Levels {
     filter: reload::Handle<EnvFilter, WithSpans>,
     spans: reload::Handle<Spans, Registry>,
-    wanted: reload::Handle<Targets, Registry>,
+    span_filter: reload::Handle<Targets, Registry>,
 }
 
 impl Levels {
-    /// Sets the filter, in the form of `RUST_LOG` (`info`, `cairn_search=debug,info`).
+    /// Sets the filter, in the format of `RUST_LOG` (`info`, `cairn_search=debug,info`).
     pub fn set(&self, filter: &str) {
-        match filter_of(filter) {
+        match parse_filter(filter) {
             Ok(filter) => {
                 if let Err(error) = self.filter.reload(filter) {
                     tracing::warn!(%error, "the log level was not changed");
@@ -37,55 +38,57 @@ impl Levels {
         }
     }
 
-    /// Sends the spans that are made for traces, and nothing else, to `layer`; nowhere with `None`.
+    /// Sends the spans for traces, and nothing else, to `layer`; `None` disables them.
     ///
     /// # Errors
-    /// When there is no subscriber any more.
+    /// The subscriber is gone.
     pub fn send_spans(&self, layer: Spans) -> Result<(), reload::Error> {
-        let wanted = Targets::new();
-        let wanted = if layer.is_some() { wanted.with_target(SPANS, LevelFilter::INFO) } else { wanted };
+        let span_filter = Targets::new();
+        let span_filter =
+            if layer.is_some() { span_filter.with_target(SPANS, LevelFilter::INFO) } else { span_filter };
         if layer.is_none() {
-            self.wanted.reload(wanted)?;
+            self.span_filter.reload(span_filter)?;
             return self.spans.reload(layer);
         }
         self.spans.reload(layer)?;
-        self.wanted.reload(wanted)
+        self.span_filter.reload(span_filter)
     }
 }
 
-/// A filter in the form of `RUST_LOG`. The MCP library tells of every connection and every refused call, with what the
-/// client said: that is wanted only where it is asked for by name. Spans for traces are no lines of a log.
-fn filter_of(text: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
+/// Parses a filter in the format of `RUST_LOG`. The MCP library is silenced unless the filter names
+/// it, because it logs every connection and every refused call with the client's text. Spans for
+/// traces are never logged.
+fn parse_filter(text: &str) -> Result<EnvFilter, tracing_subscriber::filter::ParseError> {
     let quiet = |name: &str| if text.contains(name) { String::new() } else { format!(",{name}=error") };
     EnvFilter::try_new(format!("{text}{}{},{SPANS}=off", quiet("rmcp"), quiet("notify")))
 }
 
-/// Starts logging; to `file`, when one is named, as JSON lines.
+/// Starts logging: to `file` as JSON lines, or to standard error.
 ///
 /// # Errors
-/// When the file cannot be opened.
+/// The file cannot be opened.
 pub fn start(filter: &str, file: Option<&Path>) -> io::Result<Levels> {
-    let parsed = filter_of(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let (levels, filter) = reload::Layer::new(parsed);
+    let parsed = parse_filter(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let (level_filter, filter) = reload::Layer::new(parsed);
     let (layer, spans) = reload::Layer::new(None);
-    let (shown, wanted) = reload::Layer::new(Targets::new());
-    let registry = tracing_subscriber::registry().with(layer.with_filter(shown));
-    // A subscriber that is set already (in a test) stays.
+    let (enabled_spans, span_filter) = reload::Layer::new(Targets::new());
+    let registry = tracing_subscriber::registry().with(layer.with_filter(enabled_spans));
+    // A test may have installed a subscriber already.
     let _set = match file {
         Some(path) => {
             let writer = open(path)?;
             let lines = fmt::layer().json().with_writer(std::sync::Mutex::new(writer));
-            registry.with(lines.with_filter(levels)).try_init()
+            registry.with(lines.with_filter(level_filter)).try_init()
         }
-        None => registry.with(fmt::layer().with_writer(io::stderr).with_filter(levels)).try_init(),
+        None => registry.with(fmt::layer().with_writer(io::stderr).with_filter(level_filter)).try_init(),
     };
-    Ok(Levels { filter, spans, wanted })
+    Ok(Levels { filter, spans, span_filter })
 }
 
-/// Opens the log; one over the limit becomes `daemon.log.1` first.
+/// Opens the log; one over the limit is renamed to `daemon.log.1` first.
 pub fn open(path: &Path) -> io::Result<std::fs::File> {
     if let Some(dir) = path.parent() {
-        crate::instance::make_dir(dir)?;
+        crate::instance::create_private_dir(dir)?;
     }
     if path.metadata().is_ok_and(|m| m.len() > ROTATE_AT) {
         std::fs::rename(path, path.with_extension("log.1"))?;
@@ -102,15 +105,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_made_only_while_somebody_wants_them() {
+    fn spans_are_created_only_while_exported() {
         let levels = start("trace", None).unwrap();
-        let made = || !tracing::info_span!(target: SPANS, "x").is_disabled();
-        assert!(!made());
+        let is_enabled = || !tracing::info_span!(target: SPANS, "x").is_disabled();
+        assert!(!is_enabled());
         levels.send_spans(Some(Box::new(tracing_subscriber::layer::Identity::new()))).unwrap();
-        assert!(made());
+        assert!(is_enabled());
         levels.set("error");
-        assert!(made());
+        assert!(is_enabled());
         levels.send_spans(None).unwrap();
-        assert!(!made());
+        assert!(!is_enabled());
     }
 }

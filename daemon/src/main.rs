@@ -1,12 +1,11 @@
-//! The binary `cairn`: a daemon and its client in one.
+//! The binary `cairn`: daemon and client in one.
 
 mod advertise;
 mod compose;
 mod config_source;
 mod context;
 mod doctor;
-mod external;
-mod extras;
+mod extensions;
 mod host;
 mod instance;
 mod keychain;
@@ -14,27 +13,25 @@ mod launch;
 mod lifecycle;
 mod listen;
 mod logging;
-mod mcp;
 mod memory;
 mod models;
-mod plugins;
 mod reload;
 mod remote;
 mod root_config;
 mod serve;
 mod service;
 mod settings;
-mod skills;
 mod telemetry;
 
 use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
 
 fn main() -> std::process::ExitCode {
-    // First of all: as the sandbox's helper it must be quick and have done nothing.
+    // Comes first: as the sandbox's helper the program must be quick and must not have done
+    // anything else.
     let mut args = std::env::args_os().skip(1);
     if args.next().is_some_and(|word| word == HELPER_WORD) {
         return sandbox_main(args);
     }
-    memory::bound();
+    memory::limit_allocator();
     cairn_cli::main(&host::Binary)
 }

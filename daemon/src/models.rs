@@ -1,4 +1,4 @@
-//! Model providers as the configuration has them.
+//! The model providers of the configuration.
 
 use std::{
     collections::HashMap,
@@ -16,43 +16,44 @@ use cairn_protocol::{
 
 use crate::keychain::Keychain;
 
-/// Most time that one answer may take, however much of it comes.
-const WHOLE_ANSWER: Duration = Duration::from_secs(30 * 60);
+/// Maximum time for one answer, however much of it arrives.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(30 * 60);
 
 /// The providers of a configuration.
-pub struct Configured {
+pub struct ConfiguredProviders {
     llm: LlmConfig,
     agent: AgentConfig,
-    /// The endpoint, where the user set one.
+    /// The endpoint, if the user set one.
     endpoint: Option<String>,
     allow_external: bool,
-    /// What prints the key, where the user set a command.
+    /// The source of the key, if the user set a command.
     keychain: Option<Keychain>,
-    /// Tokens of the context, where the user set them.
+    /// The size of the context in tokens, if the user set it.
     context: Option<u64>,
-    /// What starts command-line agents.
+    /// Starts command-line agents.
     launcher: Arc<dyn Launcher>,
-    /// Connected ones, which keep their connections (and a script its place).
+    /// Connected providers, which retain their connections (and a scripted one its position).
     connected: Mutex<HashMap<String, Arc<dyn Provider>>>,
 }
 
-/// Providers kept connected.
+/// Maximum number of connected providers.
 const MAX_CONNECTED: usize = 64;
 
-impl Configured {
-    /// Those of `config`; `launcher` starts its command-line agents.
+impl ConfiguredProviders {
+    /// Creates the providers of `config`; `launcher` starts its command-line agents.
     pub fn new(config: &Config, launcher: Arc<dyn Launcher>) -> Self {
         let llm = config.llm.clone();
-        // The default endpoint is Ollama's; it says nothing about other providers.
+        // The default endpoint is Ollama's; it must not apply to other providers.
         let set = llm
             .endpoint
             .clone()
             .filter(|e| llm.provider == "ollama" || Some(e) != LlmConfig::default().endpoint.as_ref());
         let allow_external = config.models.allow_external;
-        // What is set holds for a model that has its context set by the caller; others tell their own.
+        // The setting applies to models whose context the client sets; other providers report their
+        // own.
         let context = (llm.provider == "ollama").then_some(u64::from(config.context.max_tokens));
         let command = llm.api_key_command.clone();
-        let keychain = (!command.is_empty()).then(|| Keychain::ask(command));
+        let keychain = (!command.is_empty()).then(|| Keychain::start(command));
         let agent = config.agent.clone();
         let connected = Mutex::default();
         Self { endpoint: set, llm, agent, allow_external, keychain, context, launcher, connected }
@@ -63,7 +64,8 @@ impl Configured {
         choice.endpoint.clone().or(configured)
     }
 
-    /// The key of a provider. A client that names an endpoint of its own gets none that was meant for another place.
+    /// Returns the key of a provider. A client with a custom endpoint gets none, because keys are
+    /// meant for the configured one.
     fn key(&self, choice: &ModelChoice) -> Result<Option<Key>, Failure> {
         let own = choice.provider == self.llm.provider;
         if choice.endpoint.is_some() && choice.endpoint != self.endpoint {
@@ -73,10 +75,11 @@ impl Configured {
             return Ok(Key::new(key.clone()));
         }
         let file = self.llm.api_key_file.clone().filter(|_| own);
-        let found = cairn_llm::find_key(&choice.provider, |name| std::env::var(name).ok(), file.as_deref())?;
-        match (&self.keychain, found) {
+        let configured_key =
+            cairn_llm::find_key(&choice.provider, |name| std::env::var(name).ok(), file.as_deref())?;
+        match (&self.keychain, configured_key) {
             (Some(keychain), None) if own => keychain.key().map(Some),
-            (_, found) => Ok(found),
+            (_, configured_key) => Ok(configured_key),
         }
     }
 
@@ -86,7 +89,7 @@ impl Configured {
         // The default model is Ollama's, like the default endpoint.
         let foreign = self.llm.provider != "ollama" && configured == LlmConfig::default().model;
         let configured = if foreign { String::new() } else { configured };
-        // An agent says little on its way: the time for its whole answer is the only one.
+        // An agent sends little before its answer, so only the total time is limited.
         let agent =
             self.llm.agents.get(&choice.provider).map(|a| Duration::from_secs(a.timeout_seconds.max(1)));
         Ok(Settings {
@@ -95,7 +98,7 @@ impl Configured {
             endpoint: self.endpoint(choice),
             key: self.key(choice)?,
             idle_timeout: agent.unwrap_or(Duration::from_secs(self.llm.timeout_seconds.max(1))),
-            total_timeout: agent.unwrap_or(WHOLE_ANSWER),
+            total_timeout: agent.unwrap_or(MAX_ANSWER_TIME),
             context_tokens: self.context.filter(|_| own),
             attempts: self.agent.retry_attempts.saturating_add(1),
             backoff: Duration::from_millis(self.agent.retry_backoff_base_ms),
@@ -105,7 +108,7 @@ impl Configured {
     }
 }
 
-impl Models for Configured {
+impl Models for ConfiguredProviders {
     fn default_choice(&self) -> ModelChoice {
         let provider = self.llm.provider.clone();
         let mut choice = ModelChoice { provider, ..ModelChoice::default() };
@@ -127,7 +130,7 @@ impl Models for Configured {
         if all.len() >= MAX_CONNECTED {
             all.clear();
         }
-        // Somebody else may have connected meanwhile: one of them is everybody's.
+        // If another task connected meanwhile, all share one provider.
         Ok(Arc::clone(all.entry(key).or_insert(provider)))
     }
 
@@ -179,14 +182,14 @@ mod tests {
         }
     }
 
-    fn configured(provider: &str, endpoint: Option<&str>, key: Option<&str>) -> Configured {
+    fn configured(provider: &str, endpoint: Option<&str>, key: Option<&str>) -> ConfiguredProviders {
         let mut config = Config::default();
         config.llm.provider = provider.into();
         if let Some(endpoint) = endpoint {
             config.llm.endpoint = Some(endpoint.into());
         }
         config.llm.api_key = key.map(str::to_owned);
-        Configured::new(&config, Arc::new(NoPrograms))
+        ConfiguredProviders::new(&config, Arc::new(NoPrograms))
     }
 
     fn choice(provider: &str, model: &str, endpoint: Option<&str>) -> ModelChoice {
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_one_provider_are_not_anothers() {
+    fn provider_defaults_do_not_apply_to_others() {
         let models = configured("anthropic", None, Some("k"));
         assert_eq!(models.endpoint(&choice("anthropic", "", None)), None);
         assert!(
@@ -207,18 +210,18 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_own_endpoint_gets_no_key() {
+    fn custom_endpoint_receives_no_key() {
         let models = configured("openai", None, Some("sk-secret"));
         assert!(models.key(&choice("openai", "", None)).unwrap().is_some());
         assert!(models.key(&choice("openai", "", Some("https://elsewhere.example"))).unwrap().is_none());
     }
 
     #[test]
-    fn a_command_gives_the_key_of_its_own_provider_alone() {
+    fn key_command_applies_only_to_its_provider() {
         let mut config = Config::default();
         config.llm.provider = "openai-compatible".into();
         config.llm.api_key_command = vec!["/bin/echo".into(), "sk-from-the-keychain".into()];
-        let models = Configured::new(&config, Arc::new(NoPrograms));
+        let models = ConfiguredProviders::new(&config, Arc::new(NoPrograms));
         assert!(models.key(&choice("openai-compatible", "", None)).unwrap().is_some());
         assert!(models.key(&choice("ollama", "", None)).unwrap().is_none());
         let elsewhere = choice("openai-compatible", "", Some("https://elsewhere.example"));
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_provider_names_those_there_are() {
+    fn unknown_provider_error_lists_providers() {
         let failure = configured("ollama", None, None).provider(&choice("olama", "", None)).err().unwrap();
         assert_eq!(failure.reason, Reason::ProviderUnknown);
         assert!(failure.message.contains("ollama") && failure.message.contains("anthropic"), "{failure}");

@@ -1,4 +1,5 @@
-//! SIGHUP: what of the configuration is taken without a restart, and what is named as waiting for one.
+//! Reloading of the configuration, on SIGHUP or a file change: some keys take effect at once,
+//! others are reported as waiting for a restart.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +21,7 @@ use serde_json::Value;
 
 use crate::{
     compose,
-    extras::Extras,
+    extensions::Extensions,
     lifecycle,
     logging::Levels,
     root_config::{FILE, layer_files},
@@ -28,8 +29,8 @@ use crate::{
     settings,
 };
 
-/// Keys that take effect at once; a dot at the end stands for a whole section.
-const LIVE: &[&str] = &[
+/// Keys that take effect at once; a trailing dot means a section.
+const LIVE_KEYS: &[&str] = &[
     "roots",
     "permissions.",
     "resources.maxRuns",
@@ -48,47 +49,48 @@ const LIVE: &[&str] = &[
     "trust.folders",
 ];
 
-/// How often the files are looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval between checks of the files.
+const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The configuration as it is in effect.
+/// The effective configuration.
 pub struct Reload {
     options: Options,
     root: DataRoot,
     levels: Arc<Levels>,
-    /// Every value by key. Those that wait for a restart stay as they were, so that they are named again.
-    now: Mutex<BTreeMap<String, Value>>,
+    /// Every value by key. Values that wait for a restart stay unchanged, so that they are reported
+    /// again.
+    effective: Mutex<BTreeMap<String, Value>>,
 }
 
 impl Reload {
-    /// What the daemon began with.
+    /// Starts from the daemon's initial configuration.
     pub fn new(loaded: &Loaded, options: Options, root: DataRoot, levels: Arc<Levels>) -> Self {
-        let this = Self { options, root, levels, now: Mutex::new(values(loaded)) };
+        let this = Self { options, root, levels, effective: Mutex::new(values(loaded)) };
         this.log_level(&loaded.config);
         this
     }
 
     fn log_level(&self, config: &Config) {
-        // A flag or variable of this process says more than a file.
+        // Flags and variables of this process take precedence over files.
         if !self.options.log_given {
             self.levels.set(&config.daemon.log);
         }
     }
 
-    /// Reads the configuration again. When any of it is wrong, all of it stays as it was.
+    /// Reads the configuration again. If any of it is invalid, all settings stay unchanged.
     ///
     /// # Errors
-    /// The first wrong file and key, in words.
-    pub fn run(&self, env: &Env, engine: &Engine, extras: &Extras) -> Result<ConfigReloaded, String> {
+    /// The first invalid file and key, in words.
+    pub fn run(&self, env: &Env, engine: &Engine, extensions: &Extensions) -> Result<ConfigReloaded, String> {
         lifecycle::reloading();
         let loaded = settings::load(env, &self.options.flags, None).map_err(|errors| errors.to_string());
-        let taken = loaded.and_then(|loaded| {
-            self.take(&loaded, engine, extras).map(|()| loaded).map_err(|e| e.to_string())
+        let applied = loaded.and_then(|loaded| {
+            self.apply(&loaded, engine, extensions).map(|()| loaded).map_err(|e| e.to_string())
         });
-        let outcome = match taken {
+        let outcome = match applied {
             Ok(loaded) => {
                 loaded.warnings.iter().for_each(|w| tracing::warn!("config: {w}"));
-                let pending = self.waiting(&loaded);
+                let pending = self.pending_restart(&loaded);
                 tracing::info!("configuration read again");
                 if !pending.is_empty() {
                     tracing::warn!("these keys take effect at the next start: {}", pending.join(", "));
@@ -101,65 +103,71 @@ impl Reload {
                 Err(error)
             }
         };
-        lifecycle::tell(sd_notify::NotifyState::Ready);
+        lifecycle::notify(sd_notify::NotifyState::Ready);
         outcome
     }
 
-    /// The values in force of a configuration that was just read: keys that wait for a restart have the value they began with.
+    /// Returns the effective values for a newly read configuration: keys that wait for a restart
+    /// have their initial values.
     pub fn in_force(&self, loaded: &Loaded) -> ConfigAnswer {
-        let now = self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let effective = self.effective.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let value = |row: cairn_config::Row| {
-            let waits = !is_live(&row.key) && !is_of_root(&row.source);
-            let began = now.get(&row.key).filter(|began| waits && **began != row.value).cloned();
-            let pending = began.is_some().then(|| row.value.clone());
-            let value = began.unwrap_or(row.value);
+            let needs_restart = !is_live(&row.key) && !is_from_root(&row.source);
+            let initial =
+                effective.get(&row.key).filter(|initial| needs_restart && **initial != row.value).cloned();
+            let pending = initial.is_some().then(|| row.value.clone());
+            let value = initial.unwrap_or(row.value);
             (row.key, ConfigValue { value, source: row.source.to_string(), pending })
         };
         let values = cairn_config::rows(loaded).into_iter().map(value).collect();
         ConfigAnswer { values, warnings: loaded.warnings.iter().map(ToString::to_string).collect() }
     }
 
-    /// Reads what changed of the files, again and again, to the end of the daemon.
-    pub async fn follow(self: Arc<Self>, env: Env, engine: Engine, extras: Extras) {
-        let mut tick = tokio::time::interval(LOOK);
+    /// Applies changes of the files until the daemon stops.
+    pub async fn follow(self: Arc<Self>, env: Env, engine: Engine, extensions: Extensions) {
+        let mut tick = tokio::time::interval(SCAN_INTERVAL);
         let files = layer_files(&env, &self.options.flags);
-        let mut seen: Option<Seen> = None;
+        let mut seen: Option<FileSnapshot> = None;
         loop {
             tick.tick().await;
-            let (this, env, engine, extras) =
-                (Arc::clone(&self), env.clone(), engine.clone(), extras.clone());
-            let (files, before) = (files.clone(), seen.take());
-            let look = tokio::task::spawn_blocking(move || {
-                let now = Seen::look(&files, &engine);
-                let changed = |before: &Seen| before.layers != now.layers;
+            let this = Arc::clone(&self);
+            let env = env.clone();
+            let engine = engine.clone();
+            let extensions = extensions.clone();
+            let files = files.clone();
+            let before = seen.take();
+            let scan = tokio::task::spawn_blocking(move || {
+                let effective = FileSnapshot::scan(&files, &engine);
+                let changed = |before: &FileSnapshot| before.layers != effective.layers;
                 if before.as_ref().is_some_and(changed) {
-                    let _logged = this.run(&env, &engine, &extras);
+                    let _logged = this.run(&env, &engine, &extensions);
                 } else if let Some(before) = &before {
                     let other = |(id, stamp): &(&RootId, &Stamp)| before.roots.get(*id) != Some(*stamp);
                     let roots = engine.roots();
-                    for (id, _) in now.roots.iter().filter(other) {
+                    for (id, _) in effective.roots.iter().filter(other) {
                         roots.iter().filter(|root| root.id == *id).for_each(|root| engine.refresh_root(root));
                     }
                 }
-                now
+                effective
             });
-            match look.await {
-                Ok(now) => seen = Some(now),
+            match scan.await {
+                Ok(effective) => seen = Some(effective),
                 Err(error) => return tracing::error!(%error, "configuration files are not watched any more"),
             }
         }
     }
 
-    fn take(&self, loaded: &Loaded, engine: &Engine, extras: &Extras) -> Result<(), Failure> {
+    fn apply(&self, loaded: &Loaded, engine: &Engine, extensions: &Extensions) -> Result<(), Failure> {
         let config = &loaded.config;
-        // Everything that can be wrong is found before anything takes effect.
+        // Everything that can fail happens before anything takes effect.
         let live = compose::live(config)?;
         compose::limit_memory(config)?;
         engine.reconfigure(live);
         compose::set_models(engine, config, &self.root);
-        extras.configure(engine, config);
+        extensions.configure(engine, config);
         self.log_level(config);
-        let (engine, roots) = (engine.clone(), config.roots.clone());
+        let engine = engine.clone();
+        let roots = config.roots.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Ok(()) };
         runtime.spawn(async move {
             for path in roots {
@@ -172,35 +180,36 @@ impl Reload {
         Ok(())
     }
 
-    /// The keys whose new value waits for a restart; those that took effect are noted.
-    fn waiting(&self, loaded: &Loaded) -> Vec<String> {
-        let mut now = self.now.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    /// Lists the keys whose new value waits for a restart, and records those that took effect.
+    fn pending_restart(&self, loaded: &Loaded) -> Vec<String> {
+        let mut effective = self.effective.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let fresh = values(loaded);
-        let keys: std::collections::BTreeSet<String> = now.keys().chain(fresh.keys()).cloned().collect();
-        let changed = keys.into_iter().filter(|key| now.get(key) != fresh.get(key));
-        let (live, waiting): (Vec<String>, Vec<String>) = changed.partition(|key| is_live(key));
+        let keys: std::collections::BTreeSet<String> =
+            effective.keys().chain(fresh.keys()).cloned().collect();
+        let changed = keys.into_iter().filter(|key| effective.get(key) != fresh.get(key));
+        let (live, pending_restart): (Vec<String>, Vec<String>) = changed.partition(|key| is_live(key));
         for key in live {
             match fresh.get(&key) {
-                Some(value) => now.insert(key, value.clone()),
-                None => now.remove(&key),
+                Some(value) => effective.insert(key, value.clone()),
+                None => effective.remove(&key),
             };
         }
-        waiting
+        pending_restart
     }
 }
 
-/// Identity of a version of a file: time of change, size, inode; `None` for one that is not there.
+/// Identifies a version of a file: modification time, size, inode; `None` if it does not exist.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
-/// The files as they were when they were looked at.
+/// The files at the last check.
 #[derive(Default)]
-struct Seen {
+struct FileSnapshot {
     layers: Vec<Stamp>,
     roots: BTreeMap<RootId, Stamp>,
 }
 
-impl Seen {
-    fn look(layers: &[PathBuf], engine: &Engine) -> Self {
+impl FileSnapshot {
+    fn scan(layers: &[PathBuf], engine: &Engine) -> Self {
         let own = |root: cairn_workspace::Root| (root.id.clone(), stamp(&root.path.join(FILE)));
         Self {
             layers: layers.iter().map(|path| stamp(path)).collect(),
@@ -215,14 +224,14 @@ fn stamp(path: &std::path::Path) -> Stamp {
     Some((meta.modified().ok()?, meta.len(), meta.ino()))
 }
 
-/// True if a value comes from the file of a root, which takes effect at once.
-fn is_of_root(source: &cairn_config::Source) -> bool {
+/// Returns true if the value comes from the file of a root, which takes effect at once.
+fn is_from_root(source: &cairn_config::Source) -> bool {
     matches!(source, cairn_config::Source::File(path) if path.ends_with(FILE))
 }
 
 fn is_live(key: &str) -> bool {
     let switch = key.starts_with("tools.builtin.") && key.ends_with(".enabled");
-    switch || LIVE.iter().any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
+    switch || LIVE_KEYS.iter().any(|live| key == *live || (live.ends_with('.') && key.starts_with(live)))
 }
 
 fn values(loaded: &Loaded) -> BTreeMap<String, Value> {
@@ -234,12 +243,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_to_be_live_is_a_key() {
+    fn live_keys_exist() {
         let inputs = cairn_config::Inputs::default();
         let loaded = cairn_config::load(&inputs, &cairn_config::DiskFiles).unwrap();
         let keys = values(&loaded);
-        // Has no keys until a server is named.
-        for live in LIVE.iter().filter(|live| **live != "mcp.") {
+        // `mcp.` has no keys until a server is configured.
+        for live in LIVE_KEYS.iter().filter(|live| **live != "mcp.") {
             assert!(
                 keys.keys().any(|key| key == live || (live.ends_with('.') && key.starts_with(live))),
                 "{live}"

@@ -1,4 +1,4 @@
-//! Whether this daemon takes devices of the network, and where.
+//! The listener for remote devices, if the user enabled it.
 
 use std::{
     net::{IpAddr, TcpListener},
@@ -14,27 +14,26 @@ use crate::{
     serve::{Options, ServeError},
 };
 
-/// Where devices connect.
-pub struct Opened {
-    /// The remote control; devices can be listed and revoked whether anything listens or not.
+/// The opened remote control.
+pub struct OpenedRemote {
+    /// Lists and revokes devices, with or without a listener.
     pub remote: Arc<Remote>,
-    /// The listener for devices, where the user asked for one.
+    /// The listener for devices, if the user enabled it.
     pub listener: Option<TcpListener>,
-    /// Its address.
     pub address: Option<std::net::SocketAddr>,
 }
 
-/// Listens for devices if the user asked for it.
+/// Opens remote control, with a listener if the user enabled it.
 ///
 /// # Errors
-/// When the address is none, or the keys or devices cannot be read.
+/// The address is invalid, or the keys or devices cannot be read.
 pub fn open(
     root: &DataRoot,
     config: &Config,
     options: &Options,
     instance: &InstanceId,
-) -> Result<Opened, ServeError> {
-    let listener = match wanted(config, options)? {
+) -> Result<OpenedRemote, ServeError> {
+    let listener = match listen_address(config, options)? {
         Some((ip, port)) => Some(listen::first_free(ip, port).map_err(ServeError::Listen)?),
         None => None,
     };
@@ -51,10 +50,10 @@ pub fn open(
     if let (Some(at), Some(key)) = (address, remote.key()) {
         tracing::info!(%at, %key, "listening for paired devices");
     }
-    Ok(Opened { remote, listener, address })
+    Ok(OpenedRemote { remote, listener, address })
 }
 
-fn wanted(config: &Config, options: &Options) -> Result<Option<(IpAddr, u16)>, ServeError> {
+fn listen_address(config: &Config, options: &Options) -> Result<Option<(IpAddr, u16)>, ServeError> {
     let listen = &config.listen;
     if let Some((ip, port)) = options.lan {
         return Ok(Some((ip, port.unwrap_or(listen.lan_port))));

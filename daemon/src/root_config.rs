@@ -1,5 +1,5 @@
-//! The configuration of roots: the user's layers with the file of the root's own folder, which may only tighten until the user
-//! trusts that folder.
+//! The configuration of roots: the user's layers and the file in the root's own folder, which can
+//! only tighten until the user trusts that folder.
 
 use std::{
     collections::HashMap,
@@ -14,10 +14,11 @@ use cairn_workspace::Root;
 
 use crate::{compose, settings};
 
-/// The name of a folder's own file.
+/// The name of a folder's own configuration file.
 pub const FILE: &str = ".cairn.json";
 
-/// Reads them, and keeps what was last in force for a file that breaks while the daemon runs.
+/// Reads configurations of roots, and caches the last valid settings for a file that becomes
+/// invalid.
 pub struct RootConfigs {
     env: Env,
     flags: settings::Flags,
@@ -25,12 +26,11 @@ pub struct RootConfigs {
 }
 
 impl RootConfigs {
-    /// Over the layers of this process.
     pub fn new(env: &Env, flags: settings::Flags) -> Arc<Self> {
         Arc::new(Self { env: env.clone(), flags, last: Mutex::default() })
     }
 
-    /// A reader of the settings of a root, for the engine.
+    /// Returns a reader of root settings for the engine.
     pub fn reader(self: &Arc<Self>) -> Arc<cairn_engine::RootConfig> {
         let configs = Arc::clone(self);
         Arc::new(move |root| configs.settings(root))
@@ -41,7 +41,7 @@ impl RootConfigs {
         &self.env
     }
 
-    /// The layers without the file of any root.
+    /// Loads the layers without the file of any root.
     ///
     /// # Errors
     /// As [`RootConfigs::load`].
@@ -49,17 +49,18 @@ impl RootConfigs {
         settings::load(&self.env, &self.flags, None).map_err(|errors| errors.to_string())
     }
 
-    /// The configuration of a root: all layers with its own file.
+    /// Loads all layers including the root's own file.
     ///
     /// # Errors
-    /// In words: a layer that cannot be read or has a wrong value.
+    /// A description of an unreadable layer or invalid value.
     pub fn load(&self, root: &Root) -> Result<Loaded, String> {
         let folder = Some(root.path.clone());
         settings::load(&self.env, &self.flags, folder).map_err(|errors| errors.to_string())
     }
 
-    /// The settings of a root; `None` where its folder has no file. A file that breaks leaves what was in force; one that was
-    /// never read closes the root to every tool, as it may hold denials.
+    /// Returns the settings of a root; `None` if its folder has no file. If a file becomes invalid,
+    /// the previous settings stay effective; if there are none, the root is closed to every tool,
+    /// because the file may contain denials.
     pub fn settings(&self, root: &Root) -> Option<RootSettings> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if std::fs::symlink_metadata(root.path.join(FILE)).is_err() {
@@ -73,17 +74,17 @@ impl RootConfigs {
             }
             Err(why) => {
                 let known = last.get(&root.id).cloned();
-                let kept =
+                let cached =
                     if known.is_some() { "what was in force stays" } else { "no tool may be used there" };
-                tracing::error!(root = %root.path.display(), "{kept}: {why}");
-                Some(known.unwrap_or_else(|| closed(why)))
+                tracing::error!(root = %root.path.display(), "{cached}: {why}");
+                Some(known.unwrap_or_else(|| closed_settings(why)))
             }
         }
     }
 
     fn read(&self, root: &Root) -> Result<RootSettings, String> {
         let loaded = self.load(root)?;
-        for warning in loaded.warnings.iter().filter(|w| is_of(w, root)) {
+        for warning in loaded.warnings.iter().filter(|w| is_from(w, root)) {
             tracing::warn!("config: {warning}");
         }
         let base = self.load_base()?;
@@ -91,22 +92,22 @@ impl RootConfigs {
     }
 }
 
-fn is_of(warning: &cairn_config::Warning, root: &Root) -> bool {
+fn is_from(warning: &cairn_config::Warning, root: &Root) -> bool {
     warning.source == cairn_config::Source::File(root.path.join(FILE))
 }
 
-fn closed(why: String) -> RootSettings {
+fn closed_settings(why: String) -> RootSettings {
     let rules = Rules { unreadable: Some(why), ..Rules::default() };
     RootSettings { rules, turns: TurnSettings::default(), model: None }
 }
 
-/// Paths that no tool may reach: the files of the user's own layers, and every folder that is the configuration's in some
-/// environment.
+/// Lists paths that no tool may access: the files of the user's own layers, and every folder that
+/// some environment uses for configuration.
 pub fn guarded(env: &Env, flags: &settings::Flags) -> Vec<PathBuf> {
     layer_files(env, flags).into_iter().chain(env.config_candidates()).collect()
 }
 
-/// The files of the user's own layers.
+/// Lists the files of the user's own layers.
 pub fn layer_files(env: &Env, flags: &settings::Flags) -> Vec<PathBuf> {
     let inputs = settings::inputs(env, flags, None);
     let home = inputs.home.map(|home| home.join(FILE));

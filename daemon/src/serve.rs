@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     advertise, compose,
-    config_source::InForce,
-    extras::Extras,
+    config_source::EffectiveConfig,
+    extensions::Extensions,
     instance::{Instance, InstanceError},
     lifecycle, listen,
     logging::Levels,
@@ -36,10 +36,10 @@ use crate::{
 /// Version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How this daemon was started.
+/// The way in which this daemon was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// By a client; it leaves when nobody needs it.
+    /// By a client; the daemon exits when it is idle.
     OnDemand,
     /// By a service manager.
     Service,
@@ -47,40 +47,40 @@ pub enum Mode {
     Foreground,
 }
 
-/// What the command line decides.
+/// Options of the command line.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How it was started.
     pub mode: Mode,
-    /// Config file and values of flags.
+    /// Configuration file and values of flags.
     pub flags: settings::Flags,
-    /// Where paired devices connect, whatever the config says; the port of the config if none is named.
+    /// Address for paired devices, overriding the configuration; the configured port if none is
+    /// given.
     pub lan: Option<(IpAddr, Option<u16>)>,
     /// An address for the local network, without TLS: for tests.
     pub insecure_lan: Option<IpAddr>,
     /// The name in the Bonjour record.
     pub label: Option<String>,
-    /// Seconds without need after which it leaves, whatever the config says.
+    /// Seconds of idleness before the daemon exits, overriding the configuration.
     pub idle_exit: Option<u64>,
-    /// Whether this process was told what to log, whatever the config says.
+    /// Set if the process was given a log filter, which overrides the configuration.
     pub log_given: bool,
-    /// Where it logs, when to a file.
+    /// `None` if the log goes to standard error.
     pub log_file: Option<PathBuf>,
 }
 
-/// Why serving failed.
+/// The reason why serving failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// There is another daemon, or the data root cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] cairn_config::ConfigErrors),
-    /// A room cannot be opened.
+    /// A store or index cannot be opened.
     #[error(transparent)]
     Open(#[from] Failure),
-    /// No socket.
+    /// No listener could be opened.
     #[error("cannot listen on {0}")]
     Listen(std::io::Error),
     /// Signals, or serving itself.
@@ -88,10 +88,10 @@ pub enum ServeError {
     Run(String),
 }
 
-/// Runs the daemon to its end.
+/// Runs the daemon until it stops.
 ///
 /// # Errors
-/// What kept it from starting.
+/// The reason why it could not start.
 pub async fn serve(
     env: &Env,
     root: DataRoot,
@@ -113,8 +113,8 @@ pub async fn serve(
     let engine = compose::engine(&root, config, config.roots.clone(), env.config_dir(), layers).await?;
     let configs = RootConfigs::new(env, options.flags.clone());
     engine.set_root_config(configs.reader());
-    let extras = Extras::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
-    // Whom devices may want to reach stays.
+    let extensions = Extensions::open(env, &root, config, &engine).await.map_err(ServeError::Run)?;
+    // A daemon that devices may want to reach does not exit when idle.
     let idle_exit = idle_exit(config, &options).filter(|_| control.address.is_none());
     let host = HostInfo {
         version: VERSION.into(),
@@ -130,10 +130,11 @@ pub async fn serve(
     let limits = Limits { max_connections: config.resources.max_connections, ..Limits::default() };
     let api = Api::new(engine.clone(), host, limits);
     api.set_remote(control.remote.clone());
-    let (known, added) = (engine.clone(), extras.clone());
-    api.set_config(Arc::new(InForce {
+    let known = engine.clone();
+    let added = extensions.clone();
+    api.set_config(Arc::new(EffectiveConfig {
         engine: known,
-        extras: added,
+        extensions: added,
         reload: Arc::clone(&reload),
         roots: configs,
     }));
@@ -143,32 +144,32 @@ pub async fn serve(
     let lan = control.listener.map(|listener| (listener, control.remote)).into_iter().collect();
     let listeners = Listeners { local: sockets, lan };
     let guard = guard(config, &options, &instance.token);
-    let following = tokio::spawn(extras.clone().follow(engine.clone(), shutdown.clone()));
-    let watching = tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extras.clone()));
+    let following = tokio::spawn(extensions.clone().follow(engine.clone(), shutdown.clone()));
+    let watching = tokio::spawn(Arc::clone(&reload).follow(env.clone(), engine.clone(), extensions.clone()));
     let serving = tokio::spawn(cairn_transport::serve(listeners, api.clone(), guard, shutdown.clone()));
     instance.publish(&addresses, VERSION, env.config_dir())?;
     let advert = announce(config, &options, &instance, control.address, key, &addresses);
     tracing::info!(?addresses, instance = %instance.id, version = VERSION, mode = mode_name(options.mode), "ready");
-    lifecycle::tell(sd_notify::NotifyState::Ready);
-    let again = || {
-        let _logged = reload.run(env, &engine, &extras);
+    lifecycle::notify(sd_notify::NotifyState::Ready);
+    let reload = || {
+        let _logged = reload.run(env, &engine, &extensions);
     };
-    let end = lifecycle::wait(signals, &api, &engine, idle_exit, again).await;
+    let end = lifecycle::wait(signals, &api, &engine, idle_exit, reload).await;
     tracing::info!(?end, "stopping");
-    lifecycle::tell(sd_notify::NotifyState::Stopping);
+    lifecycle::notify(sd_notify::NotifyState::Stopping);
     drop(advert);
     instance.retract();
     engine.close().await;
-    extras.close().await;
+    extensions.close().await;
     shutdown.cancel();
     watching.abort();
-    wind_down(following, serving, telemetry).await;
+    drain(following, serving, telemetry).await;
     tracing::info!("stopped");
     Ok(end)
 }
 
-/// Waits for what was told to end.
-async fn wind_down(
+/// Waits for stopped work to finish.
+async fn drain(
     following: JoinHandle<()>,
     serving: JoinHandle<Result<(), cairn_transport::ServeError>>,
     telemetry: Option<Telemetry>,
@@ -200,8 +201,8 @@ fn sockets(
         let text = "it has no TLS; for paired devices set listen.lan or use --lan, for tests in a closed network --insecure-lan";
         return Err(bad(format!("{address} can be reached from the network: {text}")));
     }
-    let wanted = listen::Wanted { address, port: config.listen.port, lan: options.insecure_lan };
-    let sockets = listen::listeners(&wanted).map_err(ServeError::Listen)?;
+    let addresses = listen::ListenAddresses { address, port: config.listen.port, lan: options.insecure_lan };
+    let sockets = listen::listeners(&addresses).map_err(ServeError::Listen)?;
     let addresses = sockets.iter().filter_map(|s| s.local_addr().ok()).map(|a| a.to_string()).collect();
     Ok((sockets, addresses))
 }
@@ -229,7 +230,7 @@ fn idle_exit(config: &Config, options: &Options) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// Announces the daemon where the network can reach it and the user does not mind.
+/// Announces the daemon if it can be reached from the network and the user allows it.
 fn announce(
     config: &Config,
     options: &Options,
@@ -237,7 +238,7 @@ fn announce(
     lan: Option<SocketAddr>,
     key: Option<Pin>,
     addresses: &[String],
-) -> Option<advertise::Advert> {
+) -> Option<advertise::Advertisement> {
     if config.discovery != Discovery::Auto {
         return None;
     }
@@ -245,8 +246,8 @@ fn announce(
     let at = lan.or_else(|| options.insecure_lan.and_then(insecure))?;
     let hint = key.filter(|_| lan.is_some()).map(|key| key.hint());
     let label = options.label.as_deref();
-    let made = advertise::record(&instance.id, label, VERSION, at.ip(), at.port(), hint.as_deref());
-    match made.and_then(advertise::advertise) {
+    let record = advertise::record(&instance.id, label, VERSION, at.ip(), at.port(), hint.as_deref());
+    match record.and_then(advertise::advertise) {
         Ok(advert) => Some(advert),
         Err(error) => {
             tracing::warn!(%error, "the daemon is not announced");

@@ -1,4 +1,4 @@
-//! `cairn service`: unit files of this user, and telling the service manager.
+//! `cairn service`: unit files of this user, and control of the service manager.
 
 mod units;
 
@@ -11,9 +11,9 @@ use std::{
 
 use cairn_cli::{FAILED, Globals, OK, ServiceAction};
 use cairn_protocol::location::{DataRoot, Env};
-use units::{Manager, Places};
+use units::{Manager, UnitValues};
 
-/// What was done, for people and as JSON.
+/// The performed actions, for people and as JSON.
 struct Report {
     text: String,
     json: serde_json::Value,
@@ -22,18 +22,18 @@ struct Report {
 
 /// Runs `cairn service`.
 pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
-    let done = places().and_then(|places| {
+    let done = values().and_then(|values| {
         let manager = if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd };
         match action {
-            ServiceAction::Install { dry_run } => install(manager, &places, dry_run),
-            ServiceAction::Uninstall { dry_run } => uninstall(manager, &places, dry_run),
-            ServiceAction::Status => Ok(status(manager, &places)),
+            ServiceAction::Install { dry_run } => install(manager, &values, dry_run),
+            ServiceAction::Uninstall { dry_run } => uninstall(manager, &values, dry_run),
+            ServiceAction::Status => Ok(status(manager, &values)),
         }
     });
     match done {
         Ok(report) => {
             let text = if globals.json { format!("{}\n", report.json) } else { report.text };
-            // A reader that has left needs no report.
+            // The reader of the output may be gone.
             let _closed = std::io::stdout().write_all(text.as_bytes());
             ExitCode::from(report.code)
         }
@@ -49,12 +49,12 @@ pub fn run(action: ServiceAction, globals: &Globals) -> ExitCode {
     }
 }
 
-fn places() -> Result<Places, String> {
+fn values() -> Result<UnitValues, String> {
     let env = Env::from_process();
     let home = env.home.clone().ok_or("there is no home folder to install into")?;
     let root = DataRoot(env.data_root().ok_or("there is no home folder to keep data in; set CAIRN_HOME")?);
     let bin = std::env::current_exe().map_err(|e| format!("this program's own path is not known: {e}"))?;
-    // What decides where things lie must decide the same for the service.
+    // Variables that select locations must select the same for the service.
     let decisive = [
         ("CAIRN_HOME", &env.cairn_home),
         ("CAIRN_CONFIG", &env.cairn_config),
@@ -67,25 +67,25 @@ fn places() -> Result<Places, String> {
         .collect();
     let log = root.log_file().with_file_name("service.log");
     let uid = rustix::process::getuid().as_raw();
-    Ok(Places { bin, home, xdg_config_home: env.xdg_config_home, log, environment, uid })
+    Ok(UnitValues { bin, home, xdg_config_home: env.xdg_config_home, log, environment, uid })
 }
 
-fn install(manager: Manager, places: &Places, dry_run: bool) -> Result<Report, String> {
-    let files = units::files(manager, places).map_err(|e| e.to_string())?;
-    let commands = units::start_commands(manager, places);
+fn install(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Report, String> {
+    let files = units::files(manager, values).map_err(|e| e.to_string())?;
+    let commands = units::start_commands(manager, values);
     if dry_run {
-        return Ok(shown("would be written", &files, &commands));
+        return Ok(dry_run_report("would be written", &files, &commands));
     }
     let env = Env::from_process();
-    let held = env.data_root().is_some_and(|root| cairn_client_sdk::is_held(&DataRoot(root)));
-    if held && !active(manager, places) {
+    let is_locked = env.data_root().is_some_and(|root| cairn_client_sdk::is_held(&DataRoot(root)));
+    if is_locked && !active(manager, values) {
         return Err("a daemon runs that is no service: stop it first with 'cairn stop'".into());
     }
     for (path, text) in &files {
         write(path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    if let Some(dir) = places.log.parent() {
-        crate::instance::make_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    if let Some(dir) = values.log.parent() {
+        crate::instance::create_private_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     }
     let mut text: String = files.iter().map(|(path, _)| format!("written: {}\n", path.display())).collect();
     let failed = run_all(&commands);
@@ -102,33 +102,33 @@ fn install(manager: Manager, places: &Places, dry_run: bool) -> Result<Report, S
     Ok(Report { text, json, code: if failed.is_none() { OK } else { FAILED } })
 }
 
-fn uninstall(manager: Manager, places: &Places, dry_run: bool) -> Result<Report, String> {
-    let present: Vec<PathBuf> = units::paths(manager, places).into_iter().filter(|p| p.exists()).collect();
-    let commands = units::stop_commands(manager, places);
+fn uninstall(manager: Manager, values: &UnitValues, dry_run: bool) -> Result<Report, String> {
+    let present: Vec<PathBuf> = units::paths(manager, values).into_iter().filter(|p| p.exists()).collect();
+    let commands = units::stop_commands(manager, values);
     if dry_run {
         let files: Vec<(PathBuf, String)> = present.into_iter().map(|p| (p, String::new())).collect();
-        return Ok(shown("would be removed", &files, &commands));
+        return Ok(dry_run_report("would be removed", &files, &commands));
     }
     if present.is_empty() {
         let json = serde_json::json!({"removed": []});
         return Ok(Report { text: "the service is not installed\n".into(), json, code: OK });
     }
-    // A manager that is not there runs nothing.
-    let untold = run_all(&commands);
+    // A missing manager does not run the service either.
+    let failure = run_all(&commands);
     for path in &present {
         std::fs::remove_file(path).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     let mut text: String = present.iter().map(|path| format!("removed: {}\n", path.display())).collect();
-    if let Some(why) = &untold {
-        let _infallible = writeln!(text, "the service's manager was not told: {why}");
+    if let Some(why) = &failure {
+        let _infallible = writeln!(text, "the service manager was not notified: {why}");
     }
-    Ok(Report { text, json: serde_json::json!({"removed": present, "reason": untold}), code: OK })
+    Ok(Report { text, json: serde_json::json!({"removed": present, "reason": failure}), code: OK })
 }
 
-fn status(manager: Manager, places: &Places) -> Report {
-    let paths = units::paths(manager, places);
+fn status(manager: Manager, values: &UnitValues) -> Report {
+    let paths = units::paths(manager, values);
     let installed = paths.iter().all(|p| p.exists());
-    let active = active(manager, places);
+    let active = active(manager, values);
     let mut text = format!(
         "{}, {}\n",
         if installed { "installed" } else { "not installed" },
@@ -139,14 +139,14 @@ fn status(manager: Manager, places: &Places) -> Report {
     }
     let logs = match manager {
         Manager::Systemd => "journalctl --user -u cairn".to_owned(),
-        Manager::Launchd => places.log.display().to_string(),
+        Manager::Launchd => values.log.display().to_string(),
     };
     let _infallible = writeln!(text, "  log: {logs}");
     let json = serde_json::json!({"installed": installed, "active": active, "files": paths, "log": logs});
     Report { text, json, code: if installed { OK } else { FAILED } }
 }
 
-fn shown(what: &str, files: &[(PathBuf, String)], commands: &[Vec<String>]) -> Report {
+fn dry_run_report(what: &str, files: &[(PathBuf, String)], commands: &[Vec<String>]) -> Report {
     let mut text = String::new();
     for (path, content) in files {
         let _infallible = writeln!(text, "# {what}: {}\n{content}", path.display());
@@ -161,11 +161,11 @@ fn lines(commands: &[Vec<String>]) -> String {
     commands.iter().map(|c| format!("  {}", c.join(" "))).collect::<Vec<_>>().join("\n")
 }
 
-fn active(manager: Manager, places: &Places) -> bool {
-    run_one(&units::status_command(manager, places)).is_ok()
+fn active(manager: Manager, values: &UnitValues) -> bool {
+    run_one(&units::status_command(manager, values)).is_ok()
 }
 
-/// Runs the commands in order; why the first of them failed, if one did.
+/// Runs the commands in order and returns the reason of the first failure.
 fn run_all(commands: &[Vec<String>]) -> Option<String> {
     commands.iter().find_map(|command| run_one(command).err())
 }
@@ -180,13 +180,15 @@ fn run_one(command: &[String]) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said =
-        said.lines().find(|l| !l.trim().is_empty()).map_or_else(|| output.status.to_string(), str::to_owned);
-    Err(format!("{program}: {said}"))
+    let message = String::from_utf8_lossy(&output.stderr);
+    let message = message
+        .lines()
+        .find(|l| !l.trim().is_empty())
+        .map_or_else(|| output.status.to_string(), str::to_owned);
+    Err(format!("{program}: {message}"))
 }
 
-/// Writes beside the file and moves it there, so that a manager never reads half of it.
+/// Writes a temporary file and renames it, so that a manager never reads a partial one.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;

@@ -1,4 +1,4 @@
-//! The configuration of this process: which files, which environment, which flags.
+//! The configuration of this process: files, environment, flags.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -6,19 +6,20 @@ use cairn_config::{ConfigError, ConfigErrors, DiskFiles, Inputs, Loaded, Source}
 use cairn_protocol::location::Env;
 use serde_json::Value;
 
-/// What the command line adds to the files.
+/// Additions of the command line to the files.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// `--config`.
     pub config: Option<PathBuf>,
     /// Values by dotted key.
     pub overrides: Vec<(String, Value)>,
-    /// True if settings in the environment do not count: those of a daemon that a client starts are that client's.
+    /// Set if variables of the environment are ignored: for a daemon started on demand they belong
+    /// to its client.
     pub without_environment: bool,
 }
 
-/// The inputs of this process. A daemon serves many projects, so it takes no project's file for its own; `project`
-/// is for commands that work in one.
+/// Builds the configuration inputs. A daemon serves many projects and so reads no project file;
+/// `project` is for commands that work in one.
 pub fn inputs(env: &Env, flags: &Flags, project: Option<PathBuf>) -> Inputs {
     Inputs {
         system: None,
@@ -38,10 +39,10 @@ fn environment() -> Vec<(String, String)> {
     std::env::vars_os().filter_map(text).filter(|(name, _)| ours(name)).collect()
 }
 
-/// Reads every layer.
+/// Loads every layer.
 ///
 /// # Errors
-/// What the user must put right, by file and key.
+/// Problems for the user to fix, by file and key.
 pub fn load(env: &Env, flags: &Flags, project: Option<PathBuf>) -> Result<Loaded, ConfigErrors> {
     if let Some(folder) = env.cairn_config.as_ref().filter(|folder| !folder.is_dir()) {
         let message = format!("{} is not a folder", folder.display());

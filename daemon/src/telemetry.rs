@@ -1,7 +1,8 @@
-//! Traces and metrics for an OpenTelemetry collector, by OTLP over HTTP, where the user's configuration says so.
+//! Export of traces and metrics to an OpenTelemetry collector, by OTLP over HTTP, if the user's
+//! configuration enables it.
 //!
-//! Spans wait in a bounded queue and are sent by a thread of their own; figures are read and sent by another. Nothing in
-//! the daemon waits for either, but the end of it, and that no longer than [`FLUSH`].
+//! Spans are queued, with a limit, and sent by a separate thread; metrics are read and sent by
+//! another. The daemon waits for neither, except at its end for at most [`FLUSH_TIMEOUT`].
 
 mod address;
 mod figures;
@@ -24,16 +25,16 @@ use opentelemetry_sdk::{
 use crate::{logging::Levels, serve::VERSION};
 use sender::Sender;
 
-/// Spans that wait to be sent; more are left out.
-const MAX_WAITING: usize = 4096;
-/// Spans of one sending.
+/// Maximum number of queued spans; further ones are dropped.
+const MAX_QUEUED_SPANS: usize = 4096;
+/// Maximum number of spans per request.
 const MAX_BATCH: usize = 512;
-/// Time for one sending.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for the last one, when the daemon ends.
-const FLUSH: Duration = Duration::from_secs(3);
+/// Time limit of the last request, when the daemon stops.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What is sent while the daemon lives.
+/// The running exporters.
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
@@ -41,7 +42,8 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Begins to send, if that is wanted. That it cannot be is told and no reason to stay away.
+    /// Starts exporting if it is enabled. A failure is logged and does not prevent the daemon from
+    /// starting.
     pub fn start(
         config: &TelemetryConfig,
         api: &Arc<Api>,
@@ -60,27 +62,33 @@ impl Telemetry {
         }
     }
 
-    /// Sends what waits, within [`FLUSH`].
+    /// Sends the queued data, within [`FLUSH_TIMEOUT`].
     pub async fn end(self) {
         if let Err(error) = self.levels.send_spans(None) {
             tracing::debug!(%error, "spans are made on");
         }
-        let (traces, metrics) = (self.traces, self.metrics);
+        let traces = self.traces;
+        let metrics = self.metrics;
         let flush = [
-            traces.map(|t| Box::new(move || t.shutdown_with_timeout(FLUSH)) as Box<dyn FnOnce() -> _ + Send>),
-            metrics.map(|m| Box::new(move || m.shutdown_with_timeout(FLUSH)) as _),
+            traces.map(|t| {
+                Box::new(move || t.shutdown_with_timeout(FLUSH_TIMEOUT)) as Box<dyn FnOnce() -> _ + Send>
+            }),
+            metrics.map(|m| Box::new(move || m.shutdown_with_timeout(FLUSH_TIMEOUT)) as _),
         ];
-        // Threads of their own, which the end of the process does not wait for.
+        // Separate threads, which do not delay the end of the process.
         let ends = flush.into_iter().flatten().map(|work| {
-            let (done, ended) = tokio::sync::oneshot::channel();
+            let (done, finished) = tokio::sync::oneshot::channel();
             std::thread::spawn(move || {
-                let _nobody_waits = done.send(work());
+                let _not_awaited = done.send(work());
             });
-            ended
+            finished
         });
         let all = futures_util::future::join_all(ends.collect::<Vec<_>>());
-        if tokio::time::timeout(FLUSH, all).await.is_err() {
-            tracing::warn!("the last telemetry was not taken within {} s and is left out", FLUSH.as_secs());
+        if tokio::time::timeout(FLUSH_TIMEOUT, all).await.is_err() {
+            tracing::warn!(
+                "the last telemetry was not accepted within {} s and is dropped",
+                FLUSH_TIMEOUT.as_secs()
+            );
         }
     }
 }
@@ -100,7 +108,7 @@ fn open(
     for (name, value) in &config.headers {
         headers.insert(
             name.clone(),
-            crate::mcp::expanded(value).map_err(|why| format!("header {name}: {why}"))?,
+            crate::extensions::mcp::expand_variables(value).map_err(|why| format!("header {name}: {why}"))?,
         );
     }
     address::check(&address, !headers.is_empty())?;
@@ -123,7 +131,7 @@ fn open(
             .build()
             .map_err(|e| e.to_string())?;
         let batch = BatchConfigBuilder::default()
-            .with_max_queue_size(MAX_WAITING)
+            .with_max_queue_size(MAX_QUEUED_SPANS)
             .with_max_export_batch_size(MAX_BATCH)
             .with_scheduled_delay(every)
             .build();
@@ -134,7 +142,7 @@ fn open(
             .build();
         let layer = tracing_opentelemetry::layer()
             .with_tracer(provider.tracer("cairn"))
-            // Places in our code and threads say nothing to its user.
+            // Locations in the code and threads are useless to users.
             .with_location(false)
             .with_threads(false)
             .with_target(false)
@@ -158,6 +166,6 @@ fn open(
         figures::register(&provider, api);
         telemetry.metrics = Some(provider);
     }
-    tracing::info!(to = address::shown(&address), "telemetry is sent");
+    tracing::info!(to = address::without_credentials(&address), "telemetry is sent");
     Ok(telemetry)
 }

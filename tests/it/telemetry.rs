@@ -275,7 +275,7 @@ async fn a_collector_that_fails_harms_nothing_and_is_told_of_once() {
     let cases = [
         (&closed, "cannot be sent"),
         (&refuses.address, "it answered 400"),
-        (&slow.address, "was not taken within 3 s"),
+        (&slow.address, "was not accepted within 3 s"),
     ];
     for (endpoint, told) in cases {
         let dir = tempfile::tempdir().unwrap();

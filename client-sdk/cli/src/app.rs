@@ -1,4 +1,4 @@
-//! What every command needs: the flags, the environment, the way to the daemon.
+//! The context of every command: flags, environment, and connection to the daemon.
 
 use std::{
     cell::OnceCell,
@@ -17,8 +17,8 @@ use crate::{
     Globals, Host,
     args::Sessions,
     exit::Failure,
-    output,
     overrides::{self, Overrides},
+    render::output,
     scope,
 };
 
@@ -27,7 +27,7 @@ pub struct App<'a> {
     pub host: &'a dyn Host,
     pub globals: Globals,
     pub env: Env,
-    /// The sessions that the command takes turns in.
+    /// The sessions in which the command starts turns.
     pub sessions: Sessions,
     overrides: OnceCell<Overrides>,
 }
@@ -38,7 +38,7 @@ impl<'a> App<'a> {
         Self { host, globals, env: Env::from_process(), sessions, overrides: OnceCell::new() }
     }
 
-    /// How this program connects.
+    /// Builds the connector for this program.
     pub fn connector(&self) -> Connector {
         let connector = match &self.globals.host {
             Some(host) => Connector::remote(self.env.clone(), host),
@@ -50,13 +50,14 @@ impl<'a> App<'a> {
         connector.named("cairn-cli", env!("CARGO_PKG_VERSION"))
     }
 
-    /// Whether the daemon is another machine's, and paths are that machine's.
+    /// Returns true if the daemon runs on another machine, so that paths belong to that machine.
     pub fn is_remote(&self) -> bool {
         self.globals.host.is_some() || self.globals.address.is_some()
     }
 
-    /// Where the user is: the current folder; on another machine, its only root, or its top folder.
-    pub async fn here(&self, client: &Client) -> Result<PathBuf, Failure> {
+    /// Returns the user's location: the current folder, or on another machine its only root or its
+    /// top folder.
+    pub async fn location(&self, client: &Client) -> Result<PathBuf, Failure> {
         if !self.is_remote() {
             return current_dir();
         }
@@ -67,17 +68,19 @@ impl<'a> App<'a> {
         }
     }
 
-    /// The daemon, started if need be, and where the user is. A folder that is gone is told of first.
-    pub async fn start_here(&self) -> Result<(Client, PathBuf), Failure> {
+    /// Connects to the daemon, starting it if necessary, and returns the user's location. A missing
+    /// current folder is reported before the daemon is started.
+    pub async fn connect_here(&self) -> Result<(Client, PathBuf), Failure> {
         if !self.is_remote() {
             current_dir()?;
         }
-        let client = self.client().await?;
-        let here = self.here(&client).await?;
+        let client = self.connect().await?;
+        let here = self.location(&client).await?;
         Ok((client, here))
     }
 
-    /// A path as the daemon knows it. On another machine nothing can be looked up: it must be written out.
+    /// Converts a path to the form that the daemon knows. A path on another machine cannot be
+    /// resolved here and must be complete.
     pub fn canonical(&self, path: &Path) -> Result<PathBuf, Failure> {
         if !self.is_remote() {
             return scope::canonical(path);
@@ -96,8 +99,8 @@ impl<'a> App<'a> {
         Ok(plain)
     }
 
-    /// For commands that are about this machine alone.
-    pub fn only_here(&self, command: &str) -> Result<(), Failure> {
+    /// Refuses `--host` and similar flags for commands that concern this machine only.
+    pub fn require_local(&self, command: &str) -> Result<(), Failure> {
         match self.is_remote() {
             false => Ok(()),
             true => Err(Failure::usage(format!(
@@ -106,14 +109,14 @@ impl<'a> App<'a> {
         }
     }
 
-    /// The daemon, started if need be.
-    pub async fn client(&self) -> Result<Client, Failure> {
-        self.client_of(self.connector()).await
+    /// Connects to the daemon, starting it if necessary.
+    pub async fn connect(&self) -> Result<Client, Failure> {
+        self.connect_with(self.connector()).await
     }
 
-    /// The daemon, started if need be, connected to by `connector`. The settings of this command are checked first: a daemon
-    /// that is started gets none of them.
-    pub async fn client_of(&self, connector: Connector) -> Result<Client, Failure> {
+    /// Connects with `connector`, starting the daemon if necessary. The settings of this command
+    /// are checked first, because a started daemon does not receive them.
+    pub async fn connect_with(&self, connector: Connector) -> Result<Client, Failure> {
         let overrides = self.overrides()?;
         let client = self.connected(connector).await?;
         if !self.is_remote() {
@@ -123,10 +126,10 @@ impl<'a> App<'a> {
         Ok(client)
     }
 
-    /// The settings that this command brings along, read once.
+    /// Returns the settings of this command, read once.
     ///
     /// # Errors
-    /// A file that cannot be read, or a value of the wrong type.
+    /// An unreadable file, or a value of the wrong type.
     pub fn overrides(&self) -> Result<&Overrides, Failure> {
         if let Some(known) = self.overrides.get() {
             return Ok(known);
@@ -147,27 +150,27 @@ impl<'a> App<'a> {
         ensure_daemon(&self.env, &connector, &Starter { exe, args }).await
     }
 
-    /// The files of this user's data root.
+    /// Returns the files of this user's data root.
     pub fn data_root(&self) -> Result<DataRoot, ClientError> {
         self.env.data_root().map(DataRoot).ok_or(ClientError::NoHome)
     }
 
-    /// Tells something beside the result.
-    pub fn remark(&self, text: &str) {
+    /// Prints a note to standard error, unless `--quiet` is set.
+    pub fn info(&self, text: &str) {
         if !self.globals.quiet {
-            // A remark that cannot be shown is no loss.
+            // Standard error may be closed.
             let _closed = std::io::Write::write_all(&mut std::io::stderr(), format!("{text}\n").as_bytes());
         }
     }
 
-    /// Tells of a failure that does not end the program.
-    pub fn complain(&self, failure: &Failure) {
-        // With standard error closed there is nobody to tell.
+    /// Prints a failure that does not end the program.
+    pub fn warn(&self, failure: &Failure) {
+        // Standard error may be closed.
         let _closed =
             std::io::Write::write_all(&mut std::io::stderr(), format!("{}\n", failure.text()).as_bytes());
     }
 
-    /// Calls a method. With `--json` its answer is printed as it came and nothing is given back.
+    /// Calls a method. With `--json` its answer is printed unchanged, and `None` is returned.
     pub async fn answer<R: DeserializeOwned>(
         &self,
         client: &Client,
@@ -183,7 +186,6 @@ impl<'a> App<'a> {
     }
 }
 
-/// The current folder.
 pub fn current_dir() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|e| Failure::failed(format!("the current folder cannot be read: {e}")))
 }

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    audit, chat, clients, complete, config, discover, eval, explore, grep, host, index, map, mcp, memory,
-    models, pair, search, skills, stdio, symbols, tools, trace, viewer,
+    chat,
+    commands::{
+        audit, clients, completions, config, discover, eval, explore, grep, host, index, map, mcp, memory,
+        models, pair, search, skills, stdio, symbols, tools, trace, viewer,
+    },
 };
 
-/// Exit codes, as the help tells them.
+/// Exit codes, as shown in the help.
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done
@@ -29,7 +32,6 @@ pub struct Cli {
     /// Flags of every command.
     #[command(flatten)]
     pub globals: Globals,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -37,32 +39,31 @@ pub struct Cli {
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Globals {
-    /// Print JSON, as the protocol has it
+    /// Print JSON in the form of the protocol
     #[arg(long, global = true)]
     pub json: bool,
-    /// A further config file, over all others
+    /// An additional config file that overrides all others
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Ask another machine's daemon, by its name or address; 'cairn pair' makes it one's own
+    /// Use the daemon of another machine, by name or address; 'cairn pair' introduces it
     #[arg(long, global = true, value_name = "HOST")]
     pub host: Option<String>,
-    /// Ask the daemon at an address, such as the near end of a tunnel; needs --token-file
+    /// Use the daemon at an address, such as the local end of a tunnel; needs --token-file
     #[arg(long, global = true, value_name = "HOST:PORT", conflicts_with = "host", requires = "token_file")]
     pub address: Option<String>,
     /// The file with that daemon's token
     #[arg(long, global = true, value_name = "FILE", requires = "address")]
     pub token_file: Option<PathBuf>,
-    /// No progress and no remarks
+    /// Print no progress and no notes
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Talk with a model that works in this folder
+    /// Chat with a model that works in this folder
     Chat(Box<chat::ChatArgs>),
-    /// Explore a folder or a repository and print what it is
+    /// Explore a folder or a repository and print a summary
     Explore(explore::ExploreArgs),
     /// Search by words and meaning
     Search(search::SearchArgs),
@@ -70,29 +71,29 @@ pub enum Command {
     Grep(grep::GrepArgs),
     /// Find definitions by name, or list those of a file
     Symbols(symbols::SymbolsArgs),
-    /// Show the files and definitions that matter most, in a number of tokens
+    /// Show the most relevant files and definitions, within a number of tokens
     Map(map::MapArgs),
-    /// Measure how well a search answers queries whose answers are known
+    /// Measure how well a search answers queries with known answers
     Eval(eval::EvalArgs),
-    /// Declare folders, and see how far their indexes are
+    /// Declare folders and show the progress of their indexes
     Index(index::IndexArgs),
-    /// Show the daemon, where its files lie, and its roots
+    /// Show the daemon, its files and its roots
     Status,
     /// List, show, export and import the logs of sessions
     Trace(trace::TraceArgs),
-    /// List the tools, call one, show the rules that were granted
+    /// List the tools, call one, show permanently granted rules
     Tools(tools::ToolsArgs),
     /// List model providers and their models
     Models(models::ModelsArgs),
     /// Search, show and change what agents learnt in earlier sessions
     Memory(memory::MemoryArgs),
-    /// List the skills that agents are told of
+    /// List the skills that are offered to agents
     Skills(skills::SkillsArgs),
-    /// Show what tools did and who allowed it
+    /// Show what tools did and what allowed it
     Audit(audit::AuditArgs),
-    /// Show each setting and where it comes from
+    /// Show each setting and its source
     Config(config::ConfigArgs),
-    /// Check that everything Cairn needs is there
+    /// Check that the requirements of Cairn are met
     Doctor(host::DoctorArgs),
     /// Find daemons in the local network
     Discover(discover::DiscoverArgs),
@@ -102,37 +103,38 @@ pub enum Command {
     Pair(pair::PairArgs),
     /// List the devices that may use this daemon, or revoke one
     Clients(clients::ClientsArgs),
-    /// Be the agent of an editor that speaks the Agent Client Protocol, on standard input and output
+    /// Act as the agent of an editor that speaks the Agent Client Protocol, on standard input and
+    /// output
     Acp,
-    /// Serve an agent that speaks MCP over standard input and output
+    /// Serve an agent that speaks MCP, on standard input and output
     Mcp(mcp::McpArgs),
-    /// Carry JSON-RPC messages, one a line, between standard input and output and the daemon
+    /// Pass JSON-RPC messages, one per line, between standard input and output and the daemon
     Stdio(stdio::StdioArgs),
     /// Install the daemon as a service of this user
     Service(host::ServiceArgs),
     /// Run the daemon
     Serve(host::ServeArgs),
-    /// Have the daemon read its configuration files again
+    /// Make the daemon read its configuration files again
     Reload,
     /// Stop the daemon
     Stop,
     /// Print completions for a shell
-    Completions(complete::CompletionsArgs),
+    Completions(completions::CompletionsArgs),
 }
 
-/// The sessions that a command takes turns in.
+/// The sessions in which a command starts turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sessions {
-    /// None: it takes no turns.
+    /// The command starts no turns.
     None,
-    /// One of its own.
+    /// A session of its own.
     Own,
     /// Sessions of the program that it serves.
     Others,
 }
 
 impl Command {
-    /// The sessions that it takes turns in.
+    /// Returns the sessions in which the command starts turns.
     pub fn sessions(&self) -> Sessions {
         match self {
             Self::Chat(_) => Sessions::Own,
@@ -141,8 +143,8 @@ impl Command {
         }
     }
 
-    /// Its name, where no other machine can be asked.
-    pub fn of_this_machine(&self) -> Option<&'static str> {
+    /// Returns the command's name if it cannot address another machine.
+    pub fn local_only_name(&self) -> Option<&'static str> {
         match self {
             Self::Serve(_) => Some("serve"),
             Self::Service(_) => Some("service"),
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn contradictory_flags_are_refused() {
         for line in [
             "cairn",
             "cairn search",

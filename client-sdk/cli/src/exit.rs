@@ -1,14 +1,14 @@
-//! How a command ends: exit codes, and errors as text or JSON.
+//! Exit codes, and errors as text or JSON.
 
 use std::{io, process::ExitCode};
 
 use cairn_client_sdk::ClientError;
 
-/// Done.
+/// Success.
 pub const OK: u8 = 0;
-/// It failed.
+/// The command failed.
 pub const FAILED: u8 = 1;
-/// Wrong use.
+/// Invalid usage.
 pub const USAGE: u8 = 2;
 /// Not found, or refused by policy.
 pub const REFUSED: u8 = 3;
@@ -17,7 +17,7 @@ pub const UNREACHABLE: u8 = 4;
 /// Interrupted by the user.
 pub const INTERRUPTED: u8 = 130;
 
-/// Why a command failed, for its user.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
@@ -27,58 +27,58 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// It failed.
+    /// Creates a general failure.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { code: FAILED, reason: "failed".into(), message: message.into(), hint: None }
     }
 
-    /// Wrong use.
+    /// Creates a failure for invalid usage.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { code: USAGE, reason: "usage".into(), message: message.into(), hint: None }
     }
 
-    /// A path that is not there.
+    /// Creates a failure for a path that cannot be used.
     pub fn path(path: &std::path::Path, error: &io::Error) -> Self {
         let message = format!("{}: {error}", path.display());
         Self { code: REFUSED, reason: "path_not_found".into(), message, hint: None }
     }
 
-    /// An error that an event or answer of the daemon tells.
-    pub fn told(reason: &str, message: String) -> Self {
-        Self { code: code_of(reason), reason: reason.into(), message, hint: None }
+    /// Creates a failure from an error in an event or answer of the daemon.
+    pub fn with_reason(reason: &str, message: String) -> Self {
+        Self { code: code_for_reason(reason), reason: reason.into(), message, hint: None }
     }
 
-    /// The same with a way out.
+    /// Adds a remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with where it happened.
+    /// Adds the context in which it happened.
     #[must_use]
-    pub fn within(mut self, place: &str) -> Self {
-        self.message = format!("{place}: {}", self.message);
+    pub fn in_context(mut self, context: &str) -> Self {
+        self.message = format!("{context}: {}", self.message);
         self
     }
 
-    /// What happened and the way out, in lines for a person.
+    /// Renders failure and remedy for a person.
     pub fn text(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
         format!("error: {}{}", self.message, hint.unwrap_or_default())
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn code(&self) -> u8 {
         self.code
     }
 
-    /// Whether the daemon is out of reach.
+    /// Returns true if the daemon cannot be reached.
     pub fn is_unreachable(&self) -> bool {
         self.code == UNREACHABLE
     }
 
-    /// Tells the user, and gives the exit code. A reader that has left is no failure.
+    /// Prints the failure and returns the exit code. A closed output is not a failure.
     pub fn report(&self, json: bool) -> ExitCode {
         if self.reason == PIPE {
             return ExitCode::from(OK);
@@ -93,7 +93,7 @@ impl Failure {
         if let (Some(hint), false) = (&self.hint, json) {
             text.push_str(&format!("hint: {hint}\n"));
         }
-        // With standard error closed there is nobody to tell.
+        // Standard error may be closed.
         let _closed = io::Write::write_all(&mut io::stderr(), text.as_bytes());
         ExitCode::from(self.code)
     }
@@ -102,8 +102,8 @@ impl Failure {
 /// The reason of a broken pipe.
 const PIPE: &str = "broken_pipe";
 
-/// The exit code of a reason of the error table.
-fn code_of(reason: &str) -> u8 {
+/// Returns the exit code for a reason of the error table.
+fn code_for_reason(reason: &str) -> u8 {
     match reason {
         "invalid_params" | "bad_pattern" | "bad_url" | "bad_trace" => USAGE,
         "path_not_found"
@@ -139,7 +139,7 @@ fn code_of(reason: &str) -> u8 {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let (code, reason) = match &error {
-            ClientError::Rpc { data, .. } => (code_of(&data.reason), data.reason.clone()),
+            ClientError::Rpc { data, .. } => (code_for_reason(&data.reason), data.reason.clone()),
             ClientError::NotPaired { .. } => (UNREACHABLE, "not_paired".into()),
             ClientError::KeyChanged { .. } => (UNREACHABLE, "key_changed".into()),
             ClientError::Pairing(_) => (REFUSED, "pairing_refused".into()),

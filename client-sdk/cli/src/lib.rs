@@ -1,69 +1,47 @@
-//! Every command of `cairn` that a user types: reads the arguments, talks to the daemon, prints.
+//! Every command of `cairn` that a user types: parses the arguments, calls the daemon, prints.
 
 mod app;
 mod args;
-mod audit;
 mod bridge;
 mod chat;
-mod clients;
-mod complete;
-mod config;
-mod discover;
-mod eval;
-mod event;
+mod commands;
 mod exit;
-mod explore;
-mod grep;
-mod host;
-mod index;
-mod map;
-mod mcp;
-mod memory;
-mod models;
-mod output;
 mod overrides;
-mod paint;
-mod pair;
-mod progress;
+mod render;
 mod scope;
-mod search;
-mod skills;
-mod status;
-mod stdio;
-mod stop;
-mod summary;
-mod symbols;
-mod tools;
-mod trace;
-mod viewer;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 pub use args::Globals;
+pub use commands::host::{DoctorArgs, Host, ServeArgs, ServiceAction, ServiceArgs};
 pub use exit::{FAILED, INTERRUPTED, OK, REFUSED, UNREACHABLE, USAGE};
-pub use host::{DoctorArgs, Host, ServeArgs, ServiceAction, ServiceArgs};
 
 use crate::{
     app::App,
     args::{Cli, Command},
+    commands::{
+        audit, clients, completions, config, discover, eval, explore, grep, index, map, mcp, memory, models,
+        pair, search, skills, status, stdio, stop, symbols, tools, trace, viewer,
+    },
     exit::Failure,
 };
 
-/// Reads this process's arguments and runs the command. `host` does what only the daemon's binary can.
+/// Parses this process's arguments and runs the command. `host` implements what only the daemon's
+/// binary can do.
 pub fn main(host: &dyn Host) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Nobody may be left to read the help.
+            // Standard output may be closed.
             let _closed = error.print();
             return ExitCode::from(if error.use_stderr() { USAGE } else { OK });
         }
     };
     let mut globals = cli.globals;
     if let Command::Chat(args) = &cli.command {
-        // Only there is -c free to stand for it.
+        // -c is free for this only in this command.
         globals.config = args.config.clone().or(globals.config);
     }
     let app = App::new(host, globals, cli.command.sessions());
@@ -75,8 +53,8 @@ pub fn main(host: &dyn Host) -> ExitCode {
 
 fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
     let done = |code: u8| Ok(ExitCode::from(code));
-    if let Some(name) = command.of_this_machine() {
-        app.only_here(name)?;
+    if let Some(name) = command.local_only_name() {
+        app.require_local(name)?;
     }
     match command {
         Command::Serve(args) => Ok(app.host.serve(args, &app.globals)),
@@ -84,7 +62,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
         Command::Doctor(args) => Ok(app.host.doctor(args, &app.globals)),
         Command::Config(args) => wait(config::run(app, &args)).and_then(done),
         Command::Reload => wait(config::reload(app)).and_then(done),
-        Command::Completions(args) => complete::run(&args).and_then(done),
+        Command::Completions(args) => completions::run(&args).and_then(done),
         Command::Chat(args) => wait(chat::run(app, *args)).and_then(done),
         Command::Tools(args) => wait(tools::run(app, args)).and_then(done),
         Command::Models(args) => wait(models::run(app, args)).and_then(done),
@@ -111,7 +89,7 @@ fn run(app: &App<'_>, command: Command) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Runs a command that talks to the daemon.
+/// Runs a command that uses the daemon.
 fn wait(work: impl Future<Output = Result<u8, Failure>>) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|e| Failure::failed(format!("no runtime: {e}")))?.block_on(work)

@@ -1,5 +1,6 @@
-//! Settings that a single command brings along, by `-c FILE` and by `CAIRN_*` variables: they hold for the session of that
-//! command, or the command is refused. The daemon never gets them, so that they cannot hold for another command.
+//! Settings of a single command, from `-c FILE` and `CAIRN_*` variables: they apply to the session
+//! of that command, or the command is refused. The daemon never receives them, so that they cannot
+//! affect other commands.
 
 use cairn_client_sdk::Client;
 use cairn_config::{DiskFiles, Row, Scope, Source, scope_of};
@@ -10,12 +11,12 @@ use cairn_protocol::{
 };
 use serde_json::Value;
 
-use crate::{app::App, args::Sessions, exit::Failure, output::plain};
+use crate::{app::App, args::Sessions, exit::Failure, render::output::plain};
 
-/// The variable that says what a daemon logs.
-const LOG: &str = "CAIRN_LOG";
-/// Variables that say where things are, and those that skills and programs get.
-const NO_SETTINGS: [&str; 5] =
+/// The variable for the daemon's log filter.
+const LOG_VARIABLE: &str = "CAIRN_LOG";
+/// Variables for locations, and those that are set for skills and programs.
+const OTHER_VARIABLES: [&str; 5] =
     ["CAIRN_HOME", "CAIRN_CONFIG", "CAIRN_TOKEN", "CAIRN_PROJECT", "CAIRN_SESSION"];
 
 /// The settings of one command.
@@ -23,17 +24,17 @@ const NO_SETTINGS: [&str; 5] =
 pub struct Overrides(Vec<Row>);
 
 impl Overrides {
-    /// Reads them once for a command; problems of the file and of single variables are reported with the way out.
+    /// Reads the settings of a command; problems are reported with a remedy.
     ///
     /// # Errors
-    /// A file that cannot be read, or a value of the wrong type.
+    /// An unreadable file, or a value of the wrong type.
     pub fn read(app: &App<'_>) -> Result<Self, Failure> {
         let inputs = app.host.config_inputs(&app.globals, None);
-        let is_setting = |(name, _): &(String, String)| !NO_SETTINGS.contains(&name.as_str());
+        let is_setting = |(name, _): &(String, String)| !OTHER_VARIABLES.contains(&name.as_str());
         if inputs.explicit.is_none() && !inputs.env.iter().any(is_setting) {
             return Ok(Self::default());
         }
-        let log = inputs.env.iter().find(|(name, _)| name == LOG).map(|(name, value)| Row {
+        let log = inputs.env.iter().find(|(name, _)| name == LOG_VARIABLE).map(|(name, value)| Row {
             key: "daemon.log".into(),
             value: value.as_str().into(),
             source: Source::Env(name.clone()),
@@ -43,32 +44,33 @@ impl Overrides {
         let explicit = inputs.explicit.map(Source::File);
         let own = |source: &Source| matches!(source, Source::Env(_)) || explicit.as_ref() == Some(source);
         for warning in loaded.warnings.iter().filter(|warning| own(&warning.source)) {
-            app.remark(&format!("warning: {}", plain(&warning.to_string())));
+            app.info(&format!("warning: {}", plain(&warning.to_string())));
         }
         let rows = cairn_config::rows(&loaded).into_iter().filter(|row| own(&row.source));
         Ok(Self(rows.chain(log).collect()))
     }
 
-    /// Each setting with its source.
+    /// Lists the settings with their sources.
     pub fn rows(&self) -> &[Row] {
         &self.0
     }
 
-    /// Refuses settings that this command cannot have, which the daemon does not have in force either.
+    /// Refuses settings that this command cannot apply and that are not effective in the daemon
+    /// either.
     ///
     /// # Errors
-    /// Names each setting, where it comes from, and what to do instead.
+    /// Names each setting, its source and a remedy.
     pub async fn check(&self, app: &App<'_>, client: &Client) -> Result<(), Failure> {
-        let asked: Vec<&Row> = self.0.iter().filter(|row| self.concerns_daemon(app, row)).collect();
-        if asked.is_empty() {
+        let relevant: Vec<&Row> = self.0.iter().filter(|row| self.concerns_daemon(app, row)).collect();
+        if relevant.is_empty() {
             return Ok(());
         }
         let in_force = client.config_get(&ConfigGetParams::default()).await?.values;
         let same = |row: &&&Row| {
-            // A secret is not shown, so that it cannot be compared.
+            // A redacted secret cannot be compared.
             !is_redacted(row) && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
         };
-        let refused: Vec<String> = asked
+        let refused: Vec<String> = relevant
             .iter()
             .filter(|row| !same(row))
             .map(|row| format!("{} sets {}", row.source, row.key))
@@ -92,18 +94,18 @@ impl Overrides {
         match (scope_of(&row.key), app.sessions) {
             (Some(Scope::Client), _) => false,
             (Some(Scope::Session), Sessions::Own) => !self.applies(row),
-            // A command that takes no turn has nothing that such a setting could change.
+            // A session setting cannot matter to a command without turns.
             (Some(Scope::Session), Sessions::None) => false,
             _ => true,
         }
     }
 
-    /// True if a session can have a setting's value in place of the configured one.
+    /// Returns true if a session can override the setting.
     fn applies(&self, row: &Row) -> bool {
         match row.key.as_str() {
-            // An address with a password in it is not known here as it is.
+            // A redacted address cannot be passed on.
             _ if is_redacted(row) => false,
-            // Its own folder decides about the sandbox otherwise, and about tools that are switched off.
+            // Otherwise the session's folder decides about the sandbox and disabled tools.
             "safety.sandbox_enabled" => row.value == Value::Bool(false),
             key if key.starts_with("tools.builtin.") => row.value == Value::Bool(false),
             _ => true,
@@ -115,7 +117,7 @@ impl Overrides {
         serde_json::from_value(row.value.clone()).ok()
     }
 
-    /// Puts them into the policy of a session's turns, where no flag says otherwise.
+    /// Applies the settings to the policy of a session's turns, unless a flag overrides them.
     pub fn apply(&self, policy: &mut ExecutionPolicy) {
         policy.max_iterations = policy.max_iterations.or(self.get("agent.max_iterations"));
         policy.tools_mode = policy.tools_mode.or(self.get("tools.mode"));
@@ -133,7 +135,7 @@ impl Overrides {
         policy.settings = (settings != TurnOverrides::default()).then_some(settings);
     }
 
-    /// Tools that they switch off.
+    /// Lists the tools that the settings disable.
     pub fn switched_off(&self) -> Vec<String> {
         let off = |row: &Row| {
             let tool = row.key.strip_prefix("tools.builtin.")?.strip_suffix(".enabled")?;
@@ -142,7 +144,7 @@ impl Overrides {
         self.0.iter().filter_map(off).collect()
     }
 
-    /// Puts the model that they name into the choice of a session, where no flag names one.
+    /// Applies the model settings to the choice of a session, unless a flag overrides them.
     pub fn choose_model(&self, choice: &mut ProviderSetParams) {
         choice.provider = choice.provider.take().or_else(|| self.get("llm.provider"));
         choice.model = choice.model.take().or_else(|| self.get("llm.model"));
@@ -150,15 +152,15 @@ impl Overrides {
     }
 }
 
-/// True if a part of the value is secret, and so not shown.
+/// Returns true if a part of the value is secret and was redacted.
 fn is_redacted(row: &Row) -> bool {
     row.value.as_str().is_some_and(|text| text.contains("(set)"))
 }
 
-/// Refuses a configuration folder that this command names and the running daemon does not read; tells of another one.
+/// Refuses a configuration folder that this command names and the running daemon does not use.
 ///
 /// # Errors
-/// When `CAIRN_CONFIG` is set and another folder is in force.
+/// `CAIRN_CONFIG` is set and the daemon uses another folder.
 pub fn check_folder(app: &App<'_>) -> Result<(), Failure> {
     let Some(root) = app.env.data_root().map(DataRoot) else { return Ok(()) };
     let read = std::fs::read(root.daemon_json()).ok();
@@ -178,6 +180,6 @@ pub fn check_folder(app: &App<'_>) -> Result<(), Failure> {
     if app.env.cairn_config.is_some() {
         return Err(Failure::usage(text).hint(hint));
     }
-    app.remark(&format!("warning: {text}\nhint: {hint}"));
+    app.info(&format!("warning: {text}\nhint: {hint}"));
     Ok(())
 }

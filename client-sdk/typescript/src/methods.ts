@@ -107,7 +107,7 @@ export abstract class Methods {
     return this.call("rpc.discover", params);
   }
 
-  /** `daemon.status`: Version, addresses, roots and where things lie. */
+  /** `daemon.status`: Version, addresses, roots and data locations. */
   daemonStatus(params: Empty = {}): Promise<DaemonStatus> {
     return this.call("daemon.status", params);
   }
@@ -117,12 +117,12 @@ export abstract class Methods {
     return this.call("daemon.stats", params);
   }
 
-  /** `daemon.stop`: Stops the daemon politely. */
+  /** `daemon.stop`: Stops the daemon gracefully. */
   daemonStop(params: Empty = {}): Promise<Empty> {
     return this.call("daemon.stop", params);
   }
 
-  /** `config.get`: The configuration in force, and where each value comes from. */
+  /** `config.get`: The effective configuration and the source of each value. */
   configGet(params: ConfigGetParams = {}): Promise<ConfigAnswer> {
     return this.call("config.get", params);
   }
@@ -137,17 +137,17 @@ export abstract class Methods {
     return this.call("index.addRoot", params);
   }
 
-  /** `index.removeRoot`: Forgets a root and deletes its index. */
+  /** `index.removeRoot`: Removes a root and deletes its index. */
   indexRemoveRoot(params: RootRef): Promise<IndexReceipt> {
     return this.call("index.removeRoot", params);
   }
 
-  /** `index.rebuild`: Makes a root's index anew; `index.progress` follows. */
+  /** `index.rebuild`: Rebuilds a root's index; `index.progress` follows. */
   indexRebuild(params: RootRef): Promise<IndexReceipt> {
     return this.call("index.rebuild", params);
   }
 
-  /** `index.status`: How far each index is. */
+  /** `index.status`: The progress of each index. */
   indexStatus(params: IndexStatusParams = {}): Promise<IndexStatus> {
     return this.call("index.status", params);
   }
@@ -177,7 +177,7 @@ export abstract class Methods {
     return this.call("search.grep", params);
   }
 
-  /** `search.grepStream`: All lines by text or regular expression, told by `search.partial` while they are found. */
+  /** `search.grepStream`: All lines by text or regular expression, sent by `search.partial` while the search runs. */
   searchGrepStream(params: GrepStreamParams): Promise<GrepStreamEnd> {
     return this.call("search.grepStream", params);
   }
@@ -187,7 +187,7 @@ export abstract class Methods {
     return this.call("search.symbols", params);
   }
 
-  /** `search.map`: The files and definitions that the rest, or what is worked on, refers to most. */
+  /** `search.map`: The files and definitions that others, or the files being edited, refer to most. */
   searchMap(params: MapParams = {}): Promise<MapAnswer> {
     return this.call("search.map", params);
   }
@@ -212,17 +212,17 @@ export abstract class Methods {
     return this.call("git.status", params);
   }
 
-  /** `orchestrate.explore.start`: Starts to explore a folder or a repository; events follow in the session. */
+  /** `orchestrate.explore.start`: Starts an explore of a folder or a repository; events follow in the session. */
   exploreStart(params: ExploreStartParams = {}): Promise<RunReceipt> {
     return this.call("orchestrate.explore.start", params);
   }
 
-  /** `orchestrate.explore.status`: Where an explore stands. */
+  /** `orchestrate.explore.status`: The state of an explore. */
   exploreStatus(params: SessionRef): Promise<ExploreStatus> {
     return this.call("orchestrate.explore.status", params);
   }
 
-  /** `orchestrate.explore.abort`: Ends an explore; `stopped` is its last event. */
+  /** `orchestrate.explore.abort`: Stops an explore; `stopped` is its last event. */
   exploreAbort(params: SessionRef): Promise<ExploreStatus> {
     return this.call("orchestrate.explore.abort", params);
   }
@@ -232,7 +232,7 @@ export abstract class Methods {
     return this.call("orchestrate.command", params);
   }
 
-  /** `session.create`: Makes a session. */
+  /** `session.create`: Creates a session. */
   sessionCreate(params: SessionCreateParams = {}): Promise<Session> {
     return this.call("session.create", params);
   }
@@ -247,7 +247,7 @@ export abstract class Methods {
     return this.call("session.get", params);
   }
 
-  /** `session.resume`: Goes on with an interrupted session. */
+  /** `session.resume`: Resumes an interrupted session. */
   sessionResume(params: SessionRef): Promise<RunReceipt> {
     return this.call("session.resume", params);
   }
@@ -272,32 +272,32 @@ export abstract class Methods {
     return this.call("tool.call", params);
   }
 
-  /** `orchestrate.run.start`: Takes a turn of an agent in a session; `run_completed` is its last event. */
+  /** `orchestrate.run.start`: Starts a turn of an agent in a session; `run_completed` is its last event. */
   runStart(params: RunStartParams): Promise<RunReceipt> {
     return this.call("orchestrate.run.start", params);
   }
 
-  /** `orchestrate.run.status`: Where a session's turns stand. */
+  /** `orchestrate.run.status`: The state of a session's turns. */
   runStatus(params: SessionRef): Promise<RunStatus> {
     return this.call("orchestrate.run.status", params);
   }
 
-  /** `orchestrate.run.cancel`: Stops a turn, at work or waiting. */
+  /** `orchestrate.run.cancel`: Cancels a running or queued turn. */
   runCancel(params: TurnRef): Promise<RunStatus> {
     return this.call("orchestrate.run.cancel", params);
   }
 
-  /** `orchestrate.run.steer`: Tells a turn at work something that its model hears next. */
+  /** `orchestrate.run.steer`: Adds a message to a running turn, which its model receives next. */
   runSteer(params: SteerParams): Promise<RunStatus> {
     return this.call("orchestrate.run.steer", params);
   }
 
-  /** `session.fork`: Makes a session with the past of another, up to a turn. */
+  /** `session.fork`: Creates a session from the history of another, up to a turn. */
   sessionFork(params: ForkParams): Promise<Session> {
     return this.call("session.fork", params);
   }
 
-  /** `session.archive`: Puts a session away, or takes it out again. */
+  /** `session.archive`: Archives a session, or restores it. */
   sessionArchive(params: ArchiveParams): Promise<Session> {
     return this.call("session.archive", params);
   }
@@ -312,37 +312,37 @@ export abstract class Methods {
     return this.call("session.compress", params);
   }
 
-  /** `approval.list`: Calls that wait for leave, newest first. */
+  /** `approval.list`: Calls that wait for an approval, newest first. */
   approvalList(params: ApprovalListParams = {}): Promise<PageOfApproval> {
     return this.call("approval.list", params);
   }
 
-  /** `approval.resolve`: Answers one; the first answer counts. */
+  /** `approval.resolve`: Answers an approval; the first answer counts. */
   approvalResolve(params: ApprovalResolveParams): Promise<Approval> {
     return this.call("approval.resolve", params);
   }
 
-  /** `sandbox.probe`: How commands are confined here, and what that does not stop. */
+  /** `sandbox.probe`: How commands are confined on this machine, and what that does not prevent. */
   sandboxProbe(params: Empty = {}): Promise<SandboxProbe> {
     return this.call("sandbox.probe", params);
   }
 
-  /** `permission.list`: Rules that were granted for good. */
+  /** `permission.list`: Permanently granted rules. */
   permissionList(params: Empty = {}): Promise<PageOfGrantedRule> {
     return this.call("permission.list", params);
   }
 
-  /** `permission.revoke`: Takes a granted rule back. */
+  /** `permission.revoke`: Revokes a granted rule. */
   permissionRevoke(params: RevokeParams): Promise<Empty> {
     return this.call("permission.revoke", params);
   }
 
-  /** `provider.list`: The model providers there are. */
+  /** `provider.list`: The available model providers. */
   providerList(params: Empty = {}): Promise<PageOfProviderInfo> {
     return this.call("provider.list", params);
   }
 
-  /** `provider.current`: Which model a session talks to. */
+  /** `provider.current`: The model of a session. */
   providerCurrent(params: ProviderCurrentParams = {}): Promise<ModelChoice> {
     return this.call("provider.current", params);
   }
@@ -372,12 +372,12 @@ export abstract class Methods {
     return this.call("prompt.append", params);
   }
 
-  /** `prompt.refresh`: Makes the time, the project and the map in a session's system text anew. */
+  /** `prompt.refresh`: Refreshes the time, the project and the map in a session's system text. */
   promptRefresh(params: SessionRef): Promise<PromptShown> {
     return this.call("prompt.refresh", params);
   }
 
-  /** `memory.search`: Entries of the knowledge store that fit a query. */
+  /** `memory.search`: Searches the knowledge store. */
   memorySearch(params: MemorySearchParams): Promise<PageOfMemoryEntry> {
     return this.call("memory.search", params);
   }
@@ -387,7 +387,7 @@ export abstract class Methods {
     return this.call("memory.list", params);
   }
 
-  /** `memory.keywords`: Keywords of the knowledge store, those with most entries first. */
+  /** `memory.keywords`: Keywords of the knowledge store, most used first. */
   memoryKeywords(params: MemoryKeywordsParams = {}): Promise<PageOfMemoryKeyword> {
     return this.call("memory.keywords", params);
   }
@@ -397,12 +397,12 @@ export abstract class Methods {
     return this.call("memory.load", params);
   }
 
-  /** `memory.save`: Makes an entry, or replaces it. */
+  /** `memory.save`: Creates or replaces an entry. */
   memorySave(params: MemoryWriteParams): Promise<MemoryChange> {
     return this.call("memory.save", params);
   }
 
-  /** `memory.append`: Adds to an entry, or makes it. */
+  /** `memory.append`: Appends to an entry, or creates it. */
   memoryAppend(params: MemoryWriteParams): Promise<MemoryChange> {
     return this.call("memory.append", params);
   }
@@ -412,7 +412,7 @@ export abstract class Methods {
     return this.call("memory.delete", params);
   }
 
-  /** `skill.list`: The skills there are, and whether agents are told of them. */
+  /** `skill.list`: All skills, and whether they are offered to agents. */
   skillList(params: Empty = {}): Promise<PageOfSkillInfo> {
     return this.call("skill.list", params);
   }
@@ -432,7 +432,7 @@ export abstract class Methods {
     return this.call("trace.export", params);
   }
 
-  /** `trace.import`: Brings in an export, whole or part by part. */
+  /** `trace.import`: Imports an export, at once or in parts. */
   traceImport(params: TraceImportParams): Promise<Session> {
     return this.call("trace.import", params);
   }
@@ -457,17 +457,17 @@ export abstract class Methods {
     return this.call("viewer.link", params);
   }
 
-  /** `pair.begin`: Makes a code that lets one device in, once. */
+  /** `pair.begin`: Creates a code that pairs one device, once. */
   pairBegin(params: PairBeginParams): Promise<PairOffer> {
     return this.call("pair.begin", params);
   }
 
-  /** `pair.status`: How the latest code stands. */
+  /** `pair.status`: The state of the latest code. */
   pairStatus(params: Empty = {}): Promise<PairStatus> {
     return this.call("pair.status", params);
   }
 
-  /** `pair.cancel`: Makes the latest code void. */
+  /** `pair.cancel`: Cancels the latest code. */
   pairCancel(params: Empty = {}): Promise<PairStatus> {
     return this.call("pair.cancel", params);
   }
@@ -477,7 +477,7 @@ export abstract class Methods {
     return this.call("client.list", params);
   }
 
-  /** `client.revoke`: Forgets a paired device; its connections are cut. */
+  /** `client.revoke`: Removes a paired device and closes its connections. */
   clientRevoke(params: DeviceRef): Promise<Empty> {
     return this.call("client.revoke", params);
   }

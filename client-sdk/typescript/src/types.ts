@@ -634,11 +634,11 @@ export type AgentOp =
 
 /** Params of `search.partial`. */
 export type AnyPartial =
-  /** Of a search for passages. */
+  /** Results of a search for passages. */
   | SearchPartial
-  /** Of a search over lines. */
+  /** Results of a search for lines. */
   | GrepPartial
-  /** Of one that streams them. */
+  /** Lines of a streaming search. */
   | LinesPartial;
 
 /** A tool call that waits for leave. */
@@ -1422,7 +1422,7 @@ export interface GitStatusParams {
 
 /** Params of `orchestrate.gone`. */
 export interface GoneNotification {
-  /** For people. */
+  /** Human-readable explanation. */
   message: string;
   /** Always `gone`. */
   reason: string;
@@ -3083,7 +3083,8 @@ export interface UnsubscribeParams {
 export interface ViewerLink {
   /** Seconds within which it must be opened, once. */
   expiresInSeconds: number;
-  /** Path of the page on the daemon's address, with the code behind `#`, which no browser sends along. */
+  /** Path of the page on the daemon's address, with the code behind `#`, which browsers do not
+   * send. */
   path: string;
 }
 

@@ -1,5 +1,5 @@
-//! The sandbox's helper alone: what `cairn` does as its own helper, in a program that is small enough to start at once.
-//! Where it does not lie beside `cairn`, or is of another build, `cairn` is its own helper.
+//! The sandbox helper on its own, as a program small enough to start quickly. If it is missing
+//! beside `cairn`, or from another build, `cairn` serves as its own helper.
 
 use cairn_harness::sandbox::{HELPER_WORD, sandbox_main};
 
@@ -8,6 +8,6 @@ fn main() -> std::process::ExitCode {
     if args.next().is_some_and(|word| word == HELPER_WORD) {
         return sandbox_main(args);
     }
-    // Said as by anybody who calls it by hand.
+    // Same behaviour as for any caller without arguments.
     sandbox_main(std::iter::empty())
 }

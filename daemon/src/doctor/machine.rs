@@ -1,4 +1,4 @@
-//! The machine: git, what watches files, the sandbox.
+//! Checks of the machine: git, file watching, the sandbox.
 
 use std::{
     path::PathBuf,
@@ -11,19 +11,19 @@ use cairn_harness::sandbox::Tier;
 
 use super::{Check, Outcome};
 
-/// How long `git --version` may take.
+/// Time limit of `git --version`.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Folders of a large tree that can be watched at once.
-const WATCHES: u64 = 65_536;
-/// Programs that watch at once.
-const INSTANCES: u64 = 64;
+/// Recommended number of watched folders, for a large tree.
+const RECOMMENDED_WATCHES: u64 = 65_536;
+/// Recommended number of watching programs.
+const RECOMMENDED_INSTANCES: u64 = 64;
 
-/// Every check of the machine.
+/// Runs all checks of the machine.
 pub fn all(config: &Config) -> Vec<Check> {
     let mut checks = vec![git()];
     if cfg!(target_os = "linux") {
-        checks.push(limit("watched folders", "/proc/sys/fs/inotify/max_user_watches", WATCHES));
-        checks.push(limit("watchers", "/proc/sys/fs/inotify/max_user_instances", INSTANCES));
+        checks.push(limit("watched folders", "/proc/sys/fs/inotify/max_user_watches", RECOMMENDED_WATCHES));
+        checks.push(limit("watchers", "/proc/sys/fs/inotify/max_user_instances", RECOMMENDED_INSTANCES));
         checks.push(openat2());
     }
     checks.extend(sandbox(config));
@@ -53,24 +53,24 @@ fn git() -> Check {
             Ok(Some(_)) => break,
             Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) | Err(_) => {
-                // It may have ended in this moment.
-                let _ended = child.kill();
-                let _ended = child.wait();
+                // The process may have ended already.
+                let _already_exited = child.kill();
+                let _already_exited = child.wait();
                 return missing(format!("{} does not answer", path.display()));
             }
         }
     }
     match child.wait_with_output() {
         Ok(output) if output.status.success() => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            Check::new(NAME, Outcome::Ok, format!("{} ({})", said.trim(), path.display()))
+            let version = String::from_utf8_lossy(&output.stdout);
+            Check::new(NAME, Outcome::Ok, format!("{} ({})", version.trim(), path.display()))
         }
         Ok(output) => missing(format!("{} ended with {}", path.display(), output.status)),
         Err(e) => missing(format!("{}: {e}", path.display())),
     }
 }
 
-/// A program of the search path.
+/// Finds a program in the search path.
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
@@ -80,17 +80,17 @@ fn number(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-fn limit(name: &'static str, path: &str, wanted: u64) -> Check {
+fn limit(name: &'static str, path: &str, recommended: u64) -> Check {
     match number(path) {
         None => Check::new(name, Outcome::Info, format!("{path} cannot be read")),
-        Some(found) if found < wanted => {
+        Some(found) if found < recommended => {
             let key = path.trim_start_matches("/proc/sys/").replace('/', ".");
             Check::new(
                 name,
                 Outcome::Warn,
                 format!("at most {found}; large trees are then swept now and then instead"),
             )
-            .hint(format!("sudo sysctl {key}={wanted}"))
+            .hint(format!("sudo sysctl {key}={recommended}"))
         }
         Some(found) => Check::new(name, Outcome::Ok, format!("at most {found}")),
     }
@@ -116,7 +116,7 @@ fn openat2() -> Check {
     Check::new("openat2", Outcome::Info, "only Linux has it; paths are resolved step by step instead")
 }
 
-/// The sandbox that commands run in, found by trying.
+/// Finds the usable sandbox by trying.
 fn sandbox(config: &Config) -> Vec<Check> {
     const NAME: &str = "sandbox";
     if !config.safety.sandbox_enabled {
@@ -139,7 +139,7 @@ fn sandbox(config: &Config) -> Vec<Check> {
         (tier, why) => {
             let why = why.as_deref().unwrap_or_default();
             let hint = "install bubblewrap, or set sandbox.whenMissing to ask in your own configuration";
-            let text = format!("commands are refused or asked about: {} ({parts}): {why}", tier.told());
+            let text = format!("commands are refused or need an approval: {} ({parts}): {why}", tier.told());
             Check::new(NAME, Outcome::Warn, text).hint(hint)
         }
     };

@@ -1,4 +1,4 @@
-//! Cairn's own things: its configuration, its folder, its log, its daemon.
+//! Checks of Cairn's own state: configuration, folder, log, daemon.
 
 use std::{
     net::{IpAddr, SocketAddr, TcpListener},
@@ -12,12 +12,12 @@ use cairn_protocol::location::{DataRoot, Env};
 use super::{Check, Outcome};
 use crate::settings;
 
-/// Room on the disk, in bytes: under the first it cannot work, under the second not for long.
-const ROOM: (u64, u64) = (64 * 1024 * 1024, 1024 * 1024 * 1024);
-/// A larger log is not read from end to end.
+/// Free disk space in bytes: below the first Cairn cannot work, below the second not for long.
+const MIN_FREE_SPACE: (u64, u64) = (64 * 1024 * 1024, 1024 * 1024 * 1024);
+/// A larger log is not verified completely.
 const MAX_CHECKED: u64 = 2 * 1024 * 1024 * 1024;
 
-/// The configuration, or the defaults where it is wrong.
+/// Loads the configuration, or the defaults if it is invalid.
 pub fn config(env: &Env, flags: &settings::Flags) -> (Config, Vec<Check>) {
     const NAME: &str = "config";
     match settings::load(env, flags, None) {
@@ -36,9 +36,9 @@ pub fn config(env: &Env, flags: &settings::Flags) -> (Config, Vec<Check>) {
     }
 }
 
-/// Rules that say less than they seem to.
+/// Reports rules with less effect than they seem to have.
 pub fn rules(config: &Config) -> Vec<Check> {
-    // What is wrong with a rule is said when the daemon starts.
+    // Invalid rules are reported when the daemon starts.
     let Ok(rules) = crate::compose::rules(config) else { return vec![] };
     let all = rules.overrides.iter().map(|(rule, _)| rule).chain(&rules.allow);
     let less = all.filter(|rule| rule.takes_no_argument());
@@ -51,29 +51,30 @@ pub fn rules(config: &Config) -> Vec<Check> {
     less.map(check).collect()
 }
 
-/// The data folder: there, writable and private; the token too.
+/// Checks that the data folder exists, is writable and private, and the token too.
 pub fn folder(root: &DataRoot) -> Vec<Check> {
     const NAME: &str = "data folder";
     let path = root.path();
-    let shown = path.display();
+    let display_path = path.display();
     if !path.exists() {
         let above = path.ancestors().skip(1).find(|p| p.exists());
-        return vec![match above.map(tried) {
-            Some(Ok(())) => Check::new(NAME, Outcome::Ok, format!("{shown} will be made at the first start")),
-            Some(Err(e)) => {
-                Check::new(NAME, Outcome::Fail, format!("{shown} cannot be made: {e}")).hint("set CAIRN_HOME")
+        return vec![match above.map(try_create) {
+            Some(Ok(())) => {
+                Check::new(NAME, Outcome::Ok, format!("{display_path} will be created at the first start"))
             }
-            None => Check::new(NAME, Outcome::Fail, format!("{shown} has no folder above it"))
+            Some(Err(e)) => Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be created: {e}"))
+                .hint("set CAIRN_HOME"),
+            None => Check::new(NAME, Outcome::Fail, format!("{display_path} has no folder above it"))
                 .hint("set CAIRN_HOME"),
         }];
     }
-    let mut checks = vec![match tried(path) {
-        Err(e) => Check::new(NAME, Outcome::Fail, format!("{shown} cannot be written to: {e}")),
+    let mut checks = vec![match try_create(path) {
+        Err(e) => Check::new(NAME, Outcome::Fail, format!("{display_path} cannot be written to: {e}")),
         Ok(()) if open_to_others(path) => {
-            Check::new(NAME, Outcome::Warn, format!("{shown} can be read by others"))
+            Check::new(NAME, Outcome::Warn, format!("{display_path} can be read by others"))
                 .hint("the next start of the daemon makes it private")
         }
-        Ok(()) => Check::new(NAME, Outcome::Ok, format!("{shown} is writable and private")),
+        Ok(()) => Check::new(NAME, Outcome::Ok, format!("{display_path} is writable and private")),
     }];
     for file in [root.token(), root.trace_db()] {
         if file.exists() && open_to_others(&file) {
@@ -87,8 +88,8 @@ pub fn folder(root: &DataRoot) -> Vec<Check> {
     checks
 }
 
-/// Whether a file can be made there.
-fn tried(dir: &Path) -> std::io::Result<()> {
+/// Creates a file for a test.
+fn try_create(dir: &Path) -> std::io::Result<()> {
     let probe = dir.join(format!(".cairn-doctor-{}", std::process::id()));
     std::fs::write(&probe, b"x")?;
     std::fs::remove_file(&probe)
@@ -107,7 +108,7 @@ fn open_to_others(path: &Path) -> bool {
     }
 }
 
-/// Room on the disk that holds the data folder.
+/// Checks the free space on the disk of the data folder.
 pub fn disk(root: &DataRoot) -> Check {
     const NAME: &str = "disk";
     let Some(there) = root.path().ancestors().find(|p| p.exists()) else {
@@ -117,9 +118,9 @@ pub fn disk(root: &DataRoot) -> Check {
         Ok(stat) => {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let detail = format!("{} MiB free", free / (1024 * 1024));
-            let outcome = if free < ROOM.0 {
+            let outcome = if free < MIN_FREE_SPACE.0 {
                 Outcome::Fail
-            } else if free < ROOM.1 {
+            } else if free < MIN_FREE_SPACE.1 {
                 Outcome::Warn
             } else {
                 Outcome::Ok
@@ -130,7 +131,7 @@ pub fn disk(root: &DataRoot) -> Check {
     }
 }
 
-/// The log: whole, and of a version that this build reads.
+/// Checks that the log is intact and has a version that this build can read.
 pub fn trace(root: &DataRoot) -> Check {
     const NAME: &str = "log";
     let path = root.trace_db();
@@ -141,12 +142,12 @@ pub fn trace(root: &DataRoot) -> Check {
     let read = || -> Result<(u32, String), cairn_store::StoreError> {
         let conn = cairn_store::open_read_only(&path)?;
         let version = conn.query_row("PRAGMA user_version", [], |r| r.get(0))?;
-        let whole = if size > MAX_CHECKED {
+        let integrity = if size > MAX_CHECKED {
             "too large to be read through".into()
         } else {
             cairn_store::integrity_check(&conn)?
         };
-        Ok((version, whole))
+        Ok((version, integrity))
     };
     let known = cairn_trace::SCHEMA_VERSION;
     match read() {
@@ -155,15 +156,15 @@ pub fn trace(root: &DataRoot) -> Check {
                 format!("trace.db has version {found}, which a newer cairn made; this one knows {known}");
             Check::new(NAME, Outcome::Fail, text).hint("update cairn, or set CAIRN_HOME to another folder")
         }
-        Ok((version, whole)) if whole == "ok" => Check::new(
+        Ok((version, integrity)) if integrity == "ok" => Check::new(
             NAME,
             Outcome::Ok,
             format!("trace.db is whole: version {version}, {} KiB", size / 1024),
         ),
-        Ok((version, whole)) if size > MAX_CHECKED => Check::new(
+        Ok((version, integrity)) if size > MAX_CHECKED => Check::new(
             NAME,
             Outcome::Info,
-            format!("trace.db: version {version}, {} MiB, {whole}", size / (1024 * 1024)),
+            format!("trace.db: version {version}, {} MiB, {integrity}", size / (1024 * 1024)),
         ),
         Ok((_, what)) => Check::new(NAME, Outcome::Fail, format!("trace.db is damaged: {what}"))
             .hint("stop the daemon and put the file aside; indexes are not concerned"),
@@ -171,16 +172,16 @@ pub fn trace(root: &DataRoot) -> Check {
     }
 }
 
-/// The daemon and its port.
+/// Checks the daemon and its port.
 pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
     const NAME: &str = "daemon";
-    let held = is_held(root);
+    let is_locked = is_held(root);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => return vec![Check::new(NAME, Outcome::Fail, format!("no runtime: {e}"))],
     };
     let connector = Connector::local(env.clone()).named("cairn-doctor", env!("CARGO_PKG_VERSION"));
-    match (runtime.block_on(connector.connect()), held) {
+    match (runtime.block_on(connector.connect()), is_locked) {
         (Ok(client), _) => {
             let server = &client.server().server;
             vec![Check::new(
@@ -208,7 +209,8 @@ pub fn daemon(env: &Env, root: &DataRoot, config: &Config) -> Vec<Check> {
 
 fn port(config: &Config) -> Check {
     const NAME: &str = "port";
-    let (address, port) = (&config.listen.address, config.listen.port);
+    let address = &config.listen.address;
+    let port = config.listen.port;
     let Ok(ip) = address.parse::<IpAddr>() else {
         return Check::new(NAME, Outcome::Fail, format!("listen.address '{address}' is not an address"));
     };
@@ -217,7 +219,7 @@ fn port(config: &Config) -> Check {
         Err(e) if e.kind() == std::io::ErrorKind::AddrInUse => Check::new(
             NAME,
             Outcome::Info,
-            format!("{address}:{port} is taken; the next free one will be used"),
+            format!("{address}:{port} is in use; the next free one will be used"),
         ),
         Err(e) => Check::new(NAME, Outcome::Fail, format!("{address}:{port}: {e}")),
     }

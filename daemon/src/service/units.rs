@@ -1,4 +1,4 @@
-//! The unit files of the service as text: pure functions, for both managers on every platform.
+//! The service's unit files as text: pure functions for both managers, on every platform.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ const SYSTEMD_SERVICE: &str = include_str!("../../../systemd/cairn.service");
 const SYSTEMD_SOCKET: &str = include_str!("../../../systemd/cairn.socket");
 const LAUNCHD_AGENT: &str = include_str!("../../../launchd/dev.cairn.daemon.plist");
 
-/// Who runs services.
+/// A service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
     /// systemd, as the user's own manager.
@@ -15,74 +15,72 @@ pub enum Manager {
     Launchd,
 }
 
-/// What the templates are filled in with.
+/// The values that fill the templates.
 #[derive(Debug, Clone)]
-pub struct Places {
-    /// The binary.
+pub struct UnitValues {
     pub bin: PathBuf,
-    /// The user's home.
     pub home: PathBuf,
     /// `XDG_CONFIG_HOME`, if it is set.
     pub xdg_config_home: Option<PathBuf>,
-    /// Where launchd puts what the daemon logs.
+    /// The log file for launchd.
     pub log: PathBuf,
-    /// Variables that decide where things lie, with their values.
+    /// Variables that select locations, with their values.
     pub environment: Vec<(String, String)>,
-    /// The user's number.
     pub uid: u32,
 }
 
-/// A value that a unit file cannot carry.
+/// A value that a unit file cannot contain.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{}' cannot stand in a unit file", .0.escape_default())]
-pub struct Unfit(String);
+pub struct InvalidValue(String);
 
-/// The files to write.
+/// Renders the files to write.
 ///
 /// # Errors
-/// [`Unfit`] for a path with control characters or one that is not UTF-8.
-pub fn files(manager: Manager, places: &Places) -> Result<Vec<(PathBuf, String)>, Unfit> {
+/// [`InvalidValue`] for a path with control characters or one that is not UTF-8.
+pub fn files(manager: Manager, values: &UnitValues) -> Result<Vec<(PathBuf, String)>, InvalidValue> {
     match manager {
         Manager::Systemd => {
-            let lines: Result<Vec<String>, Unfit> = places
+            let lines: Result<Vec<String>, InvalidValue> = values
                 .environment
                 .iter()
                 .map(|(k, v)| Ok(format!("Environment={}", quoted(&format!("{k}={v}"))?)))
                 .collect();
-            // The program is not subject to variables, so a dollar sign is itself.
+            // systemd does not expand variables in the program path, so a dollar sign needs no
+            // escape.
             let service = SYSTEMD_SERVICE
-                .replace("@BIN@", &quoted(text(&places.bin)?)?)
+                .replace("@BIN@", &quoted(text(&values.bin)?)?)
                 .replace("@ENVIRONMENT@\n", &lines?.iter().map(|l| format!("{l}\n")).collect::<String>());
             Ok(vec![
-                (unit(places, "cairn.service"), service),
-                (unit(places, "cairn.socket"), SYSTEMD_SOCKET.to_owned()),
+                (unit(values, "cairn.service"), service),
+                (unit(values, "cairn.socket"), SYSTEMD_SOCKET.to_owned()),
             ])
         }
         Manager::Launchd => {
-            let entries: Result<Vec<String>, Unfit> = places
+            let entries: Result<Vec<String>, InvalidValue> = values
                 .environment
                 .iter()
                 .map(|(k, v)| Ok(format!("    <key>{}</key>\n    <string>{}</string>\n", xml(k)?, xml(v)?)))
                 .collect();
             let agent = LAUNCHD_AGENT
-                .replace("@BIN@", &xml(text(&places.bin)?)?)
-                .replace("@LOG@", &xml(text(&places.log)?)?)
+                .replace("@BIN@", &xml(text(&values.bin)?)?)
+                .replace("@LOG@", &xml(text(&values.log)?)?)
                 .replace("@ENVIRONMENT@\n", &entries?.concat());
-            Ok(vec![(agent_path(places), agent)])
+            Ok(vec![(agent_path(values), agent)])
         }
     }
 }
 
-/// Where the files are, whether or not they are there.
-pub fn paths(manager: Manager, places: &Places) -> Vec<PathBuf> {
+/// Lists the paths of the files, whether or not they exist.
+pub fn paths(manager: Manager, values: &UnitValues) -> Vec<PathBuf> {
     match manager {
-        Manager::Systemd => vec![unit(places, "cairn.service"), unit(places, "cairn.socket")],
-        Manager::Launchd => vec![agent_path(places)],
+        Manager::Systemd => vec![unit(values, "cairn.service"), unit(values, "cairn.socket")],
+        Manager::Launchd => vec![agent_path(values)],
     }
 }
 
-/// The commands that start the service once its files are there.
-pub fn start_commands(manager: Manager, places: &Places) -> Vec<Vec<String>> {
+/// Lists the commands that start the service once its files exist.
+pub fn start_commands(manager: Manager, values: &UnitValues) -> Vec<Vec<String>> {
     match manager {
         Manager::Systemd => {
             vec![
@@ -94,28 +92,28 @@ pub fn start_commands(manager: Manager, places: &Places) -> Vec<Vec<String>> {
             vec![words(&[
                 "launchctl",
                 "bootstrap",
-                &format!("gui/{}", places.uid),
-                &agent_path(places).to_string_lossy(),
+                &format!("gui/{}", values.uid),
+                &agent_path(values).to_string_lossy(),
             ])]
         }
     }
 }
 
-/// The commands that end the service, before its files go.
-pub fn stop_commands(manager: Manager, places: &Places) -> Vec<Vec<String>> {
+/// Lists the commands that stop the service before its files are removed.
+pub fn stop_commands(manager: Manager, values: &UnitValues) -> Vec<Vec<String>> {
     match manager {
         Manager::Systemd => vec![systemctl(&["disable", "--now", "cairn.socket", "cairn.service"])],
         Manager::Launchd => {
-            vec![words(&["launchctl", "bootout", &format!("gui/{}/dev.cairn.daemon", places.uid)])]
+            vec![words(&["launchctl", "bootout", &format!("gui/{}/dev.cairn.daemon", values.uid)])]
         }
     }
 }
 
-/// The command that says whether the service runs, by its exit code.
-pub fn status_command(manager: Manager, places: &Places) -> Vec<String> {
+/// Returns the command whose exit code tells whether the service runs.
+pub fn status_command(manager: Manager, values: &UnitValues) -> Vec<String> {
     match manager {
         Manager::Systemd => systemctl(&["is-active", "cairn.service"]),
-        Manager::Launchd => words(&["launchctl", "print", &format!("gui/{}/dev.cairn.daemon", places.uid)]),
+        Manager::Launchd => words(&["launchctl", "print", &format!("gui/{}/dev.cairn.daemon", values.uid)]),
     }
 }
 
@@ -127,31 +125,31 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|w| (*w).to_owned()).collect()
 }
 
-fn unit(places: &Places, name: &str) -> PathBuf {
-    let config = places.xdg_config_home.clone().unwrap_or_else(|| places.home.join(".config"));
+fn unit(values: &UnitValues, name: &str) -> PathBuf {
+    let config = values.xdg_config_home.clone().unwrap_or_else(|| values.home.join(".config"));
     config.join("systemd/user").join(name)
 }
 
-fn agent_path(places: &Places) -> PathBuf {
-    places.home.join("Library/LaunchAgents/dev.cairn.daemon.plist")
+fn agent_path(values: &UnitValues) -> PathBuf {
+    values.home.join("Library/LaunchAgents/dev.cairn.daemon.plist")
 }
 
-fn text(path: &Path) -> Result<&str, Unfit> {
-    path.to_str().ok_or_else(|| Unfit(path.to_string_lossy().into_owned()))
+fn text(path: &Path) -> Result<&str, InvalidValue> {
+    path.to_str().ok_or_else(|| InvalidValue(path.to_string_lossy().into_owned()))
 }
 
-/// A word of a unit file in double quotes (systemd.syntax(7)); `%` begins a specifier there.
-fn quoted(word: &str) -> Result<String, Unfit> {
+/// Quotes a word for a unit file (systemd.syntax(7)); `%` starts a specifier there.
+fn quoted(word: &str) -> Result<String, InvalidValue> {
     if word.chars().any(char::is_control) {
-        return Err(Unfit(word.to_owned()));
+        return Err(InvalidValue(word.to_owned()));
     }
     let inner = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     Ok(format!("\"{inner}\""))
 }
 
-fn xml(text: &str) -> Result<String, Unfit> {
+fn xml(text: &str) -> Result<String, InvalidValue> {
     if text.chars().any(char::is_control) {
-        return Err(Unfit(text.to_owned()));
+        return Err(InvalidValue(text.to_owned()));
     }
     Ok(text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"))
 }
@@ -160,8 +158,8 @@ fn xml(text: &str) -> Result<String, Unfit> {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places {
+    fn values() -> UnitValues {
+        UnitValues {
             bin: "/opt/my tools/100%/c&a\"irn".into(),
             home: "/home/u".into(),
             xdg_config_home: None,
@@ -172,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn systemd_units() {
-        let files = files(Manager::Systemd, &places()).unwrap();
+    fn systemd_units_are_escaped() {
+        let files = files(Manager::Systemd, &values()).unwrap();
         let (path, service) = &files[0];
         assert_eq!(path, Path::new("/home/u/.config/systemd/user/cairn.service"));
         for line in [
@@ -188,7 +186,7 @@ mod tests {
         }
         assert!(!service.contains('@'), "{service}");
         assert!(files[1].1.contains("\nListenStream=127.0.0.1:7433\n"));
-        let xdg = Places { xdg_config_home: Some("/x".into()), environment: vec![], ..places() };
+        let xdg = UnitValues { xdg_config_home: Some("/x".into()), environment: vec![], ..values() };
         let plain = super::files(Manager::Systemd, &xdg).unwrap();
         assert_eq!(plain[0].0, Path::new("/x/systemd/user/cairn.service"));
         assert!(!plain[0].1.contains("Environment"));
@@ -196,7 +194,7 @@ mod tests {
 
     #[test]
     fn launchd_agent() {
-        let files = files(Manager::Launchd, &places()).unwrap();
+        let files = files(Manager::Launchd, &values()).unwrap();
         let (path, agent) = &files[0];
         assert_eq!(path, Path::new("/home/u/Library/LaunchAgents/dev.cairn.daemon.plist"));
         for part in [
@@ -208,11 +206,11 @@ mod tests {
             assert!(agent.contains(part), "{part} is not in:\n{agent}");
         }
         assert!(!agent.contains('@'), "{agent}");
-        assert_eq!(start_commands(Manager::Launchd, &places())[0][2], "gui/501");
+        assert_eq!(start_commands(Manager::Launchd, &values())[0][2], "gui/501");
     }
 
     #[test]
-    fn the_agent_is_read_by_another_reader_of_property_lists() {
+    fn agent_is_a_valid_property_list() {
         let script = "import json, plistlib, sys\n\
             agent = plistlib.loads(sys.stdin.buffer.read())\n\
             json.dump([agent['ProgramArguments'], agent['EnvironmentVariables'], agent['StandardErrorPath'], \
@@ -225,12 +223,12 @@ mod tests {
             assert!(!required, "python is required and missing");
             return;
         };
-        let agent = &files(Manager::Launchd, &places()).unwrap()[0].1;
+        let agent = &files(Manager::Launchd, &values()).unwrap()[0].1;
         std::io::Write::write_all(&mut reader.stdin.take().unwrap(), agent.as_bytes()).unwrap();
         let output = reader.wait_with_output().unwrap();
         assert!(output.status.success());
         let read: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let want = serde_json::json!([
+        let expected = serde_json::json!([
             ["/opt/my tools/100%/c&a\"irn", "serve", "--service"],
             {"CAIRN_HOME": "/data/a b\\c"},
             "/home/u/logs/<x>.log",
@@ -238,24 +236,24 @@ mod tests {
             0o077,
             true,
         ]);
-        assert_eq!(read, want);
+        assert_eq!(read, expected);
     }
 
     #[test]
-    fn what_would_break_out_of_a_line_is_refused() {
-        let bad = Places { bin: "/a\nExecStartPre=/bin/evil".into(), ..places() };
+    fn control_characters_are_refused() {
+        let bad = UnitValues { bin: "/a\nExecStartPre=/bin/evil".into(), ..values() };
         assert!(files(Manager::Systemd, &bad).is_err());
         assert!(files(Manager::Launchd, &bad).is_err());
-        let bad = Places { environment: vec![("CAIRN_HOME".into(), "x\n[Service]".into())], ..places() };
+        let bad = UnitValues { environment: vec![("CAIRN_HOME".into(), "x\n[Service]".into())], ..values() };
         assert!(files(Manager::Systemd, &bad).is_err());
     }
 
     #[test]
-    fn the_paths_are_those_of_the_files() {
+    fn paths_match_files() {
         for manager in [Manager::Systemd, Manager::Launchd] {
             let written: Vec<PathBuf> =
-                files(manager, &places()).unwrap().into_iter().map(|(p, _)| p).collect();
-            assert_eq!(paths(manager, &places()), written);
+                files(manager, &values()).unwrap().into_iter().map(|(p, _)| p).collect();
+            assert_eq!(paths(manager, &values()), written);
         }
     }
 }

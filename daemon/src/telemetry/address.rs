@@ -1,42 +1,43 @@
-//! Which collector, and whether it may be one on another machine.
+//! The choice of the collector, and whether it may be on another machine.
 
-use crate::mcp::is_local;
+use crate::extensions::mcp::is_local;
 
-/// Where collectors usually listen.
-const USUAL: &str = "http://127.0.0.1:4318";
+/// The default address of collectors.
+const DEFAULT_ADDRESS: &str = "http://127.0.0.1:4318";
 
-/// The collector's address without a slash at its end, and why that of the environment is not taken. A variable that was
-/// set for other programs must not make this one speak to another machine: that takes the user's own configuration.
+/// Chooses the collector's address, without a trailing slash, and returns a warning if the
+/// environment's is ignored. A variable set for other programs must not make the daemon contact
+/// another machine; only the user's own configuration can.
 pub fn choose(configured: Option<&str>, standard: Option<&str>) -> (String, Option<String>) {
-    let bare = |text: &str| text.trim_end_matches('/').to_owned();
+    let without_trailing_slash = |text: &str| text.trim_end_matches('/').to_owned();
     match (configured, standard.filter(|text| !text.is_empty())) {
-        (Some(named), _) => (bare(named), None),
-        (None, Some(standard)) if is_local(standard) => (bare(standard), None),
+        (Some(named), _) => (without_trailing_slash(named), None),
+        (None, Some(standard)) if is_local(standard) => (without_trailing_slash(standard), None),
         (None, Some(standard)) => {
             let text = format!(
-                "OTEL_EXPORTER_OTLP_ENDPOINT is not taken, for {} is not on this machine; name it as telemetry.endpoint to send there",
-                shown(standard)
+                "OTEL_EXPORTER_OTLP_ENDPOINT is ignored, because {} is not on this machine; set telemetry.endpoint to send there",
+                without_credentials(standard)
             );
-            (USUAL.to_owned(), Some(text))
+            (DEFAULT_ADDRESS.to_owned(), Some(text))
         }
-        (None, None) => (USUAL.to_owned(), None),
+        (None, None) => (DEFAULT_ADDRESS.to_owned(), None),
     }
 }
 
-/// Keys go to another machine by TLS alone.
+/// Requires TLS for sending keys to another machine.
 ///
 /// # Errors
-/// What keeps telemetry from being sent there.
+/// The reason why telemetry cannot be sent there.
 pub fn check(address: &str, with_headers: bool) -> Result<(), String> {
     let secret = with_headers || address.contains('@');
     if secret && !address.starts_with("https://") && !is_local(address) {
-        return Err(format!("{} would get its headers unencrypted: use https", shown(address)));
+        return Err(format!("{} would get its headers unencrypted: use https", without_credentials(address)));
     }
     Ok(())
 }
 
-/// An address without what may be a password.
-pub fn shown(address: &str) -> String {
+/// Removes anything that may be a password from an address.
+pub fn without_credentials(address: &str) -> String {
     match (address.split_once("://"), address.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
         _ => address.to_owned(),
@@ -48,15 +49,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_never_sends_to_another_machine() {
+    fn environment_cannot_select_another_machine() {
         let cases: [(Option<&str>, Option<&str>, &str, bool); 8] = [
-            (None, None, USUAL, false),
-            (None, Some(""), USUAL, false),
+            (None, None, DEFAULT_ADDRESS, false),
+            (None, Some(""), DEFAULT_ADDRESS, false),
             (None, Some("http://localhost:9/"), "http://localhost:9", false),
             (None, Some("http://[::1]:9"), "http://[::1]:9", false),
-            (None, Some("https://collector.example:4318"), USUAL, true),
-            (None, Some("http://127.0.0.1.example"), USUAL, true),
-            (None, Some("nonsense"), USUAL, true),
+            (None, Some("https://collector.example:4318"), DEFAULT_ADDRESS, true),
+            (None, Some("http://127.0.0.1.example"), DEFAULT_ADDRESS, true),
+            (None, Some("nonsense"), DEFAULT_ADDRESS, true),
             (
                 Some("https://collector.example/otlp/"),
                 Some("http://[::1]:9"),
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_by_tls_or_stay_here() {
+    fn keys_require_tls_or_loopback() {
         assert!(check("http://collector.example", false).is_ok());
         assert!(check("https://collector.example", true).is_ok());
         assert!(check("http://127.0.0.1:4318", true).is_ok());

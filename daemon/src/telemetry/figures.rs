@@ -1,4 +1,4 @@
-//! The figures of `/metrics`, read when they are to be sent.
+//! The metrics of `/metrics`, read when they are exported.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,10 +11,10 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use tokio::runtime::Handle;
 
-/// Figures this young are those of the same sending.
-const SAME: Duration = Duration::from_millis(500);
-/// Time to read them.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Values younger than this belong to the same export.
+const MAX_AGE: Duration = Duration::from_millis(500);
+/// Time limit for reading them.
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 struct Reading {
     api: Arc<Api>,
@@ -23,21 +23,23 @@ struct Reading {
 }
 
 impl Reading {
-    /// What is there now; none where it cannot be read, and then nothing is sent. Called by the reader's own thread.
+    /// Reads the present values; `None` if that fails, and then nothing is exported. Called on the
+    /// exporter's thread.
     fn now(&self) -> Option<DaemonStats> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, stats)) = last.as_ref().filter(|(at, _)| at.elapsed() < SAME) {
+        if let Some((at, stats)) = last.as_ref().filter(|(at, _)| at.elapsed() < MAX_AGE) {
             let _ = at;
             return Some(stats.clone());
         }
-        let stats = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, self.api.stats()).await });
+        let stats =
+            self.runtime.block_on(async { tokio::time::timeout(READ_TIMEOUT, self.api.stats()).await });
         let stats = stats.ok()?.ok()?;
         *last = Some((Instant::now(), stats.clone()));
         Some(stats)
     }
 }
 
-/// Has the figures sent by `provider`.
+/// Registers the metrics with `provider`.
 pub fn register(provider: &SdkMeterProvider, api: &Arc<Api>) {
     let reading =
         Arc::new(Reading { api: Arc::clone(api), runtime: Handle::current(), last: Mutex::default() });

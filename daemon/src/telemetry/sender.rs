@@ -1,4 +1,4 @@
-//! Requests to the collector. A failure is told once, and once more when it is over.
+//! Requests to the collector. A failure is logged once, and so is the recovery.
 
 use std::{
     sync::{
@@ -14,10 +14,10 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::runtime::Handle;
 
-/// Bytes of an answer that are read.
+/// Maximum bytes read of an answer.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// A client whose requests are made by the daemon's runtime, whichever thread asks.
+/// A client whose requests run on the daemon's runtime, whichever thread sends them.
 #[derive(Debug)]
 pub struct Sender {
     client: Client,
@@ -27,14 +27,14 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A client for `address`; a request may take `timeout`.
+    /// Creates a client for `address` with a `timeout` per request.
     ///
     /// # Errors
-    /// When there is no TLS to be had.
+    /// TLS is unavailable.
     pub fn new(address: &str, timeout: Duration) -> Result<Self, String> {
         let tls = tls(address.starts_with("https://")).map_err(|e| format!("no TLS: {e}"))?;
         let client = Client::builder()
-            // Elsewhere is not where the user said.
+            // A redirect could lead to a machine that the user did not choose.
             .redirect(Policy::none())
             .referer(false)
             .no_proxy()
@@ -43,7 +43,7 @@ impl Sender {
             .tls_backend_preconfigured(tls)
             .build()
             .map_err(|e| format!("no HTTP client: {e}"))?;
-        let to = super::address::shown(address);
+        let to = super::address::without_credentials(address);
         Ok(Self { client, runtime: Handle::current(), to, failing: AtomicBool::new(false) })
     }
 
@@ -52,7 +52,7 @@ impl Sender {
         match why {
             Some(why) if !failed => {
                 tracing::warn!(
-                    "telemetry cannot be sent to {}: {why}; it is tried on, and what is too much is left out",
+                    "telemetry cannot be sent to {}: {why}; retrying, and dropping data above the limit",
                     self.to
                 );
             }
@@ -79,11 +79,12 @@ impl HttpClient for Sender {
 }
 
 async fn send(client: Client, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
-    let told = |e: reqwest::Error| innermost(&e.without_url());
-    let mut answer = client.execute(request.try_into().map_err(told)?).await.map_err(told)?;
-    let (status, headers) = (answer.status(), answer.headers().clone());
+    let describe = |e: reqwest::Error| innermost(&e.without_url());
+    let mut answer = client.execute(request.try_into().map_err(describe)?).await.map_err(describe)?;
+    let status = answer.status();
+    let headers = answer.headers().clone();
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(told)? {
+    while let Some(chunk) = answer.chunk().await.map_err(describe)? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_ANSWER {
             return Err(format!("its answer has more than {MAX_ANSWER} bytes"));
@@ -95,7 +96,7 @@ async fn send(client: Client, request: Request<Bytes>) -> Result<Response<Bytes>
     Ok(response)
 }
 
-/// What went wrong, said by what it was caused by.
+/// Describes an error by its innermost cause.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut at = error;
     while let Some(cause) = at.source() {
@@ -104,7 +105,8 @@ fn innermost(error: &dyn std::error::Error) -> String {
     at.to_string()
 }
 
-/// TLS with the certificates of the system; without any where nothing is encrypted, for reading them takes a while.
+/// Builds the TLS configuration with the system's certificates; without any for plain connections,
+/// because reading them takes a while.
 fn tls(encrypted: bool) -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;

@@ -1,27 +1,28 @@
-//! Lines in and out, each on a thread of its own: a read that never ends must not keep the program.
+//! Line input and output on separate threads, because a blocking read must not prevent the program
+//! from ending.
 
 use std::io::{self, BufRead, BufWriter, Write};
 
 use cairn_protocol::error::{Failure, Reason};
 use tokio::sync::{mpsc, oneshot};
 
-use super::QUEUE;
+use super::QUEUE_CAPACITY;
 
 /// A line of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// To be sent.
+    /// A message to send.
     Text(String),
-    /// Not a message that could be; the answer to it.
+    /// The answer to a line that cannot be a message.
     Refused(String),
 }
 
-/// Lines of standard input, of `limit` bytes at most, to its end.
+/// Reads the lines of standard input to its end, at most `limit` bytes each.
 pub fn read(limit: usize) -> mpsc::Receiver<Line> {
-    let (lines, out) = mpsc::channel(QUEUE);
+    let (lines, out) = mpsc::channel(QUEUE_CAPACITY);
     std::thread::spawn(move || {
         let mut input = io::stdin().lock();
-        // An input that cannot be read has ended.
+        // A read error counts as the end of the input.
         while let Ok(Some(line)) = next(&mut input, limit) {
             if lines.blocking_send(line).is_err() {
                 return;
@@ -31,10 +32,12 @@ pub fn read(limit: usize) -> mpsc::Receiver<Line> {
     out
 }
 
-/// The next line that is not empty. A longer one is read to its end and thrown away.
+/// Reads the next non-empty line. A longer one is consumed to its end and discarded.
 fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     loop {
-        let (mut line, mut over, mut any) = (Vec::new(), false, false);
+        let mut line = Vec::new();
+        let mut over = false;
+        let mut any = false;
         loop {
             let bytes = match input.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -59,10 +62,10 @@ fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
         }
         if over {
             let text = format!("the line is over limits.maxMessageBytes, {limit} bytes");
-            return Ok(Some(refused(Reason::TooLarge, text)));
+            return Ok(Some(refusal(Reason::TooLarge, text)));
         }
         match String::from_utf8(line) {
-            Err(_) => return Ok(Some(refused(Reason::ParseError, "the line is not utf-8".into()))),
+            Err(_) => return Ok(Some(refusal(Reason::ParseError, "the line is not utf-8".into()))),
             Ok(text) if !text.trim().is_empty() => return Ok(Some(Line::Text(text))),
             Ok(_) if !any => return Ok(None),
             Ok(_) => {}
@@ -70,21 +73,22 @@ fn next(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     }
 }
 
-fn refused(reason: Reason, message: String) -> Line {
+fn refusal(reason: Reason, message: String) -> Line {
     let failure = Failure::new(reason, message);
     let error =
         serde_json::json!({"code": reason.code(), "message": failure.message, "data": failure.data()});
     Line::Refused(serde_json::json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string())
 }
 
-/// Writes lines to standard output. The second value comes when all are written or nobody reads.
+/// Writes lines to standard output. The second value resolves when all are written or the reader is
+/// gone.
 pub fn write() -> (mpsc::Sender<String>, oneshot::Receiver<()>) {
-    let (lines, out) = mpsc::channel(QUEUE);
+    let (lines, out) = mpsc::channel(QUEUE_CAPACITY);
     let (done, written) = oneshot::channel();
     std::thread::spawn(move || {
-        // A reader that has left ends the bridge by the closed channel.
+        // If the reader is gone, the closed channel ends the bridge.
         let _closed = write_all(out, &mut BufWriter::new(io::stdout().lock()));
-        let _left = done.send(());
+        let _receiver_dropped = done.send(());
     });
     (lines, written)
 }
@@ -93,7 +97,7 @@ fn write_all(mut lines: mpsc::Receiver<String>, out: &mut impl Write) -> io::Res
     while let Some(first) = lines.blocking_recv() {
         let mut next = Some(first);
         while let Some(line) = next {
-            // JSON has line ends between its tokens alone, where a space is as good.
+            // JSON contains line breaks only between tokens, where a space is equivalent.
             for (at, part) in line.split(['\n', '\r']).enumerate() {
                 if at > 0 {
                     out.write_all(b" ")?;
@@ -135,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_message_and_the_last_needs_no_end() {
+    fn lines_are_messages_and_last_needs_no_terminator() {
         assert_eq!(all(b"", 4, 9), []);
         assert_eq!(all(b"\n\r\n  \n", 4, 9), []);
         assert_eq!(all(b"{}\n\n[1]\r\nhalf", 3, 9), [text("{}"), text("[1]\r"), text("half")]);
     }
 
     #[test]
-    fn what_is_no_message_is_refused_and_the_next_line_is_read() {
+    fn invalid_line_is_refused_and_reading_continues() {
         let lines = all(b"0123456789\nok\n\xff\nok2\n0123456789", 4, 9);
         assert_eq!(lines.iter().map(code).collect::<Vec<_>>(), [1005, 0, -32700, 0, 1005]);
         assert_eq!((&lines[1], &lines[3]), (&text("ok"), &text("ok2")));
@@ -150,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_within_a_message_become_spaces() {
+    fn line_breaks_within_a_message_become_spaces() {
         let (lines, out) = mpsc::channel(4);
         for line in ["{\n\"a\": 1}", "[]"] {
             lines.try_send(line.to_owned()).unwrap();
@@ -163,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_do_not_depend_on_how_they_arrive(
+        fn lines_do_not_depend_on_chunking(
             bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b'x'), any::<u8>()], 0..64),
             capacity in 1_usize..16,
         ) {

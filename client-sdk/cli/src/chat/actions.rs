@@ -1,4 +1,4 @@
-//! What the commands at the prompt do.
+//! The actions of the slash commands.
 
 use cairn_client_sdk::{Client, ClientError};
 use cairn_protocol::{
@@ -16,18 +16,16 @@ use super::{
     view,
 };
 use crate::{
-    config,
+    commands::{config, models, tools},
     exit::Failure,
-    models,
-    output::{self, plain},
-    tools,
+    render::output::{self, plain},
 };
 
-/// Records of a session that are looked through for a plan, a page at a time.
+/// Records per page when searching a session for a plan.
 const PAGE: u32 = 500;
 
 impl Chat<'_> {
-    /// Does what a command says.
+    /// Runs a command.
     pub async fn command(&mut self, command: Slash, argument: &str) -> Result<(), Failure> {
         let session = Client::session(&self.session);
         match command {
@@ -59,7 +57,7 @@ impl Chat<'_> {
         self.client.provider_current(&params).await
     }
 
-    /// Provider and model as they are said.
+    /// Returns provider and model for display.
     pub async fn model_name(&self) -> Result<String, ClientError> {
         let mut now = self.current().await?;
         if now.model.is_empty() {
@@ -88,14 +86,14 @@ impl Chat<'_> {
         let params = ProviderSetParams { session_id: self.session.clone(), provider, model, endpoint: None };
         let set = self.client.provider_set(&params).await?;
         for warning in &set.warnings {
-            self.app.remark(&format!("warning: {}", plain(warning)));
+            self.app.info(&format!("warning: {}", plain(warning)));
         }
         let context = set.context_tokens.map(|n| format!(", {} tokens of context", output::number(n)));
         let text = format!("{} {}{}", set.choice.provider, set.choice.model, context.unwrap_or_default());
         Ok(output::line(&plain(&text))?)
     }
 
-    /// The tools that the next turn offers.
+    /// Lists the tools that the next turn offers.
     async fn offered(&self) -> Result<Vec<cairn_protocol::tool::ToolInfo>, ClientError> {
         let mut tools = self.client.tool_list(&Empty {}).await?.data;
         tools.retain(|tool| match &self.policy.ops {
@@ -105,7 +103,7 @@ impl Chat<'_> {
         Ok(tools)
     }
 
-    /// The latest plan in the session's log.
+    /// Shows the latest plan in the session's log.
     async fn plan(&self) -> Result<(), Failure> {
         let mut latest = None;
         let mut after = 0;
@@ -141,15 +139,20 @@ impl Chat<'_> {
 
     async fn undo(&mut self) -> Result<(), Failure> {
         let Some(turn) = self.last_turn.clone() else {
-            return Err(Failure::told("path_not_found", "no turn of this chat can be taken back".into()));
+            return Err(Failure::with_reason(
+                "path_not_found",
+                "no turn of this chat can be taken back".into(),
+            ));
         };
         let params = ToolCallParams {
             session_id: self.session.clone(),
             name: "undo_turn".into(),
             arguments: serde_json::json!({"turnId": turn}),
         };
-        // Typing it is the answer to the question.
-        let Some(result) = tools::result(self.app, &self.client, &params, tools::Asked::Yes).await? else {
+        // Typing the command counts as the answer to the approval.
+        let Some(result) =
+            tools::result(self.app, &self.client, &params, tools::Approver::Preapproved).await?
+        else {
             return Ok(());
         };
         if let Some(failure) = tools::failure(&result) {

@@ -25,19 +25,19 @@ Exit codes: 0 done, 1 failed or out of time, 2 wrong use, 3 not found or denied,
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ChatArgs {
-    /// Ask this one thing, print the answer and leave
+    /// Ask this, print the answer and exit
     #[arg(long, short, value_name = "TEXT")]
     pub prompt: Option<String>,
-    /// Go on with this folder's last chat
+    /// Continue this folder's last chat
     #[arg(long = "continue")]
     pub go_on: bool,
-    /// With --continue: put a summary in place of the conversation first
+    /// With --continue: replace the conversation by a summary first
     #[arg(long, requires = "go_on")]
     pub compress: bool,
-    /// Keep no file in the folder that --continue would read
+    /// Store no file in the folder for --continue
     #[arg(long)]
     pub no_local_session: bool,
-    /// A further config file, over all others; as --config
+    /// An additional config file that overrides all others; as --config
     #[arg(short = 'c', value_name = "FILE", id = "chat_config")]
     pub config: Option<PathBuf>,
     /// The model
@@ -46,19 +46,19 @@ pub struct ChatArgs {
     /// The provider: ollama, openai, anthropic, openai-compatible, …
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
-    /// Where the provider is called; no configured key goes there
+    /// The address of the provider; configured keys are not sent there
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
-    /// Show the tool calls and make none
+    /// Show the tool calls without running them
     #[arg(long)]
     pub dry_run: bool,
-    /// Work in this folder instead of the current one; the tools stay inside
+    /// Work in this folder instead of the current one; tools stay inside it
     #[arg(long, value_name = "DIR")]
     pub sandbox: Option<PathBuf>,
-    /// Offer the model a shell; each command is still asked about
+    /// Offer a shell to the model; each command still needs an approval
     #[arg(long)]
     pub allow_bash: bool,
-    /// Be the user's shell, with > before what is for the model; implies --allow-bash
+    /// Act as the user's shell, with > before text for the model; implies --allow-bash
     #[arg(long, conflicts_with_all = ["prompt", "list_models"])]
     pub shell: bool,
     /// Do not offer the tool 'plan'
@@ -67,34 +67,35 @@ pub struct ChatArgs {
     /// Do not offer the tool 'evaluate'
     #[arg(long)]
     pub no_python: bool,
-    /// How tools are offered: each by its own name, a few that take the operation as an argument, or both; tools.mode if not given
+    /// How tools are offered: each by its own name, a few that take the operation as an argument,
+    /// or both; tools.mode if not given
     #[arg(long, value_name = "MODE", value_parser = ["split", "unified", "both"])]
     pub tools_mode: Option<String>,
-    /// Run commands outside the sandbox; the audit says so of each
+    /// Run commands outside the sandbox; each is marked in the audit
     #[arg(long)]
     pub no_sandbox: bool,
-    /// List the provider's models and leave
+    /// List the provider's models and exit
     #[arg(long)]
     pub list_models: bool,
-    /// Show more of each result, and the model's thinking everywhere
+    /// Show more of each result, and the model's reasoning everywhere
     #[arg(long)]
     pub verbose: bool,
-    /// Neither ask nor show how far the model is in reading its prompt
+    /// Neither request nor show the progress of reading the prompt
     #[arg(long)]
     pub no_prompt_progress: bool,
-    /// Append figures, calls, warnings and errors to this file
+    /// Append metrics, calls, warnings and errors to this file
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
-    /// Print the system text of the next turn and leave
+    /// Print the system text of the next turn and exit
     #[arg(long)]
     pub show_system_prompt: bool,
-    /// Put this text in place of the built-in base of the system text
+    /// Replace the built-in base of the system text by this text
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
 }
 
 impl ChatArgs {
-    /// Refuses what cannot be had, rather than leaving it out silently.
+    /// Refuses flags that cannot take effect, instead of ignoring them.
     pub fn check(&self, json: bool, one_shot: bool) -> Result<(), Failure> {
         if json && !one_shot && !self.list_models && !self.show_system_prompt {
             return Err(Failure::usage("--json needs a question").hint("give one with -p, or pipe it in"));
@@ -102,7 +103,7 @@ impl ChatArgs {
         Ok(())
     }
 
-    /// Tools that are not offered.
+    /// Lists the tools that are not offered.
     pub fn withheld(&self, shell_configured: bool) -> Vec<&'static str> {
         let mut names = Vec::new();
         if !self.allow_bash && !self.shell && !shell_configured {

@@ -1,4 +1,4 @@
-//! Tool calls, their results and diffs in a few lines.
+//! Compact rendering of tool calls, results and diffs.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use cairn_protocol::event::ToolOutcome;
 use console::{style, truncate_str};
 use serde_json::Value;
 
-use crate::output::{self, number, plain};
+use crate::render::output::{self, number, plain};
 
-/// Arguments that say best what a call is about, the first found counts.
-const TELLING: &[&str] = &[
+/// The arguments that describe a call best; the first present one is shown.
+const DESCRIPTIVE_ARGUMENTS: &[&str] = &[
     "path",
     "command",
     "pattern",
@@ -22,17 +22,17 @@ const TELLING: &[&str] = &[
     "code",
     "file",
 ];
-/// Columns of a call's arguments.
+/// Maximum columns of a call's arguments.
 const COLUMNS: usize = 72;
-/// Lines of a program's output that are shown, and of any tool's when much is wanted.
-const SHOWN: (usize, usize) = (8, 40);
-/// Lines of a diff that are shown.
+/// Lines of output: of a program, and of any tool in verbose mode.
+const OUTPUT_LINES: (usize, usize) = (8, 40);
+/// Maximum displayed lines of a diff.
 pub const DIFF_LINES: usize = 60;
 
-/// What a call is about, in one line.
+/// Describes a call in one line.
 pub fn about(arguments: &Value) -> String {
-    let found = TELLING.iter().find_map(|key| arguments.get(key));
-    let text = match found {
+    let argument = DESCRIPTIVE_ARGUMENTS.iter().find_map(|key| arguments.get(key));
+    let text = match argument {
         Some(Value::String(text)) => plain(text.lines().next().unwrap_or_default()),
         None if arguments.is_null() || arguments.as_object().is_some_and(serde_json::Map::is_empty) => {
             String::new()
@@ -43,8 +43,8 @@ pub fn about(arguments: &Value) -> String {
     truncate_str(&text, COLUMNS, "…").into_owned()
 }
 
-/// The line of a call that ended, and what is shown of its result.
-pub fn ended(outcome: &ToolOutcome, about: &str, verbose: bool) -> String {
+/// Renders a finished call and a part of its result.
+pub fn finished_call(outcome: &ToolOutcome, about: &str, verbose: bool) -> String {
     let mut out = String::new();
     let mark = if outcome.error.is_some() { style("●").red() } else { style("●").green() };
     let about = if about.is_empty() { String::new() } else { format!(" {about}") };
@@ -57,38 +57,38 @@ pub fn ended(outcome: &ToolOutcome, about: &str, verbose: bool) -> String {
         style(plain(&outcome.name)).bold().for_stderr()
     );
     if let Some(error) = &outcome.error {
-        for line in error.message.lines().take(SHOWN.0) {
+        for line in error.message.lines().take(OUTPUT_LINES.0) {
             let _infallible = writeln!(out, "  {}", style(plain(line)).red().for_stderr());
         }
         return out;
     }
     let is_program = matches!(outcome.name.as_str(), "run_shell" | "bash" | "shell" | "evaluate" | "python3");
-    let most = if verbose {
-        SHOWN.1
+    let max = if verbose {
+        OUTPUT_LINES.1
     } else if is_program {
-        SHOWN.0
+        OUTPUT_LINES.0
     } else {
         0
     };
-    if most > 0
-        && let Some(text) = outcome.output.as_ref().and_then(text_of)
+    if max > 0
+        && let Some(text) = outcome.output.as_ref().and_then(output_text)
     {
-        out.push_str(&cut(&text, most));
+        out.push_str(&first_lines(&text, max));
     }
     out
 }
 
-/// The first lines of a text, dimmed, and how many are left out.
-fn cut(text: &str, most: usize) -> String {
+/// Returns the first lines of a text, dimmed, and the number of omitted ones.
+fn first_lines(text: &str, max: usize) -> String {
     let mut out = String::new();
-    for line in text.lines().take(most) {
+    for line in text.lines().take(max) {
         let _infallible = writeln!(out, "  {}", style(plain(line)).dim().for_stderr());
     }
-    out.push_str(&hidden(text.lines().count().saturating_sub(most)));
+    out.push_str(&omitted_note(text.lines().count().saturating_sub(max)));
     out
 }
 
-fn hidden(lines: usize) -> String {
+fn omitted_note(lines: usize) -> String {
     if lines == 0 {
         return String::new();
     }
@@ -96,8 +96,8 @@ fn hidden(lines: usize) -> String {
     format!("  {}\n", style(format!("… {} more {what}", number(lines as u64))).dim().for_stderr())
 }
 
-/// The text inside an output.
-fn text_of(output: &Value) -> Option<String> {
+/// Returns the text inside an output.
+fn output_text(output: &Value) -> Option<String> {
     let text = |key: &str| output.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
     let parts: Vec<&str> =
         ["stdout", "stderr", "content", "text", "output", "diff"].into_iter().filter_map(text).collect();
@@ -107,10 +107,11 @@ fn text_of(output: &Value) -> Option<String> {
     output.as_str().map(str::to_owned).or_else(|| serde_json::to_string_pretty(output).ok())
 }
 
-/// How much a result is.
+/// Describes the size of a result.
 fn count(outcome: &ToolOutcome) -> Option<String> {
-    let said = |n: u64, one: &str, many: &str| format!("{} {}", number(n), if n == 1 { one } else { many });
-    let cut = if outcome.truncated { ", cut" } else { "" };
+    let count_text =
+        |n: u64, one: &str, many: &str| format!("{} {}", number(n), if n == 1 { one } else { many });
+    let cut_note = if outcome.truncated { ", cut" } else { "" };
     if let Some(error) = &outcome.error {
         return Some(plain(&error.reason));
     }
@@ -118,7 +119,7 @@ fn count(outcome: &ToolOutcome) -> Option<String> {
         return Some("dry run: not made".into());
     }
     if let Some(blob) = &outcome.blob {
-        return Some(format!("{}{cut}", output::bytes(blob.size)));
+        return Some(format!("{}{cut_note}", output::bytes(blob.size)));
     }
     let output = outcome.output.as_ref()?;
     let figure = |key: &str| output.get(key).and_then(Value::as_u64);
@@ -126,44 +127,47 @@ fn count(outcome: &ToolOutcome) -> Option<String> {
     {
         Some(format!("exit {code}"))
     } else if let (Some(from), Some(to)) = (figure("start_line"), figure("end_line")) {
-        Some(said((to + 1).saturating_sub(from), "line", "lines"))
+        Some(count_text((to + 1).saturating_sub(from), "line", "lines"))
     } else if let Some(n) = figure("total_matches") {
-        Some(said(n, "match", "matches"))
+        Some(count_text(n, "match", "matches"))
     } else if let Some(n) = figure("replacements") {
-        Some(said(n, "replacement", "replacements"))
-    } else if let Some(n) = output.as_array().or_else(|| list_of(output)).map(Vec::len) {
-        Some(said(n as u64, "entry", "entries"))
+        Some(count_text(n, "replacement", "replacements"))
+    } else if let Some(n) = output.as_array().or_else(|| inner_list(output)).map(Vec::len) {
+        Some(count_text(n as u64, "entry", "entries"))
     } else {
-        output.get("content").and_then(Value::as_str).map(|t| said(t.lines().count() as u64, "line", "lines"))
+        output
+            .get("content")
+            .and_then(Value::as_str)
+            .map(|t| count_text(t.lines().count() as u64, "line", "lines"))
     };
-    known.map(|known| format!("{known}{cut}"))
+    known.map(|known| format!("{known}{cut_note}"))
 }
 
-/// The list that an object holds.
-fn list_of(output: &Value) -> Option<&Vec<Value>> {
+/// Returns the list inside an object.
+fn inner_list(output: &Value) -> Option<&Vec<Value>> {
     output.as_object()?.values().find_map(Value::as_array)
 }
 
-/// A unified diff in colours, cut at some lines.
-pub fn diff(text: &str, most: usize) -> String {
+/// Renders a unified diff in colours, limited to `max` lines.
+pub fn diff(text: &str, max: usize) -> String {
     let mut out = String::new();
-    for line in text.lines().take(most) {
-        let shown = plain(line);
-        let shown = style(shown).for_stderr();
-        let shown = match line.as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => shown.bold(),
-            [b'+', ..] => shown.green(),
-            [b'-', ..] => shown.red(),
-            [b'@', b'@', ..] => shown.cyan(),
-            _ => shown,
+    for line in text.lines().take(max) {
+        let styled_line = plain(line);
+        let styled_line = style(styled_line).for_stderr();
+        let styled_line = match line.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => styled_line.bold(),
+            [b'+', ..] => styled_line.green(),
+            [b'-', ..] => styled_line.red(),
+            [b'@', b'@', ..] => styled_line.cyan(),
+            _ => styled_line,
         };
-        let _infallible = writeln!(out, "  {shown}");
+        let _infallible = writeln!(out, "  {styled_line}");
     }
-    out.push_str(&hidden(text.lines().count().saturating_sub(most)));
+    out.push_str(&omitted_note(text.lines().count().saturating_sub(max)));
     out
 }
 
-/// Lines that a diff adds and takes away.
+/// Counts the added and removed lines of a diff.
 pub fn changed(diff: &str) -> (usize, usize) {
     let of =
         |mark: char, head: &str| diff.lines().filter(|l| l.starts_with(mark) && !l.starts_with(head)).count();
@@ -191,8 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn calls_in_a_line() {
-        for (arguments, want) in [
+    fn calls_are_described_in_one_line() {
+        for (arguments, expected) in [
             (json!({"path": "src/a.rs", "content": "x"}), "src/a.rs"),
             (json!({"command": "ls\nrm"}), "ls"),
             (json!({"n": 1}), "{\"n\":1}"),
@@ -201,15 +205,15 @@ mod tests {
             (json!("broken"), "\"broken\""),
             (json!({"path": "a\u{1b}[2Jb"}), "a\\u{1b}[2Jb"),
         ] {
-            assert_eq!(about(&arguments), want, "{arguments}");
+            assert_eq!(about(&arguments), expected, "{arguments}");
         }
         assert_eq!(console::measure_text_width(&about(&json!({"path": "é".repeat(500)}))), COLUMNS);
     }
 
     #[test]
-    fn results_in_a_line() {
+    fn results_are_described_in_one_line() {
         let text = "1|a\n2|b";
-        for (name, tag, output, want) in [
+        for (name, tag, output, expected) in [
             (
                 "read_file",
                 "t",
@@ -222,25 +226,27 @@ mod tests {
             ("own", "t", json!({"items": [1, 2, 3]}), "● own x  (3 entries)\n"),
             ("datetime", "t", json!({"utc": "now"}), "● datetime x\n"),
         ] {
-            let got = console::strip_ansi_codes(&ended(&outcome(name, tag, output), "x", false)).into_owned();
-            assert_eq!(got, want);
+            let got = console::strip_ansi_codes(&finished_call(&outcome(name, tag, output), "x", false))
+                .into_owned();
+            assert_eq!(got, expected);
         }
         let many = "line\n".repeat(20);
         let shell = outcome("run_shell", "t", json!({"exit_code": 1, "stdout": many, "stderr": ""}));
-        let got = console::strip_ansi_codes(&ended(&shell, "make", false)).into_owned();
+        let got = console::strip_ansi_codes(&finished_call(&shell, "make", false)).into_owned();
         assert!(
             got.starts_with("● run_shell make  (exit 1)\n  line\n") && got.ends_with("  … 12 more lines\n"),
             "{got}"
         );
         let mut failed = outcome("read_file", "", Value::Null);
-        let (reason, message) = ("path_not_found".into(), "no 'x' here".into());
+        let reason = "path_not_found".into();
+        let message = "no 'x' here".into();
         failed.error = Some(cairn_protocol::tool::ToolFailure { reason, message, retryable: false });
-        let got = console::strip_ansi_codes(&ended(&failed, "x", false)).into_owned();
+        let got = console::strip_ansi_codes(&finished_call(&failed, "x", false)).into_owned();
         assert_eq!(got, "● read_file x  (path_not_found)\n  no 'x' here\n");
     }
 
     #[test]
-    fn diffs_are_cut_and_counted() {
+    fn diffs_are_truncated_and_counted() {
         let text = "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-a\n+b\n+c\n";
         let got = console::strip_ansi_codes(&diff(text, 4)).into_owned();
         assert_eq!(got, "  --- a/x\n  +++ b/x\n  @@ -1 +1,2 @@\n  -a\n  … 2 more lines\n");

@@ -1,4 +1,4 @@
-//! The line that is typed at the prompt: its history, completion and further lines.
+//! The line editor of the prompt: history, completion, continuation lines.
 
 use std::{
     borrow::Cow,
@@ -17,21 +17,21 @@ use reedline::{
 use super::{local, slash};
 use crate::exit::Failure;
 
-/// Lines that are remembered.
+/// Maximum lines of history.
 const HISTORY: usize = 2000;
-/// Names that are offered.
-const OFFERED: usize = 100;
-/// Entries of a folder that are looked at.
-const LOOKED_AT: usize = 5000;
+/// Maximum number of offered completions.
+const MAX_COMPLETIONS: usize = 100;
+/// Maximum number of folder entries to examine.
+const MAX_ENTRIES: usize = 5000;
 /// The menu's name.
 const MENU: &str = "names";
 
-/// The folder that paths are completed in; it changes with the shell's.
+/// The folder for completing paths, which follows the shell.
 pub type Folder = Arc<Mutex<PathBuf>>;
 
-/// An editor that works in `folder` and remembers in `history`.
+/// Builds an editor that completes paths in `folder` and stores its history in `history`.
 pub fn editor(folder: &Folder, history: &Path) -> Result<Reedline, Failure> {
-    // It is made here, so that nobody else can read what is typed.
+    // Created here, so that other users cannot read it.
     let private = local::private(OpenOptions::new().create(true).append(true)).open(history);
     private.map_err(|e| Failure::path(history, &e))?;
     let unfit = |e: reedline::ReedlineError| Failure::failed(format!("{}: {e}", history.display()));
@@ -52,20 +52,20 @@ pub fn editor(folder: &Folder, history: &Path) -> Result<Reedline, Failure> {
         .with_quick_completions(true)
         .with_partial_completions(true)
         .with_edit_mode(Box::new(Emacs::new(keys)))
-        .with_validator(Box::new(Whole))
+        .with_validator(Box::new(ContinuationValidator))
         .with_ansi_colors(console::colors_enabled())
         .use_bracketed_paste(true))
 }
 
-/// What was typed, without the marks that a line goes on.
+/// Joins continuation lines, removing the backslashes.
 pub fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 
-/// A line that ends with a backslash goes on.
-struct Whole;
+/// Validates that a line does not end with a backslash, which continues it.
+struct ContinuationValidator;
 
-impl Validator for Whole {
+impl Validator for ContinuationValidator {
     fn validate(&self, line: &str) -> ValidationResult {
         if line.ends_with('\\') { ValidationResult::Incomplete } else { ValidationResult::Complete }
     }
@@ -100,31 +100,31 @@ impl Completer for Names {
     }
 }
 
-/// Paths in `folder` that begin with `word`, folders with a slash behind them.
+/// Lists paths in `folder` that start with `word`; folders end with a slash.
 fn paths(folder: &Path, word: &str) -> Vec<String> {
     let (head, begin) = word.rfind('/').map_or(("", word), |at| word.split_at(at + 1));
     let Ok(entries) = std::fs::read_dir(folder.join(head)) else { return vec![] };
-    let found = entries.take(LOOKED_AT).flatten().filter_map(|entry| {
+    let matching = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| {
         let name = entry.file_name().into_string().ok()?;
         let fits = name.starts_with(begin) && (begin.starts_with('.') || !name.starts_with('.'));
         let slash = if entry.path().is_dir() { "/" } else { "" };
         (fits && !name.contains(char::is_control)).then(|| format!("{head}{name}{slash}"))
     });
-    let mut found: Vec<String> = found.collect();
-    found.sort_unstable();
-    found.truncate(OFFERED);
-    found
+    let mut matching: Vec<String> = matching.collect();
+    matching.sort_unstable();
+    matching.truncate(MAX_COMPLETIONS);
+    matching
 }
 
-/// The prompt.
-pub enum Sign {
-    /// Of the chat.
+/// The prompt's indicator.
+pub enum PromptSign {
+    /// The chat's prompt.
     Chat,
-    /// Of the shell: its folder, and whether its last command failed.
+    /// The shell's prompt: its folder, and true if the last command failed.
     Shell(String, bool),
 }
 
-impl Prompt for Sign {
+impl Prompt for PromptSign {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         match self {
             Self::Chat => style("●").green().to_string().into(),
@@ -164,7 +164,7 @@ mod tests {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
         let mut names = Names { folder: Arc::new(Mutex::new(dir.path().to_owned())) };
-        for (line, want) in [
+        for (line, expected) in [
             ("/cl", vec!["/clear"]),
             ("/qu", vec!["/quit"]),
             ("read s", vec!["setup.py", "src/"]),
@@ -175,21 +175,21 @@ mod tests {
             ("gone/", vec![]),
         ] {
             let got: Vec<String> = names.complete(line, line.len()).into_iter().map(|s| s.value).collect();
-            assert_eq!(got, want, "{line}");
+            assert_eq!(got, expected, "{line}");
         }
         let one = &names.complete("read src/a", 10)[0];
         assert_eq!((one.span.start, one.span.end, one.append_whitespace), (5, 10, true));
     }
 
     #[test]
-    fn a_line_goes_on_behind_a_backslash() {
-        assert!(matches!(Whole.validate("a \\"), ValidationResult::Incomplete));
-        assert!(matches!(Whole.validate("a"), ValidationResult::Complete));
+    fn backslash_continues_the_line() {
+        assert!(matches!(ContinuationValidator.validate("a \\"), ValidationResult::Incomplete));
+        assert!(matches!(ContinuationValidator.validate("a"), ValidationResult::Complete));
         assert_eq!(joined("a \\\nb\nc"), "a \nb\nc");
     }
 
     #[test]
-    fn the_history_is_private() {
+    fn history_file_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let history = dir.path().join("chat_history");
         let _editor = editor(&Arc::new(Mutex::new(dir.path().to_owned())), &history).unwrap();

@@ -1,13 +1,13 @@
-//! What is said of a model's speed and of the room that is left, to the letter.
+//! The wording of figures about a model's speed and its remaining context.
 
 use cairn_protocol::event::ModelAnswer;
 
-/// A share of a whole as a percentage, at most 100.
-fn percent(part: u64, whole: u64) -> u64 {
-    (part.saturating_mul(100)).checked_div(whole).unwrap_or(0).min(100)
+/// Returns a percentage of at most 100.
+fn percent(part: u64, total: u64) -> u64 {
+    (part.saturating_mul(100)).checked_div(total).unwrap_or(0).min(100)
 }
 
-/// While the model reads its prompt: how far it is, and how full its context will be then.
+/// Describes the progress of reading the prompt, and the context's fill afterwards.
 pub fn reading(processed: u64, total: u64, context: Option<u64>) -> String {
     let done = percent(processed, total);
     match context.filter(|c| *c > 0) {
@@ -16,12 +16,12 @@ pub fn reading(processed: u64, total: u64, context: Option<u64>) -> String {
     }
 }
 
-/// While it writes.
+/// Describes the progress of writing.
 pub fn writing(tokens_per_second: f64) -> String {
     format!("writing {tokens_per_second:.1}tk/s")
 }
 
-/// The context's fill and the last speed, after an answer. Nothing when nothing was written.
+/// Describes the context's fill and the last speed, after an answer; `None` if nothing was written.
 pub fn summary(answer: &ModelAnswer) -> Option<String> {
     if answer.tokens_per_second < 0.1 {
         return None;
@@ -32,16 +32,17 @@ pub fn summary(answer: &ModelAnswer) -> Option<String> {
     Some(format!("● {}{tokens}last: {:04.1}tk/s", fill.unwrap_or_default(), answer.tokens_per_second))
 }
 
-/// What reading the prompt took.
+/// Describes the time for reading the prompt.
 pub fn prompt_eval(answer: &ModelAnswer) -> Option<String> {
     let read = read(answer)?;
     let ctx =
         answer.context_tokens.filter(|c| *c > 0).map(|c| format!(" · ctx {}%", percent(used(answer), c)));
-    let (rate, ctx) = (rate(read, answer.first_millis), ctx.unwrap_or_default());
+    let rate = rate(read, answer.first_millis);
+    let ctx = ctx.unwrap_or_default();
     Some(format!("● prompt eval: {read} tok · {} ms · {rate:.1} t/s{ctx}", answer.first_millis))
 }
 
-/// The same for a log.
+/// Describes the same for a log.
 pub fn prompt_eval_logged(answer: &ModelAnswer) -> Option<String> {
     let read = read(answer)?;
     let rate = rate(read, answer.first_millis);
@@ -55,12 +56,12 @@ pub fn prompt_eval_logged(answer: &ModelAnswer) -> Option<String> {
     ))
 }
 
-/// Tokens in the model's context after an answer.
+/// Returns the tokens in the model's context after an answer.
 fn used(answer: &ModelAnswer) -> u64 {
     answer.usage.input_tokens + answer.usage.output_tokens
 }
 
-/// Tokens that had to be read.
+/// Returns the tokens that had to be read.
 fn read(answer: &ModelAnswer) -> Option<u64> {
     Some(answer.usage.input_tokens.saturating_sub(answer.usage.cached_tokens)).filter(|n| *n > 0)
 }
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn to_the_letter() {
+    fn figures_are_worded_exactly() {
         assert_eq!(reading(30, 120, Some(1000)), "thinking 25% · ctx 3%");
         assert_eq!(reading(30, 120, None), "thinking 25%");
         assert_eq!(reading(0, 0, Some(0)), "thinking 0%");

@@ -1,20 +1,20 @@
-//! Bold, italic and code inside a line, and the line broken into rows.
+//! Bold, italic and code inside a line, and line wrapping.
 
 use console::{Style, measure_text_width};
 
-use crate::paint::Piece;
+use crate::render::highlight::Piece;
 
-/// What a line looks like.
-pub struct Looks {
-    /// The style of its plain words.
+/// The appearance of a line.
+pub struct LineStyle {
+    /// The style of unmarked words.
     pub base: Style,
-    /// What stands before the first row.
+    /// Text before the first row.
     pub first: String,
-    /// Columns before each further row.
+    /// Indentation of further rows in columns.
     pub hang: usize,
 }
 
-/// A line of code with its pieces.
+/// Renders a line of code with its pieces.
 pub fn code_row(line: &str, pieces: &[Piece]) -> String {
     let mut out = "  ".to_owned();
     if pieces.is_empty() {
@@ -51,27 +51,27 @@ impl Marks {
     }
 }
 
-/// The rows of a line. A row that is followed by another does not change when text is added behind a space.
-pub fn rows(line: &str, looks: &Looks, width: usize) -> Vec<String> {
-    let mut rows = Rows::new(looks, width);
+/// Wraps a line into rows. Appending text after a space changes only the last row.
+pub fn rows(line: &str, line_style: &LineStyle, width: usize) -> Vec<String> {
+    let mut rows = Rows::new(line_style, width);
     let mut marks = Marks::default();
     for word in line.split_inclusive(' ') {
-        rows.word(&marked(word, &mut marks));
+        rows.word(&split_marks(word, &mut marks));
     }
     rows.end()
 }
 
-/// The rows of a line in which no mark means anything.
-pub fn words(line: &str, looks: &Looks, width: usize) -> Vec<String> {
-    let mut rows = Rows::new(looks, width);
+/// Wraps a line without interpreting marks.
+pub fn words(line: &str, line_style: &LineStyle, width: usize) -> Vec<String> {
+    let mut rows = Rows::new(line_style, width);
     for word in line.split_inclusive(' ') {
         rows.word(&[(Marks::default(), word.to_owned())]);
     }
     rows.end()
 }
 
-/// The pieces of a word without the marks, which go on behind it.
-fn marked(word: &str, marks: &mut Marks) -> Vec<(Marks, String)> {
+/// Splits a word into pieces by its marks, which stay active after it.
+fn split_marks(word: &str, marks: &mut Marks) -> Vec<(Marks, String)> {
     let mut pieces: Vec<(Marks, String)> = Vec::new();
     let chars: Vec<char> = word.chars().collect();
     let mut at = 0;
@@ -91,7 +91,7 @@ fn marked(word: &str, marks: &mut Marks) -> Vec<(Marks, String)> {
 }
 
 struct Rows<'a> {
-    looks: &'a Looks,
+    line_style: &'a LineStyle,
     width: usize,
     done: Vec<String>,
     row: String,
@@ -104,23 +104,23 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(looks: &'a Looks, width: usize) -> Self {
-        let row = looks.first.clone();
+    fn new(line_style: &'a LineStyle, width: usize) -> Self {
+        let row = line_style.first.clone();
         let used = measure_text_width(&row);
-        Self { looks, width, done: Vec::new(), row, used, marks: Marks::default(), run: String::new() }
+        Self { line_style, width, done: Vec::new(), row, used, marks: Marks::default(), run: String::new() }
     }
 
-    /// Adds a word and the space behind it.
+    /// Adds a word and the space after it.
     fn word(&mut self, pieces: &[(Marks, String)]) {
         let text: String = pieces.iter().map(|(_, text)| text.as_str()).collect();
         let columns = measure_text_width(text.trim_end());
-        if self.used + columns > self.width && self.used > self.looks.hang {
+        if self.used + columns > self.width && self.used > self.line_style.hang {
             self.wrap();
         }
         for (marks, text) in pieces {
             for c in text.chars() {
                 let wide = measure_text_width(c.encode_utf8(&mut [0; 4]));
-                // A word that is wider than a row.
+                // The word is wider than a row.
                 if self.used + wide > self.width && c != ' ' {
                     self.wrap();
                 }
@@ -141,29 +141,29 @@ impl<'a> Rows<'a> {
     fn flush(&mut self) {
         let run = std::mem::take(&mut self.run);
         if !run.is_empty() {
-            self.row.push_str(&self.marks.style(&self.looks.base).apply_to(run).to_string());
+            self.row.push_str(&self.marks.style(&self.line_style.base).apply_to(run).to_string());
         }
     }
 
     fn wrap(&mut self) {
-        let kept = self.run.trim_end().len();
-        self.run.truncate(kept);
+        let trimmed_len = self.run.trim_end().len();
+        self.run.truncate(trimmed_len);
         self.flush();
-        let row = std::mem::replace(&mut self.row, " ".repeat(self.looks.hang));
+        let row = std::mem::replace(&mut self.row, " ".repeat(self.line_style.hang));
         self.done.push(row.trim_end().to_owned());
-        self.used = self.looks.hang;
+        self.used = self.line_style.hang;
     }
 
     fn end(mut self) -> Vec<String> {
-        let kept = self.run.trim_end().len();
-        self.run.truncate(kept);
+        let trimmed_len = self.run.trim_end().len();
+        self.run.truncate(trimmed_len);
         self.flush();
         self.done.push(self.row.trim_end().to_owned());
         self.done
     }
 }
 
-/// What a mark at this place of a word switches, and the characters it takes.
+/// Returns the marks after the mark at this position, and the number of its characters.
 fn mark_at(chars: &[char], at: usize, now: Marks) -> (Option<Marks>, usize) {
     let get = |n: usize| chars.get(n).copied();
     let ends = |n: usize| get(n).is_none_or(char::is_whitespace);
@@ -173,7 +173,7 @@ fn mark_at(chars: &[char], at: usize, now: Marks) -> (Option<Marks>, usize) {
         Some('*') if now.code => (None, 1),
         Some('*') if get(at + 1) == Some('*') => {
             let turns = if now.bold { at > 0 } else { !ends(at + 2) && begins(at) };
-            // Marks that open nothing are text, both of them.
+            // Marks that open nothing are plain text.
             if turns { (Some(Marks { bold: !now.bold, ..now }), 2) } else { (None, 1) }
         }
         Some('*') => {

@@ -1,4 +1,4 @@
-//! Keys as they are pressed while the model works.
+//! Keyboard input while the model works.
 
 use std::{
     io::IsTerminal as _,
@@ -16,18 +16,18 @@ use crossterm::{
 };
 use tokio::sync::mpsc;
 
-/// How long a look for a key takes; leaving waits for one.
-const LOOK: Duration = Duration::from_millis(40);
-/// Keys that wait to be read; more are lost.
-const WAITING: usize = 1024;
+/// Interval of polling for keys, which also bounds the time to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
+/// Capacity of the key queue; further keys are dropped.
+const QUEUE_CAPACITY: usize = 1024;
 
-/// A key that means something here.
+/// A key with a meaning in the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     Char(char),
     Enter,
     Backspace,
-    /// Clears what was typed.
+    /// Clears the typed text.
     Escape,
     /// Ctrl+C.
     Interrupt,
@@ -35,7 +35,7 @@ pub enum Key {
     End,
 }
 
-/// The keyboard, until it is dropped.
+/// The keyboard in raw mode, until this is dropped.
 pub struct Keys {
     keys: mpsc::Receiver<Key>,
     stop: Arc<AtomicBool>,
@@ -43,38 +43,38 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Takes the keyboard; `None` where there is no terminal to take it from.
+    /// Takes over the keyboard; `None` without a terminal.
     pub fn take() -> Option<Self> {
         if !has_keyboard() || terminal::enable_raw_mode().is_err() {
             return None;
         }
-        let (tell, keys) = mpsc::channel(WAITING);
+        let (sender, keys) = mpsc::channel(QUEUE_CAPACITY);
         let stop = Arc::new(AtomicBool::new(false));
-        let ended = Arc::clone(&stop);
-        let reader = std::thread::spawn(move || read(&tell, &ended));
+        let stopped = Arc::clone(&stop);
+        let reader = std::thread::spawn(move || read(&sender, &stopped));
         Some(Self { keys, stop, reader: Some(reader) })
     }
 
-    /// Gives the keyboard back, and the keys that nobody took.
-    pub fn give_back(mut self) -> Vec<Key> {
+    /// Restores the keyboard and returns the unread keys.
+    pub fn release(mut self) -> Vec<Key> {
         self.end();
-        let mut left = Vec::new();
+        let mut unread = Vec::new();
         while let Ok(key) = self.keys.try_recv() {
-            left.push(key);
+            unread.push(key);
         }
-        left
+        unread
     }
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         if let Some(reader) = self.reader.take() {
-            let _ended = reader.join();
-            // What the terminal says to this does not matter any more.
-            let _left = terminal::disable_raw_mode();
+            let _reader_panicked = reader.join();
+            // A failure to restore the mode cannot be handled.
+            let _unrestorable = terminal::disable_raw_mode();
         }
     }
 
-    /// The next key; `None` when the keyboard is gone.
+    /// Returns the next key; `None` when the keyboard is gone.
     pub async fn next(&mut self) -> Option<Key> {
         self.keys.recv().await
     }
@@ -86,22 +86,22 @@ impl Drop for Keys {
     }
 }
 
-/// Whether a person is at the keyboard and sees what is asked.
+/// Returns true if a person is at the keyboard and sees the output.
 pub fn has_keyboard() -> bool {
     use std::io;
     io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-fn read(tell: &mpsc::Sender<Key>, stop: &AtomicBool) {
+fn read(sender: &mpsc::Sender<Key>, stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
-        match event::poll(LOOK) {
+        match event::poll(POLL_INTERVAL) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(_) => return,
         }
         let Ok(event) = event::read() else { return };
         let Some(key) = meaning(&event) else { continue };
-        if let Err(mpsc::error::TrySendError::Closed(_)) = tell.try_send(key) {
+        if let Err(mpsc::error::TrySendError::Closed(_)) = sender.try_send(key) {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! The file in a folder that remembers its last chat: the session, and how far it was read.
+//! The file in a folder that stores its last chat: the session, and the last displayed record.
 
 use std::{
     fs::OpenOptions,
@@ -11,76 +11,75 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
-/// Its name.
-const NAME: &str = ".cairn_session";
-/// Bytes that are read of it at most.
-const MAX: u64 = 4096;
+/// Name of the file.
+const FILE_NAME: &str = ".cairn_session";
+/// Maximum bytes of the file.
+const MAX_BYTES: u64 = 4096;
 
-/// What it holds, and nothing else.
+/// The complete content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Local {
-    /// The session.
     pub session_id: SessionId,
-    /// The last record that was seen.
+    /// The last displayed record.
     pub seq: u64,
 }
 
-/// Where it is in a folder.
+/// Returns the file's path in a folder.
 pub fn path(folder: &Path) -> PathBuf {
-    folder.join(NAME)
+    folder.join(FILE_NAME)
 }
 
 /// Reads the file of a folder.
 pub fn read(folder: &Path) -> Result<Local, Failure> {
     let path = path(folder);
     let absent = || {
-        Failure::told("session_not_found", format!("no chat was kept in {}", folder.display()))
+        Failure::with_reason("session_not_found", format!("no chat was kept in {}", folder.display()))
             .hint("start one with 'cairn chat', or name the folder where it was")
     };
     let size = match path.metadata() {
-        Ok(found) if found.is_file() => found.len(),
-        Ok(_) => return Err(unfit(&path, "it is no file")),
+        Ok(meta) if meta.is_file() => meta.len(),
+        Ok(_) => return Err(invalid_file(&path, "it is no file")),
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(absent()),
         Err(error) => return Err(Failure::path(&path, &error)),
     };
-    if size > MAX {
-        return Err(unfit(&path, "it is too large"));
+    if size > MAX_BYTES {
+        return Err(invalid_file(&path, "it is too large"));
     }
     let text = std::fs::read_to_string(&path).map_err(|e| Failure::path(&path, &e))?;
-    serde_json::from_str(&text).map_err(|e| unfit(&path, &e.to_string()))
+    serde_json::from_str(&text).map_err(|e| invalid_file(&path, &e.to_string()))
 }
 
-fn unfit(path: &Path, why: &str) -> Failure {
+fn invalid_file(path: &Path, why: &str) -> Failure {
     Failure::failed(format!("{} cannot be used: {why}", path.display()))
         .hint("delete it, and start a new chat")
 }
 
-/// Writes it: whole or not at all, for this user alone.
+/// Writes the file atomically, readable by this user only.
 pub fn write(folder: &Path, local: &Local) -> Result<(), Failure> {
     let path = path(folder);
-    let fresh = folder.join(format!("{NAME}.{}", std::process::id()));
-    let said = |error: std::io::Error| {
+    let fresh = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
+    let describe = |error: std::io::Error| {
         Failure::path(&path, &error).hint("--no-local-session keeps no file in the folder")
     };
     let written = write_private(&fresh, local).and_then(|()| std::fs::rename(&fresh, &path));
     written.map_err(|error| {
-        // What is left of it is of no use to anybody.
-        let _gone = std::fs::remove_file(&fresh);
-        said(error)
+        // A partial file is useless.
+        let _best_effort = std::fs::remove_file(&fresh);
+        describe(error)
     })
 }
 
 fn write_private(path: &Path, local: &Local) -> std::io::Result<()> {
-    // Left by a process of the same number that was killed, or put there by somebody else.
-    let _gone = std::fs::remove_file(path);
+    // Left by a killed process with the same id, or created by another user.
+    let _best_effort = std::fs::remove_file(path);
     let mut file = private(OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(serde_json::to_string(local)?.as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()
 }
 
-/// The same options, for a file that only its user may read.
+/// Makes `options` create a file that only its user can read.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_kept_whole_and_private() {
+    fn file_is_written_atomically_and_private() {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(dir.path()).unwrap_err().text().contains("no chat was kept"));
         let mut local = Local { session_id: SessionId::new(), seq: 7 };
@@ -102,7 +101,7 @@ mod tests {
         write(dir.path(), &local).unwrap();
         assert_eq!(read(dir.path()).unwrap(), local);
         let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(names, [NAME]);
+        assert_eq!(names, [FILE_NAME]);
         let text = std::fs::read_to_string(path(dir.path())).unwrap();
         assert_eq!(text, format!("{{\"sessionId\":\"{}\",\"seq\":8}}\n", local.session_id));
         let mode =
@@ -111,10 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unfit_is_said() {
+    fn invalid_files_are_reported() {
         let dir = tempfile::tempdir().unwrap();
-        let (long, id) = ("x".repeat(5000), SessionId::new());
-        for (text, want) in [
+        let long = "x".repeat(5000);
+        let id = SessionId::new();
+        for (text, expected) in [
             ("", "EOF"),
             ("{}", "sessionId"),
             (long.as_str(), "too large"),
@@ -122,11 +122,11 @@ mod tests {
         ] {
             std::fs::write(path(dir.path()), text).unwrap();
             let failure = read(dir.path()).unwrap_err();
-            assert!(failure.text().contains(want), "{}", failure.text());
+            assert!(failure.text().contains(expected), "{}", failure.text());
         }
-        // The file of before is left as it was when a new one cannot be written.
+        // A failed write leaves the previous file unchanged.
         std::fs::write(path(dir.path()), "before").unwrap();
-        let gone = dir.path().join("gone");
-        assert!(write(&gone, &Local { session_id: id, seq: 1 }).is_err());
+        let missing = dir.path().join("gone");
+        assert!(write(&missing, &Local { session_id: id, seq: 1 }).is_err());
     }
 }

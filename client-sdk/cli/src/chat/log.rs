@@ -1,4 +1,4 @@
-//! The file of `--log-file`: figures, calls, warnings and errors, a line each.
+//! The file of `--log-file`: metrics, calls, warnings and errors, one per line.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,7 +9,7 @@ use std::{
 use cairn_protocol::{event::AgentEvt, time::Timestamp};
 
 use super::{Chat, calls, figures, local};
-use crate::{exit::Failure, output::plain};
+use crate::{exit::Failure, render::output::plain};
 
 /// An open log.
 pub struct Log {
@@ -18,28 +18,28 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens it at its end.
+    /// Opens the log for appending.
     pub fn open(path: &Path, verbose: bool) -> Result<Self, Failure> {
         let opened = local::private(OpenOptions::new().create(true).append(true)).open(path);
         Ok(Self { file: opened.map_err(|e| Failure::path(path, &e))?, verbose })
     }
 
     fn line(&mut self, text: &str) {
-        // A log that cannot be written is no reason for a chat to end.
+        // A failed write to the log must not end the chat.
         let _lost = writeln!(self.file, "{} {}", Timestamp::now(), plain(text));
     }
 }
 
-/// What a log says of an event.
-fn said(evt: &AgentEvt) -> Option<String> {
+/// Renders an event for the log.
+fn log_text(evt: &AgentEvt) -> Option<String> {
     match evt {
         AgentEvt::ModelAnswer(answer) => figures::prompt_eval_logged(answer),
         AgentEvt::ToolCall { name, arguments, .. } => {
             Some(format!("[tool] {name} {}", calls::about(arguments)))
         }
         AgentEvt::ToolResult(outcome) => {
-            let said = outcome.error.as_ref().map_or("ok", |e| e.reason.as_str());
-            Some(format!("[result] {} {said} · {} ms", outcome.name, outcome.millis))
+            let reason = outcome.error.as_ref().map_or("ok", |e| e.reason.as_str());
+            Some(format!("[result] {} {reason} · {} ms", outcome.name, outcome.millis))
         }
         AgentEvt::Warning { op, message } => Some(format!("[warning] {op}: {message}")),
         AgentEvt::RunCompleted { result } => {
@@ -52,9 +52,9 @@ fn said(evt: &AgentEvt) -> Option<String> {
 }
 
 impl Chat<'_> {
-    /// Logs what a record says.
+    /// Logs a record.
     pub fn log_event(&mut self, evt: &AgentEvt) {
-        if let (Some(log), Some(text)) = (&mut self.log, said(evt)) {
+        if let (Some(log), Some(text)) = (&mut self.log, log_text(evt)) {
             log.line(&text);
         }
         if let (Some(log), AgentEvt::ModelAnswer(answer)) = (&mut self.log, evt)
@@ -64,11 +64,11 @@ impl Chat<'_> {
         }
     }
 
-    /// Logs how far the model is in reading, when much is wanted.
+    /// Logs the progress of reading the prompt, in verbose mode.
     pub fn log_progress(&mut self, evt: &AgentEvt) {
         let Some(log) = self.log.as_mut().filter(|log| log.verbose) else { return };
         if let AgentEvt::PromptProgress { processed, total, context_tokens, .. } = evt
-            && self.wanted.progress
+            && self.display.progress
         {
             log.line(&figures::reading(*processed, *total, *context_tokens));
         }

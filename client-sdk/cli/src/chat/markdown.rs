@@ -1,43 +1,43 @@
-//! A model's Markdown on a terminal, line by line as it comes.
+//! Incremental rendering of a model's Markdown on a terminal.
 //!
-//! A line of the source becomes rows no wider than the terminal. A row is given out once no further text can change it, so
-//! that what is shown is the same however the text was cut into pieces.
+//! A line of the source becomes rows no wider than the terminal. A row is emitted once no further
+//! text can change it, so that the output does not depend on how the text is split into deltas.
 
 use std::time::Duration;
 
 use console::Style;
 
-use super::inline::{self, Looks};
-use crate::{output::plain, paint};
+use super::inline::{self, LineStyle};
+use crate::render::{highlight, output::plain};
 
-/// Bytes of a line of the source; a longer one is broken here.
+/// Maximum bytes of a source line; a longer one is broken here.
 const MAX_LINE: usize = 16 * 1024;
-/// Time for colouring the code of one answer.
-const PAINT: Duration = Duration::from_secs(2);
+/// Time limit for highlighting the code of one answer.
+const HIGHLIGHT_TIME: Duration = Duration::from_secs(2);
 
-/// Makes rows of text.
+/// Renders text into rows.
 pub struct Markdown {
     width: usize,
     line: String,
-    /// Rows of `line` that were given out.
+    /// Number of emitted rows of `line`.
     given: usize,
-    /// The fence that the code ends with, and its colours.
+    /// The fence that ends the code, and its highlighter.
     fence: Option<Fence>,
-    painter: Option<paint::Painter>,
+    painter: Option<highlight::Painter>,
 }
 
 struct Fence {
     mark: String,
-    code: Option<paint::Code>,
+    code: Option<highlight::Code>,
 }
 
 impl Markdown {
-    /// For a terminal of `width` columns.
+    /// Creates a renderer for a terminal of `width` columns.
     pub fn new(width: usize) -> Self {
         Self { width: width.max(20), line: String::new(), given: 0, fence: None, painter: None }
     }
 
-    /// Takes a piece; the answer is the rows that are final now, each with its line end.
+    /// Adds a delta and returns the rows that have become final, each with its line end.
     pub fn push(&mut self, piece: &str) -> String {
         let mut out = String::new();
         let mut rest = piece;
@@ -47,11 +47,11 @@ impl Markdown {
             rest = tail;
         }
         self.extend(rest, &mut out);
-        self.settle(&mut out);
+        self.emit_final_rows(&mut out);
         out
     }
 
-    /// The row that is being written, as it stands.
+    /// Returns the unfinished row.
     pub fn pending(&self) -> String {
         let rows = match &self.fence {
             Some(_) => vec![inline::code_row(&plain(&self.line), &[])],
@@ -60,7 +60,7 @@ impl Markdown {
         rows.into_iter().skip(self.given).next_back().unwrap_or_default()
     }
 
-    /// The rest, at the end of the text.
+    /// Returns the remaining rows at the end of the text.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
         if !self.line.is_empty() {
@@ -83,12 +83,12 @@ impl Markdown {
         self.line.push_str(text);
     }
 
-    /// Gives out the rows of the unfinished line that stand.
-    fn settle(&mut self, out: &mut String) {
+    /// Emits the final rows of the unfinished line.
+    fn emit_final_rows(&mut self, out: &mut String) {
         if self.fence.is_some() || self.line.trim_start().starts_with(['`', '~', '|']) {
             return;
         }
-        // The last word may go on, and with it what its marks mean.
+        // The last word, and so the meaning of its marks, may still change.
         let Some(end) = self.line.rfind(' ') else { return };
         let rows = self.rows(&self.line[..end]);
         for row in rows.iter().take(rows.len().saturating_sub(1)).skip(self.given) {
@@ -129,24 +129,24 @@ impl Markdown {
     fn open(&mut self, mark: String, line: &str) {
         let language =
             line.trim_start().trim_start_matches(['`', '~']).split_whitespace().next().unwrap_or("");
-        let painter = self.painter.get_or_insert_with(|| paint::Painter::load(PAINT));
+        let painter = self.painter.get_or_insert_with(|| highlight::Painter::load(HIGHLIGHT_TIME));
         let code = painter.begin(language);
         self.fence = Some(Fence { mark, code });
     }
 
-    /// The rows of a line of prose.
+    /// Renders the rows of a line of prose.
     fn rows(&self, line: &str) -> Vec<String> {
         let line = plain(line);
         let body = line.trim_start();
         let indent = line.len() - body.len();
         let level = body.bytes().take_while(|b| *b == b'#').count();
         if (1..=6).contains(&level) && body[level..].starts_with(' ') {
-            let looks = Looks {
+            let line_style = LineStyle {
                 base: Style::new().bold().yellow().force_styling(true),
                 first: String::new(),
                 hang: 0,
             };
-            return inline::rows(body[level..].trim_start(), &looks, self.width);
+            return inline::rows(body[level..].trim_start(), &line_style, self.width);
         }
         if body.len() >= 3 && ["-", "*", "_"].iter().any(|c| body.trim_end().replace(c, "").is_empty()) {
             return vec![
@@ -156,31 +156,31 @@ impl Markdown {
         let base = Style::new();
         let space = " ".repeat(indent);
         if body.starts_with('|') {
-            let looks = Looks { base, first: space, hang: indent };
-            return inline::rows(body, &looks, usize::MAX);
+            let line_style = LineStyle { base, first: space, hang: indent };
+            return inline::rows(body, &line_style, usize::MAX);
         }
         for bullet in ["- ", "* ", "+ "] {
             if let Some(rest) = body.strip_prefix(bullet) {
-                let looks = Looks { base, first: format!("{space}• "), hang: indent + 2 };
-                return inline::rows(rest, &looks, self.width);
+                let line_style = LineStyle { base, first: format!("{space}• "), hang: indent + 2 };
+                return inline::rows(rest, &line_style, self.width);
             }
         }
         let digits = body.bytes().take_while(u8::is_ascii_digit).count();
         if (1..=9).contains(&digits) && body[digits..].starts_with(". ") {
-            let looks =
-                Looks { base, first: format!("{space}{}. ", &body[..digits]), hang: indent + digits + 2 };
-            return inline::rows(&body[digits + 2..], &looks, self.width);
+            let line_style =
+                LineStyle { base, first: format!("{space}{}. ", &body[..digits]), hang: indent + digits + 2 };
+            return inline::rows(&body[digits + 2..], &line_style, self.width);
         }
         if let Some(rest) = body.strip_prefix('>') {
             let base = Style::new().dim().force_styling(true);
-            let looks = Looks { base, first: format!("{space}│ "), hang: indent + 2 };
-            return inline::rows(rest.trim_start(), &looks, self.width);
+            let line_style = LineStyle { base, first: format!("{space}│ "), hang: indent + 2 };
+            return inline::rows(rest.trim_start(), &line_style, self.width);
         }
-        inline::rows(body, &Looks { base, first: space, hang: indent }, self.width)
+        inline::rows(body, &LineStyle { base, first: space, hang: indent }, self.width)
     }
 }
 
-/// The mark of a line that opens code.
+/// Returns the mark of a line that opens a code block.
 fn fence_mark(line: &str) -> Option<String> {
     let body = line.trim_start();
     ['`', '~'].into_iter().find_map(|c| {
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    fn whole(text: &str, width: usize) -> String {
+    fn render_all(text: &str, width: usize) -> String {
         let mut markdown = Markdown::new(width);
         let mut out = markdown.push(text);
         out.push_str(&markdown.finish());
@@ -203,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn what_it_looks_like() {
-        for (text, want) in [
+    fn markdown_is_rendered() {
+        for (text, expected) in [
             ("plain", "plain\n"),
             ("# Head *x*\n", "\u{1b}[33m\u{1b}[1mHead \u{1b}[0m\u{1b}[33m\u{1b}[1m\u{1b}[3mx\u{1b}[0m\n"),
             ("a **b c** d", "a \u{1b}[1mb c\u{1b}[0m d\n"),
@@ -217,9 +217,9 @@ mod tests {
             ("```\na  b **c**\n```\nd", "  a  b **c**\nd\n"),
             ("| a | b | a long row that is not broken |", "| a | b | a long row that is not broken |\n"),
         ] {
-            assert_eq!(whole(text, 20), want, "{text}");
+            assert_eq!(render_all(text, 20), expected, "{text}");
         }
-        let code = whole("```rust\nfn main() {}\n```\n", 20);
+        let code = render_all("```rust\nfn main() {}\n```\n", 20);
         assert!(
             code.contains("\u{1b}[35mfn\u{1b}[0m") && console::strip_ansi_codes(&code) == "  fn main() {}\n",
             "{code:?}"
@@ -230,14 +230,14 @@ mod tests {
     fn rows_stay_within_the_width() {
         let text = "word ".repeat(40) + &"x".repeat(70) + " **bold words that go on and on** end";
         for width in [20, 33, 80] {
-            for row in whole(&text, width).lines() {
+            for row in render_all(&text, width).lines() {
                 assert!(console::measure_text_width(row) <= width, "{width}: {row}");
             }
         }
     }
 
     #[test]
-    fn an_endless_line_is_broken() {
+    fn overlong_line_is_broken() {
         let mut markdown = Markdown::new(80);
         for _ in 0..100 {
             markdown.push(&"é".repeat(1000));
@@ -247,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_same_however_it_is_cut(
+        fn output_does_not_depend_on_deltas(
             words in prop::collection::vec(prop::sample::select(vec![
                 "word", " ", "\n", "**", "*", "`", "# ", "- ", "```", "\n```rust\n", "\n```\n", "1. ", "é", "日本", "fn a() {}",
                 "> ", "a long run of words that must be broken somewhere", "\r\n", "| x |", "---", "\u{1b}[1m", "\t",
@@ -255,9 +255,10 @@ mod tests {
             cuts in prop::collection::vec(1_usize..9, 1..60),
         ) {
             let text = words.concat();
-            let want = whole(&text, 24);
+            let expected = render_all(&text, 24);
             let mut markdown = Markdown::new(24);
-            let (mut out, mut rest) = (String::new(), text.as_str());
+            let mut out = String::new();
+            let mut rest = text.as_str();
             for cut in cuts.iter().cycle() {
                 let at = rest.char_indices().nth(*cut).map_or(rest.len(), |(at, _)| at);
                 out.push_str(&markdown.push(&rest[..at]));
@@ -268,7 +269,7 @@ mod tests {
                 }
             }
             out.push_str(&markdown.finish());
-            prop_assert_eq!(out, want);
+            prop_assert_eq!(out, expected);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Two streams that share a terminal: lines that stay, and a status under them that is drawn anew.
+//! Two streams that share a terminal: permanent lines, and a status below them that is redrawn.
 
 use std::io::{self, IsTerminal as _, Write};
 
 use console::truncate_str;
 
-/// What is written, and where.
+/// Text and its destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Out {
     /// The model's answer.
@@ -13,23 +13,24 @@ pub enum Out {
     Note(String),
 }
 
-/// How much a terminal shows.
+/// The capabilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Abilities {
-    /// Standard output is a terminal, and colours are wanted there.
+pub struct TerminalCapabilities {
+    /// Standard output is a terminal with colours.
     pub rich: bool,
     /// Standard output is a terminal.
     pub terminal: bool,
-    /// Standard error is a terminal: a status can be drawn.
+    /// Standard error is a terminal, so that a status can be drawn.
     pub status: bool,
-    /// Columns.
+    /// Width in columns.
     pub width: usize,
 }
 
-impl Abilities {
-    /// Of this process's terminal.
+impl TerminalCapabilities {
+    /// Detects the capabilities of this process's terminal.
     pub fn of_process(quiet: bool) -> Self {
-        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let out = io::stdout().is_terminal();
+        let err = io::stderr().is_terminal();
         Self {
             rich: out && console::colors_enabled(),
             terminal: out,
@@ -39,35 +40,35 @@ impl Abilities {
     }
 }
 
-/// Columns of the terminal; 80 where they are not known.
+/// Returns the columns of the terminal; 80 if unknown.
 fn columns() -> usize {
     crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns)).max(1)
 }
 
 /// The terminal.
 pub struct Screen {
-    abilities: Abilities,
-    /// Rows of the status that stand below the cursor's line now.
+    capabilities: TerminalCapabilities,
+    /// Number of status rows below the cursor's line.
     drawn: usize,
-    /// Carriage returns are ours to write: the terminal hands keys over as they are pressed.
+    /// Set in raw mode, in which carriage returns must be written explicitly.
     pub raw: bool,
 }
 
 impl Screen {
-    pub fn new(abilities: Abilities) -> Self {
-        Self { abilities, drawn: 0, raw: false }
+    pub fn new(capabilities: TerminalCapabilities) -> Self {
+        Self { capabilities, drawn: 0, raw: false }
     }
 
-    pub fn abilities(&self) -> Abilities {
-        self.abilities
+    pub fn capabilities(&self) -> TerminalCapabilities {
+        self.capabilities
     }
 
-    /// Looks how wide the terminal is now.
+    /// Measures the width of the terminal.
     pub fn measure(&mut self) {
-        self.abilities.width = columns();
+        self.capabilities.width = columns();
     }
 
-    /// Writes lines that stay. The status is gone until it is drawn again.
+    /// Writes permanent lines. This removes the status until it is drawn again.
     pub fn write(&mut self, out: &[Out]) -> io::Result<()> {
         let mut out = out.iter().filter(|o| !text(o).is_empty()).peekable();
         if out.peek().is_none() {
@@ -84,9 +85,9 @@ impl Screen {
         Ok(())
     }
 
-    /// Draws the status: rows that are cut to the width.
+    /// Draws the status; rows are truncated to the width.
     pub fn status(&mut self, rows: &[String]) -> io::Result<()> {
-        if !self.abilities.status {
+        if !self.capabilities.status {
             return Ok(());
         }
         let mut text = String::from("\r\u{1b}[J");
@@ -94,8 +95,8 @@ impl Screen {
             if at > 0 {
                 text.push('\n');
             }
-            // The last column stays free: a terminal may go on to the next line by itself.
-            text.push_str(&truncate_str(row, self.abilities.width.saturating_sub(1), "…"));
+            // The last column stays free, because a terminal may wrap after it.
+            text.push_str(&truncate_str(row, self.capabilities.width.saturating_sub(1), "…"));
         }
         if rows.len() > 1 {
             text.push_str(&format!("\u{1b}[{}A", rows.len() - 1));
@@ -105,7 +106,7 @@ impl Screen {
         flush(&mut io::stderr().lock(), &self.ends(&text))
     }
 
-    /// Takes the status away.
+    /// Removes the status.
     pub fn clear(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.drawn) == 0 {
             return Ok(());
@@ -120,7 +121,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Nobody may be left to see it.
+        // The terminal may be gone.
         let _closed = self.clear();
     }
 }

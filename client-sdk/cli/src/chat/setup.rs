@@ -1,4 +1,4 @@
-//! From flags and settings to a session that turns can be taken in.
+//! Preparation of a chat: from flags and settings to a session.
 
 use std::path::{Path, PathBuf};
 
@@ -17,44 +17,44 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{
     Chat, ChatArgs, local,
     log::Log,
-    screen::{Abilities, Screen},
+    screen::{Screen, TerminalCapabilities},
     shell::Shell,
     turn::Interrupts,
-    view::Wanted,
+    view::DisplayOptions,
 };
 use crate::{
     app::{App, current_dir},
     exit::Failure,
-    output::plain,
+    render::output::plain,
     scope,
 };
 
-/// Characters of a session's name.
-const TITLE: usize = 60;
+/// Maximum characters of a session's name.
+const MAX_TITLE: usize = 60;
 
-/// The folder that is talked about.
-async fn place(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<PathBuf, Failure> {
+/// Returns the folder that the chat is about.
+async fn chat_folder(app: &App<'_>, client: &Client, args: &ChatArgs) -> Result<PathBuf, Failure> {
     if !app.is_remote() {
-        return local_place(args);
+        return local_folder(args);
     }
-    let here = app.here(client).await?;
+    let here = app.location(client).await?;
     app.canonical(&args.sandbox.as_ref().map_or_else(|| here.clone(), |dir| here.join(dir)))
 }
 
-/// A folder of this machine.
-fn local_place(args: &ChatArgs) -> Result<PathBuf, Failure> {
-    let place = scope::canonical(args.sandbox.as_deref().unwrap_or(&current_dir()?))?;
-    if !place.is_dir() {
-        return Err(Failure::usage(format!("{} is no folder", place.display())));
+/// Returns a folder of this machine.
+fn local_folder(args: &ChatArgs) -> Result<PathBuf, Failure> {
+    let location = scope::canonical(args.sandbox.as_deref().unwrap_or(&current_dir()?))?;
+    if !location.is_dir() {
+        return Err(Failure::usage(format!("{} is no folder", location.display())));
     }
-    Ok(place)
+    Ok(location)
 }
 
-/// The settings of the terminal's own part.
+/// Loads the settings of the terminal's own part.
 pub fn settings(app: &App<'_>, args: &ChatArgs) -> Result<Config, Failure> {
-    // The terminal is here, wherever the daemon is.
-    let place = if app.is_remote() { current_dir()? } else { local_place(args)? };
-    let project = scope::project_of(&place, app.env.home.as_deref()).unwrap_or(place);
+    // The terminal is local even if the daemon is remote.
+    let location = if app.is_remote() { current_dir()? } else { local_folder(args)? };
+    let project = scope::project_root(&location, app.env.home.as_deref()).unwrap_or(location);
     let inputs = app.host.config_inputs(&app.globals, Some(project));
     let loaded = cairn_config::load(&inputs, &DiskFiles).map_err(|e| Failure::usage(e.to_string()))?;
     if !loaded.config.ui.color {
@@ -64,7 +64,7 @@ pub fn settings(app: &App<'_>, args: &ChatArgs) -> Result<Config, Failure> {
     Ok(loaded.config)
 }
 
-/// The chat that the flags ask for.
+/// Opens the chat that the flags describe.
 pub async fn chat<'a>(
     app: &'a App<'a>,
     client: Client,
@@ -72,18 +72,19 @@ pub async fn chat<'a>(
     config: &Config,
     interactive: bool,
 ) -> Result<Chat<'a>, Failure> {
-    let place = place(app, &client, args).await?;
+    let location = chat_folder(app, &client, args).await?;
     if args.go_on && app.is_remote() {
         return Err(Failure::usage("--continue reads this machine's folder: leave --host and --address out"));
     }
     let session = if args.go_on {
-        continued(&client, &place).await?
+        continued_session(&client, &location).await?
     } else {
-        created(app, &client, args, &place).await?
+        create_session(app, &client, args, &location).await?
     };
     let log = args.log_file.as_deref().map(|path| Log::open(path, args.verbose)).transpose()?;
-    let (ui, quiet) = (&config.ui, app.globals.quiet);
-    let wanted = Wanted {
+    let ui = &config.ui;
+    let quiet = app.globals.quiet;
+    let display = DisplayOptions {
         figures: ui.show_token_usage,
         calls: ui.show_tool_calls,
         stream: ui.stream_responses,
@@ -96,19 +97,19 @@ pub async fn chat<'a>(
         policy: policy(app, &client, args, config).await?,
         client,
         session: session.session_id.clone(),
-        folder: session.root.as_ref().map_or_else(|| place.clone(), PathBuf::from),
+        folder: session.root.as_ref().map_or_else(|| location.clone(), PathBuf::from),
         seq: session.head_seq,
-        wanted,
-        screen: Screen::new(Abilities::of_process(quiet)),
+        display,
+        screen: Screen::new(TerminalCapabilities::of_process(quiet)),
         interactive,
-        local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote()).then_some(place),
+        local: (!args.no_local_session && !args.show_system_prompt && !app.is_remote()).then_some(location),
         log,
         last_turn: None,
-        unsaid: String::new(),
+        unsent: String::new(),
         signals: signal(SignalKind::interrupt())
             .map_err(|e| Failure::failed(format!("interrupts cannot be had: {e}")))?,
         interrupts: Interrupts::default(),
-        leave: false,
+        quit: false,
         shell: None,
     };
     if args.shell || config.ui.shell {
@@ -120,7 +121,7 @@ pub async fn chat<'a>(
 }
 
 impl Chat<'_> {
-    /// Model, system text and summary, as the flags ask.
+    /// Applies model, system text and summary from the flags.
     async fn prepare(&mut self, args: &ChatArgs) -> Result<(), Failure> {
         let mut params = ProviderSetParams {
             session_id: self.session.clone(),
@@ -131,7 +132,7 @@ impl Chat<'_> {
         self.app.overrides()?.choose_model(&mut params);
         if params.model.is_some() || params.provider.is_some() || params.endpoint.is_some() {
             for warning in self.client.provider_set(&params).await?.warnings {
-                self.app.remark(&format!("warning: {}", plain(&warning)));
+                self.app.info(&format!("warning: {}", plain(&warning)));
             }
         }
         if let Some(text) = &args.system {
@@ -139,15 +140,15 @@ impl Chat<'_> {
             self.client.prompt_set(&params).await?;
         }
         if args.compress {
-            let said = self.compress().await?;
-            self.app.remark(&said);
+            let summary = self.compress().await?;
+            self.app.info(&summary);
         }
         Ok(())
     }
 }
 
 impl Chat<'_> {
-    /// Puts a summary in place of the conversation, where it is long enough for that.
+    /// Replaces the conversation by a summary, if it is long enough.
     pub async fn compress(&self) -> Result<String, Failure> {
         match self.client.session_compress(&Client::session(&self.session)).await {
             Ok(done) if done.tokens_before == done.tokens_after => {
@@ -162,50 +163,57 @@ impl Chat<'_> {
     }
 }
 
-/// The session that this folder's file names.
-async fn continued(client: &Client, place: &Path) -> Result<Session, Failure> {
-    let kept = local::read(place)?;
-    client.session_get(&Client::session(&kept.session_id)).await.map_err(|error| {
-        let gone = error.reason() == Some("session_not_found");
+/// Returns the session in this folder's file.
+async fn continued_session(client: &Client, location: &Path) -> Result<Session, Failure> {
+    let stored = local::read(location)?;
+    client.session_get(&Client::session(&stored.session_id)).await.map_err(|error| {
+        let deleted = error.reason() == Some("session_not_found");
         let failure = Failure::from(error);
-        if gone { failure.hint("it was deleted; start a new chat without --continue") } else { failure }
+        if deleted { failure.hint("it was deleted; start a new chat without --continue") } else { failure }
     })
 }
 
-async fn created(app: &App<'_>, client: &Client, args: &ChatArgs, place: &Path) -> Result<Session, Failure> {
-    let root = declared(app, client, place, args.sandbox.is_some()).await?;
+async fn create_session(
+    app: &App<'_>,
+    client: &Client,
+    args: &ChatArgs,
+    location: &Path,
+) -> Result<Session, Failure> {
+    let root = declared_root(app, client, location, args.sandbox.is_some()).await?;
     let title = args.prompt.as_deref().unwrap_or("chat").trim().lines().next().unwrap_or_default();
-    let title = Some(title.chars().take(TITLE).collect());
+    let title = Some(title.chars().take(MAX_TITLE).collect());
     let params = SessionCreateParams { title, root: Some(root), request_id: None };
     Ok(client.session_create(&params).await?)
 }
 
-/// The root around a place, declared where there is none. Its index need not be whole for a chat to begin.
-pub async fn declared(
+/// Returns the root that contains a folder, declaring one if necessary. The chat can start before
+/// its index is complete.
+pub async fn declared_root(
     app: &App<'_>,
     client: &Client,
-    place: &Path,
+    location: &Path,
     exactly: bool,
 ) -> Result<String, Failure> {
     let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
-    let known = if exactly {
-        roots.iter().find(|r| Path::new(&r.path) == place)
+    let known_root = if exactly {
+        roots.iter().find(|r| Path::new(&r.path) == location)
     } else {
-        scope::around(&roots, place)
+        scope::enclosing_root(&roots, location)
     };
-    if let Some(found) = known {
-        return Ok(found.path.clone());
+    if let Some(root) = known_root {
+        return Ok(root.path.clone());
     }
     if app.is_remote() && !exactly {
-        return Err(scope::unclear(&roots));
+        return Err(scope::ambiguous_root(&roots));
     }
-    let folder = if exactly { place.to_owned() } else { scope::project_of(place, app.env.home.as_deref())? };
-    app.remark(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
+    let folder =
+        if exactly { location.to_owned() } else { scope::project_root(location, app.env.home.as_deref())? };
+    app.info(&format!("{} is not indexed yet: declaring it as a root", folder.display()));
     let params = AddRootParams { path: scope::utf8(&folder)?, request_id: None };
     Ok(client.index_add_root(&params).await?.path)
 }
 
-/// What turns of this chat may do.
+/// Builds the policy of the chat's turns.
 async fn policy(
     app: &App<'_>,
     client: &Client,
@@ -232,11 +240,12 @@ async fn policy(
         let offered =
             tools.iter().filter(|t| !hidden(t) && !t.network && !withheld.contains(&t.name.as_str()));
         let commit = config.git.auto_commit.then(|| "git_commit".to_owned());
-        // The commit at the end of a turn needs its tool as well.
+        // The commit at the end of a turn needs its tool too.
         offered.map(|t| t.name.clone()).chain(commit).collect()
     });
     let mut policy = ExecutionPolicy {
-        // Whoever types here asks for the model that their own configuration names; that must allow it too.
+        // The user chose the model in their own configuration, which must allow external models as
+        // well.
         allow_external_llms: true,
         ops,
         dry_run: args.dry_run,

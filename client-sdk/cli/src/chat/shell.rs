@@ -1,5 +1,6 @@
-//! `--shell`: the prompt as the user's own shell, with `>` for the model. What the user types runs in this terminal as if it were
-//! typed in their shell; `cd`, `export` and `unset` last from line to line.
+//! `--shell`: the prompt as the user's own shell, with `>` for the model. Typed lines run in this
+//! terminal as in the user's shell; the effects of `cd`, `export` and `unset` persist between
+//! lines.
 
 use std::{
     collections::BTreeMap,
@@ -11,50 +12,50 @@ use tokio::process::Command;
 
 use super::slash::{self, Typed};
 
-/// What a line of the shell asks for.
+/// The meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// Nothing.
+    /// An empty line.
     Nothing,
-    /// A command of the chat, or something for the model.
+    /// A command of the chat, or text for the model.
     Chat(Typed),
-    /// Another folder; home when none is named.
+    /// Change the folder; to the home folder if none is given.
     Cd(Option<String>),
-    /// Variables, with their values.
+    /// Set variables.
     Export(Vec<(String, String)>),
-    /// Variables that are to be gone.
+    /// Unset variables.
     Unset(Vec<String>),
-    /// For the user's shell.
+    /// A command for the user's shell.
     Run(String),
 }
 
-/// What lasts from line to line.
+/// The state that persists between lines.
 #[derive(Debug)]
 pub struct Shell {
     program: PathBuf,
     home: Option<PathBuf>,
     folder: PathBuf,
     before: Option<PathBuf>,
-    /// What was exported (`Some`) or unset (`None`) here.
+    /// Variables that were exported (`Some`) or unset (`None`).
     changed: BTreeMap<String, Option<String>>,
-    /// Whether the last command failed.
+    /// Set if the last command failed.
     pub failed: bool,
 }
 
 impl Shell {
-    /// A shell in `folder` that runs what is typed with `program`, the user's.
+    /// Creates a shell in `folder` that runs lines with `program`, the user's shell.
     pub fn new(folder: PathBuf, program: Option<PathBuf>, home: Option<PathBuf>) -> Self {
         let program = program.filter(|p| p.is_absolute()).unwrap_or_else(|| "/bin/sh".into());
         Self { program, home, folder, before: None, changed: BTreeMap::new(), failed: false }
     }
 
-    /// Where it is.
+    /// Returns the current folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The folder as the prompt shows it, `~` for the home folder.
-    pub fn shown(&self) -> String {
+    /// Returns the folder for the prompt, with `~` for the home folder.
+    pub fn display_folder(&self) -> String {
         let inside = self.home.as_ref().and_then(|home| self.folder.strip_prefix(home).ok());
         match inside {
             Some(rest) if rest.as_os_str().is_empty() => "~".into(),
@@ -63,16 +64,20 @@ impl Shell {
         }
     }
 
-    /// Reads a line. Only a plain `cd`, `export` or `unset` is done here: with `&&`, `;`, pipes and the like the user's shell
-    /// does it, and it lasts as long as that.
+    /// Parses a line. Only a plain `cd`, `export` or `unset` is handled here; lines with `&&`, `;`,
+    /// pipes and the like run in the user's shell, where the effect ends with the line.
     pub fn read(&self, line: &str) -> Line {
         let line = line.trim();
         if line.is_empty() {
             return Line::Nothing;
         }
-        if let Some(said) = line.strip_prefix('>') {
-            let said = said.trim();
-            return if said.is_empty() { Line::Nothing } else { Line::Chat(Typed::Say(said.to_owned())) };
+        if let Some(prompt) = line.strip_prefix('>') {
+            let prompt = prompt.trim();
+            return if prompt.is_empty() {
+                Line::Nothing
+            } else {
+                Line::Chat(Typed::Prompt(prompt.to_owned()))
+            };
         }
         if line.starts_with('/')
             && let command @ Typed::Command(..) = slash::read(line)
@@ -88,7 +93,7 @@ impl Shell {
             ("export", [_, ..]) => {
                 let pair = |word: &String| {
                     let (key, value) = word.split_once('=')?;
-                    is_name(key).then(|| (key.to_owned(), self.at_home(value)))
+                    is_name(key).then(|| (key.to_owned(), self.expand_home(value)))
                 };
                 rest.iter().map(pair).collect::<Option<Vec<_>>>().map_or_else(run, Line::Export)
             }
@@ -97,38 +102,38 @@ impl Shell {
         }
     }
 
-    /// Goes to a folder.
+    /// Changes the folder.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why that is impossible.
     pub fn cd(&mut self, to: Option<&str>) -> Result<(), String> {
         let target = match to {
             None => self.home.clone().ok_or("cd: there is no home folder")?,
             Some("-") => self.before.clone().ok_or("cd: there was no folder before")?,
-            Some(to) => self.folder.join(self.at_home(to)),
+            Some(to) => self.folder.join(self.expand_home(to)),
         };
         let target = plain(&target);
         let meta = std::fs::metadata(&target).map_err(|e| format!("cd: {}: {e}", target.display()))?;
         if !meta.is_dir() {
             return Err(format!("cd: {}: it is no folder", target.display()));
         }
-        // What cannot be entered cannot be worked in either.
+        // A folder that cannot be listed cannot be worked in either.
         std::fs::read_dir(target.join(".")).map_err(|e| format!("cd: {}: {e}", target.display()))?;
         self.before = Some(std::mem::replace(&mut self.folder, target));
         Ok(())
     }
 
-    /// Keeps variables.
+    /// Sets variables.
     pub fn export(&mut self, pairs: Vec<(String, String)>) {
         self.changed.extend(pairs.into_iter().map(|(key, value)| (key, Some(value))));
     }
 
-    /// Forgets variables.
+    /// Unsets variables.
     pub fn unset(&mut self, names: Vec<String>) {
         self.changed.extend(names.into_iter().map(|name| (name, None)));
     }
 
-    /// The command that runs a line.
+    /// Builds the command that runs a line.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("-c").arg(line).current_dir(&self.folder).env("PWD", &self.folder).kill_on_drop(true);
@@ -144,8 +149,8 @@ impl Shell {
         command
     }
 
-    /// Notes how a command ended; the answer is what to tell of it.
-    pub fn ended(&mut self, status: ExitStatus) -> Option<String> {
+    /// Records a command's exit status and returns a message about it.
+    pub fn record_exit(&mut self, status: ExitStatus) -> Option<String> {
         use std::os::unix::process::ExitStatusExt as _;
         self.failed = !status.success();
         match (status.code(), status.signal()) {
@@ -162,8 +167,8 @@ impl Shell {
         }
     }
 
-    /// A path or value with `~` for the home folder at its start.
-    fn at_home(&self, text: &str) -> String {
+    /// Expands a leading `~` to the home folder.
+    fn expand_home(&self, text: &str) -> String {
         let home = self.home.as_ref().map(|home| home.to_string_lossy().into_owned());
         match (home, text.strip_prefix('~')) {
             (Some(home), Some("")) => home,
@@ -173,7 +178,7 @@ impl Shell {
     }
 }
 
-/// Without `.` and `..`, by its text, as shells keep the path that was typed.
+/// Resolves `.` and `..` lexically, as shells do for the logical path.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -194,7 +199,8 @@ fn is_name(text: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// The words of a plain command: quotes taken away, `$NAME` and `${NAME}` filled in. `None` for anything that only a shell can do.
+/// Splits a plain command into words, with quotes removed and `$NAME` and `${NAME}` expanded.
+/// `None` for a line that needs a shell.
 fn words(line: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -245,17 +251,17 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_apart() {
+    fn lines_are_classified() {
         let mut shell = shell(Path::new("/home/me/work"));
         shell.export(vec![("DIR".into(), "/data x".into())]);
         let export = |all: &[(&str, &str)]| {
             Line::Export(all.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect())
         };
-        for (line, want) in [
+        for (line, expected) in [
             ("", Line::Nothing),
             (" > ", Line::Nothing),
-            ("> what is this", Line::Chat(Typed::Say("what is this".into()))),
-            (">what", Line::Chat(Typed::Say("what".into()))),
+            ("> what is this", Line::Chat(Typed::Prompt("what is this".into()))),
+            (">what", Line::Chat(Typed::Prompt("what".into()))),
             ("/quit", Line::Chat(Typed::Command(Slash::Exit, String::new()))),
             ("/usr/bin/true", Line::Run("/usr/bin/true".into())),
             ("ls -l", Line::Run("ls -l".into())),
@@ -278,19 +284,19 @@ mod tests {
             ("unset -f x", Line::Run("unset -f x".into())),
             ("echo 'open", Line::Run("echo 'open".into())),
         ] {
-            assert_eq!(shell.read(line), want, "{line}");
+            assert_eq!(shell.read(line), expected, "{line}");
         }
     }
 
     #[test]
-    fn folders_are_gone_to_and_shown() {
+    fn cd_changes_and_displays_the_folder() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(home.join("a/b")).unwrap();
         std::fs::write(home.join("file"), "").unwrap();
         let mut shell = Shell::new(home.join("a"), Some("bash".into()), Some(home.clone()));
         assert_eq!(shell.program, Path::new("/bin/sh"), "no relative shell");
-        for (to, shown) in [
+        for (to, display_folder) in [
             (Some("b"), "~/a/b"),
             (Some("../.."), "~"),
             (Some("-"), "~/a/b"),
@@ -300,17 +306,17 @@ mod tests {
             (Some("/"), "/"),
         ] {
             shell.cd(to).unwrap();
-            assert_eq!(shell.shown(), shown, "{to:?}");
+            assert_eq!(shell.display_folder(), display_folder, "{to:?}");
         }
         for (to, why) in [("/gone", "No such file"), ("~/file", "no folder")] {
             let error = shell.cd(Some(to)).unwrap_err();
             assert!(error.contains(why), "{error}");
-            assert_eq!(shell.shown(), "/", "it stays where it was");
+            assert_eq!(shell.display_folder(), "/", "it stays where it was");
         }
     }
 
     #[tokio::test]
-    async fn commands_see_the_folder_and_the_variables() {
+    async fn commands_inherit_folder_and_variables() {
         let dir = tempfile::tempdir().unwrap();
         let mut shell = shell(&dir.path().canonicalize().unwrap());
         shell.export(vec![("KEPT".into(), "it's here".into())]);
@@ -318,14 +324,14 @@ mod tests {
         let line = "printf '%s|%s|%s' \"$KEPT\" \"${PATH-none}\" \"$(pwd)\"";
         let out = shell.command(line).output().await.unwrap();
         let text = String::from_utf8(out.stdout).unwrap();
-        let (kept, rest) = text.split_once('|').unwrap();
-        assert_eq!(kept, "it's here");
+        let (first, rest) = text.split_once('|').unwrap();
+        assert_eq!(first, "it's here");
         assert!(rest.ends_with(&shell.folder().display().to_string()), "{text}");
         let status = shell.command("exit 3").status().await.unwrap();
-        assert_eq!((shell.ended(status), shell.failed), (Some("exit 3".into()), true));
+        assert_eq!((shell.record_exit(status), shell.failed), (Some("exit 3".into()), true));
         let status = shell.command("kill -9 $$").status().await.unwrap();
-        assert_eq!(shell.ended(status).as_deref(), Some("ended by signal 9"));
+        assert_eq!(shell.record_exit(status).as_deref(), Some("ended by signal 9"));
         let status = shell.command(":").status().await.unwrap();
-        assert_eq!((shell.ended(status), shell.failed), (None, false));
+        assert_eq!((shell.record_exit(status), shell.failed), (None, false));
     }
 }

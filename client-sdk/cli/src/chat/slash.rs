@@ -1,17 +1,17 @@
-//! What begins with a slash at the prompt: one table for reading, helping and completing.
+//! Slash commands: one table for parsing, help and completion.
 
 use std::fmt::Write as _;
 
-/// What was typed.
+/// Parsed input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// Nothing.
+    /// An empty line.
     Nothing,
-    /// Something for the model.
-    Say(String),
-    /// A command and what follows its name.
+    /// Text for the model.
+    Prompt(String),
+    /// A command and its argument.
     Command(Slash, String),
-    /// No command of that name.
+    /// An unknown command.
     Unknown(String),
 }
 
@@ -32,7 +32,7 @@ pub enum Slash {
     Exit,
 }
 
-/// Command, names, arguments, and what it does.
+/// Command, names, arguments, description.
 const TABLE: &[(Slash, &[&str], &str, &str)] = &[
     (
         Slash::Provider,
@@ -58,16 +58,16 @@ const TABLE: &[(Slash, &[&str], &str, &str)] = &[
     (Slash::Exit, &["exit", "quit"], "", "leave, as Ctrl+D does"),
 ];
 
-/// Reads a line. Two slashes at its start stand for one that is no command.
+/// Parses a line. Two leading slashes escape one.
 pub fn read(line: &str) -> Typed {
     let line = line.trim();
     if line.is_empty() {
         return Typed::Nothing;
     }
-    let Some(rest) = line.strip_prefix('/') else { return Typed::Say(line.to_owned()) };
+    let Some(rest) = line.strip_prefix('/') else { return Typed::Prompt(line.to_owned()) };
     // A path, or a comment of a programming language.
     if rest.starts_with('/') {
-        return Typed::Say(rest.to_owned());
+        return Typed::Prompt(rest.to_owned());
     }
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     match TABLE.iter().find(|(_, names, _, _)| names.contains(&name)) {
@@ -76,13 +76,13 @@ pub fn read(line: &str) -> Typed {
     }
 }
 
-/// The help.
+/// Renders the help.
 pub fn help() -> String {
     let mut out = String::new();
     for (_, names, arguments, does) in TABLE {
         let all: Vec<String> = names.iter().map(|n| format!("/{n}")).collect();
-        let left = format!("{} {arguments}", all.join(", "));
-        let _infallible = writeln!(out, "  {left:<39} {does}");
+        let usage = format!("{} {arguments}", all.join(", "));
+        let _infallible = writeln!(out, "  {usage:<39} {does}");
     }
     out.push_str("  > TEXT                                  with --shell: say TEXT to the model; anything else is a command\n");
     out.push_str("  //TEXT                                  say TEXT with one slash to the model\n");
@@ -92,7 +92,7 @@ pub fn help() -> String {
     out
 }
 
-/// Names that begin so, with the slash.
+/// Lists the names that start with `prefix`, including the slash.
 pub fn completions(begin: &str) -> Vec<(String, &'static str)> {
     let all = TABLE.iter().flat_map(|(_, names, _, does)| names.iter().map(|n| (format!("/{n}"), *does)));
     all.filter(|(name, _)| name.starts_with(begin)).collect()
@@ -103,12 +103,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read() {
+    fn slash_lines_are_parsed() {
         let command = |slash, text: &str| Typed::Command(slash, text.into());
-        for (line, want) in [
+        for (line, expected) in [
             ("", Typed::Nothing),
             ("  \t", Typed::Nothing),
-            (" hello /there ", Typed::Say("hello /there".into())),
+            (" hello /there ", Typed::Prompt("hello /there".into())),
             ("/help", command(Slash::Help, "")),
             ("/provider ollama  qwen3:14b", command(Slash::Provider, "ollama  qwen3:14b")),
             ("/system You are\nbrief", command(Slash::System, "You are\nbrief")),
@@ -116,15 +116,15 @@ mod tests {
             ("/quit", command(Slash::Exit, "")),
             ("/Exit", Typed::Unknown("Exit".into())),
             ("/", Typed::Unknown(String::new())),
-            ("//etc/hosts: what is it", Typed::Say("/etc/hosts: what is it".into())),
+            ("//etc/hosts: what is it", Typed::Prompt("/etc/hosts: what is it".into())),
             ("/etc/hosts", Typed::Unknown("etc/hosts".into())),
         ] {
-            assert_eq!(read(line), want, "{line:?}");
+            assert_eq!(read(line), expected, "{line:?}");
         }
     }
 
     #[test]
-    fn every_command_is_in_the_help_and_reads_back() {
+    fn every_command_is_documented_and_parses() {
         let help = help();
         for (slash, names, arguments, does) in TABLE {
             for name in *names {

@@ -1,4 +1,4 @@
-//! One turn: started, followed, shown; keys and questions answered on the way.
+//! One turn: start, follow and display it, handling keys and approvals meanwhile.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -16,41 +16,41 @@ use console::style;
 
 use super::{
     Chat,
-    ask::{self, Asking},
+    approval_prompt::{self, ApprovalPrompt},
     keys::{Key, Keys},
-    screen::{Abilities, Out, Screen},
+    screen::{Out, Screen, TerminalCapabilities},
     view::View,
 };
 use crate::{
     app::App,
     exit::{FAILED, Failure, INTERRUPTED, OK, REFUSED},
-    output::{self, plain},
+    render::output::{self, plain},
 };
 
-/// How long a cut connection is tried again; a service comes back within it.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause between two drawings of the status.
+/// Time for reconnecting after a lost connection; a restarted service is back within it.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval of redrawing the status.
 const TICK: Duration = Duration::from_millis(100);
-/// Within this time, interrupts belong together.
-const QUICK: Duration = Duration::from_secs(2);
-/// The operation whose interruption ends a turn.
-const OP: &str = "turn";
+/// Interrupts within this time count together.
+const INTERRUPT_WINDOW: Duration = Duration::from_secs(2);
+/// An interruption of this operation ends a turn.
+const TURN_OPERATION: &str = "turn";
 
-/// How a turn ended for the terminal.
+/// The end of a turn as the terminal sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
-    /// By itself, or told to stop.
-    Ended(Box<RunResult>),
-    /// The user does not wait for its end.
-    Left,
+    /// The turn ended by itself or was cancelled.
+    Finished(Box<RunResult>),
+    /// The user does not wait for the end.
+    Detached,
 }
 
 impl End {
-    /// The exit code of a chat that ends with it.
+    /// Returns the exit code of a chat that ends with this turn.
     pub fn code(&self) -> u8 {
         match self {
-            End::Left => INTERRUPTED,
-            End::Ended(result) => match result.status {
+            End::Detached => INTERRUPTED,
+            End::Finished(result) => match result.status {
                 Outcome::Completed => OK,
                 Outcome::Failed | Outcome::TimedOut => FAILED,
                 Outcome::Denied => REFUSED,
@@ -60,49 +60,49 @@ impl End {
     }
 }
 
-/// Interrupts that come quickly after one another.
+/// Counts interrupts in quick succession.
 #[derive(Debug, Default)]
 pub struct Interrupts(VecDeque<Instant>);
 
 impl Interrupts {
-    /// One more; the answer is how many there were lately.
+    /// Adds an interrupt and returns the number of recent ones.
     pub fn add(&mut self, now: Instant) -> usize {
         self.0.push_back(now);
-        while self.0.front().is_some_and(|first| now.duration_since(*first) > QUICK) {
+        while self.0.front().is_some_and(|first| now.duration_since(*first) > INTERRUPT_WINDOW) {
             self.0.pop_front();
         }
         self.0.len()
     }
 }
 
-/// A turn at work.
+/// A running turn.
 struct Turn<'c, 'a> {
     chat: &'c mut Chat<'a>,
     id: String,
     view: View,
-    asking: VecDeque<Asking>,
-    /// Questions that this client answered.
+    prompts: VecDeque<ApprovalPrompt>,
+    /// Approvals that this client answered.
     mine: HashSet<ApprovalId>,
     typed: String,
     stopping: bool,
-    left: bool,
+    detached: bool,
     result: Option<Box<RunResult>>,
 }
 
 impl Chat<'_> {
-    /// Takes a turn and shows it to its end.
+    /// Runs a turn and displays it to its end.
     pub async fn turn(&mut self, input: String, context: Option<String>) -> Result<End, Failure> {
         let mut keys = if self.interactive { Keys::take() } else { None };
         self.screen.raw = keys.is_some();
         self.screen.measure();
-        let ended = self.taken(input, context, &mut keys).await;
+        let outcome = self.run_turn(input, context, &mut keys).await;
         self.screen.clear()?;
         self.screen.raw = false;
-        self.left_over(keys.map(Keys::give_back).unwrap_or_default());
-        ended
+        self.handle_unread_keys(keys.map(Keys::release).unwrap_or_default());
+        outcome
     }
 
-    async fn taken(
+    async fn run_turn(
         &mut self,
         input: String,
         context: Option<String>,
@@ -119,44 +119,47 @@ impl Chat<'_> {
         };
         let receipt = self.client.run_start(&params).await?;
         self.last_turn = Some(turn_id.clone());
-        let mut follow = self.client.follow(&self.session, receipt.seq.saturating_sub(1)).patience(PATIENCE);
-        let view = View::new(self.screen.abilities(), self.wanted);
+        let mut follow =
+            self.client.follow(&self.session, receipt.seq.saturating_sub(1)).patience(RECONNECT_TIMEOUT);
+        let view = View::new(self.screen.capabilities(), self.display);
         let mut turn = Turn {
             chat: self,
             id: turn_id,
             view,
-            asking: VecDeque::new(),
+            prompts: VecDeque::new(),
             mine: HashSet::new(),
             typed: String::new(),
             stopping: false,
-            left: false,
+            detached: false,
             result: None,
         };
-        let ended = turn.work(&mut follow, keys).await;
-        let (left, result, typed) = (turn.left, turn.result.take(), std::mem::take(&mut turn.typed));
-        self.unsaid.push_str(&typed);
+        let outcome = turn.work(&mut follow, keys).await;
+        let detached = turn.detached;
+        let result = turn.result.take();
+        let typed = std::mem::take(&mut turn.typed);
+        self.unsent.push_str(&typed);
         self.seen(follow.last());
-        ended?;
+        outcome?;
         match result {
-            Some(result) => Ok(End::Ended(result)),
-            None if left => Ok(End::Left),
+            Some(result) => Ok(End::Finished(result)),
+            None if detached => Ok(End::Detached),
             None => Err(Failure::failed("the daemon ended while the turn was going on")
                 .hint("ask again; 'cairn trace show' has what was done")),
         }
     }
 
-    /// Keys that were pressed for a turn that had ended: text is for the next one.
-    fn left_over(&mut self, keys: Vec<Key>) {
+    /// Handles keys pressed for a turn that had ended: text is kept for the next one.
+    fn handle_unread_keys(&mut self, keys: Vec<Key>) {
         for key in keys {
             match key {
                 Key::Interrupt => {
-                    self.unsaid.clear();
-                    self.leave |= self.interrupts.add(Instant::now()) >= 3;
+                    self.unsent.clear();
+                    self.quit |= self.interrupts.add(Instant::now()) >= 3;
                 }
-                Key::Char(c) => self.unsaid.push(c),
-                Key::Backspace => drop(self.unsaid.pop()),
-                Key::Escape => self.unsaid.clear(),
-                // A line is not sent before its user has seen what it would answer.
+                Key::Char(c) => self.unsent.push(c),
+                Key::Backspace => drop(self.unsent.pop()),
+                Key::Escape => self.unsent.clear(),
+                // A line is not sent before the user has seen the output that it would respond to.
                 Key::Enter | Key::End => {}
             }
         }
@@ -167,7 +170,7 @@ impl Turn<'_, '_> {
     async fn work(&mut self, follow: &mut Follow, keys: &mut Option<Keys>) -> Result<(), Failure> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        while self.result.is_none() && !self.left {
+        while self.result.is_none() && !self.detached {
             tokio::select! {
                 item = follow.next() => {
                     if self.item(item?)? {
@@ -185,16 +188,16 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// Shows an item; true when nothing more comes of this turn.
+    /// Displays an item; returns true if the turn has ended.
     fn item(&mut self, item: Item) -> Result<bool, Failure> {
         match item {
             Item::Event(record) => return self.record(&record),
             Item::Live(json) => {
-                // What a newer daemon tells live is left alone.
+                // Unknown ephemeral events of a newer daemon are skipped.
                 if let Ok(evt) = serde_json::from_str::<AgentEvt>(&json) {
                     self.chat.log_progress(&evt);
                     if !self.chat.json() {
-                        let out = self.view.live(evt);
+                        let out = self.view.ephemeral(evt);
                         self.show(&out)?;
                     }
                 }
@@ -208,7 +211,7 @@ impl Turn<'_, '_> {
         if self.chat.json() {
             output::line(&record.json)?;
         }
-        // A record of a newer daemon's kind is passed on and otherwise left alone.
+        // Unknown records of a newer daemon are only passed on.
         let Ok(envelope) = record.envelope() else { return Ok(false) };
         let Some(evt) = envelope.body.evt() else { return Ok(false) };
         self.chat.log_event(evt);
@@ -216,37 +219,39 @@ impl Turn<'_, '_> {
             AgentEvt::RunCompleted { result } if result.turn_id != self.id => return Ok(false),
             AgentEvt::RunCompleted { result } => self.result = Some(result.clone()),
             AgentEvt::ApprovalRequired { approval } if self.chat.interactive => {
-                self.asking
-                    .push_back(Asking::new(approval.approval_id.clone(), approval.patterns.first().cloned()));
+                self.prompts.push_back(ApprovalPrompt::new(
+                    approval.approval_id.clone(),
+                    approval.patterns.first().cloned(),
+                ));
             }
             AgentEvt::ApprovalResolved { approval_id, resolution } => {
-                self.asking.retain(|a| a.approval != *approval_id);
+                self.prompts.retain(|a| a.approval != *approval_id);
                 let mine = self.mine.contains(approval_id);
-                self.note(ask::answered(resolution, mine))?;
+                self.note(approval_prompt::answered(resolution, mine))?;
             }
             _ => {}
         }
         if !self.chat.json() {
-            let out = self.view.take(evt.clone());
+            let out = self.view.record(evt.clone());
             self.show(&out)?;
         }
-        Ok(matches!(evt, AgentEvt::Interrupted { op } if op == OP))
+        Ok(matches!(evt, AgentEvt::Interrupted { op } if op == TURN_OPERATION))
     }
 
     async fn key(&mut self, key: Key) -> Result<(), Failure> {
         if key == Key::Interrupt {
             return self.interrupted().await;
         }
-        if let Some(asking) = self.asking.front_mut() {
-            if let Some((decision, reason, pattern)) = asking.key(key).answer() {
-                let approval_id = asking.approval.clone();
-                self.asking.pop_front();
+        if let Some(prompt) = self.prompts.front_mut() {
+            if let Some((decision, reason, pattern)) = prompt.key(key).answer() {
+                let approval_id = prompt.approval.clone();
+                self.prompts.pop_front();
                 self.resolve(ApprovalResolveParams { approval_id, decision, reason, pattern }).await?;
             }
             return self.draw();
         }
         match key {
-            // More than the daemon takes is not typed.
+            // Text over the daemon's limit cannot be typed.
             Key::Char(c) if self.typed.len() < 16 * 1024 => self.typed.push(c),
             Key::Backspace => drop(self.typed.pop()),
             Key::Escape => self.typed.clear(),
@@ -261,7 +266,7 @@ impl Turn<'_, '_> {
         let Err(error) = self.chat.client.approval_resolve(&params).await else { return Ok(()) };
         self.mine.remove(&params.approval_id);
         match error {
-            // Somebody was faster; the record of their answer tells who.
+            // Another client was faster; the record of its answer names it.
             ClientError::Rpc { message, .. } => self.note(format!("  {}\n", plain(&message))),
             error => Err(error.into()),
         }
@@ -273,8 +278,8 @@ impl Turn<'_, '_> {
         match self.chat.client.run_steer(&params).await {
             Ok(_) => Ok(()),
             Err(ClientError::Rpc { message, .. }) => {
-                // It is not lost: it can be sent with the next turn.
-                self.chat.unsaid.push_str(&params.text);
+                // Kept so that it can be sent with the next turn.
+                self.chat.unsent.push_str(&params.text);
                 self.note(format!("{} {}\n", style("not said:").yellow().for_stderr(), plain(&message)))
             }
             Err(error) => Err(error.into()),
@@ -283,37 +288,37 @@ impl Turn<'_, '_> {
 
     async fn interrupted(&mut self) -> Result<(), Failure> {
         let quick = self.chat.interrupts.add(Instant::now());
-        let again = self.stopping && (self.chat.wanted.quiet || !self.chat.interactive);
-        if again || quick >= 3 {
-            self.left = true;
-            self.chat.leave = true;
+        let stop_again = self.stopping && (self.chat.display.quiet || !self.chat.interactive);
+        if stop_again || quick >= 3 {
+            self.detached = true;
+            self.chat.quit = true;
             return Ok(());
         }
         if std::mem::replace(&mut self.stopping, true) {
             return Ok(());
         }
-        self.asking.clear();
+        self.prompts.clear();
         let turn = TurnRef { session_id: self.chat.session.clone(), turn_id: Some(self.id.clone()) };
         match self.chat.client.run_cancel(&turn).await {
-            // Refused because it has just ended: its last record is on the way.
+            // Fails if the turn has just ended; its last record will follow.
             Ok(_) | Err(ClientError::Rpc { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     fn draw(&mut self) -> Result<(), Failure> {
-        if self.chat.json() || !self.chat.screen.abilities().status {
+        if self.chat.json() || !self.chat.screen.capabilities().status {
             return Ok(());
         }
-        let rows = match self.asking.front() {
-            Some(asking) => vec![asking.row()],
+        let rows = match self.prompts.front() {
+            Some(prompt) => vec![prompt.row()],
             None => self.view.status(Some(&self.typed)),
         };
         Ok(self.chat.screen.status(&rows)?)
     }
 
     fn note(&mut self, text: String) -> Result<(), Failure> {
-        if self.chat.json() || self.chat.wanted.quiet {
+        if self.chat.json() || self.chat.display.quiet {
             return Ok(());
         }
         self.show(&[Out::Note(text)])
@@ -321,29 +326,32 @@ impl Turn<'_, '_> {
 
     fn show(&mut self, out: &[Out]) -> Result<(), Failure> {
         self.chat.screen.write(out)?;
-        if out.is_empty() { Ok(()) } else { self.draw_if_kept() }
+        if out.is_empty() { Ok(()) } else { self.redraw_status() }
     }
 
-    /// Draws the status again right behind what was written over it.
-    fn draw_if_kept(&mut self) -> Result<(), Failure> {
+    /// Redraws the status after output has replaced it.
+    fn redraw_status(&mut self) -> Result<(), Failure> {
         if self.result.is_some() { Ok(()) } else { self.draw() }
     }
 }
 
-/// Shows a question outside a turn and waits for its keys.
-pub async fn asked_by_keys(app: &App<'_>, approval: &Approval) -> Result<ApprovalResolveParams, Failure> {
-    let mut screen = Screen::new(Abilities::of_process(app.globals.quiet));
-    screen.write(&[Out::Note(ask::question(approval))])?;
-    let no = || Failure::told("denied_by_user", "the question was not answered".into());
+/// Shows an approval prompt outside of a turn and waits for its key.
+pub async fn prompt_for_approval(
+    app: &App<'_>,
+    approval: &Approval,
+) -> Result<ApprovalResolveParams, Failure> {
+    let mut screen = Screen::new(TerminalCapabilities::of_process(app.globals.quiet));
+    screen.write(&[Out::Note(approval_prompt::question(approval))])?;
+    let no = || Failure::with_reason("denied_by_user", "the question was not answered".into());
     let mut keys = Keys::take().ok_or_else(no)?;
     screen.raw = true;
-    let mut asking = Asking::new(approval.approval_id.clone(), approval.patterns.first().cloned());
+    let mut prompt = ApprovalPrompt::new(approval.approval_id.clone(), approval.patterns.first().cloned());
     loop {
-        screen.status(&[asking.row()])?;
+        screen.status(&[prompt.row()])?;
         match keys.next().await {
             None | Some(Key::Interrupt) => return Err(no()),
             Some(key) => {
-                if let Some((decision, reason, pattern)) = asking.key(key).answer() {
+                if let Some((decision, reason, pattern)) = prompt.key(key).answer() {
                     let approval_id = approval.approval_id.clone();
                     return Ok(ApprovalResolveParams { approval_id, decision, reason, pattern });
                 }
@@ -364,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_quick_interrupts_belong_together() {
+    fn quick_interrupts_are_counted_together() {
         let begin = Instant::now();
         let mut interrupts = Interrupts::default();
         let counts: Vec<usize> = [0, 500, 900, 3000, 3100, 5200]

@@ -1,4 +1,4 @@
-//! What a turn's events look like: lines that stay, and a status.
+//! Rendering of a turn's events: permanent lines, and a status.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -9,36 +9,36 @@ use cairn_protocol::{
 use console::style;
 
 use super::{
-    ask, calls, figures, inline,
+    approval_prompt, calls, figures, inline,
     markdown::Markdown,
-    screen::{Abilities, Out},
+    screen::{Out, TerminalCapabilities},
 };
-use crate::output::plain;
+use crate::render::output::plain;
 
-/// Frames of the status's mark.
+/// Frames of the spinner.
 const FRAMES: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// What is shown.
+/// Display options.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
-    /// Figures about tokens.
+pub struct DisplayOptions {
+    /// Token usage.
     pub figures: bool,
     /// Tool calls.
     pub calls: bool,
-    /// Text as it comes.
+    /// Text while it is written.
     pub stream: bool,
-    /// How far the model is in reading its prompt.
+    /// Progress of reading the prompt.
     pub progress: bool,
-    /// Results in full, the model's thinking where no colours tell it apart.
+    /// Complete results, and the model's reasoning even where colours cannot distinguish it.
     pub verbose: bool,
-    /// The answer alone.
+    /// Only the answer.
     pub quiet: bool,
 }
 
-/// Text in the making.
+/// Unfinished text.
 enum Text {
     Rich(Box<Markdown>),
-    /// As it comes, a line at a time.
+    /// Plain text, emitted line by line.
     Plain(String),
 }
 
@@ -51,55 +51,55 @@ enum Doing {
 
 /// The view of one turn.
 pub struct View {
-    wanted: Wanted,
-    abilities: Abilities,
+    display: DisplayOptions,
+    capabilities: TerminalCapabilities,
     text: Text,
     thinking: String,
-    /// Bytes of this answer's text and thinking that are shown.
-    shown: [u64; 2],
+    /// Displayed bytes of this answer's text and reasoning.
+    displayed: [u64; 2],
     doing: Doing,
-    /// Calls that run: what they are and what they are about.
+    /// Running calls with their tool and description.
     running: BTreeMap<String, (String, String)>,
-    /// A diff was shown to be approved.
-    diff_shown: bool,
+    /// A diff was shown for approval.
+    diff_displayed: bool,
     frame: usize,
-    /// How the turn ended.
+    /// The outcome of the turn.
     pub result: Option<Box<RunResult>>,
 }
 
 impl View {
-    pub fn new(abilities: Abilities, wanted: Wanted) -> Self {
-        let text = if abilities.rich {
-            Text::Rich(Box::new(Markdown::new(abilities.width)))
+    pub fn new(capabilities: TerminalCapabilities, display: DisplayOptions) -> Self {
+        let text = if capabilities.rich {
+            Text::Rich(Box::new(Markdown::new(capabilities.width)))
         } else {
             Text::Plain(String::new())
         };
         Self {
-            wanted,
-            abilities,
+            display,
+            capabilities,
             text,
             thinking: String::new(),
-            shown: [0; 2],
+            displayed: [0; 2],
             doing: Doing::Thinking,
             running: BTreeMap::new(),
-            diff_shown: false,
+            diff_displayed: false,
             frame: 0,
             result: None,
         }
     }
 
-    /// Something that is told live only.
-    pub fn live(&mut self, evt: AgentEvt) -> Vec<Out> {
+    /// Renders an ephemeral event.
+    pub fn ephemeral(&mut self, evt: AgentEvt) -> Vec<Out> {
         match evt {
             AgentEvt::TokenDelta { reasoning, offset, text, .. } => {
                 match &mut self.doing {
                     Doing::Writing { pieces, .. } => *pieces += 1,
                     doing => *doing = Doing::Writing { since: Instant::now(), pieces: 0 },
                 }
-                if self.wanted.stream { self.piece(reasoning, offset, &text) } else { vec![] }
+                if self.display.stream { self.piece(reasoning, offset, &text) } else { vec![] }
             }
             AgentEvt::PromptProgress { processed, total, context_tokens, .. } => {
-                if self.wanted.progress {
+                if self.display.progress {
                     self.doing = Doing::Reading(figures::reading(processed, total, context_tokens));
                 }
                 vec![]
@@ -108,23 +108,23 @@ impl View {
         }
     }
 
-    /// A record.
-    pub fn take(&mut self, evt: AgentEvt) -> Vec<Out> {
+    /// Renders a record.
+    pub fn record(&mut self, evt: AgentEvt) -> Vec<Out> {
         match evt {
             AgentEvt::Text { reasoning, offset, text, .. } => self.piece(reasoning, offset, &text),
-            AgentEvt::ModelAnswer(answer) => self.answered(&answer),
+            AgentEvt::ModelAnswer(answer) => self.finish_answer(&answer),
             AgentEvt::ToolCall { call_id, name, arguments } => {
                 self.running.insert(call_id, (plain(&name), calls::about(&arguments)));
                 vec![]
             }
             AgentEvt::ToolResult(outcome) => {
                 let about = self.running.remove(&outcome.call_id).map(|(_, about)| about).unwrap_or_default();
-                let text = calls::ended(&outcome, &about, self.wanted.verbose);
-                self.note_if(self.wanted.calls, text)
+                let text = calls::finished_call(&outcome, &about, self.display.verbose);
+                self.note_if(self.display.calls, text)
             }
             AgentEvt::ApprovalRequired { approval } => {
-                self.diff_shown |= approval.preview.diff.is_some();
-                self.note_if(true, ask::question(&approval))
+                self.diff_displayed |= approval.preview.diff.is_some();
+                self.note_if(true, approval_prompt::question(&approval))
             }
             AgentEvt::Warning { op, message } => {
                 let text = format!(
@@ -143,34 +143,37 @@ impl View {
                     format!("the conversation is summed up: {tokens_before} tokens became {tokens_after}");
                 self.note_if(true, format!("{}\n", style(text).dim().for_stderr()))
             }
-            AgentEvt::PlanUpdate { items } => self.note_if(self.wanted.calls, plan(&items)),
+            AgentEvt::PlanUpdate { items } => self.note_if(self.display.calls, plan(&items)),
             AgentEvt::TurnDiff { diff, paths, .. } => self.changed(&diff, &paths),
             AgentEvt::GitCommit { commit, message, .. } => {
-                let text =
-                    format!("● committed {}  {}\n", plain(crate::event::short(&commit)), plain(&message));
+                let text = format!(
+                    "● committed {}  {}\n",
+                    plain(crate::render::event::short(&commit)),
+                    plain(&message)
+                );
                 self.note_if(true, text)
             }
             AgentEvt::Interrupted { .. } => {
                 self.note_if(true, "the daemon ended while this was going on\n".into())
             }
-            AgentEvt::RunCompleted { result } => self.ended(result),
+            AgentEvt::RunCompleted { result } => self.finish(result),
             _ => vec![],
         }
     }
 
-    /// The rows of the status: the row that is being written, and what goes on.
+    /// Renders the status: the unfinished row and the current activity.
     pub fn status(&mut self, typed: Option<&str>) -> Vec<String> {
         self.frame = (self.frame + 1) % FRAMES.len();
         let mut rows = Vec::new();
         let pending = match &self.text {
             Text::Rich(markdown) => markdown.pending(),
-            Text::Plain(line) if self.abilities.terminal => plain(line),
+            Text::Plain(line) if self.capabilities.terminal => plain(line),
             Text::Plain(_) => String::new(),
         };
-        let thought = || style(plain(&self.thinking)).dim().for_stderr().to_string();
+        let styled = || style(plain(&self.thinking)).dim().for_stderr().to_string();
         match (pending.is_empty(), self.thinking.is_empty()) {
             (false, _) => rows.push(pending),
-            (true, false) => rows.push(tail(&thought(), &self.thinking, self.abilities.width)),
+            (true, false) => rows.push(tail(&styled(), &self.thinking, self.capabilities.width)),
             (true, true) => {}
         }
         let mut line = format!(
@@ -205,39 +208,39 @@ impl View {
         }
     }
 
-    /// A piece of text at its place: what was shown of it already is left out.
+    /// Renders a text delta at an offset, skipping the part that is already displayed.
     fn piece(&mut self, reasoning: bool, offset: u64, text: &str) -> Vec<Out> {
-        let shown = &mut self.shown[usize::from(reasoning)];
-        let Some(known) = shown.checked_sub(offset).and_then(|n| usize::try_from(n).ok()) else {
-            // What lies between comes as a record.
+        let displayed = &mut self.displayed[usize::from(reasoning)];
+        let Some(known) = displayed.checked_sub(offset).and_then(|n| usize::try_from(n).ok()) else {
+            // The missing text will come as a record.
             return vec![];
         };
         let Some(fresh) = text.get(known.min(text.len())..).filter(|f| !f.is_empty()) else { return vec![] };
-        *shown += fresh.len() as u64;
+        *displayed += fresh.len() as u64;
         if reasoning {
-            return self.thought(fresh);
+            return self.reasoning_delta(fresh);
         }
         let mut out = self.end_thought();
         out.push(Out::Answer(match &mut self.text {
             Text::Rich(markdown) => markdown.push(fresh),
             Text::Plain(line) => {
                 line.push_str(fresh);
-                let whole = line.rfind('\n').map_or(0, |at| at + 1);
-                let whole: String = line.drain(..whole).collect();
-                safe(whole, self.abilities.terminal)
+                let complete = line.rfind('\n').map_or(0, |at| at + 1);
+                let complete: String = line.drain(..complete).collect();
+                safe(complete, self.capabilities.terminal)
             }
         }));
         out
     }
 
-    fn thought(&mut self, text: &str) -> Vec<Out> {
-        if self.wanted.quiet || !(self.abilities.rich || self.wanted.verbose) {
+    fn reasoning_delta(&mut self, text: &str) -> Vec<Out> {
+        if self.display.quiet || !(self.capabilities.rich || self.display.verbose) {
             return vec![];
         }
         self.thinking.push_str(text);
         let Some(at) = self.thinking.rfind('\n') else { return vec![] };
-        let whole: String = self.thinking.drain(..=at).collect();
-        vec![Out::Note(self.dimmed(&whole))]
+        let complete: String = self.thinking.drain(..=at).collect();
+        vec![Out::Note(self.dimmed(&complete))]
     }
 
     fn end_thought(&mut self) -> Vec<Out> {
@@ -246,9 +249,13 @@ impl View {
     }
 
     fn dimmed(&self, text: &str) -> String {
-        let looks =
-            inline::Looks { base: console::Style::new().dim().for_stderr(), first: String::new(), hang: 0 };
-        let rows = text.lines().flat_map(|line| inline::words(&plain(line), &looks, self.abilities.width));
+        let line_style = inline::LineStyle {
+            base: console::Style::new().dim().for_stderr(),
+            first: String::new(),
+            hang: 0,
+        };
+        let rows =
+            text.lines().flat_map(|line| inline::words(&plain(line), &line_style, self.capabilities.width));
         rows.map(|row| row + "\n").collect()
     }
 
@@ -257,19 +264,19 @@ impl View {
         let rest = match &mut self.text {
             Text::Rich(markdown) => markdown.finish(),
             Text::Plain(line) if line.is_empty() => String::new(),
-            Text::Plain(line) => safe(std::mem::take(line) + "\n", self.abilities.terminal),
+            Text::Plain(line) => safe(std::mem::take(line) + "\n", self.capabilities.terminal),
         };
         out.push(Out::Answer(rest));
         out
     }
 
-    fn answered(&mut self, answer: &ModelAnswer) -> Vec<Out> {
+    fn finish_answer(&mut self, answer: &ModelAnswer) -> Vec<Out> {
         let mut out = self.end_text();
-        self.shown = [0; 2];
+        self.displayed = [0; 2];
         self.doing = Doing::Thinking;
-        if self.wanted.figures {
+        if self.display.figures {
             let lines = [figures::prompt_eval(answer), figures::summary(answer)];
-            // Dark blue, of the sixteen colours that a terminal's own theme has.
+            // Dark blue of the sixteen colours, which follow the terminal's theme.
             let text: String =
                 lines.into_iter().flatten().map(|l| format!("{}\n", style(l).blue().for_stderr())).collect();
             out.extend(self.note_if(true, text));
@@ -278,25 +285,25 @@ impl View {
     }
 
     fn changed(&mut self, diff: &str, paths: &[String]) -> Vec<Out> {
-        let (added, taken) = calls::changed(diff);
+        let (added, removed) = calls::changed(diff);
         let paths: Vec<String> = paths.iter().map(|p| plain(p)).collect();
         let mut text = format!(
-            "{} changed {}  (+{added} −{taken})\n",
+            "{} changed {}  (+{added} −{removed})\n",
             style("●").green().for_stderr(),
             paths.join(", ")
         );
-        if !self.diff_shown {
+        if !self.diff_displayed {
             text.push_str(&calls::diff(
                 diff,
-                if self.wanted.verbose { usize::MAX } else { calls::DIFF_LINES },
+                if self.display.verbose { usize::MAX } else { calls::DIFF_LINES },
             ));
         }
         self.note_if(true, text)
     }
 
-    fn ended(&mut self, result: Box<RunResult>) -> Vec<Out> {
+    fn finish(&mut self, result: Box<RunResult>) -> Vec<Out> {
         let mut out = self.end_text();
-        let said = match (result.status, &result.error) {
+        let text = match (result.status, &result.error) {
             (Outcome::Completed, _) => String::new(),
             (Outcome::Cancelled, _) => format!("{}\n", style("stopped").yellow().for_stderr()),
             (_, Some(error)) => {
@@ -312,17 +319,17 @@ impl View {
             (Outcome::Failed, None) => format!("{}\n", style("failed").red().for_stderr()),
         };
         self.result = Some(result);
-        // A failure is told in any case.
-        out.push(Out::Note(said));
+        // Failures are always shown.
+        out.push(Out::Note(text));
         out
     }
 
-    fn note_if(&self, wanted: bool, text: String) -> Vec<Out> {
-        if wanted && !self.wanted.quiet && !text.is_empty() { vec![Out::Note(text)] } else { vec![] }
+    fn note_if(&self, enabled: bool, text: String) -> Vec<Out> {
+        if enabled && !self.display.quiet && !text.is_empty() { vec![Out::Note(text)] } else { vec![] }
     }
 }
 
-/// What a pipe gets as it is, and a terminal without what drives it.
+/// Removes terminal control characters if the output is a terminal.
 fn safe(text: String, terminal: bool) -> String {
     if !terminal {
         return text;
@@ -335,7 +342,7 @@ fn safe(text: String, terminal: bool) -> String {
         .collect()
 }
 
-/// The end of a long row.
+/// Returns the end of a long row.
 fn tail(styled: &str, text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count < width {
@@ -345,7 +352,7 @@ fn tail(styled: &str, text: &str, width: usize) -> String {
     style(format!("…{}", plain(&end))).dim().for_stderr().to_string()
 }
 
-/// The list of things to do.
+/// Renders the plan.
 pub fn plan(items: &[PlanItem]) -> String {
     let row = |item: &PlanItem| {
         let mark = match item.status {

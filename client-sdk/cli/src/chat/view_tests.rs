@@ -1,4 +1,4 @@
-//! Turns as they are shown: events in, lines out.
+//! Rendering of turns: events in, lines out.
 
 use cairn_protocol::{
     event::ToolOutcome,
@@ -10,11 +10,11 @@ use serde_json::json;
 
 use super::*;
 
-const WANTED: Wanted =
-    Wanted { figures: true, calls: true, stream: true, progress: true, verbose: false, quiet: false };
+const DISPLAY: DisplayOptions =
+    DisplayOptions { figures: true, calls: true, stream: true, progress: true, verbose: false, quiet: false };
 
-fn view(rich: bool, wanted: Wanted) -> View {
-    View::new(Abilities { rich, terminal: rich, status: rich, width: 40 }, wanted)
+fn view(rich: bool, display: DisplayOptions) -> View {
+    View::new(TerminalCapabilities { rich, terminal: rich, status: rich, width: 40 }, display)
 }
 
 fn delta(offset: u64, text: &str) -> AgentEvt {
@@ -58,9 +58,10 @@ fn completed(status: Outcome, error: Option<RunError>) -> AgentEvt {
     }
 }
 
-/// What is written to standard output and to standard error, without colours.
+/// Returns the text for standard output and standard error, without colours.
 fn written(out: &[Out]) -> (String, String) {
-    let (mut answer, mut note) = (String::new(), String::new());
+    let mut answer = String::new();
+    let mut note = String::new();
     for one in out {
         match one {
             Out::Answer(text) => answer.push_str(&console::strip_ansi_codes(text)),
@@ -71,9 +72,10 @@ fn written(out: &[Out]) -> (String, String) {
 }
 
 #[test]
-fn text_is_shown_once_however_it_is_told() {
+fn text_is_displayed_once() {
     for order in [
-        // Live and then as records; records alone; live that was missed in part; records that end inside what was shown.
+        // Ephemeral events and then records; records only; missed ephemeral events; records that
+        // end inside displayed text.
         vec![
             (true, 0, "one "),
             (true, 4, "two\n"),
@@ -85,32 +87,32 @@ fn text_is_shown_once_however_it_is_told() {
         vec![(true, 4, "two\n"), (false, 0, "one "), (true, 8, "three"), (false, 4, "two\nthree")],
         vec![(true, 0, "one two\nth"), (false, 0, "one "), (false, 4, "two\nthree")],
     ] {
-        let mut view = view(false, WANTED);
+        let mut view = view(false, DISPLAY);
         let mut out = Vec::new();
-        for (live, offset, piece) in &order {
-            out.extend(if *live {
-                view.live(delta(*offset, piece))
+        for (ephemeral, offset, piece) in &order {
+            out.extend(if *ephemeral {
+                view.ephemeral(delta(*offset, piece))
             } else {
-                view.take(text(*offset, piece, false))
+                view.record(text(*offset, piece, false))
             });
         }
-        out.extend(view.take(answer()));
-        // A late piece of an answer that is over.
-        out.extend(view.live(delta(8, "three")));
+        out.extend(view.record(answer()));
+        // A late delta of a finished answer.
+        out.extend(view.ephemeral(delta(8, "three")));
         assert_eq!(written(&out).0, "one two\nthree\n", "{order:?}");
     }
 }
 
 #[test]
-fn a_turn_in_lines() {
-    let mut view = view(true, WANTED);
-    let mut out = view.take(text(0, "I look\nfirst", true));
-    out.extend(view.take(text(0, "Reading **it**:\n", false)));
-    out.extend(view.take(answer()));
+fn turn_is_rendered_in_lines() {
+    let mut view = view(true, DISPLAY);
+    let mut out = view.record(text(0, "I look\nfirst", true));
+    out.extend(view.record(text(0, "Reading **it**:\n", false)));
+    out.extend(view.record(answer()));
     let arguments = json!({"path": "src/a.rs"});
-    out.extend(view.take(AgentEvt::ToolCall { call_id: "c".into(), name: "read_file".into(), arguments }));
+    out.extend(view.record(AgentEvt::ToolCall { call_id: "c".into(), name: "read_file".into(), arguments }));
     assert!(view.status(None)[0].contains("read_file src/a.rs"));
-    out.extend(view.take(AgentEvt::ToolResult(ToolOutcome {
+    out.extend(view.record(AgentEvt::ToolResult(ToolOutcome {
         call_id: "c".into(),
         name: "read_file".into(),
         tag: "file".into(),
@@ -121,14 +123,16 @@ fn a_turn_in_lines() {
         millis: 3,
         changes: vec![],
     })));
-    let (diff, paths) = ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n".into(), vec!["x".into()]);
-    out.extend(view.take(AgentEvt::TurnDiff { turn_id: "t".into(), diff, paths }));
-    let (message, hint) = ("nobody is there".into(), "start it".into());
+    let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n".into();
+    let paths = vec!["x".into()];
+    out.extend(view.record(AgentEvt::TurnDiff { turn_id: "t".into(), diff, paths }));
+    let message = "nobody is there".into();
+    let hint = "start it".into();
     let error = RunError { reason: "model_unavailable".into(), message, retryable: true, hint };
-    out.extend(view.take(completed(Outcome::Failed, Some(error))));
+    out.extend(view.record(completed(Outcome::Failed, Some(error))));
     let (answer, note) = written(&out);
     assert_eq!(answer, "Reading it:\n");
-    let want = "\
+    let expected = "\
 I look
 first
 ● prompt eval: 100 tok · 100 ms · 1000.0 t/s · ctx 12%
@@ -143,28 +147,28 @@ first
 error: nobody is there
 hint: start it
 ";
-    assert_eq!(note, want);
+    assert_eq!(note, expected);
     assert_eq!(view.result.unwrap().status, Outcome::Failed);
 }
 
 #[test]
-fn quiet_tells_the_answer_and_failures_alone() {
-    let mut view = view(false, Wanted { quiet: true, ..WANTED });
-    let mut out = view.take(text(0, "thought", true));
-    out.extend(view.take(text(0, "said", false)));
-    out.extend(view.take(answer()));
-    out.extend(view.take(AgentEvt::Warning { op: "model".into(), message: "slow".into() }));
+fn quiet_shows_only_answer_and_failures() {
+    let mut view = view(false, DisplayOptions { quiet: true, ..DISPLAY });
+    let mut out = view.record(text(0, "thought", true));
+    out.extend(view.record(text(0, "said", false)));
+    out.extend(view.record(answer()));
+    out.extend(view.record(AgentEvt::Warning { op: "model".into(), message: "slow".into() }));
     let error = RunError { reason: "r".into(), message: "m".into(), retryable: false, hint: String::new() };
-    out.extend(view.take(completed(Outcome::Denied, Some(error))));
+    out.extend(view.record(completed(Outcome::Denied, Some(error))));
     assert_eq!(written(&out), ("said\n".into(), "error: m\n".into()));
 }
 
 #[test]
-fn the_status_says_what_goes_on() {
+fn status_shows_current_activity() {
     let plain = |rows: Vec<String>| -> Vec<String> {
         rows.iter().map(|r| console::strip_ansi_codes(r).chars().skip(2).collect()).collect()
     };
-    let mut view = view(true, WANTED);
+    let mut view = view(true, DISPLAY);
     assert_eq!(plain(view.status(None)), ["thinking"]);
     let progress = || AgentEvt::PromptProgress {
         run_id: RunId::new(),
@@ -172,21 +176,21 @@ fn the_status_says_what_goes_on() {
         total: 200,
         context_tokens: Some(1000),
     };
-    view.live(progress());
+    view.ephemeral(progress());
     assert_eq!(plain(view.status(Some("and"))), ["thinking 25% · ctx 5%  › and"]);
-    view.live(delta(0, "xx half a line"));
+    view.ephemeral(delta(0, "xx half a line"));
     assert_eq!(plain(view.status(None)), [" half a line", "writing"]);
-    let mut view = self::view(true, Wanted { progress: false, ..WANTED });
-    view.live(progress());
+    let mut view = self::view(true, DisplayOptions { progress: false, ..DISPLAY });
+    view.ephemeral(progress());
     assert_eq!(plain(view.status(None)), ["thinking"]);
 }
 
 #[test]
 fn a_terminal_without_colours_is_not_driven_and_a_pipe_gets_everything() {
     let evil = "a\u{1b}[2Jb\n";
-    for (terminal, want) in [(true, "a\\u{1b}[2Jb\n"), (false, evil)] {
-        let abilities = Abilities { rich: false, terminal, status: false, width: 80 };
-        let out = View::new(abilities, WANTED).take(text(0, evil, false));
-        assert_eq!(out, [Out::Answer(want.into())]);
+    for (terminal, expected) in [(true, "a\\u{1b}[2Jb\n"), (false, evil)] {
+        let capabilities = TerminalCapabilities { rich: false, terminal, status: false, width: 80 };
+        let out = View::new(capabilities, DISPLAY).record(text(0, evil, false));
+        assert_eq!(out, [Out::Answer(expected.into())]);
     }
 }

@@ -21,7 +21,7 @@ class Methods:
         return answer
 
     async def daemon_status(self, **params: Unpack[t.Empty]) -> t.DaemonStatus:
-        """`daemon.status`: Version, addresses, roots and where things lie."""
+        """`daemon.status`: Version, addresses, roots and data locations."""
         answer: t.DaemonStatus = await self.call("daemon.status", params)
         return answer
 
@@ -31,12 +31,12 @@ class Methods:
         return answer
 
     async def daemon_stop(self, **params: Unpack[t.Empty]) -> t.Empty:
-        """`daemon.stop`: Stops the daemon politely."""
+        """`daemon.stop`: Stops the daemon gracefully."""
         answer: t.Empty = await self.call("daemon.stop", params)
         return answer
 
     async def config_get(self, **params: Unpack[t.ConfigGetParams]) -> t.ConfigAnswer:
-        """`config.get`: The configuration in force, and where each value comes from."""
+        """`config.get`: The effective configuration and the source of each value."""
         answer: t.ConfigAnswer = await self.call("config.get", params)
         return answer
 
@@ -51,17 +51,17 @@ class Methods:
         return answer
 
     async def index_remove_root(self, **params: Unpack[t.RootRef]) -> t.IndexReceipt:
-        """`index.removeRoot`: Forgets a root and deletes its index."""
+        """`index.removeRoot`: Removes a root and deletes its index."""
         answer: t.IndexReceipt = await self.call("index.removeRoot", params)
         return answer
 
     async def index_rebuild(self, **params: Unpack[t.RootRef]) -> t.IndexReceipt:
-        """`index.rebuild`: Makes a root's index anew; `index.progress` follows."""
+        """`index.rebuild`: Rebuilds a root's index; `index.progress` follows."""
         answer: t.IndexReceipt = await self.call("index.rebuild", params)
         return answer
 
     async def index_status(self, **params: Unpack[t.IndexStatusParams]) -> t.IndexStatus:
-        """`index.status`: How far each index is."""
+        """`index.status`: The progress of each index."""
         answer: t.IndexStatus = await self.call("index.status", params)
         return answer
 
@@ -91,7 +91,7 @@ class Methods:
         return answer
 
     async def search_grep_stream(self, **params: Unpack[t.GrepStreamParams]) -> t.GrepStreamEnd:
-        """`search.grepStream`: All lines by text or regular expression, told by `search.partial` while they are found."""
+        """`search.grepStream`: All lines by text or regular expression, sent by `search.partial` while the search runs."""
         answer: t.GrepStreamEnd = await self.call("search.grepStream", params)
         return answer
 
@@ -101,7 +101,7 @@ class Methods:
         return answer
 
     async def search_map(self, **params: Unpack[t.MapParams]) -> t.MapAnswer:
-        """`search.map`: The files and definitions that the rest, or what is worked on, refers to most."""
+        """`search.map`: The files and definitions that others, or the files being edited, refer to most."""
         answer: t.MapAnswer = await self.call("search.map", params)
         return answer
 
@@ -126,17 +126,17 @@ class Methods:
         return answer
 
     async def explore_start(self, **params: Unpack[t.ExploreStartParams]) -> t.RunReceipt:
-        """`orchestrate.explore.start`: Starts to explore a folder or a repository; events follow in the session."""
+        """`orchestrate.explore.start`: Starts an explore of a folder or a repository; events follow in the session."""
         answer: t.RunReceipt = await self.call("orchestrate.explore.start", params)
         return answer
 
     async def explore_status(self, **params: Unpack[t.SessionRef]) -> t.ExploreStatus:
-        """`orchestrate.explore.status`: Where an explore stands."""
+        """`orchestrate.explore.status`: The state of an explore."""
         answer: t.ExploreStatus = await self.call("orchestrate.explore.status", params)
         return answer
 
     async def explore_abort(self, **params: Unpack[t.SessionRef]) -> t.ExploreStatus:
-        """`orchestrate.explore.abort`: Ends an explore; `stopped` is its last event."""
+        """`orchestrate.explore.abort`: Stops an explore; `stopped` is its last event."""
         answer: t.ExploreStatus = await self.call("orchestrate.explore.abort", params)
         return answer
 
@@ -146,7 +146,7 @@ class Methods:
         return answer
 
     async def session_create(self, **params: Unpack[t.SessionCreateParams]) -> t.Session:
-        """`session.create`: Makes a session."""
+        """`session.create`: Creates a session."""
         answer: t.Session = await self.call("session.create", params)
         return answer
 
@@ -161,7 +161,7 @@ class Methods:
         return answer
 
     async def session_resume(self, **params: Unpack[t.SessionRef]) -> t.RunReceipt:
-        """`session.resume`: Goes on with an interrupted session."""
+        """`session.resume`: Resumes an interrupted session."""
         answer: t.RunReceipt = await self.call("session.resume", params)
         return answer
 
@@ -186,32 +186,32 @@ class Methods:
         return answer
 
     async def run_start(self, **params: Unpack[t.RunStartParams]) -> t.RunReceipt:
-        """`orchestrate.run.start`: Takes a turn of an agent in a session; `run_completed` is its last event."""
+        """`orchestrate.run.start`: Starts a turn of an agent in a session; `run_completed` is its last event."""
         answer: t.RunReceipt = await self.call("orchestrate.run.start", params)
         return answer
 
     async def run_status(self, **params: Unpack[t.SessionRef]) -> t.RunStatus:
-        """`orchestrate.run.status`: Where a session's turns stand."""
+        """`orchestrate.run.status`: The state of a session's turns."""
         answer: t.RunStatus = await self.call("orchestrate.run.status", params)
         return answer
 
     async def run_cancel(self, **params: Unpack[t.TurnRef]) -> t.RunStatus:
-        """`orchestrate.run.cancel`: Stops a turn, at work or waiting."""
+        """`orchestrate.run.cancel`: Cancels a running or queued turn."""
         answer: t.RunStatus = await self.call("orchestrate.run.cancel", params)
         return answer
 
     async def run_steer(self, **params: Unpack[t.SteerParams]) -> t.RunStatus:
-        """`orchestrate.run.steer`: Tells a turn at work something that its model hears next."""
+        """`orchestrate.run.steer`: Adds a message to a running turn, which its model receives next."""
         answer: t.RunStatus = await self.call("orchestrate.run.steer", params)
         return answer
 
     async def session_fork(self, **params: Unpack[t.ForkParams]) -> t.Session:
-        """`session.fork`: Makes a session with the past of another, up to a turn."""
+        """`session.fork`: Creates a session from the history of another, up to a turn."""
         answer: t.Session = await self.call("session.fork", params)
         return answer
 
     async def session_archive(self, **params: Unpack[t.ArchiveParams]) -> t.Session:
-        """`session.archive`: Puts a session away, or takes it out again."""
+        """`session.archive`: Archives a session, or restores it."""
         answer: t.Session = await self.call("session.archive", params)
         return answer
 
@@ -226,37 +226,37 @@ class Methods:
         return answer
 
     async def approval_list(self, **params: Unpack[t.ApprovalListParams]) -> t.PageOfApproval:
-        """`approval.list`: Calls that wait for leave, newest first."""
+        """`approval.list`: Calls that wait for an approval, newest first."""
         answer: t.PageOfApproval = await self.call("approval.list", params)
         return answer
 
     async def approval_resolve(self, **params: Unpack[t.ApprovalResolveParams]) -> t.Approval:
-        """`approval.resolve`: Answers one; the first answer counts."""
+        """`approval.resolve`: Answers an approval; the first answer counts."""
         answer: t.Approval = await self.call("approval.resolve", params)
         return answer
 
     async def sandbox_probe(self, **params: Unpack[t.Empty]) -> t.SandboxProbe:
-        """`sandbox.probe`: How commands are confined here, and what that does not stop."""
+        """`sandbox.probe`: How commands are confined on this machine, and what that does not prevent."""
         answer: t.SandboxProbe = await self.call("sandbox.probe", params)
         return answer
 
     async def permission_list(self, **params: Unpack[t.Empty]) -> t.PageOfGrantedRule:
-        """`permission.list`: Rules that were granted for good."""
+        """`permission.list`: Permanently granted rules."""
         answer: t.PageOfGrantedRule = await self.call("permission.list", params)
         return answer
 
     async def permission_revoke(self, **params: Unpack[t.RevokeParams]) -> t.Empty:
-        """`permission.revoke`: Takes a granted rule back."""
+        """`permission.revoke`: Revokes a granted rule."""
         answer: t.Empty = await self.call("permission.revoke", params)
         return answer
 
     async def provider_list(self, **params: Unpack[t.Empty]) -> t.PageOfProviderInfo:
-        """`provider.list`: The model providers there are."""
+        """`provider.list`: The available model providers."""
         answer: t.PageOfProviderInfo = await self.call("provider.list", params)
         return answer
 
     async def provider_current(self, **params: Unpack[t.ProviderCurrentParams]) -> t.ModelChoice:
-        """`provider.current`: Which model a session talks to."""
+        """`provider.current`: The model of a session."""
         answer: t.ModelChoice = await self.call("provider.current", params)
         return answer
 
@@ -286,12 +286,12 @@ class Methods:
         return answer
 
     async def prompt_refresh(self, **params: Unpack[t.SessionRef]) -> t.PromptShown:
-        """`prompt.refresh`: Makes the time, the project and the map in a session's system text anew."""
+        """`prompt.refresh`: Refreshes the time, the project and the map in a session's system text."""
         answer: t.PromptShown = await self.call("prompt.refresh", params)
         return answer
 
     async def memory_search(self, **params: Unpack[t.MemorySearchParams]) -> t.PageOfMemoryEntry:
-        """`memory.search`: Entries of the knowledge store that fit a query."""
+        """`memory.search`: Searches the knowledge store."""
         answer: t.PageOfMemoryEntry = await self.call("memory.search", params)
         return answer
 
@@ -301,7 +301,7 @@ class Methods:
         return answer
 
     async def memory_keywords(self, **params: Unpack[t.MemoryKeywordsParams]) -> t.PageOfMemoryKeyword:
-        """`memory.keywords`: Keywords of the knowledge store, those with most entries first."""
+        """`memory.keywords`: Keywords of the knowledge store, most used first."""
         answer: t.PageOfMemoryKeyword = await self.call("memory.keywords", params)
         return answer
 
@@ -311,12 +311,12 @@ class Methods:
         return answer
 
     async def memory_save(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
-        """`memory.save`: Makes an entry, or replaces it."""
+        """`memory.save`: Creates or replaces an entry."""
         answer: t.MemoryChange = await self.call("memory.save", params)
         return answer
 
     async def memory_append(self, **params: Unpack[t.MemoryWriteParams]) -> t.MemoryChange:
-        """`memory.append`: Adds to an entry, or makes it."""
+        """`memory.append`: Appends to an entry, or creates it."""
         answer: t.MemoryChange = await self.call("memory.append", params)
         return answer
 
@@ -326,7 +326,7 @@ class Methods:
         return answer
 
     async def skill_list(self, **params: Unpack[t.Empty]) -> t.PageOfSkillInfo:
-        """`skill.list`: The skills there are, and whether agents are told of them."""
+        """`skill.list`: All skills, and whether they are offered to agents."""
         answer: t.PageOfSkillInfo = await self.call("skill.list", params)
         return answer
 
@@ -346,7 +346,7 @@ class Methods:
         return answer
 
     async def trace_import(self, **params: Unpack[t.TraceImportParams]) -> t.Session:
-        """`trace.import`: Brings in an export, whole or part by part."""
+        """`trace.import`: Imports an export, at once or in parts."""
         answer: t.Session = await self.call("trace.import", params)
         return answer
 
@@ -371,17 +371,17 @@ class Methods:
         return answer
 
     async def pair_begin(self, **params: Unpack[t.PairBeginParams]) -> t.PairOffer:
-        """`pair.begin`: Makes a code that lets one device in, once."""
+        """`pair.begin`: Creates a code that pairs one device, once."""
         answer: t.PairOffer = await self.call("pair.begin", params)
         return answer
 
     async def pair_status(self, **params: Unpack[t.Empty]) -> t.PairStatus:
-        """`pair.status`: How the latest code stands."""
+        """`pair.status`: The state of the latest code."""
         answer: t.PairStatus = await self.call("pair.status", params)
         return answer
 
     async def pair_cancel(self, **params: Unpack[t.Empty]) -> t.PairStatus:
-        """`pair.cancel`: Makes the latest code void."""
+        """`pair.cancel`: Cancels the latest code."""
         answer: t.PairStatus = await self.call("pair.cancel", params)
         return answer
 
@@ -391,6 +391,6 @@ class Methods:
         return answer
 
     async def client_revoke(self, **params: Unpack[t.DeviceRef]) -> t.Empty:
-        """`client.revoke`: Forgets a paired device; its connections are cut."""
+        """`client.revoke`: Removes a paired device and closes its connections."""
         answer: t.Empty = await self.call("client.revoke", params)
         return answer

@@ -1624,7 +1624,7 @@ class GoneNotification(TypedDict):
     """Params of `orchestrate.gone`."""
 
     message: str
-    """For people."""
+    """Human-readable explanation."""
     reason: str
     """Always `gone`."""
     subscriptionId: SubscriptionId
@@ -3388,4 +3388,5 @@ class ViewerLink(TypedDict):
     expiresInSeconds: int
     """Seconds within which it must be opened, once."""
     path: str
-    """Path of the page on the daemon's address, with the code behind `#`, which no browser sends along."""
+    """Path of the page on the daemon's address, with the code behind `#`, which browsers do not
+    send."""

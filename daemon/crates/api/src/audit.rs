@@ -1,4 +1,4 @@
-//! The audit row of a call: opened before its handler runs, closed with its outcome.
+//! The audit row of a call: opened before its handler runs and closed with its outcome.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,21 +7,22 @@ use cairn_protocol::{error::Failure, id::SessionId};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    connection::{Caller, locked},
+    connection::{Caller, lock},
     method::Audit,
 };
 
-/// The open row of a call. Its handler may take it, to close it when work ends that outlasts the answer.
+/// The open row of a call. The handler may take it, to close it when work ends that outlasts the
+/// answer.
 #[derive(Clone, Default)]
 pub(crate) struct Slot(Arc<Mutex<Option<DirectCall>>>);
 
 impl Slot {
-    /// The row, which the caller closes from here on.
+    /// Returns the row; the caller becomes responsible for closing it.
     pub(crate) fn take(&self) -> Option<DirectCall> {
-        locked(&self.0).take()
+        lock(&self.0).take()
     }
 
-    /// Closes the row, unless the handler took it.
+    /// Closes the row unless the handler took it.
     pub(crate) async fn close(&self, failure: Option<&Failure>) {
         let row = self.take();
         if let Some(row) = row {
@@ -30,7 +31,7 @@ impl Slot {
     }
 }
 
-/// The row that a call is to leave.
+/// Describes the row that a call will leave.
 pub(crate) struct Row {
     method: &'static str,
     params: Value,
@@ -44,10 +45,10 @@ impl Row {
         Self { method, params: has_row.then(read).flatten().unwrap_or_default(), audit }
     }
 
-    /// Opens the row, if there is to be one.
+    /// Opens the row if the method requires one.
     ///
     /// # Errors
-    /// `audit_failed`, `disk_full` where nothing may be done without it.
+    /// `audit_failed` and `disk_full`, if the call must not act without a row.
     pub(crate) async fn open(self, caller: &Caller) -> Result<Slot, Failure> {
         if matches!(self.audit, Audit::None | Audit::ByGate) {
             return Ok(Slot::default());
@@ -55,7 +56,7 @@ impl Row {
         let session = self.params["sessionId"].as_str().and_then(|id| id.parse::<SessionId>().ok());
         match caller.api().engine.begin_direct(self.method, session, self.params).await {
             Ok(row) => {
-                *locked(&caller.audit.0) = Some(row);
+                *lock(&caller.audit.0) = Some(row);
                 Ok(caller.audit.clone())
             }
             Err(cause) if self.audit == Audit::BestEffort => {

@@ -1,4 +1,4 @@
-//! The methods of the configuration. The host says what is in force.
+//! The configuration methods. The host supplies the effective settings.
 
 use std::sync::Arc;
 
@@ -12,22 +12,21 @@ use crate::{connection::Caller, method::Method, rights::Right};
 
 /// The configuration of the host. Both methods block.
 pub trait ConfigSource: Send + Sync {
-    /// The settings in force, for a root or for the daemon itself.
+    /// Returns the effective settings of a root, or of the daemon itself.
     ///
     /// # Errors
-    /// `root_not_found`; `invalid_params` for a root whose file cannot be read, with the reason.
+    /// `root_not_found`; `invalid_params` with the reason, if a root's file cannot be read.
     fn show(&self, params: &ConfigGetParams) -> Result<ConfigAnswer, Failure>;
-    /// Reads the files again. When any of them is wrong, everything stays as it was.
+    /// Reads the files again. If any of them is invalid, all settings stay as they are.
     ///
     /// # Errors
     /// `invalid_params` that names file and key.
     fn reload(&self) -> Result<ConfigReloaded, Failure>;
 }
 
-/// All of them.
 pub fn methods() -> Vec<Method> {
     vec![
-        Method::new("config.get", "The configuration in force, and where each value comes from.", get),
+        Method::new("config.get", "The effective configuration and the source of each value.", get),
         Method::new("config.reload", "Reads the configuration files again.", reload).detached(Right::Admin),
     ]
 }

@@ -1,4 +1,4 @@
-//! One client: its handshake, calls, subscriptions and what is sent to it.
+//! One client: its handshake, calls, subscriptions and outgoing messages.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,23 +26,22 @@ use tracing::Instrument as _;
 
 use crate::{
     Api, Disconnect, Method, Rights,
-    lane::Turn,
+    call_queue::QueueSlot,
     message::{self, Frame, Incoming},
-    notices::Interest,
+    progress::ProgressSubscriptions,
     rights::Row,
 };
 
-/// What goes to the client.
+/// A message or messages for the client.
 #[derive(Debug)]
 pub enum Outgoing {
-    /// One message.
     One(String),
-    /// Several, in order, to be flushed once.
+    /// Several messages, in order, to be flushed once.
     Many(Vec<SharedText>),
 }
 
 impl Outgoing {
-    /// Its messages by themselves, in order.
+    /// Splits into single messages, in order.
     pub fn into_texts(self) -> Vec<String> {
         match self {
             Self::One(text) => vec![text],
@@ -51,23 +50,23 @@ impl Outgoing {
     }
 }
 
-/// The text of a message that others may be sent too.
+/// The text of a message, shared with other connections that receive the same one.
 #[derive(Debug, Clone)]
 pub struct SharedText(Bytes);
 
 impl SharedText {
-    /// A record as everybody gets it who asks with the same `make`: it is made once.
+    /// Renders a record with `render`, at most once for all connections that call this with the
+    /// same `render`.
     pub(crate) fn of(line: &Line, make: impl FnOnce(&str) -> String) -> Self {
         Self(line.framed(make))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
-        // It is made from text alone.
+        // The bytes were built from strings only.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// Its bytes, which are UTF-8.
+    /// The bytes are UTF-8.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
@@ -89,57 +88,55 @@ pub(crate) struct Inner {
     pub(crate) api: Arc<Api>,
     pub(crate) out: mpsc::Sender<Outgoing>,
     pub(crate) client: OnceLock<ClientInfo>,
-    pub(crate) interest: Interest,
-    /// Held by a client that said it answers approvals.
+    pub(crate) progress: ProgressSubscriptions,
+    /// Set for a client that declared that it answers approvals.
     pub(crate) approver: Mutex<Option<cairn_engine::Approver>>,
     rights: Rights,
     in_flight: AtomicU32,
     calls: Mutex<HashMap<String, Cancellable>>,
     pub(crate) subscriptions: Mutex<HashMap<SubscriptionId, AbortHandle>>,
-    /// Sessions that were followed on this connection, up to [`FOLLOWED`] of them.
+    /// Sessions that have been followed on this connection, at most [`MAX_FOLLOWED`] of them.
     pub(crate) followed: Mutex<HashSet<SessionId>>,
 }
 
-/// Followed sessions that a connection remembers.
-pub(crate) const FOLLOWED: usize = 1024;
+pub(crate) const MAX_FOLLOWED: usize = 1024;
 
-/// Who calls: given to every handler.
+/// The caller of a method, passed to every handler.
 pub struct Caller {
-    /// The connection.
     pub(crate) connection: Connection,
-    /// Run once the answer is on its way, so that what it starts comes after it.
-    pub(crate) then: Arc<Mutex<Vec<Then>>>,
-    /// The call's row of the audit, while it is open.
+    /// Callbacks that run once the answer is queued, so that their effects come after it.
+    pub(crate) then: Arc<Mutex<Vec<AfterAnswer>>>,
+    /// The call's audit row while it is open.
     pub(crate) audit: crate::audit::Slot,
 }
 
-type Then = Box<dyn FnOnce() + Send>;
+type AfterAnswer = Box<dyn FnOnce() + Send>;
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where the answers to a message go.
-pub(crate) type Answers = mpsc::Sender<Outgoing>;
+/// The destination of a message's answers.
+pub(crate) type AnswerSender = mpsc::Sender<Outgoing>;
 
-/// A call that its client may cancel.
+/// A call that its client can cancel.
 struct Cancellable {
-    /// Set by whoever answers first: the call or its cancelling.
+    /// Set by the first to answer: the call or its cancellation.
     answered: Arc<AtomicBool>,
-    stop: Stop,
-    /// Whether it goes on when its client leaves.
-    outlives: bool,
+    stop: CancelHandle,
+    /// True if the call continues after a disconnect.
+    survives_disconnect: bool,
 }
 
-/// How a call is cancelled.
-enum Stop {
-    /// Its task ends, and this is where the answer goes.
-    Task(AbortHandle, Answers),
-    /// Its batch goes on without it and answers for it.
-    Part(oneshot::Sender<()>),
+/// The way to cancel a call.
+enum CancelHandle {
+    /// Abort the task and send the answer to the destination.
+    Task(AbortHandle, AnswerSender),
+    /// Notify the batch, which continues without the call and answers for it.
+    Batched(oneshot::Sender<()>),
 }
 
-/// Counts a call while it is at work.
+/// Counts a call while it runs.
 struct InFlight(Connection);
 
 impl Drop for InFlight {
@@ -148,27 +145,27 @@ impl Drop for InFlight {
     }
 }
 
-/// A call of a batch that was let in, with what cancels it.
-type Admitted = (Id<'static>, Call, oneshot::Receiver<()>);
+/// An admitted call of a batch, with the receiver that signals its cancellation.
+type AdmittedCall = (Id<'static>, Call, oneshot::Receiver<()>);
 
 impl Connection {
-    /// A new client that may do what `rights` say. What it is to be sent comes out of the receiver; when that is full,
-    /// its calls wait.
+    /// Opens a connection for a client with these rights. Messages for the client come out of the
+    /// receiver; while that is full, calls wait.
     ///
     /// # Errors
-    /// `overloaded` when the daemon has as many connections as it may.
+    /// `overloaded` when the daemon's limit of connections is reached.
     pub fn open(api: &Arc<Api>, rights: Rights) -> Result<(Self, mpsc::Receiver<Outgoing>), Failure> {
         let before = api.counters.connections.fetch_add(1, Ordering::SeqCst);
         if before >= u64::from(api.limits.max_connections) {
             api.counters.connections.fetch_sub(1, Ordering::SeqCst);
-            return Err(Failure::new(Reason::Overloaded, "the daemon has as many connections as it may"));
+            return Err(Failure::new(Reason::Overloaded, "the daemon has reached its limit of connections"));
         }
         let (out, receiver) = mpsc::channel(crate::OUTGOING);
         let inner = Inner {
             api: Arc::clone(api),
             out,
             client: OnceLock::new(),
-            interest: Interest::default(),
+            progress: ProgressSubscriptions::default(),
             approver: Mutex::default(),
             rights,
             in_flight: AtomicU32::new(0),
@@ -179,43 +176,47 @@ impl Connection {
         Ok((Self { inner: Arc::new(inner) }, receiver))
     }
 
-    /// Takes one message. Answers come later, in any order; only a full outgoing queue makes this wait.
-    pub async fn message(&self, text: &str) {
-        self.message_to(text, &self.inner.out.clone()).await;
+    /// Handles one message. Answers are sent later, in any order; this waits only while the
+    /// outgoing queue is full.
+    pub async fn handle_message(&self, text: &str) {
+        self.handle_message_to(text, &self.inner.out.clone()).await;
     }
 
-    /// Takes one message whose answer goes to `to` and not among what else is sent to the client. When all senders of `to`
-    /// are gone there will be none. A receiver that is dropped cancels the calls of the message that a disconnect cancels.
-    pub async fn message_to(&self, text: &str, to: &mpsc::Sender<Outgoing>) {
+    /// Handles one message and sends its answer to `to` instead of the common queue. No answer will
+    /// come once all senders of `to` are dropped. Dropping the receiver cancels those calls of the
+    /// message that a disconnect cancels.
+    pub async fn handle_message_to(&self, text: &str, to: &mpsc::Sender<Outgoing>) {
         match message::frame(text) {
             Err(failure) => answer(to, message::failure(None, &failure)).await,
-            Ok(Frame::One(value)) => self.one(value, to).await,
-            Ok(Frame::Batch(all)) => self.batch(all, to).await,
+            Ok(Frame::One(value)) => self.handle_one(value, to).await,
+            Ok(Frame::Batch(all)) => self.handle_batch(all, to).await,
         }
     }
 
-    async fn one(&self, value: &RawValue, to: &Answers) {
+    async fn handle_one(&self, value: &RawValue, to: &AnswerSender) {
         let request = match Incoming::read(value) {
             Ok((request, _)) => request,
             Err((failure, id)) => return answer(to, message::failure(id.as_ref(), &failure)).await,
         };
-        let Some(id) = request.id.clone() else { return self.notified(&request) };
-        let begun = {
-            // Held from before the call counts as at work: whoever has seen that it does can cancel it.
-            let mut calls = locked(&self.inner.calls);
-            match self.begin(&request, false) {
+        let Some(id) = request.id.clone() else { return self.handle_notification(&request) };
+        let prepared = {
+            // Locked before the in-flight counter grows, so that a client which sees the call
+            // counted can already cancel it.
+            let mut calls = lock(&self.inner.calls);
+            match self.prepare(&request, false) {
                 Ok(call) if request.method.as_deref() != Some(crate::methods::INITIALIZE) => {
                     return self.spawn(&id.into_owned(), call, to.clone(), &mut calls);
                 }
-                begun => begun,
+                prepared => prepared,
             }
         };
-        match begun {
+        match prepared {
             Err(failure) => {
                 self.count(false);
                 answer(to, message::failure(Some(&id), &failure)).await;
             }
-            // A client may send on without waiting for the answer: what comes next finds the connection begun.
+            // `initialize` runs inline: a client may pipeline further messages, and they must find
+            // the connection initialized.
             Ok(call) => {
                 let (text, then) = self.finish(&id, call).await;
                 answer(to, text).await;
@@ -224,8 +225,8 @@ impl Connection {
         }
     }
 
-    /// Runs a batch; its answers are one message, in the order of its requests.
-    async fn batch(&self, all: Vec<&RawValue>, to: &Answers) {
+    /// Runs a batch; its answers form one message, in the order of its requests.
+    async fn handle_batch(&self, all: Vec<&RawValue>, to: &AnswerSender) {
         let limit = self.inner.api.limits.max_batch as usize;
         if all.len() > limit {
             let failure = Failure::new(
@@ -234,15 +235,15 @@ impl Connection {
             );
             return answer(to, message::failure(None, &failure)).await;
         }
-        let mut slots: Vec<Result<Admitted, String>> = Vec::new();
+        let mut slots: Vec<Result<AdmittedCall, String>> = Vec::new();
         for value in all {
             match Incoming::read(value) {
                 Err((failure, id)) => slots.push(Err(message::failure(id.as_ref(), &failure))),
                 Ok((request, _)) => match request.id.clone() {
-                    None => self.notified(&request),
-                    Some(id) => slots.push(match self.begin(&request, true) {
+                    None => self.handle_notification(&request),
+                    Some(id) => slots.push(match self.prepare(&request, true) {
                         Ok(call) => {
-                            let cancelled = self.register_part(&id, &call);
+                            let cancelled = self.register_batched(&id, &call);
                             Ok((id.into_owned(), call, cancelled))
                         }
                         Err(failure) => Err(message::failure(Some(&id), &failure)),
@@ -253,7 +254,8 @@ impl Connection {
         if slots.is_empty() {
             return;
         }
-        let (this, to) = (self.clone(), to.clone());
+        let this = self.clone();
+        let to = to.clone();
         let work = async move {
             let mut answers = Vec::with_capacity(slots.len());
             let mut then = Vec::new();
@@ -261,8 +263,9 @@ impl Connection {
                 match slot {
                     Err(answer) => answers.push(answer),
                     Ok((id, call, cancelled)) => {
-                        // Cancelled with its client, who gets no answers then.
-                        let finished = this.finish_part(&id, call, &to, cancelled).await;
+                        // `None`: the call was cancelled by a disconnect, so its answer is not
+                        // needed.
+                        let finished = this.finish_batched(&id, call, &to, cancelled).await;
                         let Some((answer, after)) = finished else { continue };
                         answers.push(answer);
                         then.extend(after);
@@ -275,25 +278,27 @@ impl Connection {
         tokio::spawn(work);
     }
 
-    /// Lets a cancel find a call of a batch.
-    fn register_part(&self, id: &Id<'_>, call: &Call) -> oneshot::Receiver<()> {
+    /// Makes a call of a batch cancellable.
+    fn register_batched(&self, id: &Id<'_>, call: &Call) -> oneshot::Receiver<()> {
         let (stop, cancelled) = oneshot::channel();
-        if !call.outlives || call.stoppable {
+        if !call.survives_disconnect || call.cancellable {
             let key = serde_json::to_string(id).unwrap_or_default();
-            let (answered, stop, outlives) = (Arc::default(), Stop::Part(stop), call.outlives);
-            locked(&self.inner.calls).insert(key, Cancellable { answered, stop, outlives });
+            let answered = Arc::default();
+            let stop = CancelHandle::Batched(stop);
+            let survives_disconnect = call.survives_disconnect;
+            lock(&self.inner.calls).insert(key, Cancellable { answered, stop, survives_disconnect });
         }
         cancelled
     }
 
-    /// The end of a call of a batch, which may be that it was cancelled.
-    async fn finish_part(
+    /// Finishes a call of a batch, possibly because it was cancelled.
+    async fn finish_batched(
         &self,
         id: &Id<'_>,
         call: Call,
-        to: &Answers,
+        to: &AnswerSender,
         cancelled: oneshot::Receiver<()>,
-    ) -> Option<(String, Vec<Then>)> {
+    ) -> Option<(String, Vec<AfterAnswer>)> {
         let finished = tokio::select! {
             biased;
             Ok(()) = cancelled => {
@@ -301,18 +306,21 @@ impl Connection {
                 let failure = Failure::new(Reason::Cancelled, "the call was cancelled");
                 Some((message::failure(Some(id), &failure), vec![]))
             }
-            finished = self.finish_for(id, call, to) => finished,
+            finished = self.finish_unless_closed(id, call, to) => finished,
         };
         let key = serde_json::to_string(id).unwrap_or_default();
-        let mut calls = locked(&self.inner.calls);
-        if calls.get(&key).is_some_and(|call| matches!(&call.stop, Stop::Part(stop) if stop.is_closed())) {
+        let mut calls = lock(&self.inner.calls);
+        if calls
+            .get(&key)
+            .is_some_and(|call| matches!(&call.stop, CancelHandle::Batched(stop) if stop.is_closed()))
+        {
             calls.remove(&key);
         }
         finished
     }
 
-    /// Looks a request up and starts it, within its client's rights and limits.
-    fn begin(&self, request: &Incoming<'_>, in_batch: bool) -> Result<Call, Failure> {
+    /// Looks up the method and prepares the call, within the client's rights and limits.
+    fn prepare(&self, request: &Incoming<'_>, in_batch: bool) -> Result<Call, Failure> {
         let name = request.method.as_deref().unwrap_or_default();
         let handshake = name == crate::methods::INITIALIZE;
         if handshake && in_batch {
@@ -322,69 +330,98 @@ impl Connection {
             return Err(Failure::new(Reason::NotInitialized, format!("{name} came before initialize")));
         }
         let method = self.inner.api.find(name).ok_or_else(|| {
-            let shown: String = name.chars().take(64).collect();
-            Failure::new(Reason::MethodNotFound, format!("there is no method '{}'", shown.escape_default()))
+            let excerpt: String = name.chars().take(64).collect();
+            Failure::new(Reason::MethodNotFound, format!("there is no method '{}'", excerpt.escape_default()))
         })?;
-        // The handshake tells who a client is; everything else needs the right of its row.
+        // Every method except the handshake needs the right of its row.
         Row::of(method).require(self.inner.rights)?;
         let limit = self.inner.api.limits.max_in_flight;
         if self.inner.in_flight.fetch_add(1, Ordering::SeqCst) >= limit {
             self.inner.in_flight.fetch_sub(1, Ordering::SeqCst);
             return Err(Failure::new(
                 Reason::Overloaded,
-                format!("{limit} calls are at work on this connection"),
+                format!("{limit} calls are already running on this connection"),
             ));
         }
         let in_flight = InFlight(self.clone());
-        let turn = self.inner.api.lanes.enter(method.scope, request.params);
+        let slot = self.inner.api.queue.enter(method.scope, request.params);
         let then = Arc::new(Mutex::new(Vec::new()));
         let audit = crate::audit::Slot::default();
         let caller = Caller { connection: self.clone(), then: Arc::clone(&then), audit };
         let span = crate::span::request(method);
         let answer = span.in_scope(|| (method.handler)(caller, request.params, method.audit));
-        let outlives = method.disconnect == Disconnect::Detach;
-        Ok(Call { answer, span, turn, then, outlives, stoppable: method.stoppable, _in_flight: in_flight })
+        let survives_disconnect = method.disconnect == Disconnect::Detach;
+        Ok(Call {
+            answer,
+            span,
+            slot,
+            then,
+            survives_disconnect,
+            cancellable: method.cancellable,
+            _in_flight: in_flight,
+        })
     }
 
-    /// True if the client has the right that a method needs.
+    /// Returns true if the client has the right that a method needs.
     pub(crate) fn may_call(&self, method: &Method) -> bool {
         Row::of(method).require(self.inner.rights).is_ok()
     }
 
-    /// Lets a call run, registered among `calls` under its id before it can end: a cancel finds it and an end removes it.
-    fn spawn(&self, id: &Id<'static>, call: Call, to: Answers, calls: &mut HashMap<String, Cancellable>) {
+    /// Spawns a call. It is registered in `calls` before it can finish, so that a cancellation
+    /// finds it and its end removes it.
+    fn spawn(
+        &self,
+        id: &Id<'static>,
+        call: Call,
+        to: AnswerSender,
+        calls: &mut HashMap<String, Cancellable>,
+    ) {
         let key = serde_json::to_string(id).unwrap_or_default();
-        let (this, id) = (self.clone(), id.clone());
-        let (outlives, cancels) = (call.outlives, !call.outlives || call.stoppable);
-        let (done, answered) = (key.clone(), Arc::new(AtomicBool::new(false)));
-        let mine = Arc::clone(&answered);
-        let back = to.clone();
+        let this = self.clone();
+        let id = id.clone();
+        let (survives_disconnect, cancels) =
+            (call.survives_disconnect, !call.survives_disconnect || call.cancellable);
+        let finished_key = key.clone();
+        let answered = Arc::new(AtomicBool::new(false));
+        let answered_by_task = Arc::clone(&answered);
+        let reply_to = to.clone();
         let task = tokio::spawn(async move {
-            let finished = this.finish_for(&id, call, &to).await;
+            let finished = this.finish_unless_closed(&id, call, &to).await;
             {
-                let mut calls = locked(&this.inner.calls);
-                // A later call may have taken the same id.
-                if calls.get(&done).is_some_and(|c| Arc::ptr_eq(&c.answered, &mine)) {
-                    calls.remove(&done);
+                let mut calls = lock(&this.inner.calls);
+                // A later call may have reused the id.
+                if calls.get(&finished_key).is_some_and(|c| Arc::ptr_eq(&c.answered, &answered_by_task)) {
+                    calls.remove(&finished_key);
                 }
             }
             let Some((text, then)) = finished else { return };
-            if mine.swap(true, Ordering::SeqCst) {
-                // Cancelled at the last moment, and answered so: there is one answer to a call.
+            if answered_by_task.swap(true, Ordering::SeqCst) {
+                // Cancelled at the last moment and already answered: a call has exactly one answer.
                 return;
             }
             answer(&to, text).await;
             then.into_iter().for_each(|run| run());
         });
         if cancels {
-            calls
-                .insert(key, Cancellable { answered, stop: Stop::Task(task.abort_handle(), back), outlives });
+            calls.insert(
+                key,
+                Cancellable {
+                    answered,
+                    stop: CancelHandle::Task(task.abort_handle(), reply_to),
+                    survives_disconnect,
+                },
+            );
         }
     }
 
-    /// The end of a call, unless its client has gone and that cancels it.
-    async fn finish_for(&self, id: &Id<'_>, call: Call, to: &Answers) -> Option<(String, Vec<Then>)> {
-        if call.outlives {
+    /// Finishes a call, unless a disconnect cancels it.
+    async fn finish_unless_closed(
+        &self,
+        id: &Id<'_>,
+        call: Call,
+        to: &AnswerSender,
+    ) -> Option<(String, Vec<AfterAnswer>)> {
+        if call.survives_disconnect {
             return Some(self.finish(id, call).await);
         }
         tokio::select! {
@@ -397,15 +434,15 @@ impl Connection {
         }
     }
 
-    async fn finish(&self, id: &Id<'_>, mut call: Call) -> (String, Vec<Then>) {
-        if let Some(turn) = &mut call.turn {
-            turn.come().await;
+    async fn finish(&self, id: &Id<'_>, mut call: Call) -> (String, Vec<AfterAnswer>) {
+        if let Some(slot) = &mut call.slot {
+            slot.ready().await;
         }
         let outcome = call.answer.instrument(call.span.clone()).await;
         if let Err(failure) = &outcome {
             cairn_engine::span::failed(&call.span, failure);
         }
-        drop(call.turn);
+        drop(call.slot);
         self.count(outcome.is_ok());
         let answer = match outcome {
             Ok(result) => message::success(id, &result),
@@ -416,11 +453,12 @@ impl Connection {
                 message::failure(Some(id), &failure)
             }
         };
-        (answer, std::mem::take(&mut *locked(&call.then)))
+        (answer, std::mem::take(&mut *lock(&call.then)))
     }
 
-    /// The one notification a client sends: cancel a call. Others are ignored, as JSON-RPC asks.
-    fn notified(&self, request: &Incoming<'_>) {
+    /// Handles the only notification that clients send, a cancellation. Others are ignored, as
+    /// JSON-RPC requires.
+    fn handle_notification(&self, request: &Incoming<'_>) {
         #[derive(serde::Deserialize)]
         struct Cancel<'a> {
             #[serde(borrow)]
@@ -434,13 +472,13 @@ impl Connection {
             return;
         };
         let key = serde_json::to_string(&cancel.id).unwrap_or_default();
-        let found = locked(&self.inner.calls).remove(&key);
-        if let Some(call) = found
+        let removed = lock(&self.inner.calls).remove(&key);
+        if let Some(call) = removed
             && !call.answered.swap(true, Ordering::SeqCst)
         {
             let (task, to) = match call.stop {
-                Stop::Task(task, to) => (task, to),
-                Stop::Part(stop) => {
+                CancelHandle::Task(task, to) => (task, to),
+                CancelHandle::Batched(stop) => {
                     let _ended = stop.send(());
                     return;
                 }
@@ -461,47 +499,47 @@ impl Connection {
         }
     }
 
-    /// Queues a message; a client that has gone needs none.
+    /// Queues a message; a send error means that the client has disconnected.
     pub(crate) async fn reply(&self, text: String) {
         let _gone = self.inner.out.send(Outgoing::One(text)).await;
     }
 
-    /// The client has gone: its searches, reads and subscriptions end, nothing else does.
+    /// Handles a disconnect: searches, reads and subscriptions end, everything else continues.
     pub fn close(&self) {
-        // Those that go on stay: a cancel that was sent before may come after this.
-        for (_, call) in locked(&self.inner.calls).extract_if(|_, call| !call.outlives) {
+        // Detached calls stay registered: a cancellation sent before the disconnect may arrive
+        // after it.
+        for (_, call) in lock(&self.inner.calls).extract_if(|_, call| !call.survives_disconnect) {
             match call.stop {
-                Stop::Task(task, _) => task.abort(),
-                Stop::Part(stop) => drop(stop.send(())),
+                CancelHandle::Task(task, _) => task.abort(),
+                CancelHandle::Batched(stop) => drop(stop.send(())),
             }
         }
-        let ended: Vec<AbortHandle> =
-            locked(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
+        let ended: Vec<AbortHandle> = lock(&self.inner.subscriptions).drain().map(|(_, task)| task).collect();
         self.inner.api.counters.subscriptions.fetch_sub(ended.len() as u64, Ordering::SeqCst);
         ended.iter().for_each(AbortHandle::abort);
-        self.inner.interest.end();
-        drop(locked(&self.inner.approver).take());
+        self.inner.progress.end();
+        drop(lock(&self.inner.approver).take());
         self.inner.api.counters.connections.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Queues an answer; a client that has gone needs none.
-async fn answer(to: &Answers, text: String) {
+/// Queues a message; a send error means that the client has disconnected.
+async fn answer(to: &AnswerSender, text: String) {
     let _gone = to.send(Outgoing::One(text)).await;
 }
 
-/// A call at work.
+/// A running call.
 struct Call {
     answer: crate::method::Answer,
-    /// Begins when the call is taken: waiting for its turn is part of it.
+    /// Starts when the call is accepted, so that it includes the wait in the queue.
     span: tracing::Span,
-    /// Its place among calls that run one after the other.
-    turn: Option<Turn>,
-    then: Arc<Mutex<Vec<Then>>>,
-    /// Whether it goes on when its client leaves.
-    outlives: bool,
-    /// Whether its client can cancel it all the same.
-    stoppable: bool,
+    /// The call's slot among those that run one after the other.
+    slot: Option<QueueSlot>,
+    then: Arc<Mutex<Vec<AfterAnswer>>>,
+    /// True if the call continues after a disconnect.
+    survives_disconnect: bool,
+    /// True if its client can cancel the call although it outlives a disconnect.
+    cancellable: bool,
     _in_flight: InFlight,
 }
 
@@ -518,8 +556,8 @@ impl Caller {
         self.connection.inner.client.get().map(|c| c.name.clone())
     }
 
-    /// Runs `what` after the answer was queued.
+    /// Runs `action` once the answer is queued.
     pub(crate) fn after_answer(&self, what: impl FnOnce() + Send + 'static) {
-        locked(&self.then).push(Box::new(what));
+        lock(&self.then).push(Box::new(what));
     }
 }

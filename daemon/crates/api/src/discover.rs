@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 use crate::{methods, rights::Effect};
 
-/// Version of OpenRPC that is spoken.
+/// Version of the OpenRPC specification.
 const OPENRPC: &str = "1.3.2";
 
-fn generator() -> SchemaGenerator {
+fn schema_generator() -> SchemaGenerator {
     let path = "/components/schemas";
     SchemaSettings::draft2020_12().with(|s| s.definitions_path = path.into()).into_generator()
 }
 
-/// Notifications of the daemon with the type of their params.
+/// Lists the daemon's notifications with the schemas of their params.
 fn notifications(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
     vec![
         (rpc::EVENT, schemas.subschema_for::<EventNotification>()),
@@ -40,11 +40,11 @@ fn notifications(schemas: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum AnyPartial {
-    /// Of a search for passages.
+    /// Results of a search for passages.
     Search(SearchPartial),
-    /// Of a search over lines.
+    /// Results of a search for lines.
     Grep(GrepPartial),
-    /// Of one that streams them.
+    /// Lines of a streaming search.
     Lines(LinesPartial),
 }
 
@@ -56,15 +56,16 @@ struct GoneNotification {
     subscription_id: cairn_protocol::id::SubscriptionId,
     /// Always `gone`.
     reason: String,
-    /// For people.
+    /// Human-readable explanation.
     message: String,
 }
 
-/// The params of a method one by one, as OpenRPC has them: each by its name.
-fn by_name(params: &Value, schemas: &Value) -> Vec<Value> {
+/// Lists the params of a method by name, as OpenRPC requires.
+fn named_params(params: &Value, schemas: &Value) -> Vec<Value> {
     let name = params["$ref"].as_str().and_then(|r| r.rsplit('/').next()).unwrap_or_default();
-    let whole = &schemas[name];
-    let required = |name: &str| whole["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
+    let single_page = &schemas[name];
+    let required =
+        |name: &str| single_page["required"].as_array().is_some_and(|r| r.iter().any(|n| n == name));
     let one = |(name, schema): (&String, &Value)| {
         let mut one = json!({"name": name, "required": required(name), "schema": schema});
         if let Some(text) = schema.get("description") {
@@ -72,18 +73,18 @@ fn by_name(params: &Value, schemas: &Value) -> Vec<Value> {
         }
         one
     };
-    whole["properties"].as_object().map(|p| p.iter().map(one).collect()).unwrap_or_default()
+    single_page["properties"].as_object().map(|p| p.iter().map(one).collect()).unwrap_or_default()
 }
 
-/// Effects of a method's calls, with the right that each needs beside that of the method.
+/// Lists the effects of a method's calls with the additional right that each needs.
 fn effects(all: &[Effect]) -> Vec<Value> {
     all.iter().map(|effect| json!({"effect": effect.text(), "right": effect.right().as_str()})).collect()
 }
 
-/// The whole table. `x-params` names the type of a method's params; `x-notifications` and `x-errors` hold what OpenRPC
-/// has no place for.
+/// Builds the OpenRPC document. `x-params` names the type of a method's params; `x-notifications`
+/// and `x-errors` extend the standard.
 pub fn openrpc() -> Value {
-    let mut schemas = generator();
+    let mut schemas = schema_generator();
     let table = methods::table();
     let mut rows: Vec<Value> = table
         .iter()
@@ -104,7 +105,7 @@ pub fn openrpc() -> Value {
             })
         })
         .collect();
-    let told: Vec<Value> = notifications(&mut schemas)
+    let notifications: Vec<Value> = notifications(&mut schemas)
         .into_iter()
         .map(|(name, schema)| json!({"name": name, "schema": schema}))
         .collect();
@@ -117,14 +118,14 @@ pub fn openrpc() -> Value {
         .collect();
     let types = Value::Object(schemas.take_definitions(true));
     for row in &mut rows {
-        row["params"] = by_name(&row["x-params"], &types).into();
+        row["params"] = named_params(&row["x-params"], &types).into();
     }
     json!({
         "openrpc": OPENRPC,
         "info": {"title": "Cairn", "version": cairn_protocol::PROTOCOL_VERSIONS[0]},
         "methods": rows,
         "components": {"schemas": types},
-        "x-notifications": told,
+        "x-notifications": notifications,
         "x-errors": errors,
         "x-errorData": error,
     })

@@ -1,4 +1,4 @@
-//! Effects of the parameters of each method. A new type of parameters has its place here.
+//! The effects of each method's params. Every params type is listed in this file.
 
 use cairn_engine::Engine;
 use cairn_protocol::{
@@ -32,7 +32,7 @@ use cairn_protocol::{
 
 use crate::rights::{Effect, Effects, Right};
 
-/// Parameters whose calls do what their method says and no more.
+/// Declares params whose calls have no effect beyond their method's.
 macro_rules! no_effects {
     ($($params:ty),* $(,)?) => { $(impl Effects for $params {})* };
 }
@@ -83,7 +83,7 @@ no_effects!(
     UnsubscribeParams,
 );
 
-fn only_if(has: bool, effect: Effect) -> Vec<Effect> {
+fn effect_if(has: bool, effect: Effect) -> Vec<Effect> {
     if has { vec![effect] } else { vec![] }
 }
 
@@ -92,7 +92,7 @@ impl Effects for ExploreStartParams {
 
     async fn effects(&self, engine: &Engine) -> Result<Vec<Effect>, Failure> {
         let root = self.root.as_ref().filter(|_| self.remote_url.is_none());
-        Ok(only_if(root.is_some_and(|root| !engine.is_declared(root)), Effect::DeclareRoot))
+        Ok(effect_if(root.is_some_and(|root| !engine.is_declared(root)), Effect::DeclareRoot))
     }
 }
 
@@ -101,7 +101,7 @@ impl Effects for RunStartParams {
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
         let unconfined = self.policy.as_ref().is_some_and(|p| p.sandbox == Some(SandboxUse::Off));
-        Ok(only_if(unconfined, Effect::LeaveSandbox))
+        Ok(effect_if(unconfined, Effect::LeaveSandbox))
     }
 }
 
@@ -109,7 +109,7 @@ impl Effects for SteerParams {
     const ALL: &'static [Effect] = &[Effect::SteerOutsideSandbox];
 
     async fn effects(&self, engine: &Engine) -> Result<Vec<Effect>, Failure> {
-        Ok(only_if(engine.is_unconfined(&self.session_id).await?, Effect::SteerOutsideSandbox))
+        Ok(effect_if(engine.is_unconfined(&self.session_id).await?, Effect::SteerOutsideSandbox))
     }
 }
 
@@ -117,7 +117,7 @@ impl Effects for ApprovalResolveParams {
     const ALL: &'static [Effect] = &[Effect::GrantRule];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
-        Ok(only_if(self.decision == ApprovalDecision::Always, Effect::GrantRule))
+        Ok(effect_if(self.decision == ApprovalDecision::Always, Effect::GrantRule))
     }
 }
 
@@ -125,7 +125,7 @@ impl Effects for ProviderSetParams {
     const ALL: &'static [Effect] = &[Effect::MoveModel];
 
     async fn effects(&self, _: &Engine) -> Result<Vec<Effect>, Failure> {
-        Ok(only_if(self.endpoint.is_some(), Effect::MoveModel))
+        Ok(effect_if(self.endpoint.is_some(), Effect::MoveModel))
     }
 }
 

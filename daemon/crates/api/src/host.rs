@@ -1,33 +1,31 @@
-//! What the host tells about itself.
+//! Information about the host.
 
 use std::path::PathBuf;
 
 use cairn_protocol::{id::InstanceId, location::ConfigFolder, time::Timestamp};
 
-/// Facts of the running daemon that the engine does not know.
+/// Facts about the running daemon that the engine does not know.
 #[derive(Debug, Clone)]
 pub struct HostInfo {
-    /// Version of the binary.
     pub version: String,
-    /// This start.
+    /// Unique for each start of the daemon.
     pub instance_id: InstanceId,
-    /// When it started.
     pub started_at: Timestamp,
     /// `host:port` of each listener.
     pub addresses: Vec<String>,
-    /// Where the data lies.
     pub data_root: PathBuf,
-    /// Where it logs, when to a file.
+    /// `None` if the log goes to standard error.
     pub log_file: Option<PathBuf>,
-    /// The configuration folder, and the reason why it applies.
+    /// The configuration folder and the reason why it applies.
     pub config: Option<(PathBuf, ConfigFolder)>,
     /// `on_demand`, `service` or `foreground`.
     pub mode: String,
-    /// Seconds without a client after which it leaves.
+    /// Seconds without a client after which the daemon exits.
     pub idle_exit_seconds: Option<u64>,
 }
 
-/// Resident bytes and those of them that are not file pages; zeros where the system does not tell.
+/// Returns the resident bytes and the part of them that is not file pages; zeros where the system
+/// does not report them.
 pub fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {

@@ -13,46 +13,45 @@ use serde::de::DeserializeOwned;
 
 use crate::{connection::Caller, method::Method, rights::Right};
 
-async fn ask<T: DeserializeOwned>(cx: Caller, op: MemoryOp) -> Result<T, Failure> {
+async fn apply<T: DeserializeOwned>(cx: Caller, op: MemoryOp) -> Result<T, Failure> {
     let value = cx.api().engine.knowledge(op).await?;
-    serde_json::from_value(value)
-        .map_err(|e| Failure::new(Reason::Internal, format!("the knowledge store answered oddly: {e}")))
+    serde_json::from_value(value).map_err(|e| {
+        Failure::new(Reason::Internal, format!("the knowledge store returned an unexpected answer: {e}"))
+    })
 }
 
-/// All of them. Those that change something are a person's or program's own doing; what a model does goes by the tools.
+/// The methods that change entries are for people and programs; models use tools.
 pub fn methods() -> Vec<Method> {
     vec![
-        Method::new(
-            "memory.search",
-            "Entries of the knowledge store that fit a query.",
-            |cx, p: MemorySearchParams| ask::<Page<MemoryEntry>>(cx, MemoryOp::Search(p)),
-        ),
+        Method::new("memory.search", "Searches the knowledge store.", |cx, p: MemorySearchParams| {
+            apply::<Page<MemoryEntry>>(cx, MemoryOp::Search(p))
+        }),
         Method::new("memory.list", "Entries of the knowledge store, by name.", |cx, p: MemoryListParams| {
-            ask::<Page<MemoryEntry>>(cx, MemoryOp::List(p))
+            apply::<Page<MemoryEntry>>(cx, MemoryOp::List(p))
         }),
         Method::new(
             "memory.keywords",
-            "Keywords of the knowledge store, those with most entries first.",
-            |cx, p: MemoryKeywordsParams| ask::<Page<MemoryKeyword>>(cx, MemoryOp::Keywords(p)),
+            "Keywords of the knowledge store, most used first.",
+            |cx, p: MemoryKeywordsParams| apply::<Page<MemoryKeyword>>(cx, MemoryOp::Keywords(p)),
         ),
         Method::new("memory.load", "An entry of the knowledge store.", |cx, p: MemoryRef| {
-            ask::<MemoryText>(cx, MemoryOp::Load(p))
+            apply::<MemoryText>(cx, MemoryOp::Load(p))
         }),
-        Method::new("memory.save", "Makes an entry, or replaces it.", |cx, p: MemoryWriteParams| {
-            ask::<MemoryChange>(cx, MemoryOp::Save(p))
+        Method::new("memory.save", "Creates or replaces an entry.", |cx, p: MemoryWriteParams| {
+            apply::<MemoryChange>(cx, MemoryOp::Save(p))
         })
         .detached(Right::Prompt),
-        Method::new("memory.append", "Adds to an entry, or makes it.", |cx, p: MemoryWriteParams| {
-            ask::<MemoryChange>(cx, MemoryOp::Append(p))
+        Method::new("memory.append", "Appends to an entry, or creates it.", |cx, p: MemoryWriteParams| {
+            apply::<MemoryChange>(cx, MemoryOp::Append(p))
         })
         .detached(Right::Prompt),
         Method::new("memory.delete", "Deletes an entry.", |cx, p: MemoryRef| {
-            ask::<MemoryChange>(cx, MemoryOp::Delete(p))
+            apply::<MemoryChange>(cx, MemoryOp::Delete(p))
         })
         .detached(Right::Prompt),
         Method::new(
             "skill.list",
-            "The skills there are, and whether agents are told of them.",
+            "All skills, and whether they are offered to agents.",
             |cx, _: Empty| async move {
                 Ok::<_, Failure>(Page::<SkillInfo> { data: cx.api().engine.skills(), next_cursor: None })
             },

@@ -1,22 +1,26 @@
-//! Protocol ↔ engine: one method table, conversion, errors and subscriptions. No sockets.
+//! The protocol on top of the engine: one method table, conversion, errors and subscriptions. The
+//! crate opens no sockets.
 //!
-//! A transport makes a [`Connection`] for each client, feeds it messages, and sends what comes out of its
-//! [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol reference all come from
-//! [`methods::table`].
+//! A transport creates a [`Connection`] for each client, feeds it messages, and sends the contents
+//! of its [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol
+//! reference all derive from [`methods::table`].
+
+#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
 mod audit;
+mod call_queue;
 mod config;
 mod connection;
 mod discover;
 mod effects;
 mod host;
 mod knowledge;
-mod lane;
+
 mod message;
 mod method;
 pub mod methods;
 mod metrics;
-mod notices;
+mod progress;
 pub mod reference;
 mod remote;
 pub mod rights;
@@ -39,16 +43,17 @@ pub use config::ConfigSource;
 pub use connection::{Connection, Outgoing, SharedText};
 pub use discover::openrpc;
 pub use host::HostInfo;
-pub use method::{Audit, Disconnect, Method, Scope};
+pub use method::{Audit, Disconnect, FollowUp, Method, Scope};
 pub use metrics::{FIGURES, Figure};
 pub use remote::Remote;
 pub use rights::{Right, Rights};
 pub use viewer::Links;
 
-/// Messages that wait for a slow client's socket; then its calls and subscriptions wait.
+/// Capacity of the queue of messages for one client. When it is full, the client's calls and
+/// subscriptions wait.
 pub const OUTGOING: usize = 64;
 
-/// The answer to a message that could not be taken at all.
+/// Renders the answer to a message that could not be accepted at all.
 pub fn refusal(failure: &Failure) -> String {
     message::failure(None, failure)
 }
@@ -59,14 +64,14 @@ pub struct Api {
     pub(crate) host: HostInfo,
     pub(crate) limits: Limits,
     pub(crate) table: Vec<Method>,
-    pub(crate) lanes: Arc<lane::Lanes>,
+    pub(crate) queue: Arc<call_queue::CallQueue>,
     pub(crate) counters: Counters,
     links: Links,
     pub(crate) remote: std::sync::OnceLock<Arc<dyn Remote>>,
     pub(crate) config: std::sync::OnceLock<Arc<dyn ConfigSource>>,
 }
 
-/// What is counted for `daemon.stats` and `/metrics`.
+/// Counters for `daemon.stats` and `/metrics`.
 #[derive(Debug)]
 pub(crate) struct Counters {
     /// For the uptime: the wall clock may be set while the daemon runs.
@@ -90,28 +95,30 @@ impl Default for Counters {
 }
 
 impl Api {
-    /// A table over `engine`.
     pub fn new(engine: Engine, host: HostInfo, limits: Limits) -> Arc<Self> {
-        let (lanes, counters) = (Arc::default(), Counters::default());
-        let (table, links) = (methods::table(), Links::default());
-        let (remote, config) = (std::sync::OnceLock::new(), std::sync::OnceLock::new());
-        Arc::new(Self { engine, host, limits, table, lanes, counters, links, remote, config })
+        let queue = Arc::default();
+        let counters = Counters::default();
+        let table = methods::table();
+        let links = Links::default();
+        let remote = std::sync::OnceLock::new();
+        let config = std::sync::OnceLock::new();
+        Arc::new(Self { engine, host, limits, table, queue, counters, links, remote, config })
     }
 
-    /// Gives it remote control; the first one stays.
+    /// Sets the remote control; only the first call has an effect.
     pub fn set_remote(&self, remote: Arc<dyn Remote>) {
         let _first_stays = self.remote.set(remote);
     }
 
-    /// Gives it the host's configuration; the first one stays.
+    /// Sets the host's configuration; only the first call has an effect.
     pub fn set_config(&self, config: Arc<dyn ConfigSource>) {
         let _first_stays = self.config.set(config);
     }
 
-    /// Does `work` that comes about by no method of the table, with a row of the audit like those that do.
+    /// Does `work` that no method of the table covers, with an audit row like theirs.
     ///
     /// # Errors
-    /// `audit_failed`, `disk_full`; those of the work.
+    /// `audit_failed` and `disk_full`, and the errors of the work.
     pub async fn audited<T>(
         &self,
         name: &str,
@@ -124,29 +131,31 @@ impl Api {
         outcome
     }
 
-    /// The limits of every connection.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Links that open the viewer.
     pub fn links(&self) -> &Links {
         &self.links
     }
 
-    /// What the host told about itself.
     pub fn host(&self) -> &HostInfo {
         &self.host
     }
 
-    /// Connections now.
+    /// Number of open connections.
     pub fn connections(&self) -> u64 {
         self.counters.connections.load(Ordering::Relaxed)
     }
 
-    /// Calls so far.
+    /// Number of calls since the start.
     pub fn calls(&self) -> u64 {
         self.counters.calls.load(Ordering::Relaxed)
+    }
+
+    /// Returns the notifications that follow the answer of a method.
+    pub fn follow_up(&self, method: &str) -> Option<FollowUp> {
+        self.find(method)?.follow_up
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Method> {

@@ -1,40 +1,38 @@
-//! JSON-RPC frames: reading requests, writing answers.
+//! JSON-RPC frames: reading requests and writing answers.
 
 use cairn_protocol::error::{Failure, Reason};
 use jsonrpsee_types::{ErrorObjectOwned, Id};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// A request or notification as it came.
+/// A request or notification as received.
 #[derive(Debug, Deserialize)]
 pub struct Incoming<'a> {
     #[serde(borrow)]
     jsonrpc: Option<std::borrow::Cow<'a, str>>,
-    /// The method.
     #[serde(borrow)]
     pub method: Option<std::borrow::Cow<'a, str>>,
-    /// Its parameters.
     #[serde(borrow)]
     pub params: Option<&'a RawValue>,
-    /// Absent in a notification.
+    /// `None` for a notification.
     #[serde(borrow, default, deserialize_with = "present")]
     pub id: Option<Id<'a>>,
 }
 
-/// Tells `"id": null` from no id.
+/// Distinguishes `"id": null` from a missing id.
 fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Id<'de>>, D::Error> {
     Id::deserialize(d).map(Some)
 }
 
-/// What a message holds.
+/// The content of a message.
 pub enum Frame<'a> {
-    /// One request or notification.
+    /// A request or notification.
     One(&'a RawValue),
-    /// Several.
+    /// Several of them.
     Batch(Vec<&'a RawValue>),
 }
 
-/// Reads a message.
+/// Parses a message into its requests.
 pub fn frame(text: &str) -> Result<Frame<'_>, Failure> {
     let bad = |e: serde_json::Error| Failure::new(Reason::ParseError, format!("not json: {e}"));
     let value: &RawValue = serde_json::from_str(text).map_err(bad)?;
@@ -49,7 +47,7 @@ pub fn frame(text: &str) -> Result<Frame<'_>, Failure> {
 }
 
 impl<'a> Incoming<'a> {
-    /// Reads one request. On failure the id is given back where there is one.
+    /// Parses one request. An error contains the id if there is one.
     pub fn read(value: &'a RawValue) -> Result<(Self, &'a str), (Failure, Option<Id<'a>>)> {
         #[derive(Deserialize)]
         struct JustId<'a> {
@@ -72,13 +70,13 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// A good answer.
+/// Renders a successful answer.
 pub fn success(id: &Id<'_>, result: &RawValue) -> String {
     let id = serde_json::to_string(id).unwrap_or_else(|_| "null".into());
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get())
 }
 
-/// A bad answer.
+/// Renders an error answer.
 pub fn failure(id: Option<&Id<'_>>, failure: &Failure) -> String {
     let error = ErrorObjectOwned::owned(failure.reason.code(), failure.message.clone(), Some(failure.data()));
     let id = id.map_or(Ok("null".into()), serde_json::to_string).unwrap_or_else(|_| "null".into());
@@ -86,9 +84,9 @@ pub fn failure(id: Option<&Id<'_>>, failure: &Failure) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
 }
 
-/// A notification.
+/// Renders a notification.
 pub fn notification(method: &str, params: &impl serde::Serialize) -> String {
-    // Written where it will stand: some are long.
+    // Params are serialised in place, because some are long.
     let mut text = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":"#).into_bytes();
     let head = text.len();
     if serde_json::to_writer(&mut text, params).is_err() {

@@ -1,4 +1,4 @@
-//! What a method is: its name, types, what may run beside it, what a disconnect means, who may call it.
+//! A row of the method table: name, types, ordering, effect of a disconnect, required right.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -12,19 +12,19 @@ use crate::{
     rights::{self, Effect, Effects, Right},
 };
 
-/// What a call may run beside.
+/// Ordering of a call among others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Beside anything.
+    /// Runs concurrently with any call.
     Shared,
-    /// In order with others of the same session.
+    /// Runs in order with the other calls of the same session.
     PerSession,
-    /// One at a time.
+    /// Runs one at a time.
     Global,
 }
 
 impl Scope {
-    /// As the reference tells it.
+    /// Name in the reference.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Shared => "shared",
@@ -34,31 +34,31 @@ impl Scope {
     }
 }
 
-/// What happens to a call when its client goes.
+/// Effect of a disconnect on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disconnect {
-    /// It is cancelled.
+    /// The call is cancelled.
     Cancel,
-    /// It goes on.
+    /// The call continues.
     Detach,
 }
 
-/// Rows of the audit that a call leaves. Each method but those that change nothing has some.
+/// Audit rows that a call leaves. Only methods that change nothing leave none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audit {
     /// None: the call changes nothing.
     None,
-    /// One of its own, opened before the call acts. Without it nothing is done.
+    /// One row, opened before the call acts. Without it the call does nothing.
     Required,
-    /// One of its own, but a disk that is full does not prevent the call: it stops work, answers a question or takes rights
-    /// away.
+    /// One row, but a full disk does not prevent the call, which stops work, answers an approval or
+    /// removes rights.
     BestEffort,
-    /// One for each tool call that it makes, written by the gate.
+    /// One row for each tool call that it makes, written by the gate.
     ByGate,
 }
 
 impl Audit {
-    /// As the reference names it.
+    /// Name in the reference.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -69,7 +69,29 @@ impl Audit {
     }
 }
 
-/// An answer on its way.
+/// Notifications that follow the answer of a call until its work is finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FollowUp {
+    /// `index.progress`, until it is done.
+    IndexProgress,
+    /// `git.progress`, until it is done.
+    CloneProgress,
+    /// Events of a subscription, until it is gone.
+    Events,
+}
+
+impl FollowUp {
+    /// Returns the field of the answer that identifies the work in its notifications.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::IndexProgress => "path",
+            Self::CloneProgress => "requestId",
+            Self::Events => "subscriptionId",
+        }
+    }
+}
+
+/// The pending answer of a handler.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Box<RawValue>, Failure>> + Send>>;
 type Handler = Box<dyn Fn(Caller, Option<&RawValue>, Audit) -> Answer + Send + Sync>;
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -80,27 +102,27 @@ pub struct Method {
     pub name: &'static str,
     /// One line for the reference.
     pub summary: &'static str,
-    /// What it may run beside; a scope that orders calls needs a call that nobody cancels.
+    /// Ordering of the calls; an ordered method must not be cancellable.
     pub scope: Scope,
-    /// What a disconnect means.
+    /// Effect of a disconnect on the calls.
     pub disconnect: Disconnect,
-    /// Whether its client can cancel it although it outlives its client.
-    pub stoppable: bool,
-    /// Who may call it.
+    /// True if the client can cancel a call although it outlives a disconnect.
+    pub cancellable: bool,
+    /// Right that a caller needs.
     pub right: Right,
-    /// Effects that its calls may have, which need a right beside this one.
+    /// Effects that calls may have, each of which needs a further right.
     pub effects: &'static [Effect],
-    /// Rows of the audit that a call leaves.
     pub audit: Audit,
-    /// Schema of the parameters.
+    /// Notifications that follow the answer.
+    pub follow_up: Option<FollowUp>,
     pub params: SchemaOf,
-    /// Schema of the result.
     pub result: SchemaOf,
     pub(crate) handler: Handler,
 }
 
 impl Method {
-    /// A row that is shared, cancelled on disconnect, open to observers and without effect; change it with the setters.
+    /// Creates a row that is shared, cancelled on disconnect, open to observers and without effect;
+    /// setters change that.
     pub fn new<P, R, F, A>(name: &'static str, summary: &'static str, handler: F) -> Self
     where
         P: DeserializeOwned + JsonSchema + Effects + Send + 'static,
@@ -131,17 +153,19 @@ impl Method {
             summary,
             scope: Scope::Shared,
             disconnect: Disconnect::Cancel,
-            stoppable: false,
+            cancellable: false,
             right: Right::Observe,
             effects: P::ALL,
             audit: Audit::None,
+            follow_up: None,
             params: SchemaGenerator::subschema_for::<P>,
             result: SchemaGenerator::subschema_for::<R>,
             handler: Box::new(call),
         }
     }
 
-    /// Goes on when its client leaves, and needs `right`. It has an effect, so a row of the audit.
+    /// Makes calls outlive a disconnect, and requires `right`. Such calls have effects, so they
+    /// leave an audit row.
     pub fn detached(mut self, right: Right) -> Self {
         self.disconnect = Disconnect::Detach;
         self.right = right;
@@ -149,26 +173,32 @@ impl Method {
         self
     }
 
-    /// Sets the rows of the audit that a call leaves, where they are not those of a method with an effect.
+    /// Sets the audit rows, if they differ from the default of the method's kind.
     pub(crate) fn audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
         self
     }
 
-    /// Ends when its client cancels it, in a way that what was begun is recorded to its end.
-    pub fn stoppable(mut self) -> Self {
-        self.stoppable = true;
+    /// Lets clients cancel the calls; the work then ends in a recorded way.
+    pub fn cancellable(mut self) -> Self {
+        self.cancellable = true;
         self
     }
 
-    /// Sets what it may run beside.
+    /// Declares the notifications that follow the answer.
+    pub(crate) fn followed_by(mut self, follow_up: FollowUp) -> Self {
+        self.follow_up = Some(follow_up);
+        self
+    }
+
+    /// Sets the ordering of the calls.
     pub(crate) fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 }
 
-/// Parameters by name; absent ones are an empty object.
+/// Parses params by name; missing params are an empty object.
 fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> Result<P, Failure> {
     let text = params.map_or("{}", RawValue::get);
     if !text.trim_start().starts_with('{') {
@@ -177,7 +207,7 @@ fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> 
             format!("{method}: params must be an object, by name"),
         ));
     }
-    // A field that is null is one that is left out, whatever its type has for it.
+    // A null field counts as missing, whatever its type makes of null.
     let without_nulls = text.contains("null").then(|| without_nulls(text)).flatten();
     let text = without_nulls.as_deref().unwrap_or(text);
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -189,7 +219,7 @@ fn read_params<P: DeserializeOwned>(method: &str, params: Option<&RawValue>) -> 
     })
 }
 
-/// Parameters without those that are null; none where all have a value.
+/// Removes null fields; `None` if there are none.
 fn without_nulls(text: &str) -> Option<String> {
     let mut fields: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
     let all = fields.len();
@@ -203,9 +233,8 @@ mod tests {
 
     use super::*;
 
-    // R6
     #[test]
-    fn a_null_is_a_field_that_is_left_out() {
+    fn null_params_count_as_missing() {
         let read = |text: &str| {
             let raw = RawValue::from_string(text.to_owned()).unwrap();
             read_params::<SearchParams>("m", Some(&raw)).map(|params| (params.query.clone(), params.k))

@@ -26,15 +26,15 @@ use cairn_protocol::{
 use crate::{
     connection::Caller,
     host, message,
-    method::{Audit, Method, Scope},
+    method::{Audit, FollowUp, Method, Scope},
     rights::{self, Right},
     subscription,
 };
 
-/// The handshake, which comes first and alone.
+/// The handshake, which must be the first message and cannot be part of a batch.
 pub const INITIALIZE: &str = "initialize";
 
-/// Every method, in the order of the reference.
+/// Lists every method, in the order of the reference.
 pub fn table() -> Vec<Method> {
     let mut all = daemon();
     all.extend(crate::config::methods());
@@ -58,9 +58,9 @@ fn daemon() -> Vec<Method> {
         Method::new("rpc.discover", "This table as an OpenRPC document.", |_, _: Empty| async {
             Ok(crate::discover::openrpc())
         }),
-        Method::new("daemon.status", "Version, addresses, roots and where things lie.", status),
+        Method::new("daemon.status", "Version, addresses, roots and data locations.", status),
         Method::new("daemon.stats", "Memory, connections, log and index figures.", stats),
-        Method::new("daemon.stop", "Stops the daemon politely.", |cx, _: Empty| async move {
+        Method::new("daemon.stop", "Stops the daemon gracefully.", |cx, _: Empty| async move {
             let stop = cx.api().engine.clone();
             cx.after_answer(move || stop.ask_to_stop());
             Ok(Empty {})
@@ -75,32 +75,35 @@ fn index() -> Vec<Method> {
         Method::new(
             "index.addRoot",
             "Declares a folder as a root and indexes it; `index.progress` follows.",
-            |cx, p: AddRootParams| async move { heard(&cx, cx.api().engine.add_root(p).await?) },
+            |cx, p: AddRootParams| async move { with_progress(&cx, cx.api().engine.add_root(p).await?) },
         )
+        .followed_by(FollowUp::IndexProgress)
         .detached(Right::Admin)
         .scope(Scope::Global),
         Method::new(
             "index.removeRoot",
-            "Forgets a root and deletes its index.",
+            "Removes a root and deletes its index.",
             |cx, p: RootRef| async move { cx.api().engine.remove_root(p).await },
         )
         .detached(Right::Admin)
         .scope(Scope::Global),
         Method::new(
             "index.rebuild",
-            "Makes a root's index anew; `index.progress` follows.",
+            "Rebuilds a root's index; `index.progress` follows.",
             |cx, p: RootRef| async move {
-                // The caller hears before the work begins: its end is told when the new index answers.
+                // Subscribed before the work begins: the final notification is sent when the new
+                // index answers.
                 let (path, old) = cx.api().engine.index_of(&p.root)?;
-                let hold = cx.connection.hear_rebuild(&path, p.request_id.clone(), old);
+                let barrier = cx.connection.subscribe_rebuild(&path, p.request_id.clone(), old);
                 let receipt = cx.api().engine.rebuild(p).await;
-                cx.after_answer(move || drop(hold));
+                cx.after_answer(move || drop(barrier));
                 receipt
             },
         )
+        .followed_by(FollowUp::IndexProgress)
         .detached(Right::Admin)
         .scope(Scope::Global),
-        Method::new("index.status", "How far each index is.", |cx, p: IndexStatusParams| async move {
+        Method::new("index.status", "The progress of each index.", |cx, p: IndexStatusParams| async move {
             cx.api().engine.index_status(p.root.as_deref())
         }),
         Method::new("index.list", "The declared roots.", |cx, _: Empty| async move {
@@ -109,12 +112,14 @@ fn index() -> Vec<Method> {
     ]
 }
 
-/// The caller hears of the work from here on. An index that is up to date looks again, so that an end is always told.
-fn heard(cx: &Caller, receipt: IndexReceipt) -> Result<IndexReceipt, Failure> {
-    let hold = cx.connection.hear_index(&receipt.path, receipt.request_id.clone());
-    let (engine, root) = (cx.api().engine.clone(), receipt.root.clone());
+/// Subscribes the caller to the progress of an index. An up-to-date index is checked once more, so
+/// that a final notification always follows.
+fn with_progress(cx: &Caller, receipt: IndexReceipt) -> Result<IndexReceipt, Failure> {
+    let barrier = cx.connection.subscribe_index(&receipt.path, receipt.request_id.clone());
+    let engine = cx.api().engine.clone();
+    let root = receipt.root.clone();
     cx.after_answer(move || {
-        drop(hold);
+        drop(barrier);
         engine.look_again(&root);
     });
     Ok(receipt)
@@ -127,15 +132,16 @@ fn search() -> Vec<Method> {
         Method::new("search.semantic", "Passages by meaning.", find(SearchKind::Semantic)),
         Method::new("search.hybrid", "Passages by words and meaning.", find(SearchKind::Hybrid)),
         Method::new("search.grep", "Lines by text or regular expression.", |cx, p: GrepParams| async move {
-            let tell = p.request_id.is_some().then(|| Box::new(partials(&cx)) as cairn_engine::OnLines);
-            cx.api().engine.grep(p, tell).await
+            let on_partial =
+                p.request_id.is_some().then(|| Box::new(partial_sender(&cx)) as cairn_engine::OnLines);
+            cx.api().engine.grep(p, on_partial).await
         }),
         Method::new(
             "search.grepStream",
-            "All lines by text or regular expression, told by `search.partial` while they are found.",
+            "All lines by text or regular expression, sent by `search.partial` while the search runs.",
             |cx, p: GrepStreamParams| async move {
-                let take = Box::new(taken(&cx)) as cairn_engine::TakeLines;
-                cx.api().engine.grep_stream(p, take).await
+                let send_lines = Box::new(line_sender(&cx)) as cairn_engine::TakeLines;
+                cx.api().engine.grep_stream(p, send_lines).await
             },
         ),
         Method::new(
@@ -145,37 +151,39 @@ fn search() -> Vec<Method> {
         ),
         Method::new(
             "search.map",
-            "The files and definitions that the rest, or what is worked on, refers to most.",
+            "The files and definitions that others, or the files being edited, refer to most.",
             |cx, p: MapParams| async move { cx.api().engine.map(p).await },
         ),
     ]
 }
 
 async fn find(cx: Caller, kind: SearchKind, params: SearchParams) -> Result<SearchAnswer, Failure> {
-    let tell = params.request_id.is_some().then(|| Box::new(partials(&cx)) as cairn_engine::OnPartial);
-    cx.api().engine.search(kind, params, tell).await
+    let on_partial =
+        params.request_id.is_some().then(|| Box::new(partial_sender(&cx)) as cairn_engine::OnPartial);
+    cx.api().engine.search(kind, params, on_partial).await
 }
 
-/// Tells the caller early results.
-fn partials<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) + Send + Sync + 'static {
+/// Returns a function that sends partial results to the caller.
+fn partial_sender<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) + Send + Sync + 'static {
     let connection = cx.connection.clone();
     move |partial| {
-        // A courtesy: a full queue drops them, the answer has them all.
+        // Partial results may be dropped when the queue is full: the answer contains them all.
         let text = message::notification(rpc::SEARCH_PARTIAL, &partial);
         let _full = connection.inner.out.try_send(crate::Outgoing::One(text));
     }
 }
 
-/// How long a search waits for a client that does not read; then it ends.
-const UNREAD: std::time::Duration = std::time::Duration::from_secs(30);
+/// Time that a search waits for a client that does not read before it ends.
+const MAX_UNREAD: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Sends the caller lines, which no answer repeats: waits for a place for them. To be called off the async threads.
-fn taken<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) -> bool + Send + Sync + 'static {
+/// Returns a function that sends lines to the caller and waits for space in the queue, because the
+/// answer does not repeat them. It must not be called on async threads.
+fn line_sender<T: serde::Serialize>(cx: &Caller) -> impl Fn(T) -> bool + Send + Sync + 'static {
     let connection = cx.connection.clone();
     let runtime = tokio::runtime::Handle::current();
     move |lines| {
         let text = crate::Outgoing::One(message::notification(rpc::SEARCH_PARTIAL, &lines));
-        runtime.block_on(connection.inner.out.send_timeout(text, UNREAD)).is_ok()
+        runtime.block_on(connection.inner.out.send_timeout(text, MAX_UNREAD)).is_ok()
     }
 }
 
@@ -186,7 +194,7 @@ fn content() -> Vec<Method> {
             "A bounded range of lines of a file.",
             |cx, p: SpanParams| async move { cx.api().engine.get_span(p).await },
         )
-        // It hands out the text of a file, as `read_span` does, whose calls are audited.
+        // The call returns text of a file, as the audited `read_span` does.
         .audit(Audit::Required),
         Method::new("fs.listDir", "A bounded listing of a folder.", |cx, p: ListDirParams| async move {
             cx.api().engine.list_dir(p).await
@@ -196,11 +204,12 @@ fn content() -> Vec<Method> {
             "Clones into the workspaces folder; `git.progress` follows.",
             |cx, p: CloneParams| async move {
                 let receipt = cx.api().engine.git_clone(p, cx.audit.take()).await?;
-                let hold = cx.connection.hear_clone(&receipt.request_id);
-                cx.after_answer(move || drop(hold));
+                let barrier = cx.connection.subscribe_clone(&receipt.request_id);
+                cx.after_answer(move || drop(barrier));
                 Ok(receipt)
             },
         )
+        .followed_by(FollowUp::CloneProgress)
         .detached(Right::Admin),
         Method::new("git.status", "Branch, head and changed files.", |cx, p: GitStatusParams| async move {
             cx.api().engine.git_status(p).await
@@ -212,10 +221,11 @@ fn orchestrate() -> Vec<Method> {
     vec![
         Method::new(
             "orchestrate.explore.start",
-            "Starts to explore a folder or a repository; events follow in the session.",
+            "Starts an explore of a folder or a repository; events follow in the session.",
             |cx, p: ExploreStartParams| async move {
-                let (engine, client) = (&cx.api().engine, cx.client_name());
-                match rights::may_declare(cx.rights()) {
+                let engine = &cx.api().engine;
+                let client = cx.client_name();
+                match rights::can_declare_roots(cx.rights()) {
                     true => engine.start_explore(p, client).await,
                     false => engine.explore_declared_root(p, client).await,
                 }
@@ -225,12 +235,12 @@ fn orchestrate() -> Vec<Method> {
         .scope(Scope::PerSession),
         Method::new(
             "orchestrate.explore.status",
-            "Where an explore stands.",
+            "The state of an explore.",
             |cx, p: SessionRef| async move { cx.api().engine.explore_status(&p.session_id).await },
         ),
         Method::new(
             "orchestrate.explore.abort",
-            "Ends an explore; `stopped` is its last event.",
+            "Stops an explore; `stopped` is its last event.",
             |cx, p: SessionRef| async move { cx.api().engine.abort_explore(&p.session_id).await },
         )
         .detached(Right::Prompt)
@@ -248,16 +258,17 @@ fn orchestrate() -> Vec<Method> {
         .scope(Scope::PerSession),
         Method::new(
             "orchestrate.subscribe",
-            "Follows a session from any place; `orchestrate.event` follows.",
+            "Follows a session from any position; `orchestrate.event` follows.",
             subscription::subscribe,
-        ),
+        )
+        .followed_by(FollowUp::Events),
         Method::new("orchestrate.unsubscribe", "Stops following.", subscription::unsubscribe),
     ]
 }
 
 fn session() -> Vec<Method> {
     vec![
-        Method::new("session.create", "Makes a session.", |cx, p: SessionCreateParams| async move {
+        Method::new("session.create", "Creates a session.", |cx, p: SessionCreateParams| async move {
             cx.api().engine.create_session(p).await
         })
         .detached(Right::Prompt),
@@ -267,11 +278,9 @@ fn session() -> Vec<Method> {
         Method::new("session.get", "One session.", |cx, p: SessionRef| async move {
             cx.api().engine.session(&p.session_id).await
         }),
-        Method::new(
-            "session.resume",
-            "Goes on with an interrupted session.",
-            |cx, p: SessionRef| async move { cx.api().engine.resume_session(&p.session_id).await },
-        )
+        Method::new("session.resume", "Resumes an interrupted session.", |cx, p: SessionRef| async move {
+            cx.api().engine.resume_session(&p.session_id).await
+        })
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
         Method::new("session.delete", "Deletes a session with its log.", |cx, p: SessionRef| async move {
@@ -296,10 +305,10 @@ fn tool() -> Vec<Method> {
                 cx.api().engine.call_tool(p, client).await
             },
         )
-        // Not one after the other: what tools read, they may read side by side.
+        // Shared, because reading tools may run concurrently.
         .detached(Right::Prompt)
         .audit(Audit::ByGate)
-        .stoppable(),
+        .cancellable(),
     ]
 }
 
@@ -320,7 +329,7 @@ fn trace() -> Vec<Method> {
         Method::new("trace.export", "A trace as JSONL, in parts.", export),
         Method::new(
             "trace.import",
-            "Brings in an export, whole or part by part.",
+            "Imports an export, at once or in parts.",
             |cx, p: TraceImportParams| async move { Ok(cx.api().engine.trace().import(&p.jsonl).await?) },
         )
         .detached(Right::Admin),
@@ -363,8 +372,8 @@ async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeRe
         return Err(Failure::new(Reason::AlreadyInitialized, "initialize was sent before"));
     }
     let api = cx.api();
-    if params.capabilities.approvals && cx.rights().hold(Right::Approve) {
-        *crate::connection::locked(&cx.connection.inner.approver) = Some(api.engine.approver());
+    if params.capabilities.approvals && cx.rights().contains(Right::Approve) {
+        *crate::connection::lock(&cx.connection.inner.approver) = Some(api.engine.approver());
     }
     Ok(InitializeResult {
         protocol_version: (*version).to_owned(),
@@ -412,10 +421,10 @@ async fn stats(cx: Caller, _: Empty) -> Result<DaemonStats, Failure> {
 }
 
 impl crate::Api {
-    /// Figures of the daemon.
+    /// Collects the daemon's statistics.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// The log cannot be read.
     pub async fn stats(&self) -> Result<DaemonStats, Failure> {
         let (resident_bytes, anonymous_bytes) = host::memory();
         let counters = &self.counters;

@@ -1,4 +1,5 @@
-//! The figures of the daemon: `daemon.stats` in the Prometheus text format (version 0.0.4), and as a list.
+//! The daemon's metrics: `daemon.stats` in the Prometheus text format (version 0.0.4), and as a
+//! list.
 
 use std::fmt::Write;
 
@@ -6,20 +7,17 @@ use cairn_protocol::{daemon::DaemonStats, error::Failure};
 
 use crate::Api;
 
-/// One figure of the daemon.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
-    /// Its name, which begins with `cairn_`.
+    /// Starts with `cairn_`.
     pub name: &'static str,
-    /// Whether it only grows while the daemon lives.
+    /// True if the value never decreases while the daemon lives.
     pub counter: bool,
-    /// What it is.
     pub help: &'static str,
     read: fn(&DaemonStats) -> u64,
 }
 
 impl Figure {
-    /// Its value.
     pub fn of(&self, stats: &DaemonStats) -> u64 {
         (self.read)(stats)
     }
@@ -33,7 +31,6 @@ const fn counter(name: &'static str, help: &'static str, read: fn(&DaemonStats) 
     Figure { name, counter: true, help, read }
 }
 
-/// Every figure that is told.
 pub const FIGURES: &[Figure] = &[
     gauge("cairn_uptime_seconds", "Seconds since start.", |s| s.uptime_seconds),
     gauge("cairn_resident_bytes", "Resident memory.", |s| s.resident_bytes),
@@ -43,9 +40,9 @@ pub const FIGURES: &[Figure] = &[
     counter("cairn_calls_total", "Calls.", |s| s.calls),
     counter("cairn_call_errors_total", "Calls that ended with an error.", |s| s.call_errors),
     gauge("cairn_sessions", "Sessions in the log.", |s| s.sessions),
-    gauge("cairn_running", "Runs at work.", |s| s.running),
+    gauge("cairn_running", "Runs in progress.", |s| s.running),
     counter("cairn_records_appended_total", "Records appended.", |s| s.records_appended),
-    gauge("cairn_log_queue", "Jobs that wait for the log's writer.", |s| s.log_queue),
+    gauge("cairn_log_queue", "Queued jobs of the log's writer.", |s| s.log_queue),
     gauge("cairn_log_bytes", "Bytes of the log's database.", |s| s.log_bytes),
     gauge("cairn_index_files", "Files in all indexes.", |s| s.index_files),
     gauge("cairn_index_chunks", "Chunks in all indexes.", |s| s.index_chunks),
@@ -53,17 +50,18 @@ pub const FIGURES: &[Figure] = &[
 ];
 
 impl Api {
-    /// The text of `/metrics`.
+    /// Renders the text of `/metrics`.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// The log cannot be read.
     pub async fn metrics(&self) -> Result<String, Failure> {
         let stats = self.stats().await?;
         let mut text = String::new();
         for figure in FIGURES {
             let Figure { name, help, .. } = figure;
-            let (kind, value) = (if figure.counter { "counter" } else { "gauge" }, figure.of(&stats));
-            // Writing to a string does not fail.
+            let kind = if figure.counter { "counter" } else { "gauge" };
+            let value = figure.of(&stats);
+            // Writing to a string cannot fail.
             let _ok = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
         }
         Ok(text)

@@ -1,4 +1,4 @@
-//! The protocol reference as Markdown, made from the method table.
+//! The protocol reference as Markdown, generated from the method table.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::rights::{self, Effect, Right};
 
-/// Words that stand before the generated tables.
+/// Text before the generated tables.
 const INTRODUCTION: &str = include_str!("reference.md");
 
-/// The whole reference.
+/// Renders the complete reference.
 pub fn markdown() -> String {
     let document = crate::openrpc();
     let mut out = INTRODUCTION.to_owned();
@@ -32,12 +32,13 @@ pub fn markdown() -> String {
     }
     rights_section(&mut out);
     out.push_str("\n## Notifications of the daemon\n\n| method | params |\n|---|---|\n");
-    for told in list(&document, "x-notifications") {
-        let _ok = writeln!(out, "| `{}` | {} |", text(told, "name"), shape(&told["schema"]));
+    for notification in list(&document, "x-notifications") {
+        let _ok = writeln!(out, "| `{}` | {} |", text(notification, "name"), shape(&notification["schema"]));
     }
     out.push_str("\n## Errors\n\n| code | reason | retryable | the way out |\n|---|---|---|---|\n");
     for error in list(&document, "x-errors") {
-        let (reason, hint) = (text(error, "reason"), text(error, "hint"));
+        let reason = text(error, "reason");
+        let hint = text(error, "hint");
         let _ok = writeln!(out, "| {} | `{reason}` | {} | {hint} |", error["code"], error["retryable"]);
     }
     out.push_str("\n## Types\n\nFields marked * are required.\n");
@@ -58,8 +59,8 @@ fn rights_section(out: &mut String) {
     let names = Right::ALL.map(Right::as_str).join(" | ");
     let _ok = writeln!(out, "| method | effect | {names} |\n|---|---|{}", "---|".repeat(Right::ALL.len()));
     for row in rights::table() {
-        let needs: Vec<Right> = row.needs().collect();
-        let mark = |right| if needs.contains(&right) { "x" } else { "" };
+        let required_rights: Vec<Right> = row.required_rights().collect();
+        let mark = |right| if required_rights.contains(&right) { "x" } else { "" };
         let effect = row.effect.map_or("", Effect::text);
         let marks = Right::ALL.map(mark).join(" | ");
         let _ok = writeln!(out, "| `{}` | {effect} | {marks} |", row.method);
@@ -132,7 +133,7 @@ fn fields(out: &mut String, schema: &Value) {
     }
 }
 
-/// A schema in a few words.
+/// Describes a schema in a few words.
 fn shape(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap_or("");

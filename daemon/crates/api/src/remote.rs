@@ -1,4 +1,4 @@
-//! The methods of remote control. Whoever hosts the API says how it is done.
+//! The methods of remote control. The host implements them.
 
 use std::sync::Arc;
 
@@ -13,37 +13,38 @@ use crate::{
     method::{Audit, Method},
 };
 
-/// Pairing and the devices that are paired.
+/// Pairing and paired devices.
 pub trait Remote: Send + Sync {
-    /// Makes a code; an earlier one is void.
+    /// Creates a pairing code and invalidates an earlier one.
     ///
     /// # Errors
-    /// `remote_off` when nothing listens for devices; `pairing_refused` after too many codes.
+    /// `remote_off` when there is no listener for devices; `pairing_refused` after too many codes.
     fn begin(&self, params: PairBeginParams) -> Result<PairOffer, Failure>;
-    /// How the latest code stands.
+    /// Returns the state of the latest code.
     fn status(&self) -> PairStatus;
-    /// Calls it off.
+    /// Cancels pairing.
     fn cancel(&self) -> PairStatus;
-    /// Those that are paired, in the order they came.
+    /// Lists the paired devices in the order of their pairing.
     fn devices(&self) -> Vec<Device>;
-    /// Forgets a device and cuts its connections. This may wait for the disk.
+    /// Removes a device and closes its connections. This may wait for the disk.
     ///
     /// # Errors
-    /// `device_not_found`; `storage_failed`, and then the device is cut off until the daemon starts again.
+    /// `device_not_found`; `storage_failed`, in which case the device is locked out until the
+    /// daemon restarts.
     fn revoke(&self, device: &DeviceRef) -> Result<(), Failure>;
 }
 
-/// All of them. Who may call them may change the daemon.
+/// Every method needs the right `admin`.
 pub fn methods() -> Vec<Method> {
     vec![
-        Method::new("pair.begin", "Makes a code that lets one device in, once.", begin)
+        Method::new("pair.begin", "Creates a code that pairs one device, once.", begin)
             .detached(Right::Admin),
-        Method::new("pair.status", "How the latest code stands.", |cx, _: Empty| async move {
+        Method::new("pair.status", "The state of the latest code.", |cx, _: Empty| async move {
             Ok(remote(&cx)?.status())
         })
         .detached(Right::Admin)
         .audit(Audit::None),
-        Method::new("pair.cancel", "Makes the latest code void.", |cx, _: Empty| async move {
+        Method::new("pair.cancel", "Cancels the latest code.", |cx, _: Empty| async move {
             Ok(remote(&cx)?.cancel())
         })
         .detached(Right::Admin)
@@ -55,7 +56,7 @@ pub fn methods() -> Vec<Method> {
         .audit(Audit::None),
         Method::new(
             "client.revoke",
-            "Forgets a paired device; its connections are cut.",
+            "Removes a paired device and closes its connections.",
             |cx, device: DeviceRef| async move {
                 let remote = remote(&cx)?;
                 let revoked = tokio::task::spawn_blocking(move || remote.revoke(&device));

@@ -1,5 +1,5 @@
-//! The rights of a caller: what each method and each effect of a call needs. Nothing else decides about them, and the table of the
-//! reference is made from the same data.
+//! The right that each method, and each effect of a call, needs. All decisions about rights are
+//! made from this data, as is the table in the reference.
 
 use std::future::Future;
 
@@ -13,17 +13,17 @@ pub use cairn_protocol::remote::Right;
 
 use crate::{Method, methods};
 
-/// The rights of one connection, none of which brings another with it.
+/// The rights of one connection. No right implies another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights(u8);
 
 impl Rights {
-    /// Those of whoever holds the token of the data folder.
+    /// The rights of a client with the token of the data folder.
     pub const ALL: Self = Self::of(&Right::ALL);
 
-    /// These and no others.
     pub const fn of(rights: &[Right]) -> Self {
-        let (mut bits, mut at) = (0, 0);
+        let mut bits = 0;
+        let mut at = 0;
         while at < rights.len() {
             bits |= 1 << rights[at] as u8;
             at += 1;
@@ -31,22 +31,22 @@ impl Rights {
         Self(bits)
     }
 
-    /// Those that both have.
+    /// Returns the rights that both have.
     pub const fn both(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// True if `right` is among them.
-    pub fn hold(self, right: Right) -> bool {
+    /// Returns true if `right` is included.
+    pub fn contains(self, right: Right) -> bool {
         self.0 & (1 << right as u8) != 0
     }
 
-    /// Refuses what needs a right that is not among them.
+    /// Refuses an action that needs a missing right.
     ///
     /// # Errors
     /// `right_missing`.
     pub fn require(self, right: Right, action: &str) -> Result<(), Failure> {
-        if self.hold(right) {
+        if self.contains(right) {
             return Ok(());
         }
         let text =
@@ -55,26 +55,25 @@ impl Rights {
     }
 }
 
-/// An effect that a call has or has not, by its arguments or by what it is about. It needs a right of its own beside that of the
-/// method.
+/// An effect that some calls of a method have, depending on their arguments or their subject. It
+/// needs a right in addition to the method's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A folder becomes a root, and so can be read.
+    /// A folder becomes a root and so becomes readable.
     DeclareRoot,
     /// Commands run outside the sandbox.
     LeaveSandbox,
     /// Text reaches the model of a turn whose commands run outside the sandbox.
     SteerOutsideSandbox,
-    /// A rule is written that holds for good.
+    /// A permanent rule is written.
     GrantRule,
-    /// A model is called somewhere else than where the configuration says.
+    /// A model is called at an address other than the configured one.
     MoveModel,
     /// A device gets this right.
     GiveRight(Right),
 }
 
 impl Effect {
-    /// The right that it needs.
     pub fn right(self) -> Right {
         match self {
             Self::DeclareRoot
@@ -82,46 +81,46 @@ impl Effect {
             | Self::SteerOutsideSandbox
             | Self::GrantRule
             | Self::MoveModel => Right::Admin,
-            // Who gives a right has it, or a device could make itself a better one.
+            // Without this rule a device could grant itself further rights.
             Self::GiveRight(right) => right,
         }
     }
 
-    /// The effect in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::DeclareRoot => "declaring a folder as a root",
             Self::LeaveSandbox => "policy.sandbox 'off'",
             Self::SteerOutsideSandbox => "steering a turn without sandbox",
-            Self::GrantRule => "an answer that grants a rule for good",
-            Self::MoveModel => "an endpoint of its own for a model",
-            Self::GiveRight(Right::Observe) => "giving the right 'observe'",
-            Self::GiveRight(Right::Prompt) => "giving the right 'prompt'",
-            Self::GiveRight(Right::Approve) => "giving the right 'approve'",
-            Self::GiveRight(Right::Admin) => "giving the right 'admin'",
+            Self::GrantRule => "an answer that grants a permanent rule",
+            Self::MoveModel => "a custom endpoint for a model",
+            Self::GiveRight(Right::Observe) => "granting the right 'observe'",
+            Self::GiveRight(Right::Prompt) => "granting the right 'prompt'",
+            Self::GiveRight(Right::Approve) => "granting the right 'approve'",
+            Self::GiveRight(Right::Admin) => "granting the right 'admin'",
         }
     }
 }
 
-/// Effects of calls with such parameters. Every type of parameters has them, be it none: a method cannot be made without.
+/// The effects of calls with these params. Every params type implements the trait, so no method can
+/// be declared without it.
 pub trait Effects: Sync {
-    /// Each effect that a call may have.
+    /// All effects that a call may have.
     const ALL: &'static [Effect] = &[];
 
-    /// Effects of this very call.
+    /// Determines the effects of one call.
     ///
     /// # Errors
-    /// Those of looking at what it is about.
+    /// The errors of examining its subject.
     fn effects(&self, engine: &Engine) -> impl Future<Output = Result<Vec<Effect>, Failure>> + Send {
         let _ = engine;
         std::future::ready(Ok(vec![]))
     }
 }
 
-/// Refuses a call when its client may not do all of it.
+/// Refuses a call if its client lacks a right for one of its effects.
 ///
 /// # Errors
-/// `right_missing`; those of looking at what it is about.
+/// `right_missing`, and the errors of examining the call's subject.
 pub(crate) async fn require<P: Effects>(params: &P, rights: Rights, engine: &Engine) -> Result<(), Failure> {
     if P::ALL.is_empty() {
         return Ok(());
@@ -136,28 +135,26 @@ pub(crate) async fn require<P: Effects>(params: &P, rights: Rights, engine: &Eng
 /// A row of the table: a method, or an effect of its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The method.
     pub method: &'static str,
-    /// The effect; the call itself when `None`.
+    /// `None` for the call itself.
     pub effect: Option<Effect>,
-    /// The right of the method; `None` for the handshake, which tells who a client is.
+    /// `None` for the handshake, which identifies the client.
     right: Option<Right>,
 }
 
 impl Row {
-    /// The row of a method.
     pub(crate) fn of(method: &Method) -> Self {
         let right = (method.name != methods::INITIALIZE).then_some(method.right);
         Self { method: method.name, effect: None, right }
     }
 
-    /// Rights without which it is refused.
-    pub fn needs(self) -> impl Iterator<Item = Right> {
+    /// Returns the rights that the row needs.
+    pub fn required_rights(self) -> impl Iterator<Item = Right> {
         let effect = self.effect.map(Effect::right).filter(|right| self.right != Some(*right));
         self.right.into_iter().chain(effect)
     }
 
-    /// Refuses it to a caller without the rights that it needs.
+    /// Refuses callers without the rights that the row needs.
     ///
     /// # Errors
     /// `right_missing`.
@@ -167,7 +164,7 @@ impl Row {
     }
 }
 
-/// The table: each method, followed by the effects of its calls.
+/// Lists each method, followed by the effects of its calls.
 pub fn table() -> Vec<Row> {
     let rows = |method: &Method| {
         let row = Row::of(method);
@@ -177,14 +174,12 @@ pub fn table() -> Vec<Row> {
     methods::table().iter().flat_map(rows).collect()
 }
 
-/// What is refused whatever the rights of a caller are.
+/// A refusal that applies whatever the rights of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// The method.
     pub method: &'static str,
-    /// What its arguments must not do.
+    /// The refused arguments, as the reference names them.
     pub text: &'static str,
-    /// The reason of the refusal.
     pub reason: Reason,
 }
 
@@ -192,7 +187,7 @@ const fn bound(method: &'static str, text: &'static str, reason: Reason) -> Boun
     Bound { method, text, reason }
 }
 
-/// The bounds of all callers. What a tool may do is decided by the gate, for each call.
+/// The bounds of all callers. The gate decides about tool calls separately.
 pub const BOUNDS: &[Bound] = &[
     bound("content.getSpan", "reading outside the declared roots", Reason::PathOutsideRoots),
     bound("fs.listDir", "reading outside the declared roots", Reason::PathOutsideRoots),
@@ -214,8 +209,8 @@ pub const BOUNDS: &[Bound] = &[
     bound("orchestrate.run.start", "policy.paths that lead out of the root", Reason::PathOutsideRoots),
 ];
 
-/// True if a caller may start an explore in a folder that is no root yet.
-pub(crate) fn may_declare(rights: Rights) -> bool {
+/// Returns true if a caller may start an explore in a folder that is not a root yet.
+pub(crate) fn can_declare_roots(rights: Rights) -> bool {
     debug_assert!(ExploreStartParams::ALL.contains(&Effect::DeclareRoot));
-    rights.hold(Effect::DeclareRoot.right())
+    rights.contains(Effect::DeclareRoot.right())
 }

@@ -1,4 +1,4 @@
-//! Types and methods of the clients in other languages, made from the method table.
+//! Types and methods of the clients in other languages, generated from the method table.
 
 mod python;
 mod shape;
@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// A generated file: its path from the root of the project, and what it holds.
-pub type Made = (&'static str, String);
+/// Path from the root of the repository, and content.
+pub type GeneratedFile = (&'static str, String);
 
-/// Methods that a client calls by itself.
-const OWN: [&str; 3] = ["initialize", "orchestrate.subscribe", "orchestrate.unsubscribe"];
+/// Methods that a client calls on its own.
+const BUILT_IN_METHODS: [&str; 3] = ["initialize", "orchestrate.subscribe", "orchestrate.unsubscribe"];
 
-/// Every generated file.
-pub fn files() -> Vec<Made> {
+/// Generates every file.
+pub fn files() -> Vec<GeneratedFile> {
     let table = Table::new(crate::openrpc());
     vec![
         ("client-sdk/python/src/cairn_client/types.py", python::types(&table)),
@@ -25,20 +25,18 @@ pub fn files() -> Vec<Made> {
     ]
 }
 
-/// What the files are made of.
+/// The source of the generated files.
 struct Table(Value);
 
-/// A method as a client in another language has it.
+/// A method as a client in another language offers it.
 struct Call<'a> {
-    /// On the wire.
+    /// Name on the wire.
     name: &'a str,
-    /// One line.
     summary: &'a str,
-    /// The type of its params.
+    /// Name of the params type.
     params: String,
-    /// Whether a call without params is a call.
-    bare: bool,
-    /// Its result.
+    /// True if the method can be called without params.
+    params_optional: bool,
     result: shape::Shape,
 }
 
@@ -57,28 +55,28 @@ impl Table {
         all.iter().map(|(name, schema)| shape::Named::read(name, schema, all)).collect()
     }
 
-    /// Every method that a client offers to call.
+    /// Lists the methods that a client offers.
     fn calls(&self) -> Vec<Call<'_>> {
         let methods = list(&self.0, "methods").iter();
-        let offered = methods.filter(|m| !OWN.contains(&text(m, "name")));
+        let offered = methods.filter(|m| !BUILT_IN_METHODS.contains(&text(m, "name")));
         offered
             .map(|method| Call {
                 name: text(method, "name"),
                 summary: text(method, "summary"),
                 params: shape::target(&method["x-params"]).unwrap_or("Empty").to_owned(),
-                bare: list(method, "params").iter().all(|p| p["required"] != true),
+                params_optional: list(method, "params").iter().all(|p| p["required"] != true),
                 result: shape::Shape::read(&method["result"]["schema"], self.schemas()),
             })
             .collect()
     }
 
-    /// Each notification with the type of its params.
+    /// Lists the notifications with their params types.
     fn notifications(&self) -> Vec<(&str, &str)> {
-        let told = list(&self.0, "x-notifications").iter();
-        told.map(|n| (text(n, "name"), shape::target(&n["schema"]).unwrap_or("Empty"))).collect()
+        let notifications = list(&self.0, "x-notifications").iter();
+        notifications.map(|n| (text(n, "name"), shape::target(&n["schema"]).unwrap_or("Empty"))).collect()
     }
 
-    /// The reasons of errors.
+    /// Lists the error reasons.
     fn reasons(&self) -> Vec<&str> {
         list(&self.0, "x-errors").iter().map(|e| text(e, "reason")).collect()
     }
@@ -89,7 +87,7 @@ impl Table {
 }
 
 impl Call<'_> {
-    /// The words of its name, without the part that says where in the daemon it is answered.
+    /// Splits the method's name into words, without the prefix of the namespace.
     fn words(&self) -> Vec<String> {
         let name = self.name;
         let name = name.strip_prefix("orchestrate.").or_else(|| name.strip_prefix("rpc.")).unwrap_or(name);
@@ -108,8 +106,8 @@ impl Call<'_> {
     }
 }
 
-/// `snake_case` and dotted words to `PascalCase`.
-fn pascal(words: &str) -> String {
+/// Converts `snake_case` and dotted words to `PascalCase`.
+fn pascal_case(words: &str) -> String {
     let parts = words.split(['_', '.', '-']);
     parts.fold(String::new(), |mut out, part| {
         let mut letters = part.chars();

@@ -1,11 +1,10 @@
-//! The span of a request, for traces: its method and how it ended, nothing of its params.
+//! The tracing span of a request: its method and outcome, but none of its params.
 
 use cairn_engine::span::SPANS;
 use tracing::{Span, field::Empty};
 
 use crate::Method;
 
-/// The span of a request for `method`.
 pub(crate) fn request(method: &Method) -> Span {
     tracing::info_span!(
         target: SPANS,

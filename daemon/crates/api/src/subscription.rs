@@ -1,4 +1,4 @@
-//! Subscriptions: a follower of the log for each, at its client's own pace.
+//! Subscriptions: each has its own follower of the log, at the pace of its client.
 
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ use cairn_protocol::{
 use tokio::sync::oneshot;
 
 use crate::{
-    connection::{Caller, Connection, FOLLOWED, Outgoing, SharedText, locked},
+    connection::{Caller, Connection, MAX_FOLLOWED, Outgoing, SharedText, lock},
     message,
 };
 
@@ -25,7 +25,7 @@ pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<Subscr
     let limit = caller.api().limits.max_subscriptions as usize;
     let full =
         || Failure::new(Reason::Overloaded, format!("{limit} subscriptions are open on this connection"));
-    if locked(&connection.inner.subscriptions).len() >= limit {
+    if lock(&connection.inner.subscriptions).len() >= limit {
         return Err(full());
     }
     let after = params.after.unwrap_or(After::Seq(0));
@@ -34,12 +34,12 @@ pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<Subscr
     let (start, started) = oneshot::channel::<()>();
     let task = tokio::spawn(run(connection.clone(), id.clone(), params.session_id, follower, started));
     {
-        let mut held = locked(&connection.inner.subscriptions);
-        if held.len() >= limit {
+        let mut subscriptions = lock(&connection.inner.subscriptions);
+        if subscriptions.len() >= limit {
             task.abort();
             return Err(full());
         }
-        held.insert(id.clone(), task.abort_handle());
+        subscriptions.insert(id.clone(), task.abort_handle());
     }
     caller.api().counters.subscriptions.fetch_add(1, Ordering::SeqCst);
     caller.after_answer(move || {
@@ -52,11 +52,11 @@ pub async fn subscribe(caller: Caller, params: SubscribeParams) -> Result<Subscr
     })
 }
 
-/// The first subscription to a session has the same id on every connection, so that its events are one text for all who
-/// follow it, made once; a later one on the same connection has an id of its own.
+/// The first subscription to a session has the same id on every connection, so that an event is
+/// rendered once for all followers; further ones on the same connection have their own ids.
 fn name(connection: &Connection, session: &SessionId) -> SubscriptionId {
-    let mut followed = locked(&connection.inner.followed);
-    let first = followed.len() < FOLLOWED && followed.insert(session.clone());
+    let mut followed = lock(&connection.inner.followed);
+    let first = followed.len() < MAX_FOLLOWED && followed.insert(session.clone());
     if first { SubscriptionId::of(session) } else { SubscriptionId::new() }
 }
 
@@ -73,7 +73,7 @@ pub async fn unsubscribe(caller: Caller, params: UnsubscribeParams) -> Result<Em
 }
 
 fn end(connection: &Connection, id: &SubscriptionId) -> bool {
-    let Some(task) = locked(&connection.inner.subscriptions).remove(id) else { return false };
+    let Some(task) = lock(&connection.inner.subscriptions).remove(id) else { return false };
     connection.inner.api.counters.subscriptions.fetch_sub(1, Ordering::SeqCst);
     task.abort();
     true
@@ -87,11 +87,11 @@ async fn run(
     started: oneshot::Receiver<()>,
 ) {
     if started.await.is_err() {
-        // Its call was cancelled at the last moment: nobody knows its name.
+        // The call was cancelled at the last moment, so the client does not know the id.
         end(&connection, &id);
         return;
     }
-    // The record is spliced in as it is stored; only the subscription's id is added.
+    // The record is spliced in as stored; only the subscription's id is added.
     let head = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":{{"subscriptionId":"{id}","#, rpc::EVENT);
     let shared = id == SubscriptionId::of(&session);
     let text = |line: &Line| match shared {
@@ -111,10 +111,10 @@ async fn run(
                 let note = LaggedNotification { subscription_id: id.clone(), from_seq };
                 Outgoing::One(message::notification(rpc::LAGGED, &note))
             }
-            Ok(Step::Gone) => break tell_gone(&connection, &id, "the session was deleted").await,
+            Ok(Step::Gone) => break notify_gone(&connection, &id, "the session was deleted").await,
             Err(cause) => {
                 tracing::error!(%session, %cause, "a subscription cannot read the log");
-                break tell_gone(&connection, &id, &cause.to_string()).await;
+                break notify_gone(&connection, &id, &cause.to_string()).await;
             }
         };
         if connection.inner.out.send(message).await.is_err() {
@@ -124,7 +124,7 @@ async fn run(
     end(&connection, &id);
 }
 
-/// A record behind `head`. The room it takes is asked for once, and exactly.
+/// Joins `head` and a record with a single exact allocation.
 fn frame(head: &str, line: &str) -> String {
     let rest = line.get(1..).unwrap_or("}");
     let mut text = String::with_capacity(head.len() + rest.len() + 1);
@@ -134,8 +134,8 @@ fn frame(head: &str, line: &str) -> String {
     text
 }
 
-/// The subscription ends for a reason that is not the client's.
-async fn tell_gone(connection: &Connection, id: &SubscriptionId, why: &str) {
+/// Notifies the client that the daemon ended the subscription.
+async fn notify_gone(connection: &Connection, id: &SubscriptionId, why: &str) {
     let note = serde_json::json!({"subscriptionId": id, "reason": Reason::Gone.as_str(), "message": why});
     connection.reply(message::notification(rpc::GONE, &note)).await;
 }

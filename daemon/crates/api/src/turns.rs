@@ -20,7 +20,6 @@ use crate::{
     rights::Right,
 };
 
-/// All of them.
 pub fn methods() -> Vec<Method> {
     let mut all = runs();
     all.extend(approvals());
@@ -29,7 +28,7 @@ pub fn methods() -> Vec<Method> {
     all
 }
 
-fn whole<T>(data: Vec<T>) -> Result<Page<T>, Failure> {
+fn single_page<T>(data: Vec<T>) -> Result<Page<T>, Failure> {
     Ok(Page { data, next_cursor: None })
 }
 
@@ -37,7 +36,7 @@ fn runs() -> Vec<Method> {
     vec![
         Method::new(
             "orchestrate.run.start",
-            "Takes a turn of an agent in a session; `run_completed` is its last event.",
+            "Starts a turn of an agent in a session; `run_completed` is its last event.",
             |cx, p: RunStartParams| async move {
                 let client = cx.client_name();
                 cx.api().engine.start_run(p, client).await
@@ -47,19 +46,19 @@ fn runs() -> Vec<Method> {
         .scope(Scope::PerSession),
         Method::new(
             "orchestrate.run.status",
-            "Where a session's turns stand.",
+            "The state of a session's turns.",
             |cx, p: SessionRef| async move { cx.api().engine.run_status(&p.session_id).await },
         ),
         Method::new(
             "orchestrate.run.cancel",
-            "Stops a turn, at work or waiting.",
+            "Cancels a running or queued turn.",
             |cx, p: TurnRef| async move { cx.api().engine.cancel_run(p).await },
         )
         .detached(Right::Prompt)
         .audit(Audit::BestEffort),
         Method::new(
             "orchestrate.run.steer",
-            "Tells a turn at work something that its model hears next.",
+            "Adds a message to a running turn, which its model receives next.",
             |cx, p: SteerParams| async move {
                 let client = cx.client_name();
                 cx.api().engine.steer(p, client).await
@@ -68,14 +67,14 @@ fn runs() -> Vec<Method> {
         .detached(Right::Prompt),
         Method::new(
             "session.fork",
-            "Makes a session with the past of another, up to a turn.",
+            "Creates a session from the history of another, up to a turn.",
             |cx, p: ForkParams| async move { cx.api().engine.fork_session(p).await },
         )
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
         Method::new(
             "session.archive",
-            "Puts a session away, or takes it out again.",
+            "Archives a session, or restores it.",
             |cx, p: ArchiveParams| async move { cx.api().engine.archive_session(p).await },
         )
         .detached(Right::Prompt)
@@ -104,12 +103,14 @@ fn approvals() -> Vec<Method> {
     vec![
         Method::new(
             "approval.list",
-            "Calls that wait for leave, newest first.",
-            |cx, p: ApprovalListParams| async move { whole::<Approval>(cx.api().engine.approvals(p).await?) },
+            "Calls that wait for an approval, newest first.",
+            |cx, p: ApprovalListParams| async move {
+                single_page::<Approval>(cx.api().engine.approvals(p).await?)
+            },
         ),
         Method::new(
             "approval.resolve",
-            "Answers one; the first answer counts.",
+            "Answers an approval; the first answer counts.",
             |cx, p: ApprovalResolveParams| async move {
                 let by = cx.client_name().unwrap_or_default();
                 cx.api().engine.resolve_approval(p, &by).await
@@ -119,13 +120,13 @@ fn approvals() -> Vec<Method> {
         .audit(Audit::BestEffort),
         Method::new(
             "sandbox.probe",
-            "How commands are confined here, and what that does not stop.",
+            "How commands are confined on this machine, and what that does not prevent.",
             |cx, _: Empty| async move { cx.api().engine.sandbox_probe().await as Result<SandboxProbe, Failure> },
         ),
-        Method::new("permission.list", "Rules that were granted for good.", |cx, _: Empty| async move {
-            whole::<GrantedRule>(cx.api().engine.granted())
+        Method::new("permission.list", "Permanently granted rules.", |cx, _: Empty| async move {
+            single_page::<GrantedRule>(cx.api().engine.granted())
         }),
-        Method::new("permission.revoke", "Takes a granted rule back.", |cx, p: RevokeParams| async move {
+        Method::new("permission.revoke", "Revokes a granted rule.", |cx, p: RevokeParams| async move {
             cx.api().engine.revoke(&p.rule).await.map(|()| Empty {})
         })
         .detached(Right::Admin)
@@ -135,12 +136,12 @@ fn approvals() -> Vec<Method> {
 
 fn models() -> Vec<Method> {
     vec![
-        Method::new("provider.list", "The model providers there are.", |cx, _: Empty| async move {
-            whole::<ProviderInfo>(cx.api().engine.providers()?)
+        Method::new("provider.list", "The available model providers.", |cx, _: Empty| async move {
+            single_page::<ProviderInfo>(cx.api().engine.providers()?)
         }),
         Method::new(
             "provider.current",
-            "Which model a session talks to.",
+            "The model of a session.",
             |cx, p: ProviderCurrentParams| async move {
                 cx.api().engine.current_model(p.session_id.as_ref()).await
             },
@@ -156,7 +157,7 @@ fn models() -> Vec<Method> {
         .detached(Right::Prompt)
         .scope(Scope::PerSession),
         Method::new("model.list", "The models of a provider.", |cx, p: ModelListParams| async move {
-            whole::<ModelInfo>(cx.api().engine.models(p.provider).await?)
+            single_page::<ModelInfo>(cx.api().engine.models(p.provider).await?)
         }),
     ]
 }
@@ -187,7 +188,7 @@ fn prompts() -> Vec<Method> {
         .scope(Scope::PerSession),
         Method::new(
             "prompt.refresh",
-            "Makes the time, the project and the map in a session's system text anew.",
+            "Refreshes the time, the project and the map in a session's system text.",
             |cx, p: SessionRef| async move { cx.api().engine.refresh_prompt(&p.session_id).await },
         )
         .detached(Right::Prompt)

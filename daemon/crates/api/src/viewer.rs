@@ -1,5 +1,5 @@
-//! Links that open the viewer: each is good once and for a minute. A page that used one holds a secret of its own, never
-//! the daemon's.
+//! Links that open the viewer, each valid once and for a minute. A page that used one has its own
+//! secret, never the daemon's.
 
 use std::{
     sync::Mutex,
@@ -13,23 +13,24 @@ use cairn_protocol::{
 use subtle::ConstantTimeEq;
 
 use crate::{
-    connection::{Caller, locked},
+    connection::{Caller, lock},
     method::Method,
     rights::Right,
 };
 
-/// How long a link may wait to be opened.
+/// Time within which a link must be opened.
 pub const LINK_LIFE: Duration = Duration::from_secs(60);
-/// How long a page may leave the daemon alone before it needs another link.
+/// Time without requests after which a page needs another link.
 const PAGE_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
-/// Links and pages that are remembered at most; the oldest is forgotten first.
-const MAX_KEPT: usize = 32;
+/// Maximum number of stored links and of stored pages; the oldest is dropped first.
+const MAX_ENTRIES: usize = 32;
 
 /// Answer of `viewer.link`.
 #[derive(schemars::JsonSchema, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ViewerLink {
-    /// Path of the page on the daemon's address, with the code behind `#`, which no browser sends along.
+    /// Path of the page on the daemon's address, with the code behind `#`, which browsers do not
+    /// send.
     path: String,
     /// Seconds within which it must be opened, once.
     expires_in_seconds: u64,
@@ -43,52 +44,57 @@ pub struct Links {
 }
 
 impl Links {
-    /// A new code.
+    /// Creates a code.
     ///
     /// # Errors
-    /// `internal` when the system gives no randomness.
+    /// `internal` when the system supplies no randomness.
     pub fn make(&self, now: Instant) -> Result<String, Failure> {
-        keep(&mut locked(&self.codes), now)
+        store_secret(&mut lock(&self.codes), now)
     }
 
-    /// The secret of a page for a code, which is then used up; nothing when it is unknown, used or too old.
+    /// Exchanges a code for the secret of a page and invalidates the code; `None` when it is
+    /// unknown, used or expired.
     ///
     /// # Errors
-    /// `internal` when the system gives no randomness.
+    /// `internal` when the system supplies no randomness.
     pub fn exchange(&self, code: &str, now: Instant) -> Result<Option<String>, Failure> {
-        let mut codes = locked(&self.codes);
-        let Some(at) = codes.iter().position(|(known, _)| same(known, code)) else { return Ok(None) };
-        let (_, made) = codes.remove(at);
+        let mut codes = lock(&self.codes);
+        let Some(at) = codes.iter().position(|(known, _)| constant_time_eq(known, code)) else {
+            return Ok(None);
+        };
+        let (_, created_at) = codes.remove(at);
         drop(codes);
-        if now.duration_since(made) > LINK_LIFE {
+        if now.duration_since(created_at) > LINK_LIFE {
             return Ok(None);
         }
-        keep(&mut locked(&self.pages), now).map(Some)
+        store_secret(&mut lock(&self.pages), now).map(Some)
     }
 
-    /// Whether a page holds this secret.
+    /// Returns true if a page with this secret is open.
     pub fn admits(&self, secret: &str, now: Instant) -> bool {
-        let mut pages = locked(&self.pages);
+        let mut pages = lock(&self.pages);
         pages.retain(|(_, used)| now.duration_since(*used) <= PAGE_LIFE);
-        let Some(page) = pages.iter_mut().find(|(known, _)| same(known, secret)) else { return false };
+        let Some(page) = pages.iter_mut().find(|(known, _)| constant_time_eq(known, secret)) else {
+            return false;
+        };
         page.1 = now;
         true
     }
 }
 
-fn same(known: &str, given: &str) -> bool {
+fn constant_time_eq(known: &str, given: &str) -> bool {
     known.as_bytes().ct_eq(given.as_bytes()).into()
 }
 
-fn keep(kept: &mut Vec<(String, Instant)>, now: Instant) -> Result<String, Failure> {
+fn store_secret(secrets: &mut Vec<(String, Instant)>, now: Instant) -> Result<String, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)
         .map_err(|e| Failure::new(Reason::Internal, format!("the system gives no randomness: {e}")))?;
     let secret = hex::encode(bytes);
-    if kept.len() >= MAX_KEPT {
-        kept.remove(0);
+    if secrets.len() >= MAX_ENTRIES {
+        secrets.remove(0);
     }
-    kept.push((secret.clone(), now));
+    secrets.push((secret.clone(), now));
     Ok(secret)
 }
 
@@ -106,8 +112,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_good_once_and_for_a_minute() {
-        let (links, now) = (Links::default(), Instant::now());
+    fn viewer_link_is_valid_once_for_a_minute() {
+        let links = Links::default();
+        let now = Instant::now();
         let code = links.make(now).unwrap();
         assert_eq!(links.exchange("", now).unwrap(), None);
         assert_eq!(links.exchange(&code[1..], now).unwrap(), None);
@@ -121,9 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_link_is_forgotten_first() {
-        let (links, now) = (Links::default(), Instant::now());
-        let codes: Vec<String> = (0..=MAX_KEPT).map(|_| links.make(now).unwrap()).collect();
+    fn oldest_link_is_dropped_first() {
+        let links = Links::default();
+        let now = Instant::now();
+        let codes: Vec<String> = (0..=MAX_ENTRIES).map(|_| links.make(now).unwrap()).collect();
         assert_eq!(links.exchange(&codes[0], now).unwrap(), None);
         assert!(links.exchange(&codes[1], now).unwrap().is_some());
     }

@@ -1,6 +1,6 @@
-//! The committed schema files and the protocol reference are what the types say.
+//! The committed schema files and the protocol reference match the types.
 //!
-//! `CAIRN_UPDATE=1 cargo test -p cairn-api --test generated` writes them anew.
+//! `CAIRN_UPDATE=1 cargo test --workspace --test generated` regenerates them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ fn pretty(value: &serde_json::Value) -> String {
 }
 
 #[test]
-fn openrpc_document() {
+fn openrpc_document_is_current() {
     check("protocol/schema/openrpc.json", &pretty(&cairn_api::openrpc()));
 }
 
 #[test]
-fn one_schema_file_for_each_type() {
+fn schema_files_are_current() {
     let document = cairn_api::openrpc();
     let types = document["components"]["schemas"].as_object().unwrap();
     let folder = root().join("protocol/schema/types");
@@ -54,7 +54,7 @@ fn one_schema_file_for_each_type() {
     assert_eq!(committed, types.len(), "a schema file is left over in {}", folder.display());
 }
 
-/// `"$ref": "Name"` becomes `"$ref": "Name.json"`.
+/// Rewrites `"$ref": "Name"` to `"$ref": "Name.json"`.
 fn point_at_files(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(map) => {
@@ -74,12 +74,12 @@ fn point_at_files(value: &mut serde_json::Value) {
 }
 
 #[test]
-fn protocol_reference() {
+fn protocol_reference_is_current() {
     check("daemon/docs/protocol.md", &cairn_api::reference::markdown());
 }
 
 #[test]
-fn clients_in_other_languages() {
+fn sdk_files_are_current() {
     for (path, content) in cairn_api::sdk::files() {
         check(path, &content);
     }

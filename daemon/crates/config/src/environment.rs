@@ -1,4 +1,5 @@
-//! Values from the environment: each key has a variable, `listen.port` has `CAIRN_LISTEN_PORT`.
+//! Values from the environment. Each key has a variable: `listen.port` is set by
+//! `CAIRN_LISTEN_PORT`.
 
 use serde_json::{Map, Value};
 
@@ -8,17 +9,15 @@ use crate::{
     model::Config,
 };
 
-/// A key and its variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Name of the variable.
     pub name: String,
-    /// The dotted key it sets.
+    /// The dotted key that the variable sets.
     pub key: String,
 }
 
-/// Names that the shell tool has had for long.
-const SHELL: [(&str, &str); 6] = [
+/// Variables of the shell tool that predate the general scheme.
+const SHELL_VARIABLES: [(&str, &str); 6] = [
     ("SHELL_TOOL_ENABLED", "tools.builtin.run_shell.enabled"),
     ("SHELL_TOOL_MODE", "tools.builtin.run_shell.mode"),
     ("SHELL_TOOL_TIMEOUT_MS", "tools.builtin.run_shell.timeout_seconds"),
@@ -27,15 +26,17 @@ const SHELL: [(&str, &str); 6] = [
     ("SHELL_TOOL_CWD", "tools.builtin.run_shell.cwd"),
 ];
 
-/// Variables of Cairn that are no configuration.
-const OTHERS: [&str; 6] =
+/// Variables that Cairn reads and that are not configuration.
+const OTHER_VARIABLES: [&str; 6] =
     ["CAIRN_HOME", "CAIRN_CONFIG", "CAIRN_LOG", "CAIRN_TOKEN", "CAIRN_PROJECT", "CAIRN_SESSION"];
 
-/// Every variable there is. Values are JSON, or plain text, or for lists words between commas.
+/// Lists every variable. A value is JSON, plain text or, for a list, words separated by commas.
 pub fn variables() -> Vec<Variable> {
-    let fixed = keys::leaves().iter().filter(|key| !key.contains(keys::ANY));
+    let fixed = keys::leaves().iter().filter(|key| !key.contains(keys::WILDCARD));
     let mut all: Vec<Variable> = fixed.map(|key| Variable { name: name_of(key), key: key.clone() }).collect();
-    all.extend(SHELL.iter().map(|(name, key)| Variable { name: (*name).into(), key: (*key).into() }));
+    all.extend(
+        SHELL_VARIABLES.iter().map(|(name, key)| Variable { name: (*name).into(), key: (*key).into() }),
+    );
     all
 }
 
@@ -54,16 +55,17 @@ fn name_of(key: &str) -> String {
     name
 }
 
-/// The layers that the environment makes, one for each variable; unknown ones of Cairn's are named.
+/// Returns one layer per variable, and unknown `CAIRN_` variables with the closest known name.
 pub(crate) fn layers(
     env: &[(String, String)],
     errors: &mut Vec<ConfigError>,
 ) -> (Vec<Layer>, Vec<(String, Option<String>)>) {
     let known = variables();
-    let (mut layers, mut unknown) = (Vec::new(), Vec::new());
+    let mut layers = Vec::new();
+    let mut unknown = Vec::new();
     for (name, text) in env {
         let Some(variable) = known.iter().find(|v| v.name == *name) else {
-            if name.starts_with("CAIRN_") && !OTHERS.contains(&name.as_str()) {
+            if name.starts_with("CAIRN_") && !OTHER_VARIABLES.contains(&name.as_str()) {
                 let nearest = known.iter().map(|v| (strsim::jaro_winkler(name, &v.name), &v.name));
                 let best = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|b| b.0 > 0.9);
                 unknown.push((name.clone(), best.map(|b| b.1.clone())));
@@ -81,7 +83,7 @@ pub(crate) fn layers(
     (layers, unknown)
 }
 
-/// The first reading of a text that the key takes.
+/// Reads `text` as the first of JSON, plain text and list that the key accepts.
 fn parse(key: &str, name: &str, text: &str) -> Result<Map<String, Value>, String> {
     let mut readings: Vec<Value> = serde_json::from_str(text).into_iter().collect();
     if name == "SHELL_TOOL_TIMEOUT_MS" {

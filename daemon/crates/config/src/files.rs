@@ -1,29 +1,27 @@
-//! Reading configuration files: behind a trait, so that layers can be tested as tables.
+//! Reading of configuration files, behind a trait so that tests can supply file contents.
 
 use std::{
     io::{self, Read as _},
     path::Path,
 };
 
-/// Largest configuration file.
 pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Where files are read from.
+/// A source of configuration files.
 pub trait Files {
-    /// The text of a file; `None` when there is none.
+    /// Reads a file; `None` when it does not exist.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// The file exists and cannot be read.
     fn read(&self, path: &Path) -> io::Result<Option<String>>;
 }
 
-/// The file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskFiles;
 
 impl Files for DiskFiles {
     fn read(&self, path: &Path) -> io::Result<Option<String>> {
-        // Asked before opening: a pipe of that name would wait for its writer.
+        // Opening a FIFO would block until a writer appears.
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_file() => {}
             Ok(_) => return Err(io::Error::other("it is not a regular file")),

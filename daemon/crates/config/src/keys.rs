@@ -1,13 +1,14 @@
-//! The keys there are, read off the schema, so that they are written down once.
+//! The configuration keys, derived from the schema.
 
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-/// Where a dotted key stands for any name.
-pub(crate) const ANY: &str = "*";
+/// Matches any name in a dotted key.
+pub(crate) const WILDCARD: &str = "*";
 
-/// Every key that has a value, dotted, in alphabetical order; `*` stands for names that the user chooses.
+/// Lists every key with a value, dotted, in alphabetical order; `*` stands for names that the user
+/// chooses.
 pub(crate) fn leaves() -> &'static [String] {
     static LEAVES: OnceLock<Vec<String>> = OnceLock::new();
     LEAVES.get_or_init(|| {
@@ -23,7 +24,7 @@ fn root() -> &'static Value {
     ROOT.get_or_init(crate::schema)
 }
 
-/// A schema without the reference that stands for it.
+/// Follows the schema's `$ref`, if it has one.
 fn resolve(schema: &Value) -> &Value {
     let target = schema.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix('#'));
     target.and_then(|path| root().pointer(path)).unwrap_or(schema)
@@ -39,40 +40,45 @@ fn collect(schema: &Value, path: &mut Vec<String>, all: &mut Vec<String>) {
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
         properties.iter().for_each(|(name, schema)| inner(name, schema, path));
     } else if let Some(any) = schema.get("additionalProperties").filter(|a| a.is_object()) {
-        inner(ANY, any, path);
+        inner(WILDCARD, any, path);
     } else {
         all.push(path.join("."));
     }
 }
 
-/// The keys of `value` that do not exist, dotted, each with the nearest one that does.
+/// Lists the keys of `value` that do not exist, dotted, each with the closest existing key.
 pub(crate) fn unknown(value: &Map<String, Value>) -> Vec<(String, Option<String>)> {
-    let mut found = Vec::new();
-    walk(root(), value, "", &mut found);
-    found
+    let mut unknown_keys = Vec::new();
+    walk(root(), value, "", &mut unknown_keys);
+    unknown_keys
 }
 
-fn walk(schema: &Value, value: &Map<String, Value>, at: &str, found: &mut Vec<(String, Option<String>)>) {
+fn walk(
+    schema: &Value,
+    value: &Map<String, Value>,
+    prefix: &str,
+    unknown_keys: &mut Vec<(String, Option<String>)>,
+) {
     let schema = resolve(schema);
     let properties = schema.get("properties").and_then(Value::as_object);
     let any = schema.get("additionalProperties").filter(|a| a.is_object());
     for (name, value) in value {
-        // Editors put a schema's address there.
-        if at.is_empty() && name == "$schema" {
+        // Editors read the address of the schema from this key.
+        if prefix.is_empty() && name == "$schema" {
             continue;
         }
-        let key = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         let Some(inner) = properties.and_then(|p| p.get(name)).or(any) else {
             let nearest = nearest(name, &key, properties);
-            found.push((key, nearest));
+            unknown_keys.push((key, nearest));
             continue;
         };
         match value {
-            Value::Object(map) => walk(inner, map, &key, found),
+            Value::Object(map) => walk(inner, map, &key, unknown_keys),
             Value::Array(items) => {
                 let Some(item) = resolve(inner).get("items") else { continue };
                 for (n, map) in items.iter().enumerate().filter_map(|(n, v)| v.as_object().map(|m| (n, m))) {
-                    walk(item, map, &format!("{key}[{n}]"), found);
+                    walk(item, map, &format!("{key}[{n}]"), unknown_keys);
                 }
             }
             _ => {}
@@ -80,31 +86,32 @@ fn walk(schema: &Value, value: &Map<String, Value>, at: &str, found: &mut Vec<(S
     }
 }
 
-/// The existing key that is meant: one of the same section, or else of any, spelt alike whatever its case style.
+/// Finds the existing key that was probably intended, preferring keys of the same section and
+/// ignoring case style.
 fn nearest(name: &str, key: &str, section: Option<&Map<String, Value>>) -> Option<String> {
     let plain = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     let alike = |candidate: &str| strsim::jaro_winkler(&plain(name), &plain(candidate));
     let parent = key.rsplit_once('.').map_or("", |(parent, _)| parent);
-    let beside = section.into_iter().flatten().map(|(candidate, _)| {
+    let in_section = section.into_iter().flatten().map(|(candidate, _)| {
         let full = if parent.is_empty() { candidate.clone() } else { format!("{parent}.{candidate}") };
         (alike(candidate), full)
     });
     let anywhere =
         leaves().iter().map(|leaf| (alike(leaf.rsplit('.').next().unwrap_or(leaf)) - 0.05, leaf.clone()));
-    let best = beside.chain(anywhere).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let best = in_section.chain(anywhere).max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 > 0.82).then_some(best.1)
 }
 
-/// The values of `value` by dotted key; objects are gone into, lists are values.
+/// Lists the values by dotted key, descending into objects but not into lists.
 pub(crate) fn flatten(value: &Map<String, Value>) -> Vec<(String, &Value)> {
     let mut out = Vec::new();
-    let mut todo: Vec<(String, &Map<String, Value>)> = vec![(String::new(), value)];
-    while let Some((at, map)) = todo.pop() {
+    let mut pending: Vec<(String, &Map<String, Value>)> = vec![(String::new(), value)];
+    while let Some((prefix, map)) = pending.pop() {
         for (name, value) in map {
-            let key = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
             match value {
-                Value::Object(map) if !map.is_empty() => todo.push((key, map)),
-                // An empty section says nothing.
+                Value::Object(map) if !map.is_empty() => pending.push((key, map)),
+                // An empty section sets nothing.
                 Value::Object(_) => {}
                 value => out.push((key, value)),
             }
@@ -114,14 +121,14 @@ pub(crate) fn flatten(value: &Map<String, Value>) -> Vec<(String, &Value)> {
     out
 }
 
-/// The value at a dotted key.
+/// Looks up a dotted key.
 pub(crate) fn get<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     let mut parts = key.split('.');
     let first = map.get(parts.next()?)?;
     parts.try_fold(first, |value, part| value.get(part))
 }
 
-/// Sets the value at a dotted key and makes the sections above it.
+/// Sets a dotted key, creating the sections above it.
 pub(crate) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
     match key.split_once('.') {
         None => {
@@ -139,13 +146,14 @@ pub(crate) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// Whether a dotted key is meant by a pattern, in which `*` stands for one name and a trailing `**` for all the rest.
+/// Matches a dotted key against a pattern: `*` matches one name and a trailing `**` the rest.
 pub(crate) fn matches(pattern: &str, key: &str) -> bool {
-    let (mut pattern, mut key) = (pattern.split('.'), key.split('.'));
+    let mut pattern = pattern.split('.');
+    let mut key = key.split('.');
     loop {
         match (pattern.next(), key.next()) {
             (None, None) | (Some("**"), Some(_)) => return true,
-            (Some(p), Some(k)) if p == ANY || p == k => {}
+            (Some(p), Some(k)) if p == WILDCARD || p == k => {}
             _ => return false,
         }
     }

@@ -1,7 +1,11 @@
-//! The configuration: typed values with defaults in one place, read in layers (system, user, home, project, an explicit
-//! file, environment, flags), each value with where it comes from; a project's own file may only tighten safety.
+//! The configuration: typed values with defaults, read in layers (system, user, home, project, an
+//! explicit file, environment, flags). Each value knows its source. A project's own file can only
+//! tighten safety.
 //!
-//! Nothing here reads the environment or finds a home folder: the caller passes them in [`Inputs`].
+//! The crate does not read the environment or look up the home folder: the caller passes both in
+//! [`Inputs`].
+
+#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
 mod environment;
 mod files;
@@ -26,7 +30,7 @@ pub use project::{Rule, rule_of};
 pub use scope::{KeyUse, Scope, key_uses, scope_of};
 pub use table::{Row, redacted, rows};
 
-/// JSON Schema of a configuration file, for editors.
+/// Returns the JSON Schema of a configuration file, for editors.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Config).to_value()
 }

@@ -1,4 +1,4 @@
-//! Reading the layers and merging them, with where each value comes from.
+//! Reading and merging of the layers.
 
 use std::{
     collections::BTreeMap,
@@ -16,35 +16,31 @@ use crate::{
     project::{rule_of, tighten},
 };
 
-/// Where to look.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// The system's file; `/etc/cairn/config.json` when `None`.
     pub system: Option<PathBuf>,
-    /// The user's configuration folder; `config.json` in it is read.
+    /// The user's configuration folder, which contains `config.json`.
     pub config_dir: Option<PathBuf>,
-    /// The user's home: `.cairn.json` in it is read, and `~` stands for it.
+    /// The user's home folder, which contains `.cairn.json` and replaces `~`.
     pub home: Option<PathBuf>,
-    /// The project's folder, canonical: `.cairn.json` in it is read, and may only tighten.
+    /// The project's canonical folder. Its `.cairn.json` can only tighten safety.
     pub project_dir: Option<PathBuf>,
-    /// A file that the user names; it must exist.
+    /// A file that the user named; it must exist.
     pub explicit: Option<PathBuf>,
-    /// Variables of the environment; see [`crate::variables`].
+    /// Environment variables; see [`crate::variables`].
     pub env: Vec<(String, String)>,
-    /// Values of flags by dotted key.
+    /// Values of command-line flags by dotted key.
     pub overrides: Vec<(String, Value)>,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// The built-in default.
     Default,
-    /// A file.
     File(PathBuf),
-    /// A variable of the environment.
+    /// The name of an environment variable.
     Env(String),
-    /// A flag of the command line.
     Flag,
 }
 
@@ -59,20 +55,18 @@ impl fmt::Display for Source {
     }
 }
 
-/// Something that is wrong but does no harm.
+/// A problem that does not prevent loading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Where it stands.
     pub source: Source,
-    /// The dotted key.
     pub key: String,
-    /// What is wrong, and the way out.
+    /// The problem and its remedy.
     pub message: String,
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A variable is its own key.
+        // For an unknown variable, the key is the variable itself.
         if matches!(&self.source, Source::Env(name) if *name == self.key) {
             return write!(f, "{}: {}", self.source, self.message);
         }
@@ -80,54 +74,53 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Something that is wrong and must be put right first.
+/// A problem that prevents loading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}{}: {message}", .key.as_ref().map(|k| format!(": {k}")).unwrap_or_default())]
 pub struct ConfigError {
-    /// Where it stands.
     pub origin: Source,
-    /// The dotted key, when one value is wrong.
+    /// The dotted key, if a single value is wrong.
     pub key: Option<String>,
-    /// What is wrong.
     pub message: String,
 }
 
-/// All that is wrong, so that it can be put right in one go.
+/// All problems at once, so that the user can fix them in one go.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
-/// The configuration, and how it came about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// The values, `~` expanded.
+    /// The values with `~` expanded.
     pub config: Config,
-    /// Where each value comes from, by dotted key.
+    /// The origin of each value by dotted key.
     pub sources: BTreeMap<String, Source>,
-    /// What is worth telling the user.
     pub warnings: Vec<Warning>,
 }
 
-/// Values of one origin.
+/// The values of one source.
 pub(crate) struct Layer {
     pub(crate) source: Source,
     pub(crate) values: Map<String, Value>,
     pub(crate) is_project: bool,
 }
 
-/// Reads and merges all layers, later ones over earlier ones: system, user, home, project, explicit, environment, flags. Lists
-/// are replaced as a whole, except by a project, whose file may only tighten (see [`crate::rule_of`]) unless its folder lies in
-/// one that the user trusts.
+/// Reads and merges all layers, later ones over earlier ones: system, user, home, project,
+/// explicit, environment, flags. A later list replaces an earlier one completely. A project's file
+/// can only tighten (see [`crate::rule_of`]) unless the user trusts a folder that contains the
+/// project.
 ///
 /// # Errors
-/// Every file that cannot be read or is not JSON, and every value of the wrong type, by file and key.
+/// Every file that cannot be read or is not JSON, and every value of the wrong type, by file and
+/// key.
 pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> {
-    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let mut errors = Vec::new();
+    let mut warnings = Vec::new();
     let mut layers = file_layers(inputs, files, &mut errors);
     let (env, unknown) = environment::layers(&inputs.env, &mut errors);
     layers.extend(env);
     for (name, nearest) in unknown {
-        let message = format!("no such variable{}", meant(nearest));
+        let message = format!("no such variable{}", suggestion(nearest));
         warnings.push(Warning { source: Source::Env(name.clone()), key: name, message });
     }
     if !inputs.overrides.is_empty() {
@@ -137,7 +130,7 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
     }
     for layer in &layers {
         for (key, nearest) in keys::unknown(&layer.values) {
-            let message = format!("no such key{}", meant(nearest));
+            let message = format!("no such key{}", suggestion(nearest));
             warnings.push(Warning { source: layer.source.clone(), key, message });
         }
         if let Err(e) = serde_path_to_error::deserialize::<_, Config>(Value::Object(layer.values.clone())) {
@@ -152,19 +145,19 @@ pub fn load(inputs: &Inputs, files: &dyn Files) -> Result<Loaded, ConfigErrors> 
     merge(inputs, &layers, trusted, warnings)
 }
 
-fn meant(nearest: Option<String>) -> String {
+fn suggestion(nearest: Option<String>) -> String {
     nearest.map(|n| format!("; did you mean {n}?")).unwrap_or_default()
 }
 
-/// The files there are, in order.
+/// Reads the existing files in the order of their precedence.
 fn file_layers(inputs: &Inputs, files: &dyn Files, errors: &mut Vec<ConfigError>) -> Vec<Layer> {
     let project = inputs.project_dir.as_ref().map(|d| d.join(".cairn.json"));
     let home = inputs.home.as_ref().map(|h| h.join(".cairn.json"));
     let user = inputs.config_dir.as_ref().map(|d| d.join("config.json"));
     let system = inputs.system.clone().unwrap_or_else(|| "/etc/cairn/config.json".into());
-    // A project in the home folder itself has the user's own file.
+    // `.cairn.json` in the home folder is the user's own file, not a project's.
     let project = project.filter(|p| Some(p) != home.as_ref());
-    let places = [
+    let candidates = [
         (Some(system), false),
         (user, false),
         (home, false),
@@ -172,26 +165,28 @@ fn file_layers(inputs: &Inputs, files: &dyn Files, errors: &mut Vec<ConfigError>
         (inputs.explicit.clone(), false),
     ];
     let mut layers = Vec::new();
-    for (path, is_project) in places.into_iter().filter_map(|(path, is_project)| Some((path?, is_project))) {
+    for (path, is_project) in
+        candidates.into_iter().filter_map(|(path, is_project)| Some((path?, is_project)))
+    {
         let source = Source::File(path.clone());
-        let mut wrong =
+        let mut report =
             |message: String| errors.push(ConfigError { origin: source.clone(), key: None, message });
         match files.read(&path) {
             Ok(Some(text)) if text.trim().is_empty() => {}
             Ok(Some(text)) => match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
                 Ok(Value::Object(values)) => layers.push(Layer { source, values, is_project }),
-                Ok(_) => wrong("must be a JSON object".into()),
-                Err(e) => wrong(format!("is not JSON: {e}")),
+                Ok(_) => report("must be a JSON object".into()),
+                Err(e) => report(format!("is not JSON: {e}")),
             },
-            Ok(None) if inputs.explicit.as_ref() == Some(&path) => wrong("does not exist".into()),
+            Ok(None) if inputs.explicit.as_ref() == Some(&path) => report("does not exist".into()),
             Ok(None) => {}
-            Err(e) => wrong(format!("cannot be read: {e}")),
+            Err(e) => report(format!("cannot be read: {e}")),
         }
     }
     layers
 }
 
-/// Whether the project's folder lies in one that the user's own layers trust.
+/// Returns true if the user's own layers trust a folder that contains the project.
 fn is_trusted(inputs: &Inputs, layers: &[Layer]) -> bool {
     let Some(project) = &inputs.project_dir else { return false };
     let last = layers
@@ -201,9 +196,9 @@ fn is_trusted(inputs: &Inputs, layers: &[Layer]) -> bool {
         .next_back();
     last.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).any(|folder| {
         let folder = expand(Path::new(folder), inputs.home.as_deref());
-        // A name with `..` in it does not say where it leads.
-        let plain = !project.components().any(|c| c == Component::ParentDir);
-        plain && folder.is_absolute() && project.starts_with(folder)
+        // A path with `..` cannot be compared by its components.
+        let is_normalised = !project.components().any(|c| c == Component::ParentDir);
+        is_normalised && folder.is_absolute() && project.starts_with(folder)
     })
 }
 
@@ -238,7 +233,7 @@ fn merge(
                             } else {
                                 "set it in your own config instead"
                             };
-                            let message = format!("not taken: {why}; {way_out}");
+                            let message = format!("ignored: {why}; {way_out}");
                             warnings.push(Warning { source: layer.source.clone(), key, message });
                             continue;
                         }
@@ -249,23 +244,23 @@ fn merge(
             sources.insert(key, layer.source.clone());
         }
     }
-    let at = |key: &str, message: String| {
+    let error_at = |key: &str, message: String| {
         let origin = sources.get(key).cloned().unwrap_or(Source::Default);
         ConfigErrors(vec![ConfigError { origin, key: Some(key.to_owned()), message }])
     };
     let mut config: Config = serde_path_to_error::deserialize(Value::Object(merged))
-        .map_err(|e| at(&e.path().to_string(), e.inner().to_string()))?;
-    if let Some((key, why)) = config.nonsense().into_iter().next() {
-        return Err(at(key, why));
+        .map_err(|e| error_at(&e.path().to_string(), e.inner().to_string()))?;
+    if let Some((key, why)) = config.invalid_values().into_iter().next() {
+        return Err(error_at(key, why));
     }
     expand_all(&mut config, inputs.home.as_deref());
-    // What is not known is not a value.
+    // Unknown keys are reported as warnings and are not sources of values.
     let known = |key: &String| keys::leaves().iter().any(|leaf| keys::matches(leaf, key));
     sources.retain(|key, _| known(key));
     Ok(Loaded { config, sources, warnings })
 }
 
-/// The paths of a project's list, relative ones from its folder.
+/// Resolves the relative paths of a project's list against the project's folder.
 fn absolute(value: Value, project: Option<&Path>) -> Value {
     let (Value::Array(paths), Some(project)) = (&value, project) else { return value };
     let one = |path: &Value| match path.as_str() {
@@ -275,7 +270,7 @@ fn absolute(value: Value, project: Option<&Path>) -> Value {
     paths.iter().map(one).collect()
 }
 
-/// The value at a key now; settings of a tool that nobody mentioned have their defaults.
+/// Looks up the current value of a key; tools without settings have the default ones.
 fn effective(merged: &Map<String, Value>, key: &str) -> Option<Value> {
     keys::get(merged, key).cloned().or_else(|| {
         let field = key.strip_prefix("tools.builtin.")?.split_once('.')?.1;
@@ -300,7 +295,7 @@ fn expand_all(config: &mut Config, home: Option<&Path>) {
     }
 }
 
-/// A path with `~` at its beginning replaced by the home folder.
+/// Replaces a leading `~` by the home folder.
 fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) if rest.as_os_str().is_empty() => home.to_path_buf(),

@@ -1,14 +1,14 @@
-//! What can be configured, and every default.
+//! All configuration keys and their defaults.
 //!
-//! The sections `llm`, `context`, `agent`, `safety`, `tools`, `git` and `ui` keep the snake_case names they have always had; the
-//! others are camelCase like the wire.
+//! The sections `llm`, `context`, `agent`, `safety`, `tools`, `git` and `ui` use snake_case
+//! names, as older files have them; the others use camelCase like the wire.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Declares a section: its fields with their documentation and default.
+/// Declares a section: its fields with documentation and defaults.
 macro_rules! section {
     ($(#[$meta:meta])* $name:ident $case:literal { $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
         $(#[$meta])*
@@ -37,50 +37,49 @@ fn list<T: From<&'static str>>(items: &[&'static str]) -> Vec<T> {
 }
 
 section! {
-    /// The whole configuration.
     Config "camelCase" {
-        /// Version of this form.
+        /// Version of the file format.
         version: String = "1.0".into(),
         /// Folders that are declared and indexed when the daemon starts.
         roots: Vec<PathBuf> = vec![],
-        /// Globs of paths to leave out of every index, as in a `.gitignore` at each root.
+        /// Globs of paths that no index contains, as in a `.gitignore` at each root.
         exclusions: Vec<String> = vec![],
         /// `builtin`, or a folder with an embedding model: a static table, or (with the feature `transformer`) a BERT model
         /// as `config.json`, `tokenizer.json` and `model.safetensors`.
         embedder: String = "builtin".into(),
-        /// A second judgement of the best answers of a hybrid search.
+        /// Reranking of the best results of a hybrid search by a second model.
         rerank: RerankConfig = RerankConfig::default(),
-        /// How vectors are searched.
+        /// Algorithm of vector search.
         ann: Ann = Ann::BruteForce,
-        /// Caps on what the daemon uses.
+        /// Limits on the resources that the daemon uses.
         resources: ResourcesConfig = ResourcesConfig::default(),
-        /// Which models outside this machine may be called.
+        /// Models outside this machine that may be called.
         models: ModelsConfig = ModelsConfig::default(),
-        /// Who may call which tool.
+        /// Rules for tool calls.
         permissions: PermissionsConfig = PermissionsConfig::default(),
-        /// Where the daemon listens.
+        /// Addresses that the daemon listens on.
         listen: ListenConfig = ListenConfig::default(),
-        /// Whether a listener that the network can reach is announced there.
+        /// Announcement of listeners that can be reached from the network.
         discovery: Discovery = Discovery::Auto,
-        /// The daemon's own life.
+        /// Lifetime and logging of the daemon.
         daemon: DaemonConfig = DaemonConfig::default(),
-        /// The sandbox for commands.
+        /// Sandbox for commands.
         sandbox: SandboxConfig = SandboxConfig::default(),
         /// Folders whose own configuration may loosen safety.
         trust: TrustConfig = TrustConfig::default(),
         /// The model that agents use.
         llm: LlmConfig = LlmConfig::default(),
-        /// What a model is shown.
+        /// Limits on the text that a model receives.
         context: ContextConfig = ContextConfig::default(),
         /// The agent's loop.
         agent: AgentConfig = AgentConfig::default(),
-        /// What tools may touch.
+        /// Restrictions on tools.
         safety: SafetyConfig = SafetyConfig::default(),
-        /// The tools.
+        /// Tools.
         tools: ToolsConfig = ToolsConfig::default(),
-        /// Programs that are told of sessions, tool calls and questions to models, in this order.
+        /// Programs that are notified of sessions, tool calls and model requests, in this order.
         plugins: Vec<PluginProgram> = vec![],
-        /// Servers whose tools are offered beside Cairn's own.
+        /// MCP servers whose tools are offered beside Cairn's own.
         mcp: McpConfig = McpConfig::default(),
         /// Traces and metrics for an OpenTelemetry collector.
         telemetry: TelemetryConfig = TelemetryConfig::default(),
@@ -91,155 +90,155 @@ section! {
     }
 }
 
-/// How vectors are searched.
+/// Algorithm of vector search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ann {
-    /// Every vector is compared: exact.
+    /// Every vector is compared; results are exact.
     BruteForce,
 }
 
 section! {
-    /// Caps on what the daemon uses.
+    /// Limits on the resources that the daemon uses.
     ResourcesConfig "camelCase" {
-        /// Threads for indexing and search; 0 for as many as there are processors.
+        /// Threads for indexing and search; 0 for the number of processors.
         threads: usize = 0,
         /// Largest file that is indexed, in bytes.
         max_file_bytes: u64 = 4 * 1024 * 1024,
-        /// Connections at once.
+        /// Maximum number of simultaneous connections.
         max_connections: u32 = 1024,
         /// Memory for the caches of all databases together, in MiB.
         memory_mb: u64 = 512,
-        /// Runs at work at once; one more is refused as `overloaded`.
+        /// Maximum number of simultaneous runs; further ones are refused as `overloaded`.
         max_runs: u32 = 16,
     }
 }
 
 section! {
-    /// Which models outside this machine may be called.
+    /// Models outside this machine that may be called.
     ModelsConfig "camelCase" {
-        /// Whether any may be.
+        /// Allows calls to models outside this machine.
         allow_external: bool = false,
         /// Providers that may be called; all known ones when empty.
         providers: Vec<String> = vec![],
-        /// Models that may be called; all of these providers when empty.
+        /// Models that may be called; all models of the providers when empty.
         models: Vec<String> = vec![],
-        /// Requests a minute, over all sessions.
+        /// Maximum requests per minute over all sessions.
         max_requests_per_minute: u32 = 60,
-        /// Tokens a day, over all sessions; no cap when absent.
+        /// Maximum tokens per day over all sessions; unlimited when absent.
         max_tokens_per_day: Option<u64> = None,
     }
 }
 
-/// What happens to a call that no rule names.
+/// Action for a call that no rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DefaultAction {
-    /// It is done.
+    /// The call runs.
     Allow,
-    /// The user is asked.
+    /// The user is prompted.
     Ask,
-    /// It is refused.
+    /// The call is refused.
     Deny,
 }
 
-/// A rule: `tool`, `tool(path)` or `run_shell(command)`, alone or with examples that are tried when it is read.
+/// A rule: `tool`, `tool(path)` or `run_shell(command)`, alone or with examples that are checked
+/// when it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RuleEntry {
-    /// The rule alone.
     Text(String),
-    /// With examples.
     Checked(CheckedRule),
 }
 
-/// A rule with examples: command lines where it speaks of commands, else paths.
+/// A rule with examples: command lines for a rule about commands, otherwise paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckedRule {
-    /// The rule.
     pub rule: String,
-    /// What it must match.
+    /// Examples that the rule must match.
     pub matches: Vec<String>,
-    /// What it must not match.
+    /// Examples that the rule must not match.
     pub rejects: Vec<String>,
 }
 
 section! {
-    /// Who may call which tool; rules are matched in this order.
+    /// Rules for tool calls, matched in this order.
     PermissionsConfig "camelCase" {
-        /// Never, whatever else says so.
+        /// Calls that are always refused, whatever the other rules say.
         final_deny: Vec<RuleEntry> = vec![],
-        /// Exceptions from `deny`.
+        /// Exceptions to `deny`.
         overrides: Vec<RuleEntry> = vec![],
-        /// Refused.
+        /// Calls that are refused.
         deny: Vec<RuleEntry> = vec![],
-        /// Done without asking.
+        /// Calls that run without a prompt.
         allow: Vec<RuleEntry> = vec![],
-        /// For everything else.
+        /// Action for every other call.
         default_action: DefaultAction = DefaultAction::Ask,
-        /// Seconds that an approval waits; silence is a no.
+        /// Seconds until an unanswered approval counts as refused.
         approval_timeout_seconds: u64 = 600,
     }
 }
 
 section! {
-    /// Where the daemon listens.
+    /// Addresses that the daemon listens on.
     ListenConfig "camelCase" {
-        /// Address.
+        /// Address to bind.
         address: String = "127.0.0.1".into(),
-        /// Port; the next free one when it is taken.
+        /// Port to bind; the next free one if it is in use.
         port: u16 = 7433,
-        /// Whether paired devices may connect from the local network, by TLS.
+        /// Lets paired devices connect from the local network, by TLS.
         lan: bool = false,
-        /// The address that they connect to; the whole network's unless one is named.
+        /// Address to bind for paired devices; all interfaces by default.
         lan_address: String = "0.0.0.0".into(),
-        /// Its port; the next free one when it is taken.
+        /// Port to bind for paired devices; the next free one if it is in use.
         lan_port: u16 = 7434,
         /// Origins of web pages that may connect.
         allowed_origins: Vec<String> = vec![],
-        /// Host names that clients may use besides loopback's.
+        /// Host names that clients may use besides those of loopback.
         allowed_hosts: Vec<String> = vec![],
     }
 }
 
-/// Whether the daemon announces itself.
+/// Announcement of the daemon in the local network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Discovery {
-    /// When a listener can be reached from the network.
+    /// Announce listeners that can be reached from the network.
     Auto,
-    /// Never.
+    /// Announce nothing.
     Off,
 }
 
 section! {
-    /// The daemon's own life.
+    /// Lifetime and logging of the daemon.
     DaemonConfig "camelCase" {
-        /// Seconds without client and work after which a daemon that a client started leaves; 0 for never.
+        /// Seconds without clients and work after which a daemon that was started on demand exits;
+        /// 0 disables the exit.
         idle_exit_seconds: u64 = 900,
-        /// Seconds that running work gets to end by itself when the daemon stops; then it is interrupted.
+        /// Seconds that running work may take to finish when the daemon stops, before it is
+        /// interrupted.
         drain_seconds: u64 = 10,
-        /// What it logs: `error`, `warn`, `info`, `debug`, `trace`, also by part (`info,cairn_search=debug`). `--log` and
-        /// `CAIRN_LOG` win over it.
+        /// Log level: `error`, `warn`, `info`, `debug` or `trace`, also per module
+        /// (`info,cairn_search=debug`). `--log` and `CAIRN_LOG` take precedence.
         log: String = "info".into(),
     }
 }
 
-/// What happens to commands where no sandbox can be had.
+/// Action for commands on a machine without a usable sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenMissing {
-    /// They are refused.
+    /// Commands are refused.
     Refuse,
-    /// The user is asked for each.
+    /// The user is prompted for each command.
     Ask,
 }
 
 section! {
-    /// The sandbox for commands.
+    /// Sandbox for commands.
     SandboxConfig "camelCase" {
-        /// What happens where none can be had.
+        /// Action for commands on a machine without a usable sandbox.
         when_missing: WhenMissing = WhenMissing::Refuse,
     }
 }
@@ -247,7 +246,7 @@ section! {
 section! {
     /// Folders whose own configuration may loosen safety. Only the user's files can name them.
     TrustConfig "camelCase" {
-        /// The folders; those inside them are trusted too.
+        /// Trusted folders; folders inside them are trusted too.
         folders: Vec<PathBuf> = vec![],
     }
 }
@@ -255,60 +254,62 @@ section! {
 section! {
     /// The model that agents use.
     LlmConfig "snake_case" {
-        /// Provider.
+        /// Name of the provider.
         provider: String = "ollama".into(),
-        /// Model.
+        /// Name of the model.
         model: String = "qwen3:14b".into(),
         /// Base URL of the provider.
         endpoint: Option<String> = Some("http://localhost:11434".into()),
-        /// Key for it. Never printed.
+        /// API key of the provider. It is never printed.
         api_key: Option<String> = None,
-        /// A file that holds the key and that nobody else may read (mode 0600).
+        /// File that contains the API key and that only its owner can read (mode 0600).
         api_key_file: Option<PathBuf> = None,
-        /// A program and its arguments that print the key: for a keychain. Run once, when it is needed.
+        /// Program and arguments that print the API key, for a keychain. It runs once, on first
+        /// use.
         api_key_command: Vec<String> = vec![],
-        /// 0 to 2.
+        /// Sampling temperature, 0 to 2.
         temperature: f64 = 0.7,
-        /// Tokens of one answer.
+        /// Maximum tokens of one answer.
         max_tokens: u32 = 4096,
-        /// Seconds for one answer.
+        /// Seconds that one answer may take.
         timeout_seconds: u64 = 120,
-        /// Command-line agents of yours that may be asked as models, by provider: `claudeCode`, `codex`. One that is not
-        /// named here is never started.
+        /// Command-line agents that may serve as models, by provider: `claudeCode`, `codex`. An
+        /// agent that is not configured is never started.
         agents: BTreeMap<String, AgentProgram> = BTreeMap::new(),
     }
 }
 
 section! {
-    /// A command-line agent of the user's. It is run headless in the sandbox, in an empty folder, with the network.
+    /// A command-line agent of the user. It runs headless in the sandbox, in an empty folder, with
+    /// network access.
     AgentProgram "snake_case" {
-        /// The program; when absent, `claude` or `codex` on the search path.
+        /// Path of the program; when absent, `claude` or `codex` from the search path.
         path: Option<PathBuf> = None,
-        /// The folder with its login; `~/.claude` or `~/.codex` when absent.
+        /// Folder with the agent's login; `~/.claude` or `~/.codex` when absent.
         credentials: Option<PathBuf> = None,
-        /// Whether it may write to that folder, to renew its login and to keep what it remembers.
+        /// Lets the agent write to that folder, to renew its login and to store its state.
         credentials_writable: bool = false,
-        /// Names of environment variables that it is given, such as one that holds a key.
+        /// Names of environment variables that are passed on, such as one that contains a key.
         env: Vec<String> = vec![],
-        /// Further files and folders that it may read, such as the one that its runtime is in.
+        /// Further files and folders that the agent may read, such as the folder of its runtime.
         readable: Vec<PathBuf> = vec![],
-        /// Further arguments, before those that Cairn gives it.
+        /// Further arguments, placed before those of Cairn.
         arguments: Vec<String> = vec![],
-        /// Seconds for one answer.
+        /// Seconds that one answer may take.
         timeout_seconds: u64 = 600,
     }
 }
 
 section! {
-    /// What a model is shown.
+    /// Limits on the text that a model receives.
     ContextConfig "snake_case" {
-        /// Tokens in all.
+        /// Size of the context window in tokens.
         max_tokens: u32 = 32_000,
-        /// Part of them, 0 to 1, after which older turns are condensed.
+        /// Fraction of the window, 0 to 1, above which older turns are condensed.
         compaction_threshold: f64 = 0.95,
-        /// Tokens of the repository map.
+        /// Size of the repository map in tokens.
         repo_map_tokens: u32 = 1024,
-        /// Characters of one tool's output.
+        /// Maximum characters of one tool's output.
         max_tool_output_chars: u64 = 10_000,
     }
 }
@@ -316,33 +317,34 @@ section! {
 section! {
     /// The agent's loop.
     AgentConfig "snake_case" {
-        /// Answers of the model in one turn.
+        /// Maximum model answers per turn.
         max_iterations: u32 = 25,
-        /// Attempts after a failed request.
+        /// Maximum retries of a failed request.
         retry_attempts: u32 = 3,
-        /// Wait before the first of them, in milliseconds; doubled each time.
+        /// Milliseconds before the first retry; doubled for each further one.
         retry_backoff_base_ms: u64 = 1000,
     }
 }
 
 section! {
-    /// What tools may touch.
+    /// Restrictions on tools.
     SafetyConfig "snake_case" {
-        /// Whether commands run in a sandbox.
+        /// Runs commands in a sandbox.
         sandbox_enabled: bool = true,
         /// Folders that tools may write to, relative to the workspace.
         sandbox_allowed_paths: Vec<String> = list(&["./"]),
-        /// Paths that nothing may touch, even inside a root. They win over every allowed one.
-        sandbox_blocked_paths: Vec<PathBuf> = list(BLOCKED),
-        /// Tools that ask first.
+        /// Paths that no tool may touch, even inside a root. They take precedence over allowed
+        /// ones.
+        sandbox_blocked_paths: Vec<PathBuf> = list(DEFAULT_BLOCKED_PATHS),
+        /// Tools that need a confirmation.
         require_confirmation: Vec<String> = list(&["write_file", "run_shell", "delete_file"]),
-        /// Commands that are never run.
+        /// Commands that never run.
         blocked_commands: Vec<String> = list(&["rm -rf /", "sudo", "chmod 777"]),
     }
 }
 
-/// Where people keep secrets.
-const BLOCKED: &[&str] = &[
+/// Common locations of secrets.
+const DEFAULT_BLOCKED_PATHS: &[&str] = &[
     "~/.ssh",
     "~/.aws",
     "~/.config",
@@ -360,117 +362,117 @@ const BLOCKED: &[&str] = &[
     "~/Library/Keychains",
 ];
 
-/// How tools are offered to a model.
+/// Form in which tools are offered to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolsMode {
-    /// Each by its own name.
+    /// Each tool under its own name.
     Split,
-    /// A few that take the operation as an argument.
+    /// A few tools that take the operation as an argument.
     Unified,
-    /// Both ways.
+    /// Both forms.
     Both,
 }
 
-/// What searches the web.
+/// Service that searches the web.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WebBackend {
-    /// The page without scripts of DuckDuckGo; needs no key.
+    /// The script-free page of DuckDuckGo; it needs no key.
     DuckDuckGo,
-    /// A SearXNG server: `endpoint` is its address.
+    /// A SearXNG server; `endpoint` is its address.
     Searxng,
-    /// Brave's interface, which needs a key.
+    /// The Brave Search API; it needs a key.
     Brave,
 }
 
 section! {
-    /// The web tools.
+    /// Web tools.
     WebConfig "snake_case" {
-        /// What searches.
+        /// Service that searches the web.
         backend: WebBackend = WebBackend::DuckDuckGo,
-        /// Its address, where it is not the usual one.
+        /// Address of the service, if it is not the default one.
         endpoint: Option<String> = None,
-        /// The environment variable that holds its key.
+        /// Environment variable that contains the service's key.
         api_key_env: Option<String> = None,
     }
 }
 
 section! {
-    /// The tools.
+    /// Tools.
     ToolsConfig "snake_case" {
-        /// How they are offered to a model.
+        /// Form in which tools are offered to a model.
         mode: ToolsMode = ToolsMode::Split,
-        /// Settings of built-in tools, by name.
+        /// Settings of built-in tools by name.
         builtin: BTreeMap<String, BuiltinTool> = BTreeMap::new(),
-        /// The web tools.
+        /// Web tools.
         web: WebConfig = WebConfig::default(),
-        /// Tools that are programs of the user's.
+        /// Tools that are programs of the user.
         external: Vec<ExternalTool> = vec![],
     }
 }
 
-/// What the shell tool may be asked for.
+/// Commands that the shell tool accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellMode {
-    /// Nothing.
+    /// None.
     Off,
-    /// Commands that begin with an allowed prefix.
+    /// Commands that start with an allowed prefix.
     Allowlist,
-    /// Any command; each is still asked about.
+    /// Any command; the approval rules still apply.
     Full,
 }
 
-/// Where the shell tool may run.
+/// Working directories that the shell tool accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellCwd {
-    /// In the workspace.
+    /// Folders of the workspace.
     Workspace,
-    /// Anywhere.
+    /// Any folder.
     Any,
 }
 
 section! {
-    /// Settings of one built-in tool.
+    /// Settings of a built-in tool.
     BuiltinTool "snake_case" {
-        /// Whether it is offered.
+        /// Offers the tool to models.
         enabled: bool = true,
-        /// Seconds for one call; the tool's own limit when absent.
+        /// Seconds that one call may take; the tool's own limit when absent.
         timeout_seconds: Option<u64> = None,
-        /// Characters of its output; the tool's own limit when absent.
+        /// Maximum characters of output; the tool's own limit when absent.
         max_output_chars: Option<u64> = None,
-        /// For the shell: what it may be asked for.
+        /// For the shell: commands that it accepts.
         mode: Option<ShellMode> = None,
         /// For the shell: prefixes for the mode `allowlist`.
         allowed_prefixes: Vec<String> = vec![],
-        /// For the shell: where it may run.
+        /// For the shell: working directories that it accepts.
         cwd: Option<ShellCwd> = None,
     }
 }
 
 section! {
-    /// A tool that is a program of the user's.
+    /// A tool that is a program of the user.
     ExternalTool "snake_case" {
-        /// Its name.
+        /// Unique name.
         name: String = String::new(),
         /// `executable`.
         r#type: String = "executable".into(),
-        /// The program: one file, which is called with one JSON argument.
+        /// Path of the program, which is called with one JSON argument.
         path: PathBuf = PathBuf::new(),
-        /// What it does, for models; that of its `.tool.json` when absent.
+        /// Description for models; that of its `.tool.json` when absent.
         description: Option<String> = None,
-        /// Its parameters: by name with `type`, `required`, `default` and `description`, or a JSON Schema; those of its
-        /// `.tool.json` when absent.
+        /// Parameters: by name with `type`, `required`, `default` and `description`, or a JSON
+        /// Schema; those of its `.tool.json` when absent.
         parameters: Option<serde_json::Value> = None,
-        /// Seconds for one call.
+        /// Seconds that one call may take.
         timeout_seconds: Option<u64> = None,
-        /// Whether it uses the network; a run without it cannot call it then.
+        /// Set if the tool needs the network; runs without network access cannot call it then.
         network: Option<bool> = None,
-        /// Whether it is offered.
+        /// Offers the tool to models.
         enabled: bool = true,
-        /// Whether it takes the place of a built-in tool of its name.
+        /// Replaces the built-in tool of the same name.
         replaces_builtin: bool = false,
     }
 }
@@ -478,9 +480,9 @@ section! {
 section! {
     /// Commits by the agent.
     GitConfig "snake_case" {
-        /// Whether it commits what it changed.
+        /// Commits the changes of each turn.
         auto_commit: bool = false,
-        /// What its messages begin with.
+        /// Prefix of commit messages.
         commit_message_prefix: String = "[cairn]".into(),
     }
 }
@@ -488,15 +490,15 @@ section! {
 section! {
     /// The terminal.
     UiConfig "snake_case" {
-        /// Colours.
+        /// Prints in colour.
         color: bool = true,
-        /// Tokens used.
+        /// Shows the number of tokens used.
         show_token_usage: bool = true,
-        /// Tool calls.
+        /// Shows tool calls.
         show_tool_calls: bool = true,
-        /// Answers as they come.
+        /// Shows answers while they are written.
         stream_responses: bool = true,
-        /// Whether `cairn chat` is the user's shell, as with `--shell`.
+        /// Makes `cairn chat` the user's shell, as with `--shell`.
         shell: bool = false,
     }
 }

@@ -1,35 +1,37 @@
-//! What a project's own file may do: the one table that says which keys it may set, and in which direction.
+//! The keys that a project's own file may set, and in which direction.
 
 use serde_json::Value;
 
 use crate::keys;
 
-/// How far a project's own file may change a value that the user's files set.
+/// The freedom of a project's file to change a value of the user's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// As it likes: nothing of safety hangs on it.
+    /// Any change: the key is irrelevant for safety.
     Free,
-    /// Only to this word, number or truth (in JSON).
+    /// Only this value (JSON).
     Only(&'static str),
-    /// A list may gain entries; what it names is added to the user's.
+    /// A list may gain entries; the project's entries are added to the user's.
     Grow,
     /// A list may lose entries.
     Shrink,
-    /// A number may go down; an absent one, which is the tool's own, stays.
+    /// A number may decrease; an absent one, which stands for the tool's own limit, cannot be set.
     Lower,
-    /// A number may go down; an absent one is no limit at all, and may be set.
+    /// A number may decrease; an absent one is unlimited and can be set.
     Cap,
-    /// One of these words, and never further to the left; from an absent one only to the last.
+    /// One of these words, in order; the value may only move to the right, and an absent one only
+    /// to the last.
     Right(&'static [&'static str]),
-    /// Not at all.
+    /// No change.
     Never,
 }
 
-/// The table: pattern of keys, rule, and whether trust in the folder lifts it. The first row that matches counts.
-const TABLE: &[(&str, Rule, bool)] = &[
+/// Pattern of keys, rule, and true if trust in the folder lifts the rule. The first matching row
+/// counts.
+const PROJECT_RULES: &[(&str, Rule, bool)] = &[
     ("version", Rule::Free, true),
     ("exclusions", Rule::Grow, true),
-    // It makes typed lines run in the user's own shell.
+    // This key makes typed lines run in the user's own shell.
     ("ui.shell", Rule::Only("false"), true),
     ("ui.**", Rule::Free, true),
     ("context.**", Rule::Free, true),
@@ -43,7 +45,7 @@ const TABLE: &[(&str, Rule, bool)] = &[
     ("llm.max_tokens", Rule::Lower, true),
     ("llm.timeout_seconds", Rule::Lower, true),
     ("llm.api_key", Rule::Never, false),
-    // A project cannot name a program, whether its folder is trusted or not.
+    // A project cannot name a program, even in a trusted folder.
     ("llm.api_key_command", Rule::Never, false),
     ("llm.agents.**", Rule::Never, false),
     ("plugins", Rule::Never, false),
@@ -55,7 +57,7 @@ const TABLE: &[(&str, Rule, bool)] = &[
     ("permissions.overrides", Rule::Shrink, true),
     ("permissions.allow", Rule::Shrink, true),
     ("permissions.defaultAction", Rule::Right(&["allow", "ask", "deny"]), true),
-    // Running without a sandbox is never a project's to decide.
+    // A project cannot turn the sandbox off, even in a trusted folder.
     ("safety.sandbox_enabled", Rule::Only("true"), false),
     ("safety.sandbox_blocked_paths", Rule::Grow, false),
     ("safety.sandbox_allowed_paths", Rule::Shrink, true),
@@ -73,20 +75,20 @@ const TABLE: &[(&str, Rule, bool)] = &[
     ("listen.**", Rule::Never, false),
     ("daemon.**", Rule::Never, false),
     ("trust.**", Rule::Never, false),
-    // Where figures of all projects go is no project's to say.
+    // A project must not redirect the metrics of all projects.
     ("telemetry.**", Rule::Never, false),
     ("roots", Rule::Never, false),
-    // Everything else, and what is added later, is the user's until a row says otherwise.
+    // Every other key, including future ones, belongs to the user.
     ("**", Rule::Never, true),
 ];
 
-/// The rule for a key, and whether trust in the folder lifts it.
+/// Returns the rule for a key, and true if trust in the folder lifts it.
 pub fn rule_of(key: &str) -> (Rule, bool) {
-    let row = TABLE.iter().find(|(pattern, ..)| keys::matches(pattern, key));
+    let row = PROJECT_RULES.iter().find(|(pattern, ..)| keys::matches(pattern, key));
     row.map_or((Rule::Never, false), |(_, rule, lifted)| (*rule, *lifted))
 }
 
-/// The value that a project's wish makes of `now`, or why not.
+/// Applies the project's value `wish` to the current value, or explains the refusal.
 pub(crate) fn tighten(rule: Rule, now: Option<&Value>, wish: &Value) -> Result<Value, String> {
     if now == Some(wish) {
         return Ok(wish.clone());
@@ -116,15 +118,15 @@ pub(crate) fn tighten(rule: Rule, now: Option<&Value>, wish: &Value) -> Result<V
             let number = |value: Option<&Value>| value.and_then(Value::as_f64);
             match (number(now), number(Some(wish))) {
                 (None, Some(_)) if rule == Rule::Cap => Ok(wish.clone()),
-                (Some(now), Some(wished)) if wished <= now => Ok(wish.clone()),
+                (Some(now), Some(requested)) if requested <= now => Ok(wish.clone()),
                 _ => Err("a project may only lower it".into()),
             }
         }
         Rule::Right(order) => {
-            let place =
+            let rank =
                 |value: Option<&Value>| order.iter().position(|o| value.and_then(Value::as_str) == Some(o));
-            match (place(now), place(Some(wish))) {
-                (now, Some(wished)) if wished >= now.unwrap_or(order.len() - 1) => Ok(wish.clone()),
+            match (rank(now), rank(Some(wish))) {
+                (now, Some(requested)) if requested >= now.unwrap_or(order.len() - 1) => Ok(wish.clone()),
                 _ => Err(format!(
                     "a project may only move it towards {}",
                     order.last().copied().unwrap_or_default()

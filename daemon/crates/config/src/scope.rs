@@ -1,26 +1,24 @@
-//! The part of Cairn that reads each key, and for whom one command may set it.
+//! The reader of each key, and the widest scope that it applies to.
 
 use crate::keys;
 
-/// The widest thing that a key is a setting of.
+/// The widest scope that a key applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// The daemon, and so every client of it. A single command cannot set it.
+    /// The daemon and all of its clients. A single command cannot set the key.
     Daemon,
-    /// A session: `cairn chat` sets it for its own.
+    /// One session; `cairn chat` can set the key for its own.
     Session,
-    /// The program that the user sees, where the daemon takes no part.
+    /// The client program; the daemon does not read the key.
     Client,
 }
 
-/// A key with its reader.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyUse {
-    /// The key, dotted; `*` stands for names that the user chooses.
+    /// The dotted key; `*` stands for names that the user chooses.
     pub key: &'static str,
-    /// The thing that it is a setting of.
     pub scope: Scope,
-    /// The source file that reads it, from the top of the repository.
+    /// The source file that reads the key, relative to the repository.
     pub reader: &'static str,
 }
 
@@ -30,15 +28,15 @@ const SERVE: &str = "daemon/src/serve.rs";
 const LAUNCH: &str = "daemon/src/launch.rs";
 const CHAT: &str = "client-sdk/cli/src/chat/setup.rs";
 const LAN: &str = "daemon/src/remote.rs";
-const LINK: &str = "daemon/src/mcp/link.rs";
-const PROCESS: &str = "daemon/src/mcp/process.rs";
+const LINK: &str = "daemon/src/extensions/mcp/link.rs";
+const PROCESS: &str = "daemon/src/extensions/mcp/process.rs";
 const TELEMETRY: &str = "daemon/src/telemetry.rs";
-const EXTRAS: &str = "daemon/src/extras.rs";
+const EXTRAS: &str = "daemon/src/extensions/mod.rs";
 const LOAD: &str = "daemon/crates/config/src/load.rs";
 
 use Scope::{Client, Daemon, Session};
 
-/// Every key of the schema, once.
+/// Lists every key of the schema once.
 #[rustfmt::skip]
 const USES: &[(&str, Scope, &str)] = &[
     ("agent.max_iterations", Session, COMPOSE),
@@ -83,12 +81,12 @@ const USES: &[(&str, Scope, &str)] = &[
     ("mcp.servers.*.args", Daemon, PROCESS),
     ("mcp.servers.*.command", Daemon, PROCESS),
     ("mcp.servers.*.cwd", Daemon, PROCESS),
-    ("mcp.servers.*.enabled", Daemon, "daemon/src/mcp.rs"),
+    ("mcp.servers.*.enabled", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.env.*", Daemon, PROCESS),
     ("mcp.servers.*.headers.*", Daemon, LINK),
     ("mcp.servers.*.start_timeout_seconds", Daemon, LINK),
-    ("mcp.servers.*.timeout_seconds", Daemon, "daemon/src/mcp.rs"),
-    ("mcp.servers.*.trust_annotations", Daemon, "daemon/src/mcp.rs"),
+    ("mcp.servers.*.timeout_seconds", Daemon, "daemon/src/extensions/mcp.rs"),
+    ("mcp.servers.*.trust_annotations", Daemon, "daemon/src/extensions/mcp.rs"),
     ("mcp.servers.*.url", Daemon, LINK),
     ("models.allowExternal", Daemon, COMPOSE),
     ("models.maxRequestsPerMinute", Daemon, COMPOSE),
@@ -143,12 +141,11 @@ const USES: &[(&str, Scope, &str)] = &[
     ("version", Daemon, "daemon/crates/config/src/model/checks.rs"),
 ];
 
-/// Every key of the schema with its reader.
 pub fn key_uses() -> impl Iterator<Item = KeyUse> {
     USES.iter().map(|&(key, scope, reader)| KeyUse { key, scope, reader })
 }
 
-/// The scope of a dotted key; `None` for one that does not exist.
+/// Returns the scope of a dotted key; `None` if the key does not exist.
 pub fn scope_of(key: &str) -> Option<Scope> {
     key_uses().find(|known| keys::matches(known.key, key)).map(|known| known.scope)
 }

@@ -1,4 +1,4 @@
-//! The configuration as a table: key, value, source; secrets not shown.
+//! The configuration as rows of key, value and source, with secrets replaced.
 
 use serde_json::Value;
 
@@ -8,18 +8,15 @@ use crate::{
     model::Config,
 };
 
-/// One value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Dotted key.
     pub key: String,
     /// The value, or `"(set)"` for a secret.
     pub value: Value,
-    /// Where it comes from.
     pub source: Source,
 }
 
-/// The whole configuration as JSON, secrets replaced by `"(set)"`.
+/// Serialises the configuration with secrets replaced by `"(set)"`.
 pub fn redacted(config: &Config) -> Value {
     let mut value = serde_json::to_value(config).unwrap_or_default();
     if let Value::Object(map) = &mut value {
@@ -31,23 +28,23 @@ pub fn redacted(config: &Config) -> Value {
         for key in secrets {
             keys::set(map, &key, "(set)".into());
         }
-        // A URL may carry a user's password.
+        // A URL can contain a password.
         let addresses = [
             ("llm.endpoint", config.llm.endpoint.as_deref()),
             ("telemetry.endpoint", config.telemetry.endpoint.as_deref()),
         ];
         for (key, endpoint) in addresses {
             let Some(endpoint) = endpoint.filter(|e| e.contains('@')) else { continue };
-            let shown = endpoint.split_once("://").and_then(|(scheme, rest)| {
+            let redacted = endpoint.split_once("://").and_then(|(scheme, rest)| {
                 rest.split_once('@').map(|(_, host)| format!("{scheme}://(set)@{host}"))
             });
-            keys::set(map, key, shown.unwrap_or_else(|| "(set)".into()).into());
+            keys::set(map, key, redacted.unwrap_or_else(|| "(set)".into()).into());
         }
     }
     value
 }
 
-/// Every value with its source, by key.
+/// Lists every value with its source, by key.
 pub fn rows(loaded: &Loaded) -> Vec<Row> {
     let Value::Object(map) = redacted(&loaded.config) else { return vec![] };
     keys::flatten(&map)
@@ -60,7 +57,7 @@ pub fn rows(loaded: &Loaded) -> Vec<Row> {
 }
 
 fn is_secret(key: &str) -> bool {
-    // Keys of other services are what these are for.
+    // Headers and variables for other services often contain their keys.
     if key.starts_with("telemetry.headers.") {
         return true;
     }

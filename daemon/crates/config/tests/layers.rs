@@ -1,4 +1,4 @@
-//! Layers, sources, warnings and what a project may do, as tables over given file contents.
+//! Layers, sources, warnings and restrictions on projects, over given file contents.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic where it stands")]
 
@@ -36,7 +36,7 @@ fn loaded(files: &[(&str, Value)]) -> Loaded {
 }
 
 #[test]
-fn later_layers_win_and_sources_are_known() {
+fn later_layers_override_and_sources_are_reported() {
     let mut inputs = Inputs { explicit: Some(EXPLICIT.into()), ..inputs() };
     let model = |name: &str| json!({"llm": {"model": name}, "ui": {"color": false}});
     let mut files = vec![];
@@ -66,8 +66,8 @@ fn later_layers_win_and_sources_are_known() {
 }
 
 #[test]
-fn variables_set_every_kind_of_value() {
-    for (name, text, key, want) in [
+fn environment_variables_set_every_kind_of_value() {
+    for (name, text, key, expected) in [
         ("CAIRN_LISTEN_PORT", "9000", "/listen/port", json!(9000)),
         ("CAIRN_RESOURCES_MAX_FILE_BYTES", "10", "/resources/maxFileBytes", json!(10)),
         ("CAIRN_DISCOVERY", "off", "/discovery", json!("off")),
@@ -84,7 +84,7 @@ fn variables_set_every_kind_of_value() {
     ] {
         let inputs = Inputs { env: vec![(name.into(), text.into())], ..inputs() };
         let got = serde_json::to_value(try_load(&inputs, &[]).unwrap().config).unwrap();
-        assert_eq!(got.pointer(key), Some(&want), "{name}={text}");
+        assert_eq!(got.pointer(key), Some(&expected), "{name}={text}");
     }
     let bad = Inputs { env: vec![("CAIRN_LISTEN_PORT".into(), "many".into())], ..inputs() };
     let text = try_load(&bad, &[]).unwrap_err().to_string();
@@ -104,7 +104,7 @@ fn variables_set_every_kind_of_value() {
 }
 
 #[test]
-fn unknown_keys_are_named_with_a_suggestion() {
+fn unknown_keys_are_reported_with_a_suggestion() {
     for (value, key, near) in [
         (json!({"exclusion": []}), "exclusion", "exclusions"),
         (json!({"llm": {"modle": "x"}}), "llm.modle", "llm.model"),
@@ -130,7 +130,7 @@ fn unknown_keys_are_named_with_a_suggestion() {
 }
 
 #[test]
-fn wrong_types_name_file_and_key() {
+fn type_errors_name_file_and_key() {
     for (value, key) in [
         (json!({"listen": {"port": "x"}}), "listen.port"),
         (json!({"listen": {"port": 70000}}), "listen.port"),
@@ -154,8 +154,8 @@ fn wrong_types_name_file_and_key() {
     assert!(try_load(&none, &[]).unwrap_err().to_string().contains("does not exist"));
 }
 
-/// User's value, project's wish, key, what comes out (`None`: refused).
-const CASES: &[(&str, &str, &str, Option<&str>)] = &[
+/// User's file, project's file, key, expected value (`None`: refused).
+const PROJECT_CASES: &[(&str, &str, &str, Option<&str>)] = &[
     (r#"{}"#, r#"{"safety": {"sandbox_enabled": false}}"#, "safety.sandbox_enabled", None),
     (
         r#"{"safety": {"sandbox_enabled": false}}"#,
@@ -258,16 +258,18 @@ fn at(config: &Config, key: &str) -> Value {
 }
 
 #[test]
-fn a_project_may_only_tighten_until_it_is_trusted() {
+fn untrusted_project_can_only_tighten() {
     let parse = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
-    for (user, project, key, want) in CASES {
-        let (user, project, want) = (parse(user), parse(project), want.map(parse));
+    for (user, project, key, expected) in PROJECT_CASES {
+        let user = parse(user);
+        let project = parse(project);
+        let expected = expected.map(parse);
         let before = loaded(&[(USER, user.clone())]);
         let got = loaded(&[(USER, user.clone()), (PROJECT, project.clone())]);
         let refused: Vec<_> = got.warnings.iter().map(|w| w.key.as_str()).collect();
-        match want {
-            Some(want) => {
-                assert_eq!((at(&got.config, key), refused.len()), (want, 0), "{key}: {:?}", got.warnings);
+        match expected {
+            Some(expected) => {
+                assert_eq!((at(&got.config, key), refused.len()), (expected, 0), "{key}: {:?}", got.warnings);
             }
             None => {
                 assert_eq!(
@@ -276,10 +278,10 @@ fn a_project_may_only_tighten_until_it_is_trusted() {
                     "{project}"
                 );
                 assert_eq!(got.sources.get(*key), before.sources.get(*key));
-                // Control: the user's own file may say the same.
+                // Control: the user's own file can set the same value.
                 let own = loaded(&[(USER, user.clone()), (HOME, project.clone())]);
                 assert_ne!(at(&own.config, key), at(&before.config, key), "{key}");
-                // And so may the project's, once the user trusts its folder, where trust can lift the rule.
+                // A project in a trusted folder can too, unless trust does not lift the rule.
                 let trust = json!({"trust": {"folders": ["/w"]}});
                 let trusted = loaded(&[(SYSTEM, trust), (USER, user), (PROJECT, project)]);
                 assert_eq!(trusted.warnings.is_empty(), rule_of(key).1, "{key}");
@@ -289,7 +291,7 @@ fn a_project_may_only_tighten_until_it_is_trusted() {
 }
 
 #[test]
-fn the_form_of_old_is_taken_whole() {
+fn version_1_0_file_is_accepted() {
     let old = json!({
         "version": "1.0",
         "llm": {"provider": "ollama", "model": "m", "endpoint": "http://h", "api_key": null, "temperature": 0.7, "max_tokens": 4096, "timeout_seconds": 120},
@@ -309,15 +311,15 @@ fn the_form_of_old_is_taken_whole() {
         let keys = |v: &Value| {
             v[section].as_object().unwrap().keys().cloned().collect::<std::collections::BTreeSet<_>>()
         };
-        // All that it had; what came since is more.
+        // Keys added since are allowed.
         assert!(keys(&shape).is_superset(&keys(&old)), "{section}");
     }
 }
 
 #[test]
-fn trust_is_by_component_and_the_users_alone() {
+fn trust_is_by_path_component_and_only_from_user_files() {
     let wish = json!({"llm": {"model": "m"}, "trust": {"folders": ["/w/p"]}});
-    for (folders, want) in [
+    for (folders, expected) in [
         (json!(["/w"]), true),
         (json!(["/w/p"]), true),
         (json!(["/w/pp"]), false),
@@ -326,16 +328,16 @@ fn trust_is_by_component_and_the_users_alone() {
         (json!(["w"]), false),
     ] {
         let got = loaded(&[(USER, json!({"trust": {"folders": folders.clone()}})), (PROJECT, wish.clone())]);
-        assert_eq!(got.config.llm.model == "m", want, "{folders}");
+        assert_eq!(got.config.llm.model == "m", expected, "{folders}");
         assert_eq!(at(&got.config, "trust.folders"), folders);
     }
-    // A project in the home folder has the user's own file.
+    // `.cairn.json` in the home folder is the user's own file.
     let home = Inputs { project_dir: Some("/h".into()), ..inputs() };
     assert_eq!(try_load(&home, &[(HOME, json!({"llm": {"model": "m"}}))]).unwrap().config.llm.model, "m");
 }
 
 #[test]
-fn every_key_has_a_deliberate_rule() {
+fn every_key_has_an_explicit_project_rule() {
     let never: Vec<_> =
         variables().into_iter().map(|v| v.key).filter(|k| rule_of(k).0 == Rule::Never).collect();
     for key in [
@@ -354,7 +356,7 @@ fn every_key_has_a_deliberate_rule() {
 }
 
 #[test]
-fn homes_are_expanded_and_secrets_are_not_shown() {
+fn home_is_expanded_and_secrets_are_redacted() {
     let got = loaded(&[(
         USER,
         json!({"roots": ["~/code", "~"], "llm": {"api_key": "hunter2", "endpoint": "https://u:hunter2@h/x"},
@@ -372,7 +374,7 @@ fn homes_are_expanded_and_secrets_are_not_shown() {
 }
 
 #[test]
-fn the_schema_takes_the_defaults_and_disk_files_are_bounded() {
+fn file_reads_are_bounded() {
     let schema = schema();
     assert!(schema["properties"]["safety"].is_object());
     let dir = tempfile::tempdir().unwrap();
@@ -385,9 +387,9 @@ fn the_schema_takes_the_defaults_and_disk_files_are_bounded() {
 }
 
 proptest! {
-    /// Whatever a project writes, no safety value is looser than without it.
+    /// No project file makes a safety value looser than it is without the file.
     #[test]
-    fn no_project_loosens(allow in prop::collection::vec("[a-c]", 0..3), mine in prop::collection::vec("[a-c]", 0..3), blocked in prop::collection::vec("/[a-c]", 0..3), on in any::<bool>(), n in 0_u64..2000) {
+    fn no_project_file_loosens_safety(allow in prop::collection::vec("[a-c]", 0..3), mine in prop::collection::vec("[a-c]", 0..3), blocked in prop::collection::vec("/[a-c]", 0..3), on in any::<bool>(), n in 0_u64..2000) {
         let user = json!({"permissions": {"allow": mine}, "agent": {"max_iterations": 50}});
         let wish = json!({"permissions": {"allow": allow}, "safety": {"sandbox_enabled": on, "sandbox_blocked_paths": blocked}, "agent": {"max_iterations": n}});
         let before = loaded(&[(USER, user.clone())]).config;

@@ -6,9 +6,11 @@
 //!   fix-licence_headers.md       fixed: never changed or deleted from here
 //! ```
 
+#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
+
 mod error;
-mod find;
 mod name;
+mod rank;
 mod store;
 mod vocabulary;
 
@@ -16,7 +18,7 @@ pub use error::{MemoryError, NameError};
 pub use name::Name;
 pub use store::Store;
 
-/// Bytes of an entry's text.
+/// Maximum bytes of an entry's text.
 pub const MAX_ENTRY: usize = 256 * 1024;
-/// Entries of a store.
+/// Maximum entries of a store.
 pub const MAX_ENTRIES: usize = 10_000;

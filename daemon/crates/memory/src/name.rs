@@ -4,31 +4,31 @@ use std::fmt;
 
 use crate::NameError;
 
-/// Keywords of one entry.
+/// Maximum keywords per entry.
 const MAX_KEYWORDS: usize = 8;
-/// Characters of a keyword.
+/// Maximum characters of a keyword.
 const MAX_KEYWORD: usize = 40;
-/// Bytes of a name: file systems allow 255, and `.md` and a temporary ending must fit.
+/// Maximum bytes of a name: file systems allow 255, and `.md` and a temporary suffix must fit.
 const MAX_NAME: usize = 200;
-/// How the names of entries begin that nothing here changes.
-const FIXED: &str = "fix-";
+/// Entries whose names start with this prefix can only be changed by hand.
+const FIXED_PREFIX: &str = "fix-";
 
-/// The name of an entry; the same for the same keywords in any order.
+/// The name of an entry; it does not depend on the order of the keywords.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
 impl Name {
-    /// Reads keywords as a person or model writes them: words apart by spaces, commas or `_`. `.md` at the end is left out, so
-    /// that the name of a file is read too.
+    /// Parses keywords separated by spaces, commas or `_`. A trailing `.md` is ignored, so that a
+    /// file name parses too.
     ///
     /// # Errors
     /// `invalid_params` when there is no word, there are too many, or one is too long.
     pub fn of(keywords: &str) -> Result<Self, NameError> {
         let text = keywords.trim().to_lowercase();
         let text = text.strip_suffix(".md").unwrap_or(&text);
-        let within = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '+' | '#');
+        let is_keyword_char = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '+' | '#');
         let mut words: Vec<&str> = text
-            .split(|c| !within(c))
+            .split(|c| !is_keyword_char(c))
             .map(|word| word.trim_matches(['-', '.']))
             .filter(|word| word.contains(char::is_alphanumeric))
             .collect();
@@ -52,28 +52,26 @@ impl Name {
         Ok(Self(name))
     }
 
-    /// The name of a file of the store, when it is one.
+    /// Returns the name that has exactly this file name, if there is one.
     pub fn of_file(file: &str) -> Option<Self> {
         let stem = file.strip_suffix(".md")?;
         Self::of(stem).ok().filter(|name| name.0 == stem)
     }
 
-    /// Its keywords, sorted.
+    /// The keywords, sorted.
     pub fn keywords(&self) -> impl Iterator<Item = &str> {
         self.0.split('_')
     }
 
-    /// Whether the entry is never changed from here.
+    /// Returns true if the entry may not be changed through the store.
     pub fn is_fixed(&self) -> bool {
-        self.0.starts_with(FIXED)
+        self.0.starts_with(FIXED_PREFIX)
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of its file.
     pub fn file(&self) -> String {
         format!("{}.md", self.0)
     }
@@ -92,8 +90,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keywords_become_a_name() {
-        for (given, want) in [
+    fn keywords_are_normalised_to_a_name() {
+        for (given, expected) in [
             ("python async sockets", "async_python_sockets"),
             ("Sockets, PYTHON async python", "async_python_sockets"),
             ("async_python_sockets.md", "async_python_sockets"),
@@ -103,7 +101,7 @@ mod tests {
             ("größe", "größe"),
             (" -- a -- ", "a"),
         ] {
-            assert_eq!(Name::of(given).unwrap().as_str(), want, "{given}");
+            assert_eq!(Name::of(given).unwrap().as_str(), expected, "{given}");
         }
         for wrong in ["", " ", "..", "---", "++", "a b c d e f g h i", &"x".repeat(41), &"日".repeat(300)] {
             assert!(Name::of(wrong).is_err(), "{wrong}");
@@ -111,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_fixed_by_the_start_of_their_name() {
+    fn fix_prefix_marks_fixed_entries() {
         for (keywords, fixed) in [
             ("fix-build", true),
             ("headers fix-build", true),
@@ -125,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_refused_or_names_a_plain_file(text in "\\PC{0,60}") {
+        fn any_text_is_rejected_or_names_a_plain_file(text in "\\PC{0,60}") {
             if let Ok(name) = Name::of(&text) {
                 let file = name.file();
                 prop_assert!(!file.contains(['/', '\\', '\0']) && !file.starts_with('.'), "{file}");

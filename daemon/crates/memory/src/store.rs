@@ -1,4 +1,4 @@
-//! The files of the store.
+//! The store: entries as files of one folder.
 
 use std::{
     fs,
@@ -18,18 +18,18 @@ use cairn_protocol::{
 };
 use serde_json::Value;
 
-use crate::{MAX_ENTRIES, MAX_ENTRY, MemoryError, Name, find, vocabulary};
+use crate::{MAX_ENTRIES, MAX_ENTRY, MemoryError, Name, rank, vocabulary};
 
-/// Results of a search: by default, and at most.
-const RESULTS: (usize, usize) = (10, 20);
-/// Entries of a list: by default, and at most.
-const LISTED: (usize, usize) = (50, 200);
-/// Keywords: by default, and at most.
-const KEYWORDS: (usize, usize) = (200, 500);
-/// Stands between what was there and what is appended.
-const BETWEEN: &str = "\n\n---\n\n";
+/// Page size of search results: default and maximum.
+const RESULT_PAGE: (usize, usize) = (10, 20);
+/// Page size of lists: default and maximum.
+const LIST_PAGE: (usize, usize) = (50, 200);
+/// Number of keywords: default and maximum.
+const KEYWORD_PAGE: (usize, usize) = (200, 500);
+/// Separates appended text from the text before it.
+const SEPARATOR: &str = "\n\n---\n\n";
 
-/// The knowledge store in one folder. Clones share it.
+/// A knowledge store in one folder. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -38,79 +38,80 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     folder: PathBuf,
-    /// Held while an entry is changed: an addition reads first.
+    /// Locked while an entry changes, because appending reads before it writes.
     writing: Mutex<()>,
-    vocabulary: Mutex<Option<vocabulary::Kept>>,
+    vocabulary: Mutex<Option<vocabulary::CachedLine>>,
 }
 
-/// A file of the store.
-pub(crate) struct Found {
+/// An entry's file.
+pub(crate) struct EntryFile {
     pub name: Name,
     bytes: u64,
     modified: Timestamp,
 }
 
 impl Store {
-    /// The store in `folder`, which is made when the first entry is.
+    /// Opens the store in `folder`, which is created together with the first entry.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        let (writing, vocabulary) = (Mutex::default(), Mutex::default());
+        let writing = Mutex::default();
+        let vocabulary = Mutex::default();
         Self { inner: Arc::new(Inner { folder: folder.into(), writing, vocabulary }) }
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.inner.folder
     }
 
-    /// Does what is asked. Blocks.
+    /// Applies one operation. This blocks on file I/O.
     ///
     /// # Errors
-    /// `invalid_params` for bad keywords or a bad cursor, and for a fixed entry; `path_not_found` for one that is not there;
-    /// `too_large`; `storage_failed`.
+    /// `invalid_params` for bad keywords, a bad cursor or a fixed entry; `path_not_found` for a
+    /// missing entry; `too_large`; `storage_failed`.
     pub fn apply(&self, op: MemoryOp) -> Result<Value, MemoryError> {
         match op {
-            MemoryOp::Search(params) => written(&self.search(&params)?),
-            MemoryOp::List(params) => written(&self.list(&params)?),
-            MemoryOp::Keywords(params) => written(&self.keywords(&params)?),
-            MemoryOp::Load(entry) => written(&self.load(&entry.keywords)?),
-            MemoryOp::Save(params) => written(&self.save(&params.keywords, &params.content)?),
-            MemoryOp::Append(params) => written(&self.append(&params.keywords, &params.content)?),
-            MemoryOp::Delete(entry) => written(&self.delete(&entry.keywords)?),
+            MemoryOp::Search(params) => to_json(&self.search(&params)?),
+            MemoryOp::List(params) => to_json(&self.list(&params)?),
+            MemoryOp::Keywords(params) => to_json(&self.keywords(&params)?),
+            MemoryOp::Load(entry) => to_json(&self.load(&entry.keywords)?),
+            MemoryOp::Save(params) => to_json(&self.save(&params.keywords, &params.content)?),
+            MemoryOp::Append(params) => to_json(&self.append(&params.keywords, &params.content)?),
+            MemoryOp::Delete(entry) => to_json(&self.delete(&entry.keywords)?),
         }
     }
 
-    /// Entries that fit a query, the best first.
+    /// Finds entries for a query, best first.
     ///
     /// # Errors
     /// See [`Self::apply`].
     pub fn search(&self, params: &MemorySearchParams) -> Result<Page<MemoryEntry>, MemoryError> {
         let entries = self.files()?;
         let texts = entries.iter().map(|e| self.read(&e.name).unwrap_or_default());
-        let hits = find::rank(&params.query, entries.iter().map(|e| &e.name).zip(texts))?;
-        let one = |hit: find::Hit| MemoryEntry { excerpt: Some(hit.excerpt), ..entries[hit.at].told() };
-        page(hits.into_iter().map(one).collect(), params.limit, RESULTS, params.cursor.as_deref())
+        let hits = rank::rank(&params.query, entries.iter().map(|e| &e.name).zip(texts))?;
+        let one =
+            |hit: rank::Hit| MemoryEntry { excerpt: Some(hit.excerpt), ..entries[hit.index].to_entry() };
+        page(hits.into_iter().map(one).collect(), params.limit, RESULT_PAGE, params.cursor.as_deref())
     }
 
-    /// The entries by name.
+    /// Lists entries by name.
     ///
     /// # Errors
     /// See [`Self::apply`].
     pub fn list(&self, params: &MemoryListParams) -> Result<Page<MemoryEntry>, MemoryError> {
-        let entries = self.files()?.iter().map(Found::told).collect();
-        page(entries, params.limit, LISTED, params.cursor.as_deref())
+        let entries = self.files()?.iter().map(EntryFile::to_entry).collect();
+        page(entries, params.limit, LIST_PAGE, params.cursor.as_deref())
     }
 
-    /// The keywords, those with most entries first.
+    /// Lists keywords, most used first.
     ///
     /// # Errors
     /// See [`Self::apply`].
     pub fn keywords(&self, params: &MemoryKeywordsParams) -> Result<Page<MemoryKeyword>, MemoryError> {
-        let mut all = vocabulary::counted(&self.files()?);
-        all.truncate(params.limit.unwrap_or(KEYWORDS.0).clamp(1, KEYWORDS.1));
+        let mut all = vocabulary::count_keywords(&self.files()?);
+        all.truncate(params.limit.unwrap_or(KEYWORD_PAGE.0).clamp(1, KEYWORD_PAGE.1));
         Ok(Page { data: all, next_cursor: None })
     }
 
-    /// An entry's text.
+    /// Reads an entry.
     ///
     /// # Errors
     /// See [`Self::apply`].
@@ -120,13 +121,13 @@ impl Store {
         Ok(MemoryText { name: name.to_string(), content, fixed: name.is_fixed() })
     }
 
-    /// Makes an entry, or replaces it.
+    /// Creates or replaces an entry.
     ///
     /// # Errors
     /// See [`Self::apply`].
     pub fn save(&self, keywords: &str, content: &str) -> Result<MemoryChange, MemoryError> {
-        let _one_at_a_time = self.lock();
-        let name = self.changeable(keywords, "changed")?;
+        let _guard = self.lock();
+        let name = self.require_changeable(keywords, "changed")?;
         let existed = self.exists(&name);
         self.write(&name, content.trim_end())?;
         let bytes = content.trim_end().len();
@@ -134,13 +135,13 @@ impl Store {
         Ok(change(&name, bytes, format!("{what} \"{}\" ({bytes} bytes)", name.file())))
     }
 
-    /// Adds to an entry, or makes it.
+    /// Appends to an entry, or creates it.
     ///
     /// # Errors
     /// See [`Self::apply`].
     pub fn append(&self, keywords: &str, content: &str) -> Result<MemoryChange, MemoryError> {
-        let _one_at_a_time = self.lock();
-        let name = self.changeable(keywords, "appended to")?;
+        let _guard = self.lock();
+        let name = self.require_changeable(keywords, "appended to")?;
         let more = content.trim_end();
         if !self.exists(&name) {
             self.write(&name, more)?;
@@ -148,10 +149,11 @@ impl Store {
             return Ok(change(&name, more.len(), text));
         }
         let before = self.read(&name)?;
-        let whole = format!("{}{BETWEEN}{more}", before.trim_end());
-        self.write(&name, &whole)?;
-        let text = format!("updated \"{}\" (+{} B → {} B total)", name.file(), more.len(), whole.len());
-        Ok(change(&name, whole.len(), text))
+        let content_after = format!("{}{SEPARATOR}{more}", before.trim_end());
+        self.write(&name, &content_after)?;
+        let text =
+            format!("updated \"{}\" (+{} B → {} B total)", name.file(), more.len(), content_after.len());
+        Ok(change(&name, content_after.len(), text))
     }
 
     /// Deletes an entry.
@@ -159,32 +161,33 @@ impl Store {
     /// # Errors
     /// See [`Self::apply`].
     pub fn delete(&self, keywords: &str) -> Result<MemoryChange, MemoryError> {
-        let _one_at_a_time = self.lock();
-        let name = self.changeable(keywords, "deleted")?;
-        fs::remove_file(self.path(&name)).map_err(|e| self.failed(&name, "deleted", e))?;
-        self.forget();
+        let _guard = self.lock();
+        let name = self.require_changeable(keywords, "deleted")?;
+        fs::remove_file(self.path(&name)).map_err(|e| self.file_error(&name, "deleted", e))?;
+        self.invalidate_vocabulary();
         Ok(change(&name, 0, format!("deleted \"{}\"", name.file())))
     }
 
-    /// The keywords as the system text has them, one line; the same bytes for the same entries. One look at the folder when
-    /// nothing changed.
+    /// Renders the keywords as one line for the system text. The result is cached: without a change
+    /// it costs one `stat` of the folder, and equal entries give equal bytes.
     ///
     /// # Errors
     /// See [`Self::apply`].
     pub fn vocabulary(&self) -> Result<String, MemoryError> {
         let Ok(meta) = fs::metadata(&self.inner.folder) else { return Ok(String::new()) };
         let stamp = (meta.mtime(), meta.mtime_nsec(), meta.ino());
-        let mut kept = self.inner.vocabulary.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = kept.as_ref().filter(|known| known.stamp == stamp) {
-            return Ok(known.text.clone());
+        let mut cached = self.inner.vocabulary.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = cached.as_ref().filter(|line| line.stamp == stamp) {
+            return Ok(line.text.clone());
         }
-        let text = vocabulary::line(&vocabulary::counted(&self.files()?), KEYWORDS.0);
-        *kept = Some(vocabulary::Kept { stamp, text: text.clone() });
+        let text = vocabulary::render_line(&vocabulary::count_keywords(&self.files()?), KEYWORD_PAGE.0);
+        *cached = Some(vocabulary::CachedLine { stamp, text: text.clone() });
         Ok(text)
     }
 
-    /// Clocks of file systems may be too coarse to tell two changes apart.
-    fn forget(&self) {
+    /// Drops the cached vocabulary explicitly: file system clocks may be too coarse to show two
+    /// changes apart.
+    fn invalidate_vocabulary(&self) {
         *self.inner.vocabulary.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -196,12 +199,13 @@ impl Store {
         self.inner.folder.join(name.file())
     }
 
-    /// Whether a plain file bears the name. A link is none: what it leads to is not the store's.
+    /// Returns true if a regular file has this name. Symbolic links do not count: their targets lie
+    /// outside of the store.
     fn exists(&self, name: &Name) -> bool {
         fs::symlink_metadata(self.path(name)).is_ok_and(|meta| meta.is_file())
     }
 
-    fn changeable(&self, keywords: &str, change: &'static str) -> Result<Name, MemoryError> {
+    fn require_changeable(&self, keywords: &str, change: &'static str) -> Result<Name, MemoryError> {
         let name = Name::of(keywords)?;
         if name.is_fixed() && self.exists(&name) {
             return Err(MemoryError::Immutable { file: name.file(), change });
@@ -211,18 +215,18 @@ impl Store {
 
     fn read(&self, name: &Name) -> Result<String, MemoryError> {
         let path = self.path(name);
-        let meta = fs::symlink_metadata(&path).map_err(|e| self.failed(name, "read", e))?;
+        let meta = fs::symlink_metadata(&path).map_err(|e| self.file_error(name, "read", e))?;
         if !meta.is_file() {
             return Err(MemoryError::NotAFile { file: name.file() });
         }
         if meta.len() > 2 * MAX_ENTRY as u64 {
             return Err(MemoryError::StoredTooLarge { file: name.file(), bytes: meta.len() });
         }
-        let bytes = fs::read(&path).map_err(|e| self.failed(name, "read", e))?;
+        let bytes = fs::read(&path).map_err(|e| self.file_error(name, "read", e))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Puts the text in the place of what is there, whole or not at all.
+    /// Replaces the entry's text atomically.
     fn write(&self, name: &Name, text: &str) -> Result<(), MemoryError> {
         if text.trim().is_empty() {
             return Err(MemoryError::EmptyText);
@@ -233,7 +237,7 @@ impl Store {
         if !self.exists(name) && self.files()?.len() >= MAX_ENTRIES {
             return Err(MemoryError::Full);
         }
-        let put = || -> std::io::Result<()> {
+        let persist = || -> std::io::Result<()> {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.inner.folder)?;
             let mut file = tempfile::Builder::new().prefix(".new").tempfile_in(&self.inner.folder)?;
             file.write_all(text.as_bytes())?;
@@ -242,13 +246,13 @@ impl Store {
             file.persist(self.path(name))?;
             Ok(())
         };
-        put().map_err(|e| self.failed(name, "written", e))?;
-        self.forget();
+        persist().map_err(|e| self.file_error(name, "written", e))?;
+        self.invalidate_vocabulary();
         Ok(())
     }
 
-    /// The entries by name. What is not an entry's file is passed over.
-    fn files(&self) -> Result<Vec<Found>, MemoryError> {
+    /// Lists the entries by name; files that are not entries are skipped.
+    fn files(&self) -> Result<Vec<EntryFile>, MemoryError> {
         let entries = match fs::read_dir(&self.inner.folder) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
@@ -258,18 +262,18 @@ impl Store {
         };
         let one = |entry: fs::DirEntry| {
             let name = Name::of_file(entry.file_name().to_str()?)?;
-            // Of the link itself, where it is one.
+            // `DirEntry::metadata` does not follow symbolic links.
             let meta = entry.metadata().ok().filter(fs::Metadata::is_file)?;
             let millis = meta.mtime().saturating_mul(1000) + meta.mtime_nsec() / 1_000_000;
-            Some(Found { name, bytes: meta.len(), modified: Timestamp(millis) })
+            Some(EntryFile { name, bytes: meta.len(), modified: Timestamp(millis) })
         };
-        let mut found: Vec<Found> =
+        let mut found: Vec<EntryFile> =
             entries.filter_map(Result::ok).filter_map(one).take(2 * MAX_ENTRIES).collect();
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 
-    fn failed(&self, name: &Name, change: &'static str, source: std::io::Error) -> MemoryError {
+    fn file_error(&self, name: &Name, change: &'static str, source: std::io::Error) -> MemoryError {
         let file = name.file();
         match source.kind() {
             std::io::ErrorKind::NotFound => MemoryError::NotFound { file },
@@ -278,8 +282,8 @@ impl Store {
     }
 }
 
-impl Found {
-    fn told(&self) -> MemoryEntry {
+impl EntryFile {
+    fn to_entry(&self) -> MemoryEntry {
         MemoryEntry {
             name: self.name.to_string(),
             keywords: self.name.keywords().map(str::to_owned).collect(),
@@ -295,22 +299,22 @@ fn change(name: &Name, bytes: usize, message: String) -> MemoryChange {
     MemoryChange { name: name.to_string(), bytes: bytes as u64, message }
 }
 
-/// A page of what there is; cursors are places in the list.
+/// Cuts one page out of `all`; a cursor is an offset into it.
 fn page<T>(
     all: Vec<T>,
     limit: Option<usize>,
-    (usual, most): (usize, usize),
+    (default, max): (usize, usize),
     cursor: Option<&str>,
 ) -> Result<Page<T>, MemoryError> {
     let from = cursor.map_or(Ok(0), |c| c.parse::<usize>().map_err(|_| MemoryError::BadCursor))?;
     if from > all.len() {
         return Err(MemoryError::BadCursor);
     }
-    let limit = limit.unwrap_or(usual).clamp(1, most);
+    let limit = limit.unwrap_or(default).clamp(1, max);
     let next_cursor = (all.len() - from > limit).then(|| (from + limit).to_string());
     Ok(Page { data: all.into_iter().skip(from).take(limit).collect(), next_cursor })
 }
 
-fn written(value: &impl serde::Serialize) -> Result<Value, MemoryError> {
+fn to_json(value: &impl serde::Serialize) -> Result<Value, MemoryError> {
     serde_json::to_value(value).map_err(MemoryError::Answer)
 }

@@ -1,44 +1,44 @@
-//! The keywords of the store, for the end of a system text.
+//! The keywords of the store, as the end of a system text.
 
 use std::collections::BTreeMap;
 
 use cairn_protocol::memory::MemoryKeyword;
 
-use crate::store::Found;
+use crate::store::EntryFile;
 
-/// The line as it was for a state of the folder: its time of change, which each entry that comes or goes moves, and its
-/// number.
+/// A rendered line and the state of the folder that it was rendered from: its modification time,
+/// which changes with every entry added or removed, and its inode.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedLine {
     pub stamp: (i64, i64, u64),
     pub text: String,
 }
 
-/// Keywords with their number of entries, the most used first.
-pub fn counted(entries: &[Found]) -> Vec<MemoryKeyword> {
+/// Counts the entries of each keyword, most used first.
+pub fn count_keywords(entries: &[EntryFile]) -> Vec<MemoryKeyword> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for keyword in entries.iter().flat_map(|e| e.name.keywords()) {
         *counts.entry(keyword).or_default() += 1;
     }
     let one = |(keyword, entries): (&str, usize)| MemoryKeyword { keyword: keyword.to_owned(), entries };
     let mut all: Vec<_> = counts.into_iter().map(one).collect();
-    // Equal ones stay in the order of the alphabet.
+    // The sort is stable: ties stay in alphabetical order.
     all.sort_by_key(|k| std::cmp::Reverse(k.entries));
     all
 }
 
-/// At most `most` keywords in the order of the alphabet, with their number where it is not one.
-pub fn line(counted: &[MemoryKeyword], most: usize) -> String {
-    let mut shown: Vec<&MemoryKeyword> = counted.iter().take(most).collect();
-    shown.sort_by(|a, b| a.keyword.cmp(&b.keyword));
+/// Renders at most `max` keywords in alphabetical order, with their counts where these exceed 1.
+pub fn render_line(keywords: &[MemoryKeyword], max: usize) -> String {
+    let mut listed: Vec<&MemoryKeyword> = keywords.iter().take(max).collect();
+    listed.sort_by(|a, b| a.keyword.cmp(&b.keyword));
     let one = |k: &&MemoryKeyword| match k.entries {
         1 => k.keyword.clone(),
         n => format!("{} ({n})", k.keyword),
     };
-    let mut text = shown.iter().map(one).collect::<Vec<_>>().join(", ");
-    let left = counted.len().saturating_sub(most);
-    if left > 0 {
-        text.push_str(&format!(" and {left} more"));
+    let mut text = listed.iter().map(one).collect::<Vec<_>>().join(", ");
+    let omitted = keywords.len().saturating_sub(max);
+    if omitted > 0 {
+        text.push_str(&format!(" and {omitted} more"));
     }
     text
 }

@@ -1,4 +1,4 @@
-//! The store as tools and people use it: real files in a folder of the test's own.
+//! The store through its public API, on real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
@@ -22,11 +22,11 @@ fn search(store: &Store, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_entry_is_made_added_to_and_deleted() {
+fn entries_are_created_appended_and_deleted() {
     let (_dir, store) = store();
     assert!(search(&store, "anything").is_empty(), "an empty store finds nothing");
-    let made = store.append("python async sockets", "Use streams.\n").unwrap();
-    assert_eq!(made.message, "created \"async_python_sockets.md\" (12 bytes)");
+    let created = store.append("python async sockets", "Use streams.\n").unwrap();
+    assert_eq!(created.message, "created \"async_python_sockets.md\" (12 bytes)");
     let more = store.append("sockets python async", "Close them.").unwrap();
     assert_eq!(more.message, "updated \"async_python_sockets.md\" (+11 B → 30 B total)");
     assert_eq!(store.load("async_python_sockets").unwrap().content, "Use streams.\n\n---\n\nClose them.\n");
@@ -44,7 +44,7 @@ fn an_entry_is_made_added_to_and_deleted() {
 }
 
 #[test]
-fn a_fixed_entry_stays_as_it_is() {
+fn fixed_entries_cannot_be_changed() {
     let (_dir, store) = store();
     store.save("fix-licence headers", "Never touch them.").unwrap();
     for refused in [
@@ -58,15 +58,15 @@ fn a_fixed_entry_stays_as_it_is() {
             "{refused}"
         );
     }
-    let kept = store.load("fix-licence headers").unwrap();
-    assert_eq!((kept.content.as_str(), kept.fixed), ("Never touch them.\n", true));
-    // The control: the same on an entry that is not fixed.
+    let loaded = store.load("fix-licence headers").unwrap();
+    assert_eq!((loaded.content.as_str(), loaded.fixed), ("Never touch them.\n", true));
+    // Control: an entry that is not fixed can be changed.
     store.save("licence headers", "a").unwrap();
     assert!(store.save("licence headers", "x").is_ok() && store.delete("licence headers").is_ok());
 }
 
 #[test]
-fn searches_put_keywords_before_text_and_rare_words_first() {
+fn keyword_matches_and_rare_words_rank_first() {
     let (_dir, store) = store();
     store.save("rust build", "cargo build takes long on slow disks").unwrap();
     store.save("release steps", "first build, then tag\nthe tag is signed").unwrap();
@@ -81,7 +81,7 @@ fn searches_put_keywords_before_text_and_rare_words_first() {
 }
 
 #[test]
-fn lists_are_bounded_and_go_on() {
+fn lists_are_paged() {
     let (_dir, store) = store();
     for i in 0..230 {
         store.save(&format!("entry n{i:03}"), "text").unwrap();
@@ -102,7 +102,7 @@ fn lists_are_bounded_and_go_on() {
 }
 
 #[test]
-fn the_vocabulary_follows_the_files() {
+fn vocabulary_is_refreshed_after_changes() {
     let (_dir, store) = store();
     assert_eq!(store.vocabulary().unwrap(), "");
     store.save("rust build", "a").unwrap();
@@ -111,7 +111,7 @@ fn the_vocabulary_follows_the_files() {
     assert_eq!(store.vocabulary().unwrap(), "build, rust (2), test");
     store.delete("rust build").unwrap();
     assert_eq!(store.vocabulary().unwrap(), "rust, test");
-    // A file that a person put there.
+    // A person added this file.
     fs::write(store.folder().join("by_hand.md"), "x").unwrap();
     let other = Store::new(store.folder());
     assert_eq!(other.vocabulary().unwrap(), "by, hand, rust, test");
@@ -119,7 +119,7 @@ fn the_vocabulary_follows_the_files() {
 }
 
 #[test]
-fn what_is_no_entry_is_left_alone() {
+fn files_that_are_not_entries_are_ignored() {
     let (dir, store) = store();
     store.save("a", "text").unwrap();
     let secret = dir.path().join("secret");
@@ -132,7 +132,7 @@ fn what_is_no_entry_is_left_alone() {
         store.list(&MemoryListParams::default()).unwrap().data.into_iter().map(|e| e.name).collect();
     assert_eq!(names, ["a"]);
     assert!(store.load("link").is_err() && store.load("folder").is_err());
-    // An entry takes the place of the link and leaves what it led to.
+    // The new entry replaces the link and leaves the link's target alone.
     store.save("link", "mine").unwrap();
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     let large = store.save("large", &"x".repeat(MAX_ENTRY + 1)).unwrap_err();
@@ -143,7 +143,7 @@ fn what_is_no_entry_is_left_alone() {
 }
 
 #[test]
-fn operations_have_one_written_form() {
+fn operations_round_trip_as_json() {
     let (_dir, store) = store();
     let op = |value| serde_json::from_value::<MemoryOp>(value);
     let save = op(json!({"action": "save", "keywords": "a b", "content": "text"})).unwrap();
@@ -163,7 +163,7 @@ fn operations_have_one_written_form() {
 }
 
 #[test]
-fn additions_from_many_threads_are_all_kept() {
+fn concurrent_appends_are_not_lost() {
     let (_dir, store) = store();
     std::thread::scope(|scope| {
         for i in 0..8 {

@@ -1,4 +1,4 @@
-//! Sends every message back over this crate's WebSocket settings: what a conformance suite talks to.
+//! Echoes every message over this crate's WebSocket settings, for conformance suites.
 
 use axum::{
     Router,
@@ -7,7 +7,7 @@ use axum::{
 };
 use futures_util::StreamExt;
 
-/// Largest message, in bytes: above the largest case of the suites.
+/// Maximum message size in bytes, above the largest case of the suites.
 const LIMIT: usize = 32 * 1024 * 1024;
 
 async fn upgrade(upgrade: WebSocketUpgrade) -> axum::response::Response {
@@ -24,7 +24,7 @@ async fn upgrade(upgrade: WebSocketUpgrade) -> axum::response::Response {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    // A parent that gives a port waits for the file, so that it never connects too early.
+    // A parent that passes a port waits for the file, so that it does not connect too early.
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:0".into());
     let listener = tokio::net::TcpListener::bind(address).await?;

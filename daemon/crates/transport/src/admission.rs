@@ -1,4 +1,4 @@
-//! Who a request is from, and what he may do: decided in one place, before any handler.
+//! Admission: identifies the client of a request and its rights before any handler runs.
 
 use std::sync::Arc;
 
@@ -12,49 +12,49 @@ use cairn_protocol::error::{Failure, Reason};
 
 use crate::{
     auth::{self, Guard},
-    http::{Shared, refusal},
+    http::{Shared, refusal, unauthenticated::Proof},
     remote::Peer,
-    unproven::Proof,
 };
 
-/// How a listener knows its clients.
+/// The way a listener authenticates its clients.
 #[derive(Clone)]
-pub enum Door {
+pub enum Authentication {
     /// By the token of the data folder.
     Token(Arc<Guard>),
-    /// By the key of a paired device; the guard's origins count, its token does not.
+    /// By the key of a paired device. The guard's origins apply, its token does not.
     Device(Arc<Guard>),
 }
 
-/// A request that may be answered.
+/// An admitted request.
 pub struct Admission {
-    /// The subprotocol to choose.
+    /// The WebSocket subprotocol to select.
     pub chosen: Option<String>,
-    /// What the client may do.
+    /// The client's rights.
     pub rights: Rights,
-    /// Says which requests are of one client: a token or a device.
+    /// Identifies the client: the token or a device.
     pub owner: String,
 }
 
 impl Admission {
     fn of(parts: &Parts, shared: &Shared) -> Result<Self, Failure> {
         let headers = &parts.headers;
-        match &shared.door {
-            Door::Token(guard) => {
+        match &shared.authentication {
+            Authentication::Token(guard) => {
                 guard.check_source(headers)?;
                 let chosen = guard.check_token(headers)?;
-                Proof::of(parts).give();
+                Proof::of(parts).mark_authenticated();
                 let owner = auth::token(headers).to_owned();
                 Ok(Self { chosen, rights: Rights::ALL, owner })
             }
-            Door::Device(guard) => {
+            Authentication::Device(guard) => {
                 guard.check_origin(headers)?;
                 let peer = parts.extensions.get::<ConnectInfo<Peer>>();
                 let device = peer.and_then(|peer| peer.0.device.as_ref()).filter(|d| !d.cut.is_cancelled());
                 let stranger =
                     || Failure::new(Reason::NotPaired, "this device is not paired with the daemon");
                 let device = device.ok_or_else(stranger)?;
-                let (chosen, owner) = (auth::subprotocol(headers), format!("device {}", device.id()));
+                let chosen = auth::subprotocol(headers);
+                let owner = format!("device {}", device.id());
                 Ok(Self { chosen, rights: device.rights(), owner })
             }
         }

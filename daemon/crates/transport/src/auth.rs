@@ -1,4 +1,4 @@
-//! Who may connect: the token, and the `Host` and `Origin` that keep web pages out.
+//! Authentication: the token, and the `Host` and `Origin` checks that keep web pages out.
 
 use std::net::IpAddr;
 
@@ -9,24 +9,24 @@ use cairn_protocol::{
 };
 use subtle::ConstantTimeEq;
 
-use crate::strict;
+use crate::http::strict;
 
-/// What is checked before a connection is taken.
+/// The checks of a connection before it is accepted.
 #[derive(Clone)]
 pub struct Guard {
-    /// The secret.
     pub token: String,
-    /// Origins of browsers that may connect, besides none at all (`https://example.org`).
+    /// Origins of browsers that may connect (`https://example.org`); requests without an origin are
+    /// always allowed.
     pub allowed_origins: Vec<String>,
-    /// Names or addresses in `Host` that are taken, besides the loopback ones.
+    /// Names or addresses accepted in `Host`, besides loopback.
     pub allowed_hosts: Vec<String>,
 }
 
-/// The subprotocol that is chosen where it is offered.
+/// The subprotocol that is selected if it is offered.
 pub const SUBPROTOCOL: &str = "cairn.v1";
 
 impl Guard {
-    /// `Host` and `Origin`: a page in a browser can send neither of its own choice.
+    /// Checks `Host` and `Origin`, neither of which a web page can choose.
     ///
     /// # Errors
     /// `host_denied`, `origin_denied`.
@@ -35,7 +35,7 @@ impl Guard {
         self.check_origin(headers)
     }
 
-    /// `Origin` alone.
+    /// Checks `Origin` only.
     ///
     /// # Errors
     /// `origin_denied`.
@@ -51,7 +51,7 @@ impl Guard {
         ))
     }
 
-    /// `Host` alone; the answer is what it says.
+    /// Checks `Host` only and returns it.
     ///
     /// # Errors
     /// `host_denied`.
@@ -65,7 +65,7 @@ impl Guard {
         Err(Failure::new(Reason::HostDenied, text))
     }
 
-    /// A request of a page that this daemon served itself.
+    /// Checks that a request comes from a page that this daemon served.
     ///
     /// # Errors
     /// `host_denied`, `origin_denied`.
@@ -89,7 +89,8 @@ impl Guard {
         loopback || self.allowed_hosts.iter().any(|h| h.eq_ignore_ascii_case(name))
     }
 
-    /// The token, from `Authorization` or the bearer subprotocol. The answer is the subprotocol to choose.
+    /// Checks the token in `Authorization` or the bearer subprotocol, and returns the subprotocol
+    /// to select.
     ///
     /// # Errors
     /// `unauthorized`.
@@ -115,7 +116,7 @@ fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     all.flat_map(|h| h.split(',')).map(str::trim)
 }
 
-/// The subprotocol to choose for a client that needs no token.
+/// Returns the subprotocol to select for a client that needs no token.
 pub fn subprotocol(headers: &HeaderMap) -> Option<String> {
     offered(headers).find(|p| *p == SUBPROTOCOL).map(str::to_owned)
 }
@@ -127,12 +128,12 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }
 
-/// The token of an admitted request without a subprotocol; nothing when it was sent as one.
+/// Returns the token of an admitted request; empty when it was sent as a subprotocol.
 pub fn token(headers: &HeaderMap) -> &str {
     bearer(headers).unwrap_or_default()
 }
 
-/// The HTTP status of a refusal.
+/// Returns the HTTP status of a refusal.
 pub fn status_of(failure: &Failure) -> StatusCode {
     match failure.reason {
         Reason::Unauthorized | Reason::NotPaired => StatusCode::UNAUTHORIZED,
@@ -161,14 +162,13 @@ mod tests {
 
     #[test]
     fn sources() {
-        for (host, origin, want) in [
+        for (host, origin, expected) in [
             ("127.0.0.1:7433", None, None),
             ("localhost", None, None),
             ("[::1]:7433", None, None),
             ("10.9.0.1:7433", None, None),
             ("evil.example", None, Some(Reason::HostDenied)),
             ("127.0.0.1.evil.example", None, Some(Reason::HostDenied)),
-            // K2
             ("127.0.0.1:7433@evil.example", None, Some(Reason::HostDenied)),
             ("127.0.0.1:7433.evil.example", None, Some(Reason::HostDenied)),
             ("localhost:", None, Some(Reason::HostDenied)),
@@ -181,13 +181,13 @@ mod tests {
             let mut list = vec![("host", host)];
             list.extend(origin.map(|o| ("origin", o)));
             let got = guard().check_source(&headers(&list)).err().map(|f| f.reason);
-            assert_eq!(got, want, "{host} {origin:?}");
+            assert_eq!(got, expected, "{host} {origin:?}");
         }
     }
 
     #[test]
     fn own_pages() {
-        for (host, origin, want) in [
+        for (host, origin, expected) in [
             ("127.0.0.1:7433", "http://127.0.0.1:7433", None),
             ("localhost:7433", "http://LOCALHOST:7433", None),
             ("127.0.0.1:7433", "", Some(Reason::OriginDenied)),
@@ -198,7 +198,7 @@ mod tests {
             ("evil.example", "http://evil.example", Some(Reason::HostDenied)),
         ] {
             let got = guard().check_own_page(&headers(&[("host", host), ("origin", origin)])).err();
-            assert_eq!(got.map(|f| f.reason), want, "{host} {origin}");
+            assert_eq!(got.map(|f| f.reason), expected, "{host} {origin}");
         }
     }
 
@@ -210,7 +210,6 @@ mod tests {
         assert_eq!(check(&[]), Err(Reason::Unauthorized));
         assert_eq!(check(&[("authorization", "Bearer secrets")]), Err(Reason::Unauthorized));
         assert_eq!(check(&[("authorization", "Bearer ")]), Err(Reason::Unauthorized));
-        // K2
         let mut two = headers(&[("authorization", "Bearer secret")]);
         two.append(header::AUTHORIZATION, "Bearer secret".parse().unwrap());
         assert_eq!(guard().check_token(&two).map_err(|f| f.reason), Err(Reason::Unauthorized));

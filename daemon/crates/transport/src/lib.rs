@@ -1,22 +1,15 @@
-//! Moves messages between clients and the API: WebSocket, HTTP with server-sent events, the same by TLS for paired
-//! devices, and in the same process a queue.
+//! Transports between clients and the API: WebSocket, HTTP with server-sent events, both by TLS for
+//! paired devices, and an in-process client.
+
+#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
 mod acp;
 mod admission;
 mod auth;
-mod cors;
-mod follow;
-mod held;
 mod http;
-mod linger;
+pub mod in_process;
 mod mcp;
-mod post;
-pub mod queue;
 pub mod remote;
-mod sse;
-mod strict;
-mod unproven;
-mod viewer;
 pub mod ws;
 
 pub use auth::Guard;

@@ -1,4 +1,4 @@
-//! One WebSocket: text in, text out, nothing kept that has no bound.
+//! One WebSocket: text in, text out, with bounded buffers.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use futures_util::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Read buffer of a connection. The default of 128 KiB is what an idle client would cost.
+/// Read buffer of a connection. With the default of 128 KiB, idle clients would be expensive.
 const READ_BUFFER: usize = 4 * 1024;
-/// Bytes gathered before they are written without being asked to.
+/// Bytes gathered before they are written without a flush.
 const WRITE_BUFFER: usize = 64 * 1024;
-/// Most bytes that wait in a connection's writer: more than the largest answer.
+/// Maximum bytes in a connection's writer, more than the largest answer.
 const MAX_WRITE_BUFFER: usize = 64 * 1024 * 1024;
-/// A client that is silent is asked whether it lives.
+/// Interval of pings to a silent client.
 const PING_EVERY: Duration = Duration::from_secs(45);
-/// A client that takes nothing for so long is dropped; it can come back and resume.
+/// Time without progress after which a client is disconnected; it can reconnect and resume.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sets the buffers and the message limit.
@@ -35,7 +35,7 @@ pub fn configure<F>(upgrade: WebSocketUpgrade<F>, max_message: usize) -> WebSock
         .max_frame_size(max_message)
 }
 
-/// Ends the connection's work when its socket is gone, however that came.
+/// Closes the connection when its socket is gone, for whatever reason.
 pub struct CloseOnDrop(pub Connection);
 
 impl Drop for CloseOnDrop {
@@ -44,19 +44,20 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// Takes the messages of a socket.
+/// Receives the messages of a socket.
 pub trait Peer: Send + Sync {
-    /// Takes one. Answers go out by themselves; a client that takes none makes this wait.
-    fn message(&self, text: &str) -> impl Future<Output = ()> + Send;
+    /// Handles one message. Answers are sent separately; a client that does not read makes this
+    /// wait.
+    fn handle_message(&self, text: &str) -> impl Future<Output = ()> + Send;
 }
 
 impl Peer for CloseOnDrop {
-    async fn message(&self, text: &str) {
-        self.0.message(text).await;
+    async fn handle_message(&self, text: &str) {
+        self.0.handle_message(text).await;
     }
 }
 
-/// Runs a connection until either side ends it.
+/// Serves a connection until either side ends it.
 pub async fn run(
     socket: WebSocket,
     connection: impl Peer,
@@ -71,7 +72,8 @@ pub async fn run(
         () = shutdown.cancelled() => Some(frame(close_code::AWAY, "the daemon is stopping")),
         _ended = &mut writer => return,
     };
-    // Before the connection ends, because that ends the writer. It may have ended by itself; then nobody is left to be told.
+    // Sent before the connection ends, because that ends the writer. If the writer has already
+    // ended, there is no client left to notify.
     let _ended = close.send(frame);
     drop(connection);
     let _ended = tokio::time::timeout(Duration::from_secs(2), writer).await;
@@ -81,11 +83,11 @@ fn frame(code: u16, reason: &'static str) -> CloseFrame {
     CloseFrame { code, reason: reason.into() }
 }
 
-/// Reads until the end; the answer is the close frame to send, if one is due.
+/// Reads until the end and returns the close frame to send, if one is needed.
 async fn read(mut stream: SplitStream<WebSocket>, connection: &impl Peer) -> Option<CloseFrame> {
     while let Some(message) = stream.next().await {
         match message {
-            Ok(Message::Text(text)) => connection.message(text.as_str()).await,
+            Ok(Message::Text(text)) => connection.handle_message(text.as_str()).await,
             Ok(Message::Binary(_)) => return Some(frame(close_code::UNSUPPORTED, "messages are text")),
             Ok(Message::Close(_)) => return None,
             Ok(Message::Ping(_) | Message::Pong(_)) => {}
@@ -95,7 +97,7 @@ async fn read(mut stream: SplitStream<WebSocket>, connection: &impl Peer) -> Opt
     None
 }
 
-/// The close frame that a broken stream calls for (RFC 6455, section 7.4.1).
+/// Returns the close frame for a broken stream (RFC 6455, section 7.4.1).
 fn close_for(error: axum::Error) -> Option<CloseFrame> {
     use tungstenite::error::{Error, ProtocolError};
     let error = error.into_inner();
@@ -124,11 +126,11 @@ async fn write(
         let sent = tokio::select! {
             biased;
             next = outgoing.recv() => match next {
-                Some(first) => bounded(send_all(&mut sink, first, &mut outgoing)).await,
+                Some(first) => with_timeout(send_all(&mut sink, first, &mut outgoing)).await,
                 None => return end(sink, closing.try_recv().ok().flatten()).await,
             },
             frame = &mut closing => return end(sink, frame.ok().flatten()).await,
-            _ = ping.tick() => bounded(sink.send(Message::Ping(Vec::new().into()))).await,
+            _ = ping.tick() => with_timeout(sink.send(Message::Ping(Vec::new().into()))).await,
         };
         if sent.is_none() {
             return;
@@ -138,24 +140,24 @@ async fn write(
 
 async fn end(mut sink: SplitSink<WebSocket, Message>, frame: Option<CloseFrame>) {
     if let Some(frame) = frame {
-        let _gone = bounded(sink.send(Message::Close(Some(frame)))).await;
+        let _disconnected = with_timeout(sink.send(Message::Close(Some(frame)))).await;
     }
-    let _gone = bounded(sink.close()).await;
+    let _disconnected = with_timeout(sink.close()).await;
 }
 
-/// `None` when the client is gone or takes nothing any more.
-async fn bounded<E>(write: impl Future<Output = Result<(), E>>) -> Option<()> {
+/// Returns `None` when the client has disconnected or does not read.
+async fn with_timeout<E>(write: impl Future<Output = Result<(), E>>) -> Option<()> {
     tokio::time::timeout(WRITE_TIMEOUT, write).await.ok()?.ok()
 }
 
-/// Feeds what waits, then flushes once.
+/// Feeds the queued messages, then flushes once.
 async fn send_all(
     sink: &mut SplitSink<WebSocket, Message>,
     first: Outgoing,
     outgoing: &mut mpsc::Receiver<Outgoing>,
 ) -> Result<(), axum::Error> {
     let mut next = Some(first);
-    let mut room = crate::ws::BURST;
+    let mut room = crate::ws::MAX_BURST;
     while let Some(item) = next {
         match item {
             Outgoing::One(text) => sink.feed(Message::Text(text.into())).await?,
@@ -172,8 +174,8 @@ async fn send_all(
     sink.flush().await
 }
 
-/// Items fed before a flush at most.
-const BURST: usize = 64;
+/// Maximum number of messages between flushes.
+const MAX_BURST: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -181,9 +183,10 @@ mod tests {
 
     use super::*;
 
-    // W3: the version of tungstenite here is that of axum, or every case would be the last one.
+    // The versions of tungstenite here and in axum must match, or every error would count as
+    // unknown.
     #[test]
-    fn a_broken_stream_is_told_by_its_type() {
+    fn stream_errors_map_to_close_codes() {
         let code = |error: Error| close_for(axum::Error::new(error)).map(|frame| frame.code);
         let large = Error::Capacity(CapacityError::MessageTooLong { size: 2, max_size: 1 });
         assert_eq!(code(large), Some(close_code::SIZE));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Call, Table, pascal,
+    Call, Table, pascal_case,
     shape::{Field, Named, Shape, Variant},
 };
 
@@ -37,8 +37,10 @@ fn named_type(out: &mut String, named: &Named) {
             let parts: Vec<String> = variants.iter().map(|v| variant(out, &named.name, v)).collect();
             let words = variants.iter().all(|v| matches!(v.shape, Shape::Word(_)));
             if words {
-                let list: Vec<String> =
-                    variants.iter().map(|v| format!("    {},{}\n", word(&v.shape), remark(&v.doc))).collect();
+                let list: Vec<String> = variants
+                    .iter()
+                    .map(|v| format!("    {},{}\n", word(&v.shape), comment(&v.doc)))
+                    .collect();
                 let _ok = write!(out, "\n{}: TypeAlias = Literal[\n{}]\n", named.name, list.concat());
             } else {
                 let _ok = write!(
@@ -64,14 +66,14 @@ fn word(shape: &Shape) -> String {
     }
 }
 
-fn remark(doc: &str) -> String {
+fn comment(doc: &str) -> String {
     if doc.is_empty() { String::new() } else { format!("  # {}", doc.replace('\n', " ")) }
 }
 
-/// The expression of one of a union; an object gets a class of its own first.
+/// Renders one variant of a union; an object gets its own class first.
 fn variant(out: &mut String, parent: &str, variant: &Variant) -> String {
     let Shape::Object(fields) = &variant.shape else { return of(&variant.shape) };
-    let name = format!("{parent}{}", pascal(variant.shape.tag().unwrap_or("Variant")));
+    let name = format!("{parent}{}", pascal_case(variant.shape.tag().unwrap_or("Variant")));
     class(out, &name, &variant.doc, fields);
     name
 }
@@ -102,7 +104,7 @@ fn docstring(out: &mut String, indent: &str, doc: &str) {
     }
 }
 
-/// The expression of a type inside another.
+/// Renders a type expression.
 fn of(shape: &Shape) -> String {
     match shape {
         Shape::Any => "Any".into(),
@@ -113,7 +115,7 @@ fn of(shape: &Shape) -> String {
         Shape::Text => "str".into(),
         Shape::Word(word) => format!("Literal[\"{word}\"]"),
         Shape::List(item) => format!("list[{}]", of(item)),
-        // JSON has lists alone; how many there are is in the text.
+        // JSON has no tuples; the description contains the length.
         Shape::Tuple(item, _) => format!("list[{}]", of(item)),
         Shape::Map(item) => format!("dict[str, {}]", of(item)),
         Shape::Named(name) => name.clone(),

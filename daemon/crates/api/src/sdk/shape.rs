@@ -1,8 +1,7 @@
-//! A JSON Schema as the few shapes that a type of a language has.
+//! JSON Schemas reduced to the few shapes that types of a language have.
 
 use serde_json::{Map, Value};
 
-/// A type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
     Any,
@@ -11,10 +10,10 @@ pub enum Shape {
     Int,
     Float,
     Text,
-    /// One string and no other.
+    /// Exactly this string.
     Word(String),
     List(Box<Shape>),
-    /// A list of exactly so many.
+    /// A list of exactly this length.
     Tuple(Box<Shape>, usize),
     Map(Box<Shape>),
     Named(String),
@@ -22,14 +21,13 @@ pub enum Shape {
     Object(Vec<Field>),
 }
 
-/// One of several.
+/// One alternative of a union.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variant {
     pub doc: String,
     pub shape: Shape,
 }
 
-/// A field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     pub name: String,
@@ -38,7 +36,6 @@ pub struct Field {
     pub shape: Shape,
 }
 
-/// A type with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub name: String,
@@ -48,7 +45,7 @@ pub struct Named {
 
 type Schemas = Map<String, Value>;
 
-/// The name of the type that a schema refers to.
+/// Returns the name of the type that a schema refers to.
 pub fn target(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
@@ -123,7 +120,7 @@ impl Shape {
         }
     }
 
-    /// The word that tells an object from the others of its union.
+    /// Returns the constant that distinguishes the object within its union.
     pub fn tag(&self) -> Option<&str> {
         let Self::Object(fields) = self else { return None };
         fields.iter().find_map(|field| match &field.shape {
@@ -133,13 +130,13 @@ impl Shape {
     }
 }
 
-/// An object whose tag comes first, then what is required, then the rest.
+/// Builds an object whose tag comes first, then required fields, then the others.
 fn object(mut fields: Vec<Field>) -> Shape {
     fields.sort_by_key(|f| (!matches!(f.shape, Shape::Word(_)), !f.required));
     Shape::Object(fields)
 }
 
-/// Whether an object takes fields that are not named.
+/// Returns true if an object accepts further fields.
 fn open(schema: &Value) -> bool {
     !matches!(schema["additionalProperties"], Value::Null | Value::Bool(false))
 }

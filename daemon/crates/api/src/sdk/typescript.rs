@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    Table, pascal,
+    Table, pascal_case,
     shape::{Field, Named, Shape},
 };
 
@@ -75,7 +75,7 @@ fn object(indent: &str, fields: &[Field]) -> String {
     out + indent + "}"
 }
 
-/// The expression of a type.
+/// Renders a type expression.
 fn of(indent: &str, shape: &Shape) -> String {
     match shape {
         Shape::Any => "unknown".into(),
@@ -112,9 +112,10 @@ pub fn methods(table: &Table) -> String {
     );
     for call in &calls {
         let words = call.words();
-        let name = words[0].clone() + &pascal(&words[1..].join("_"));
-        let absent = if call.bare { " = {}" } else { "" };
-        let (params, result) = (&call.params, of("", &call.result));
+        let name = words[0].clone() + &pascal_case(&words[1..].join("_"));
+        let absent = if call.params_optional { " = {}" } else { "" };
+        let params = &call.params;
+        let result = of("", &call.result);
         out.push('\n');
         comment(&mut out, "  ", &format!("`{}`: {}", call.name, call.summary));
         let _ok = writeln!(

@@ -1,4 +1,4 @@
-//! R4: every direct call with an effect leaves a row in the audit, like a tool call.
+//! Every direct call with an effect leaves an audit row, as tool calls do.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use cairn_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::{Client, House, house, reason};
+use crate::{Client, TestDaemon, reason, test_daemon};
 
 struct Host;
 
@@ -29,7 +29,9 @@ impl ConfigSource for Host {
 
 impl Remote for Host {
     fn begin(&self, _: PairBeginParams) -> Result<PairOffer, Failure> {
-        let (code, key, addresses) = (String::new(), String::new(), vec![]);
+        let code = String::new();
+        let key = String::new();
+        let addresses = vec![];
         Ok(PairOffer { code, expires_at: Timestamp::now(), tries: 3, addresses, key })
     }
 
@@ -59,12 +61,12 @@ fn changed(op: MemoryOp) -> Value {
     }
 }
 
-async fn rows(house: &House) -> Vec<AuditEntry> {
+async fn rows(test_daemon: &TestDaemon) -> Vec<AuditEntry> {
     let mut all: Vec<AuditEntry> = Vec::new();
     loop {
         let after = all.last().map_or(0, |row| row.id);
         let query = AuditQueryParams { after, ..AuditQueryParams::default() };
-        let page = house.engine.trace().audit_query(query).await.unwrap();
+        let page = test_daemon.engine.trace().audit_query(query).await.unwrap();
         if page.is_empty() {
             return all;
         }
@@ -72,10 +74,10 @@ async fn rows(house: &House) -> Vec<AuditEntry> {
     }
 }
 
-/// The rows of a method once each is closed: a clone closes its own when it ends.
-async fn closed(house: &House, method: &str) -> Vec<AuditEntry> {
+/// Waits until all rows of a method are closed: a clone closes its own when it ends.
+async fn closed(test_daemon: &TestDaemon, method: &str) -> Vec<AuditEntry> {
     for _ in 0..400 {
-        let mut all = rows(house).await;
+        let mut all = rows(test_daemon).await;
         all.retain(|row| row.tool == method);
         if !all.is_empty() && all.iter().all(|row| row.outcome.is_some()) {
             return all;
@@ -85,7 +87,7 @@ async fn closed(house: &House, method: &str) -> Vec<AuditEntry> {
     panic!("{method} left no closed row");
 }
 
-/// A call of each method with an effect, with the outcome that its row must have.
+/// One call of each method with an effect, with the expected outcome of its row.
 fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str)> {
     let of = json!({"sessionId": session});
     let with = |fields: Value| {
@@ -137,15 +139,15 @@ fn effects(dir: &str, session: &Value) -> Vec<(&'static str, Value, &'static str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_direct_call_with_an_effect_is_audited() {
-    let house = house().await;
-    house.api.set_config(Arc::new(Host));
-    house.api.set_remote(Arc::new(Host));
-    house.engine.set_knowledge(Arc::new(|op| Ok(changed(op))));
+async fn direct_calls_with_effects_are_audited() {
+    let test_daemon = test_daemon().await;
+    test_daemon.api.set_config(Arc::new(Host));
+    test_daemon.api.set_remote(Arc::new(Host));
+    test_daemon.engine.set_knowledge(Arc::new(|op| Ok(changed(op))));
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.rs"), "fn a() {}\n").unwrap();
     let path = dir.path().canonicalize().unwrap().display().to_string();
-    let mut client = Client::open(&house, Rights::ALL).await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let mut expected: BTreeMap<&str, Vec<&str>> = BTreeMap::from([("session.create", vec!["ok"])]);
     for (method, params, outcome) in effects(&path, &session) {
@@ -155,7 +157,7 @@ async fn every_direct_call_with_an_effect_is_audited() {
         assert_eq!(failed, outcome != "ok", "{method} {params}: {answer}");
         let told = expected.entry(method).or_default();
         told.push(outcome);
-        let rows = closed(&house, method).await;
+        let rows = closed(&test_daemon, method).await;
         let outcomes: Vec<_> = rows.iter().filter_map(|row| row.outcome.as_deref()).collect();
         assert_eq!(outcomes, *told, "{method} {params}: {answer}");
         let row = rows.last().unwrap();
@@ -181,42 +183,42 @@ async fn every_direct_call_with_an_effect_is_audited() {
 }
 
 #[tokio::test]
-async fn calls_that_read_or_are_refused_leave_no_row_and_tool_calls_one() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn reads_and_refusals_leave_no_audit_row_and_tool_calls_leave_one() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     for method in methods::table().iter().filter(|m| m.audit == Audit::None && m.name != "initialize") {
         client.call(method.name, json!({})).await;
     }
     for method in methods::table().iter().filter(|m| m.audit != Audit::None) {
         assert_eq!(reason(&client.call(method.name, json!(["by position"])).await), "invalid_params");
     }
-    assert_eq!(rows(&house).await, vec![]);
-    house.gate.add_permits(1);
+    assert_eq!(rows(&test_daemon).await, vec![]);
+    test_daemon.gate.add_permits(1);
     let session = client.session().await;
     let call = json!({"sessionId": session, "name": "wait", "arguments": {}});
     assert!(client.call("tool.call", call).await["result"].is_object());
-    let told: Vec<String> = rows(&house).await.into_iter().map(|row| row.tool).collect();
+    let told: Vec<String> = rows(&test_daemon).await.into_iter().map(|row| row.tool).collect();
     assert_eq!(told, ["session.create", "wait"]);
 }
 
 #[tokio::test]
-async fn a_digest_in_the_audit_knows_no_password() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn audit_digest_excludes_passwords() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     for url in ["https://u:first@127.0.0.1/x", "https://u:second@127.0.0.1/x", "https://127.0.0.1/x"] {
         client.call("git.clone", json!({"remoteURL": url})).await;
     }
     let digests: Vec<String> =
-        closed(&house, "git.clone").await.into_iter().map(|row| row.args_digest).collect();
+        closed(&test_daemon, "git.clone").await.into_iter().map(|row| row.args_digest).collect();
     assert!(digests.len() == 3 && digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
 }
 
 #[tokio::test]
-async fn a_call_without_its_row_does_nothing_unless_it_only_stops_something() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn audit_failure_refuses_all_but_stopping_calls() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
-    let other = cairn_store::rusqlite::Connection::open(house._dir.path().join("trace.db")).unwrap();
+    let other = cairn_store::rusqlite::Connection::open(test_daemon._dir.path().join("trace.db")).unwrap();
     let full = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no room'); END";
     other.execute_batch(full).unwrap();
     let kept = client.call("memory.save", json!({"keywords": "k", "content": "c"})).await;

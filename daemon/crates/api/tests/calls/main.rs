@@ -1,4 +1,4 @@
-//! What a connection may do: rights, order, and limits of what is at work.
+//! Limits of a connection: rights, ordering, and calls in flight.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod audit;
@@ -32,7 +32,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 const LONG: Duration = Duration::from_secs(120);
 
-/// A tool that waits until it is let go, and counts how many of its kind wait beside it.
+/// A tool that waits for a permit and counts how many instances wait at the same time.
 struct Wait {
     gate: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
@@ -51,21 +51,21 @@ impl Tool for Wait {
     }
 }
 
-/// An explorer that waits as the tool does, and finds nothing.
-struct Idler(Arc<Semaphore>);
+/// An explorer that waits as the tool does and finds nothing.
+struct WaitingExplorer(Arc<Semaphore>);
 
 #[async_trait::async_trait]
-impl Agent for Idler {
+impl Agent for WaitingExplorer {
     async fn explore(&self, _: &RunContext, _: &[String]) -> Result<ExploreSummary, Failure> {
         self.0.acquire().await.unwrap().forget();
         Err(Failure::new(Reason::ToolFailed, "nothing was looked for"))
     }
 }
 
-/// Runs at once in the house.
+/// Maximum of simultaneous runs in the test daemon.
 const RUNS: usize = 2;
 
-struct House {
+struct TestDaemon {
     api: Arc<Api>,
     engine: Engine,
     gate: Arc<Semaphore>,
@@ -73,15 +73,16 @@ struct House {
     _dir: tempfile::TempDir,
 }
 
-async fn house() -> House {
-    house_with(EngineOptions::default()).await
+async fn test_daemon() -> TestDaemon {
+    test_daemon_with(EngineOptions::default()).await
 }
 
-/// A house whose engine differs from the usual one by what is set in `options`.
-async fn house_with(engine_options: EngineOptions) -> House {
+/// Builds a test daemon whose engine has other options than the default.
+async fn test_daemon_with(engine_options: EngineOptions) -> TestDaemon {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path();
-    let (gate, waiting) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+    let gate = Arc::new(Semaphore::new(0));
+    let waiting = Arc::new(AtomicUsize::new(0));
     let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
     let (notify, progress) = crossbeam_channel::bounded(8);
     let registry = Registry::default();
@@ -114,24 +115,24 @@ async fn house_with(engine_options: EngineOptions) -> House {
         idle_exit_seconds: None,
     };
     let engine = Engine::open(parts, options).await.unwrap();
-    engine.set_explorer(Arc::new(Idler(Arc::clone(&gate))));
+    engine.set_explorer(Arc::new(WaitingExplorer(Arc::clone(&gate))));
     let api = Api::new(engine.clone(), host, Limits::default());
-    House { api, engine, gate, waiting, _dir: dir }
+    TestDaemon { api, engine, gate, waiting, _dir: dir }
 }
 
 struct Client {
     connection: Connection,
     out: mpsc::Receiver<Outgoing>,
-    /// Messages that came together and were not looked at yet.
+    /// Received messages that have not been examined yet.
     pending: VecDeque<String>,
     next: u64,
-    /// What it was told that it may call.
+    /// The methods that `initialize` listed.
     methods: Value,
 }
 
 impl Client {
-    async fn open(house: &House, rights: Rights) -> Self {
-        let (connection, out) = Connection::open(&house.api, rights).unwrap();
+    async fn open(test_daemon: &TestDaemon, rights: Rights) -> Self {
+        let (connection, out) = Connection::open(&test_daemon.api, rights).unwrap();
         let mut client = Self { connection, out, pending: VecDeque::new(), next: 0, methods: Value::Null };
         let hello = json!({"protocolVersions": ["1"], "client": {"name": "t", "version": "0"}});
         let shaken = client.call("initialize", hello).await;
@@ -143,7 +144,7 @@ impl Client {
     async fn send(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let message = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
-        self.connection.message(&message.to_string()).await;
+        self.connection.handle_message(&message.to_string()).await;
         self.next
     }
 
@@ -162,7 +163,7 @@ impl Client {
             if answer["id"] == id {
                 return answer;
             }
-            // Progress of an index that it asked for may come between.
+            // Progress of a requested index may come first.
             assert!(answer["method"].is_string(), "{answer}");
         }
     }
@@ -177,10 +178,10 @@ fn reason(answer: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receipt_comes_before_the_progress_it_announces() {
-    let house = house().await;
+async fn receipt_is_sent_before_its_progress() {
+    let test_daemon = test_daemon().await;
     let dir = tempfile::tempdir().unwrap();
-    let mut client = Client::open(&house, Rights::ALL).await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     for n in 0..60 {
         let folder = dir.path().join(n.to_string());
         std::fs::create_dir(&folder).unwrap();
@@ -190,7 +191,7 @@ async fn a_receipt_comes_before_the_progress_it_announces() {
         loop {
             let told = client.answer().await;
             assert_eq!(told["method"], "index.progress");
-            // An earlier folder may be looked at once more.
+            // A folder indexed earlier may be checked once more.
             if told["params"]["path"] == receipt["result"]["path"] && told["params"]["done"] == true {
                 break;
             }
@@ -200,7 +201,7 @@ async fn a_receipt_comes_before_the_progress_it_announces() {
     }
 }
 
-/// The next end of an index that a client hears of.
+/// Waits for the next final notification of an index.
 async fn next_end(client: &mut Client) -> Value {
     loop {
         let told = client.answer().await;
@@ -210,37 +211,35 @@ async fn next_end(client: &mut Client) -> Value {
     }
 }
 
-// R2
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_rebuild_is_told_when_the_new_index_answers() {
-    let house = house().await;
+async fn rebuild_end_is_notified_once_new_index_answers() {
+    let test_daemon = test_daemon().await;
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.rs"), "fn a() {}").unwrap();
     let path = dir.path().canonicalize().unwrap();
-    let (mut client, mut other) =
-        (Client::open(&house, Rights::ALL).await, Client::open(&house, Rights::ALL).await);
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
+    let mut other = Client::open(&test_daemon, Rights::ALL).await;
     client.send("index.addRoot", json!({"path": path})).await;
     next_end(&mut client).await;
     for _ in 0..8 {
-        let before = house.engine.index_of(path.to_str().unwrap()).unwrap();
-        // The old index is looked at beside it: its ends are not those of the rebuild.
+        let before = test_daemon.engine.index_of(path.to_str().unwrap()).unwrap();
+        // The old index is checked at the same time; its ends do not belong to the rebuild.
         other.send("index.addRoot", json!({"path": path})).await;
-        // What comes before the receipt is of what was asked for earlier.
+        // Notifications before the receipt belong to earlier requests.
         let receipt = client.send("index.rebuild", json!({"root": path})).await;
         while client.answer().await["id"] != receipt {}
         next_end(&mut client).await;
-        assert_ne!(house.engine.index_of(path.to_str().unwrap()).unwrap(), before);
+        assert_ne!(test_daemon.engine.index_of(path.to_str().unwrap()).unwrap(), before);
     }
 }
 
-// S9
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_reads_too_slowly_misses_progress_and_no_end() {
-    let house = house_with(EngineOptions { notices: 2, ..EngineOptions::default() }).await;
+async fn slow_client_misses_progress_but_no_end() {
+    let test_daemon = test_daemon_with(EngineOptions { notices: 2, ..EngineOptions::default() }).await;
     let dir = tempfile::tempdir().unwrap();
-    let mut client = Client::open(&house, Rights::ALL).await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let mut pending = std::collections::BTreeSet::new();
-    // More than its queue takes: nothing is read before all of them are indexed.
+    // More than the queue accepts: nothing is read before all roots are indexed.
     for n in 0..cairn_api::OUTGOING {
         let folder = dir.path().canonicalize().unwrap().join(n.to_string());
         std::fs::create_dir(&folder).unwrap();
@@ -248,7 +247,7 @@ async fn a_client_that_reads_too_slowly_misses_progress_and_no_end() {
         pending.insert(folder.display().to_string());
     }
     let ready = async || {
-        let indexed = house.engine.index_status(None).unwrap().roots;
+        let indexed = test_daemon.engine.index_status(None).unwrap().roots;
         indexed.len() == cairn_api::OUTGOING && indexed.iter().all(|root| root.complete)
     };
     until_async(ready).await;
@@ -260,49 +259,46 @@ async fn a_client_that_reads_too_slowly_misses_progress_and_no_end() {
     }
 }
 
-// S9
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_ends_after_its_client_has_left_holds_no_connection() {
-    let house = house().await;
+async fn detached_work_does_not_retain_connection() {
+    let test_daemon = test_daemon().await;
     let dir = tempfile::tempdir().unwrap();
-    let mut client = Client::open(&house, Rights::ALL).await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     client.send("index.addRoot", json!({"path": dir.path()})).await;
     let Client { connection, mut out, .. } = client;
     connection.close();
     drop(connection);
-    // The work goes on and ends; then nobody is left who could send anything.
+    // The work continues and finishes; afterwards no sender is left.
     let end = async { while out.recv().await.is_some() {} };
     tokio::time::timeout(LONG, end).await.unwrap();
-    let mut other = Client::open(&house, Rights::ALL).await;
+    let mut other = Client::open(&test_daemon, Rights::ALL).await;
     assert_eq!(other.call("index.list", json!({})).await["result"]["data"].as_array().unwrap().len(), 1);
 }
 
-// S10
 #[tokio::test]
-async fn a_call_of_a_batch_is_cancelled_and_the_others_are_answered() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn cancelled_call_of_batch_leaves_other_answers() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let wait = json!({"sessionId": session, "name": "wait", "arguments": {}});
     let batch = json!([
         {"jsonrpc": "2.0", "id": "one", "method": "tool.call", "params": wait},
         {"jsonrpc": "2.0", "id": "two", "method": "daemon.status", "params": {}},
     ]);
-    client.connection.message(&batch.to_string()).await;
-    until(|| house.waiting.load(Ordering::SeqCst) == 1).await;
+    client.connection.handle_message(&batch.to_string()).await;
+    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 1).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "one"}});
-    client.connection.message(&cancel.to_string()).await;
+    client.connection.handle_message(&cancel.to_string()).await;
     let answers = client.answer().await;
     assert_eq!((&answers[0]["id"], reason(&answers[0])), (&json!("one"), "cancelled"));
     assert!(answers[1]["result"].is_object(), "{answers}");
-    ended(&house, &["cancelled"]).await;
+    ended(&test_daemon, &["cancelled"]).await;
 }
 
-// S10
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_whose_call_is_cancelled_late_leaves_no_slot_behind() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn late_cancelled_subscribe_frees_its_slot() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let open = async |client: &mut Client| {
         client.call("daemon.stats", json!({})).await["result"]["subscriptions"].as_u64().unwrap()
@@ -311,11 +307,11 @@ async fn a_subscription_whose_call_is_cancelled_late_leaves_no_slot_behind() {
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "s"}});
     let mut cancelled = 0;
     for round in 0..3_000 {
-        client.connection.message(&subscribe.to_string()).await;
+        client.connection.handle_message(&subscribe.to_string()).await;
         for _ in 0..round % 64 {
             tokio::task::yield_now().await;
         }
-        client.connection.message(&cancel.to_string()).await;
+        client.connection.handle_message(&cancel.to_string()).await;
         let answer = loop {
             let answer = client.answer().await;
             if answer["id"] == "s" {
@@ -343,11 +339,11 @@ async fn until_async(mut what: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn one_call_too_many_is_told_at_once_and_nothing_else_breaks() {
-    let house = house().await;
-    let limit = u64::from(house.api.limits().max_in_flight);
-    let (mut busy, mut other) =
-        (Client::open(&house, Rights::ALL).await, Client::open(&house, Rights::ALL).await);
+async fn call_over_limit_is_refused_at_once() {
+    let test_daemon = test_daemon().await;
+    let limit = u64::from(test_daemon.api.limits().max_in_flight);
+    let mut busy = Client::open(&test_daemon, Rights::ALL).await;
+    let mut other = Client::open(&test_daemon, Rights::ALL).await;
     let session = busy.session().await;
     for _ in 0..limit {
         busy.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}})).await;
@@ -357,10 +353,10 @@ async fn one_call_too_many_is_told_at_once_and_nothing_else_breaks() {
     assert_eq!(refused["error"]["data"]["retryable"], true);
     assert!(refused["error"]["data"]["retryAfterMs"].as_u64().unwrap() > 0);
     assert!(other.call("daemon.status", json!({})).await["result"].is_object(), "others are let be");
-    while house.waiting.load(Ordering::SeqCst) < limit as usize {
+    while test_daemon.waiting.load(Ordering::SeqCst) < limit as usize {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    house.gate.add_permits(limit as usize);
+    test_daemon.gate.add_permits(limit as usize);
     let mut answered = std::collections::BTreeSet::new();
     for _ in 0..limit {
         let answer = busy.answer().await;
@@ -371,9 +367,9 @@ async fn one_call_too_many_is_told_at_once_and_nothing_else_breaks() {
 }
 
 #[tokio::test]
-async fn one_run_too_many_is_told_at_once_and_later_it_may() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn run_over_limit_is_refused_until_another_ends() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let folder = tempfile::tempdir().unwrap();
     let start = json!({"root": folder.path(), "requestId": "first"});
     let first = client.call("orchestrate.explore.start", start.clone()).await;
@@ -392,23 +388,23 @@ async fn one_run_too_many_is_told_at_once_and_later_it_may() {
         sessions["result"],
         "no session is left"
     );
-    // A retry of a start that was taken is no new run.
+    // Retrying an accepted start does not start another run.
     assert_eq!(client.call("orchestrate.explore.start", start).await["result"], first["result"]);
-    house.gate.add_permits(1);
+    test_daemon.gate.add_permits(1);
     let began = std::time::Instant::now();
     while client.call("orchestrate.explore.start", another.clone()).await["result"].is_null() {
         assert!(began.elapsed() < LONG, "there is never room again");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    house.gate.add_permits(RUNS);
+    test_daemon.gate.add_permits(RUNS);
 }
 
 #[test]
-fn calls_that_keep_an_order_are_not_cancelled() {
-    // A place in a lane that was given up would let the next call go before the one in front has ended.
+fn ordered_calls_are_not_cancellable() {
+    // Cancelling an ordered call would start the next one before the previous one has ended.
     for method in methods::table() {
-        let outlives = method.disconnect == Disconnect::Detach && !method.stoppable;
-        assert!(method.scope == Scope::Shared || outlives, "{}", method.name);
+        let survives_disconnect = method.disconnect == Disconnect::Detach && !method.cancellable;
+        assert!(method.scope == Scope::Shared || survives_disconnect, "{}", method.name);
     }
 }
 
@@ -421,29 +417,29 @@ async fn until(what: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_tool_ends_when_its_call_is_cancelled_and_not_when_its_client_leaves() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn tool_call_is_cancellable_and_survives_disconnect() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
     let id = client.send("tool.call", params.clone()).await;
-    until(|| house.waiting.load(Ordering::SeqCst) == 1).await;
+    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 1).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
-    client.connection.message(&cancel.to_string()).await;
+    client.connection.handle_message(&cancel.to_string()).await;
     let answer = client.answer().await;
     assert_eq!((&answer["id"], reason(&answer)), (&json!(id), "cancelled"));
     client.send("tool.call", params).await;
-    until(|| house.waiting.load(Ordering::SeqCst) == 2).await;
+    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 2).await;
     client.connection.close();
     drop(client);
-    house.gate.add_permits(1);
-    // The audit has the end of both: one was stopped, the other went on.
-    ended(&house, &["cancelled", "ok"]).await;
+    test_daemon.gate.add_permits(1);
+    // The audit has both outcomes: one call was cancelled, the other continued.
+    ended(&test_daemon, &["cancelled", "ok"]).await;
 }
 
-/// Waits until the audit has these ends of tools, in the order of the alphabet.
-async fn ended(house: &House, wanted: &[&str]) {
-    let mut other = Client::open(house, Rights::ALL).await;
+/// Waits until the audit has these outcomes of tools, in alphabetical order.
+async fn ended(test_daemon: &TestDaemon, wanted: &[&str]) {
+    let mut other = Client::open(test_daemon, Rights::ALL).await;
     let began = std::time::Instant::now();
     loop {
         let audit = other.call("audit.query", json!({"tool": "wait"})).await;
@@ -460,38 +456,41 @@ async fn ended(house: &House, wanted: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_cancel_that_comes_behind_the_end_of_its_connection_counts() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn cancel_after_disconnect_is_honoured() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let id = client.send("tool.call", json!({"sessionId": session, "name": "wait", "arguments": {}})).await;
-    until(|| house.waiting.load(Ordering::SeqCst) == 1).await;
+    until(|| test_daemon.waiting.load(Ordering::SeqCst) == 1).await;
     client.connection.close();
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}});
-    client.connection.message(&cancel.to_string()).await;
-    ended(&house, &["cancelled"]).await;
+    client.connection.handle_message(&cancel.to_string()).await;
+    ended(&test_daemon, &["cancelled"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_counts_as_at_work_can_be_cancelled() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn counted_call_is_cancellable() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     let session = client.session().await;
     let wait = json!({"sessionId": session, "name": "wait", "arguments": {}});
-    for _ in 1..house.api.limits().max_in_flight {
+    for _ in 1..test_daemon.api.limits().max_in_flight {
         client.send("tool.call", wait.clone()).await;
     }
-    // One more fills the connection. Whoever is refused for it knows that it is at work, and cancels it.
+    // One more call fills the connection. A client that is refused because of it knows that it
+    // runs, and cancels it.
     let last = json!({"jsonrpc": "2.0", "id": "last", "method": "tool.call", "params": wait}).to_string();
     let cancel = json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "last"}}).to_string();
     let mut cancelled = 0;
-    // Most rounds may be lost to a question that fills the connection first: how many is up to the threads.
+    // Most rounds may be lost to a probe that fills the connection first, depending on thread
+    // scheduling.
     for round in 0..20_000 {
         if cancelled >= 100 {
             break;
         }
-        let (connection, message) = (client.connection.clone(), last.clone());
-        tokio::spawn(async move { connection.message(&message).await });
+        let connection = client.connection.clone();
+        let message = last.clone();
+        tokio::spawn(async move { connection.handle_message(&message).await });
         for _ in 0..round % 8 {
             tokio::task::yield_now().await;
         }
@@ -503,15 +502,16 @@ async fn a_call_that_counts_as_at_work_can_be_cancelled() {
             }
         };
         if refused["id"] == "last" {
-            // It met the question, or a tool of an earlier round that has not ended yet.
+            // It was refused because of the probe, or of an earlier round's tool that is still
+            // running.
             client.answer().await;
             continue;
         }
-        client.connection.message(&cancel).await;
+        client.connection.handle_message(&cancel).await;
         let answer = client.answer().await;
         assert_eq!(answer["id"], "last");
         cancelled += usize::from(reason(&answer) == "cancelled");
-        // Its task makes room when it ends.
+        // Its task frees the slot when it ends.
         loop {
             client.send("daemon.status", json!({})).await;
             if client.answer().await["result"].is_object() {
@@ -523,9 +523,9 @@ async fn a_call_that_counts_as_at_work_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn calls_of_one_session_keep_their_order() {
-    let house = house().await;
-    let mut client = Client::open(&house, Rights::ALL).await;
+async fn calls_of_one_session_run_in_order() {
+    let test_daemon = test_daemon().await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     for _ in 0..5 {
         let session = client.session().await;
         let cmd = json!({"kind": "Cmd", "payload": {"type": "fs_list_dir", "path": ".", "depth": 1}});
@@ -544,17 +544,17 @@ async fn calls_of_one_session_keep_their_order() {
 }
 
 #[tokio::test]
-async fn lines_wait_for_a_place_in_a_full_queue_and_none_is_lost() {
+async fn streamed_lines_wait_for_queue_space() {
     const LINES: u32 = 400_000;
-    let house = house().await;
+    let test_daemon = test_daemon().await;
     let dir = tempfile::tempdir().unwrap();
-    // More parts of lines than the queue has places.
+    // More messages with lines than the queue accepts.
     let row = format!("ledger {}\n", "-".repeat(60));
     std::fs::write(dir.path().join("a.txt"), row.repeat(LINES as usize)).unwrap();
-    let mut client = Client::open(&house, Rights::ALL).await;
+    let mut client = Client::open(&test_daemon, Rights::ALL).await;
     client.send("index.addRoot", json!({"path": dir.path()})).await;
     while client.answer().await["params"]["done"] != true {}
-    let mut other = Client::open(&house, Rights::ALL).await;
+    let mut other = Client::open(&test_daemon, Rights::ALL).await;
     let id = client.send("search.grepStream", json!({"requestId": "g", "pattern": "ledger"})).await;
     let full = async {
         while client.out.len() < cairn_api::OUTGOING {
@@ -562,7 +562,7 @@ async fn lines_wait_for_a_place_in_a_full_queue_and_none_is_lost() {
         }
     };
     tokio::time::timeout(LONG, full).await.unwrap();
-    // Meanwhile a search that dropped what has no place would come to its end.
+    // A search that dropped lines would finish in this time.
     for _ in 0..10 {
         let counted = other.call("search.grep", json!({"pattern": "ledger", "countOnly": true})).await;
         assert_eq!(counted["result"]["total"], LINES);

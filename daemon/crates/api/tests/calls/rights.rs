@@ -1,4 +1,4 @@
-//! Rights: what a method needs, and what an effect needs by whatever method it comes about.
+//! The rights that methods and effects need, through whichever method an effect occurs.
 
 use cairn_api::{
     Right, Rights, methods,
@@ -8,15 +8,16 @@ use cairn_protocol::id::{RunId, SessionId};
 use cairn_trace::Append;
 use serde_json::{Value, json};
 
-use crate::{Client, House, house, reason, until};
+use crate::{Client, TestDaemon, reason, test_daemon, until};
 
 #[tokio::test]
-async fn a_call_without_its_right_is_refused_and_with_it_is_not() {
-    let house = house().await;
+async fn method_requires_its_right() {
+    let test_daemon = test_daemon().await;
     for right in [Right::Observe, Right::Prompt, Right::Approve, Right::Admin] {
-        let mut client = Client::open(&house, Rights::of(&[right])).await;
+        let mut client = Client::open(&test_daemon, Rights::of(&[right])).await;
         for method in methods::table().iter().filter(|m| m.name != "initialize") {
-            // Params that no method takes: a call that was let in is refused for them, and does nothing.
+            // No method accepts positional params: an admitted call is refused because of them and
+            // does nothing.
             let answer = client.call(method.name, json!(["by position"])).await;
             let may = method.right == right;
             let told = client.methods.as_array().unwrap().contains(&json!(method.name));
@@ -27,12 +28,12 @@ async fn a_call_without_its_right_is_refused_and_with_it_is_not() {
     }
 }
 
-/// Every set of rights.
-fn every_rights() -> impl Iterator<Item = Vec<Right>> {
+/// Lists every set of rights.
+fn all_sets_of_rights() -> impl Iterator<Item = Vec<Right>> {
     (0_u8..16).map(|bits| Right::ALL.into_iter().filter(|right| bits & (1 << *right as u8) != 0).collect())
 }
 
-/// A declared root, a folder that is none, and sessions.
+/// A declared root, an undeclared folder, and sessions.
 struct Scene {
     root: String,
     other: String,
@@ -42,7 +43,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(house: &House) -> Self {
+    async fn new(test_daemon: &TestDaemon) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let [root, other] = ["known", "other"].map(|name| {
             let folder = dir.path().join(name);
@@ -50,7 +51,7 @@ impl Scene {
             std::fs::write(folder.join("a.rs"), "fn a() {}\n").unwrap();
             folder.canonicalize().unwrap().to_string_lossy().into_owned()
         });
-        let mut host = Client::open(house, Rights::ALL).await;
+        let mut host = Client::open(test_daemon, Rights::ALL).await;
         assert!(host.call("index.addRoot", json!({"path": root})).await["result"].is_object());
         let made = host.call("session.create", json!({"root": root})).await;
         let session = made["result"]["sessionId"].clone();
@@ -58,11 +59,11 @@ impl Scene {
         let id: SessionId = serde_json::from_value(unconfined.clone()).unwrap();
         let params = json!({"sessionId": id, "turnId": "t", "input": "hi", "policy": {"sandbox": "off"}});
         let run = Append::new(&id, vec![]).run(&RunId::new(), "turn", params.to_string());
-        house.engine.trace().append(run).await.unwrap();
+        test_daemon.engine.trace().append(run).await.unwrap();
         Self { root, other, session, unconfined, _dir: dir }
     }
 
-    /// Values of required parameters with which calls reach their work.
+    /// Values of required params with which calls reach their work.
     fn value(&self, name: &str, schema: &Value, types: &Value) -> Value {
         match name {
             "sessionId" | "traceId" => return self.session.clone(),
@@ -93,7 +94,7 @@ impl Scene {
         }
     }
 
-    /// The required parameters of a type.
+    /// Builds the required params of a type.
     fn params(&self, schema: &Value, types: &Value) -> Value {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         required.map(|name| (name, self.value(name, &schema["properties"][name], types))).collect()
@@ -121,9 +122,9 @@ impl Scene {
     }
 }
 
-/// R1, A2: each row of the table, called with each set of rights.
+/// Each row of the table, called with each set of rights.
 #[tokio::test(flavor = "multi_thread")]
-async fn each_row_of_the_table_holds_for_each_set_of_rights() {
+async fn every_rights_row_is_enforced_for_every_set_of_rights() {
     let document = cairn_api::openrpc();
     let types = &document["components"]["schemas"];
     let of = |method: &str| {
@@ -135,29 +136,29 @@ async fn each_row_of_the_table_holds_for_each_set_of_rights() {
     let named: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.method).collect();
     let methods = methods::table();
     assert!(methods.iter().all(|m| named.contains(m.name)) && named.len() == methods.len());
-    // The handshake was made when a client is open. What takes away from the others comes last.
+    // The handshake happened when the client was opened. Destructive methods come last.
     rows.retain(|row| row.method != "initialize");
     let last = ["index.removeRoot", "session.delete", "daemon.stop"];
     rows.sort_by_key(|row| last.iter().position(|method| *method == row.method));
     let mut calls = 0;
-    for granted in every_rights() {
-        let house = house().await;
-        let scene = Scene::new(&house).await;
-        let mut client = Client::open(&house, Rights::of(&granted)).await;
+    for granted in all_sets_of_rights() {
+        let test_daemon = test_daemon().await;
+        let scene = Scene::new(&test_daemon).await;
+        let mut client = Client::open(&test_daemon, Rights::of(&granted)).await;
         for row in &rows {
             let pair = row.effect.map(|effect| scene.with_effect(effect));
             let params = match &pair {
                 Some([with, _]) => with.clone(),
                 None => scene.params(&of(row.method), types),
             };
-            let denied = row.needs().any(|right| !granted.contains(&right));
+            let denied = row.required_rights().any(|right| !granted.contains(&right));
             let got = client.call(row.method, params.clone()).await;
             let what = format!("{} {:?} {params} with {granted:?}: {got}", row.method, row.effect);
             assert_eq!(reason(&got) == "right_missing", denied, "{what}");
-            // The path of a wrong parameter: the call did not come as far as its effects.
+            // A params error with a path would mean that the call did not reach its effects.
             assert!(got["error"]["data"]["details"]["path"].is_null(), "{what}");
             calls += 1;
-            // Control: the same call without the effect needs the right of its method alone.
+            // Control: the same call without the effect needs only the method's right.
             if let Some([_, without]) = pair {
                 let right = methods.iter().find(|m| m.name == row.method).unwrap().right;
                 let got = client.call(row.method, without.clone()).await;
@@ -171,14 +172,16 @@ async fn each_row_of_the_table_holds_for_each_set_of_rights() {
     assert_eq!(calls, 16 * (rows.len() + effects));
 }
 
-/// A, P: what no right allows is refused to the caller that has them all, and to one that has the method's alone.
+/// Bounded calls are refused to a caller with all rights and to one with only the method's right.
 #[tokio::test(flavor = "multi_thread")]
-async fn bounds_hold_whatever_the_rights_are() {
-    let house = house().await;
-    let scene = Scene::new(&house).await;
-    let (root, other, session) = (&scene.root, &scene.other, &scene.session);
+async fn bounds_apply_to_all_rights() {
+    let test_daemon = test_daemon().await;
+    let scene = Scene::new(&test_daemon).await;
+    let root = &scene.root;
+    let other = &scene.other;
+    let session = &scene.session;
     // Explores of the controls end at once.
-    house.gate.add_permits(100);
+    test_daemon.gate.add_permits(100);
     for bound in rights::BOUNDS {
         let in_other = |method: &str| match method {
             "content.getSpan" => json!({"path": format!("{other}/a.rs"), "start": 1, "end": 1}),
@@ -206,11 +209,11 @@ async fn bounds_hold_whatever_the_rights_are() {
         let right = methods::table().iter().find(|m| m.name == bound.method).unwrap().right;
         for (turn, rights) in [("all", Rights::ALL), ("one", Rights::of(&[right]))] {
             let params: Value = serde_json::from_str(&params.to_string().replace("TURN", turn)).unwrap();
-            until(|| house.engine.running() == 0).await;
-            let mut client = Client::open(&house, rights).await;
+            until(|| test_daemon.engine.running() == 0).await;
+            let mut client = Client::open(&test_daemon, rights).await;
             let got = client.call(bound.method, params.clone()).await;
             assert_eq!(reason(&got), bound.reason.as_str(), "{} {params}: {got}", bound.method);
-            // Control: what lies in the root is not refused for that.
+            // Control: the same call inside the root is not refused.
             let text = params.to_string().replace(other.as_str(), root).replace("../other", "a.rs");
             let text = text.replace(&format!("\"{turn}\""), &format!("\"{turn} inside\""));
             let inside: Value = serde_json::from_str(&text).unwrap();
@@ -221,10 +224,11 @@ async fn bounds_hold_whatever_the_rights_are() {
 }
 
 #[tokio::test]
-async fn an_explore_of_a_folder_beside_a_root_needs_admin_however_it_is_spelled() {
-    let house = house().await;
-    let scene = Scene::new(&house).await;
-    let mut guest = Client::open(&house, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve])).await;
+async fn explore_outside_roots_requires_admin_for_any_spelling() {
+    let test_daemon = test_daemon().await;
+    let scene = Scene::new(&test_daemon).await;
+    let mut guest =
+        Client::open(&test_daemon, Rights::of(&[Right::Observe, Right::Prompt, Right::Approve])).await;
     std::os::unix::fs::symlink(&scene.other, format!("{}/link", scene.root)).unwrap();
     for spelling in [
         "/etc".to_owned(),
@@ -236,14 +240,14 @@ async fn an_explore_of_a_folder_beside_a_root_needs_admin_however_it_is_spelled(
         let got = guest.call("orchestrate.explore.start", json!({"root": spelling})).await;
         assert_eq!(reason(&got), "right_missing", "{spelling}: {got}");
     }
-    assert_eq!(house.engine.roots().len(), 1);
+    assert_eq!(test_daemon.engine.roots().len(), 1);
 }
 
 #[tokio::test]
-async fn an_observer_sees_and_changes_nothing_while_the_token_of_the_house_does() {
-    let house = house().await;
-    let mut guest = Client::open(&house, Rights::of(&[Right::Observe])).await;
-    let mut host = Client::open(&house, Rights::ALL).await;
+async fn observer_cannot_change_anything() {
+    let test_daemon = test_daemon().await;
+    let mut guest = Client::open(&test_daemon, Rights::of(&[Right::Observe])).await;
+    let mut host = Client::open(&test_daemon, Rights::ALL).await;
     assert_eq!(reason(&guest.call("session.create", json!({})).await), "right_missing");
     let made = host.session().await;
     let listed = guest.call("session.list", json!({})).await;

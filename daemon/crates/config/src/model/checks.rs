@@ -1,10 +1,10 @@
-//! Values that are of the right type and make no sense.
+//! Checks of values that their types do not express.
 
 use super::{Config, telemetry};
 
 impl Config {
-    /// The values that make no sense: their key and why.
-    pub(crate) fn nonsense(&self) -> Vec<(&'static str, String)> {
+    /// Lists invalid values: the key and the requirement.
+    pub(crate) fn invalid_values(&self) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         let mut check = |fine: bool, key, why: &str| {
             if !fine {

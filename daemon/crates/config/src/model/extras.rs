@@ -1,43 +1,43 @@
-//! What is added to a daemon from outside: plugins, and servers of the Model Context Protocol.
+//! Extensions of a daemon: plugins and MCP servers.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where in the life of a session a plugin is told.
+/// Event that a plugin is notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PluginHook {
-    /// A session begins or goes on.
+    /// A session starts or resumes.
     SessionStart,
-    /// A session is put away or deleted.
+    /// A session is archived or deleted.
     SessionStop,
-    /// A tool is about to be called; the plugin may refuse it.
+    /// A tool is about to be called; the plugin may refuse the call.
     BeforeTool,
-    /// A tool call ended.
+    /// A tool call has finished.
     AfterTool,
-    /// A model is about to be asked; the plugin may refuse it.
+    /// A model request is about to be sent; the plugin may refuse it.
     BeforeModel,
-    /// A model's answer came.
+    /// A model has answered.
     AfterModel,
 }
 
 section! {
-    /// A program that is told: one JSON object on its standard input, one on its standard output. It is yours and runs as you, with
-    /// a clean environment and outside the sandbox.
+    /// A plugin program: it reads one JSON object from standard input and writes one to standard
+    /// output. It runs as the user, with a clean environment and outside the sandbox.
     PluginProgram "snake_case" {
-        /// Its name.
+        /// Unique name.
         name: String = String::new(),
-        /// The program and its arguments.
+        /// Program and arguments.
         command: Vec<String> = vec![],
-        /// The hooks it wants; all when empty.
+        /// Hooks that are sent to the plugin; all when empty.
         hooks: Vec<PluginHook> = vec![],
-        /// Milliseconds for one hook, at most 60,000.
+        /// Milliseconds that one hook may take, at most 60,000.
         timeout_ms: u64 = 2000,
-        /// Whether what it should judge is refused when it fails.
+        /// Refuses the call or request when the plugin fails to judge it.
         required: bool = false,
-        /// Whether it is told.
+        /// Runs the plugin.
         enabled: bool = true,
     }
 }
@@ -45,34 +45,36 @@ section! {
 section! {
     /// Servers of the Model Context Protocol.
     McpConfig "snake_case" {
-        /// By the name that their tools get: `mcp_<name>_<tool>`.
+        /// Servers by the name that their tools get: `mcp_<name>_<tool>`.
         servers: BTreeMap<String, McpServer> = BTreeMap::new(),
     }
 }
 
 section! {
-    /// One server: a program that speaks on standard input and output, or the URL of one that speaks streamable HTTP.
+    /// One server: a program that communicates over standard input and output, or the URL of a
+    /// server with streamable HTTP.
     McpServer "snake_case" {
-        /// The program.
+        /// Path or name of the program.
         command: Option<String> = None,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String> = vec![],
-        /// What is added to its environment, which has `PATH`, `HOME` and the like and nothing else; `${NAME}` stands for a
-        /// variable of the daemon's.
+        /// Variables added to the program's environment, which otherwise contains only basics such
+        /// as `PATH` and `HOME`; `${NAME}` is replaced by a variable of the daemon.
         env: BTreeMap<String, String> = BTreeMap::new(),
-        /// The folder it works in; the home folder when absent.
+        /// Working directory; the home folder when absent.
         cwd: Option<PathBuf> = None,
-        /// The address, instead of a program.
+        /// Address of the server, instead of a program.
         url: Option<String> = None,
-        /// Headers of every request to the address; `${NAME}` stands for a variable of the daemon's.
+        /// Headers of every request; `${NAME}` is replaced by a variable of the daemon.
         headers: BTreeMap<String, String> = BTreeMap::new(),
-        /// Whether it is used.
+        /// Uses the server.
         enabled: bool = true,
-        /// Whether it is believed when it says that a tool only reads: such a tool is not asked about.
+        /// Trusts the server's read-only annotations: a tool that declares itself read-only runs
+        /// without a prompt.
         trust_annotations: bool = false,
-        /// Seconds for one call, at most 3,600.
+        /// Seconds that one call may take, at most 3,600.
         timeout_seconds: u64 = 60,
-        /// Seconds until it must have answered after its start, at most 600.
+        /// Seconds that the server may take to answer after its start, at most 600.
         start_timeout_seconds: u64 = 30,
     }
 }

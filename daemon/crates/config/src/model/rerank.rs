@@ -1,16 +1,16 @@
-//! A second judgement in search.
+//! Reranking of search results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 section! {
-    /// A second judgement of the best answers of a hybrid search.
+    /// Reranking of the best results of a hybrid search by a second model.
     RerankConfig "camelCase" {
-        /// Folder of the model, as for `embedder`; none when empty.
+        /// Folder of the model, as for `embedder`; no reranking when empty.
         model: String = String::new(),
-        /// Answers that are judged, best first.
+        /// Number of results that are reranked, best first.
         top: u32 = 50,
-        /// Milliseconds after which the rest keeps its place.
+        /// Milliseconds after which the remaining results stay in their order.
         max_ms: u64 = 2_000,
     }
 }

@@ -1,4 +1,4 @@
-//! From the events of sessions to what an editor is told.
+//! Translation of session events to updates for the editor.
 
 use std::sync::Arc;
 
@@ -11,40 +11,44 @@ use cairn_protocol::{
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Asked, Inner, update};
-use crate::queue::Notification;
+use super::{Inner, PermissionRequest, update};
+use crate::in_process::Notification;
 
-/// The operation whose interruption ends a turn.
-const TURN: &str = "turn";
+/// An interruption of this operation ends a turn.
+const TURN_OPERATION: &str = "turn";
 
-/// Subscriptions of which that is remembered at most.
-const EARLY: usize = 64;
+/// Maximum number of early replay ends to remember.
+const MAX_EARLY_REPLAYS: usize = 64;
 
-/// Tells what comes until the connection ends.
+/// Forwards events until the connection ends.
 pub async fn run(agent: Arc<Inner>, mut notifications: mpsc::Receiver<Notification>) {
     while let Some(Notification { method, params }) = notifications.recv().await {
         match method.as_str() {
-            rpc::EVENT => agent.event(params).await,
-            rpc::SYNCED => agent.synced(&params),
-            rpc::GONE => agent.gone(&params),
+            rpc::EVENT => agent.handle_event(params).await,
+            rpc::SYNCED => agent.handle_synced(&params),
+            rpc::GONE => agent.subscription_gone(&params),
             _ => {}
         }
     }
 }
 
 impl Inner {
-    async fn event(self: &Arc<Self>, mut params: Value) {
+    async fn handle_event(self: &Arc<Self>, mut params: Value) {
         let Some(session) = params["sessionId"].as_str().map(str::to_owned) else { return };
-        // What a newer daemon tells is left alone.
+        // Unknown events of a newer daemon are skipped.
         let Ok(evt) = serde_json::from_value::<AgentEvt>(params["evt"].take()) else { return };
         let updates = {
             let mut state = self.state();
             let turns = &state.turns;
             let mine = matches!(&evt, AgentEvt::TurnAccepted { turn_id, .. } if turns.contains_key(turn_id));
             let Some(open) = state.sessions.get_mut(&session) else { return };
-            let past = open.replayed.is_some();
-            // The editor shows what its own user has typed.
-            if mine && !past { Vec::new() } else { update::of(&evt, &mut open.shown, &open.folder) }
+            let past = open.replay_done.is_some();
+            // The editor already displays its own user's input.
+            if mine && !past {
+                Vec::new()
+            } else {
+                update::updates_for(&evt, &mut open.displayed, &open.folder)
+            }
         };
         for update in updates {
             self.update(&session, update).await;
@@ -53,138 +57,149 @@ impl Inner {
             AgentEvt::RunCompleted { result } => {
                 let turn = self.state().turns.remove(&result.turn_id);
                 if let Some(turn) = turn {
-                    let _left = turn.ended.send(Ok(*result));
+                    let _receiver_dropped = turn.done.send(Ok(*result));
                 }
             }
-            AgentEvt::Interrupted { op } if op == TURN => {
+            AgentEvt::Interrupted { op } if op == TURN_OPERATION => {
                 self.fail(&session, &Failure::new(Reason::ShuttingDown, "the turn was interrupted"));
             }
             AgentEvt::ApprovalRequired { approval } if approval.resolution.is_none() => {
-                self.ask(&session, *approval);
+                self.request_permission(&session, *approval);
             }
             AgentEvt::ApprovalResolved { approval_id, .. } => {
-                self.resolved(&session, &approval_id.to_string())
+                self.withdraw_permission(&session, &approval_id.to_string())
             }
             _ => {}
         }
     }
 
-    fn synced(self: &Arc<Self>, params: &Value) {
+    fn handle_synced(self: &Arc<Self>, params: &Value) {
         let subscription = params["subscriptionId"].as_str().unwrap_or_default();
         let mut state = self.state();
-        let found = state
+        let entry = state
             .sessions
             .iter_mut()
             .find(|(_, open)| open.subscription.as_ref().is_some_and(|id| id.to_string() == subscription));
-        let Some((session, open)) = found else {
-            // The answer to the subscribing is on its way to whoever waits for it.
-            if state.early.len() < EARLY {
-                state.early.push(subscription.to_owned());
+        let Some((session, open)) = entry else {
+            // The subscribe answer has not reached its caller yet.
+            if state.early_replays.len() < MAX_EARLY_REPLAYS {
+                state.early_replays.push(subscription.to_owned());
             }
             return;
         };
-        let (session, told) = (session.clone(), open.replayed.take());
+        let session = session.clone();
+        let done = open.replay_done.take();
         drop(state);
-        self.told(session, told);
+        self.replay_finished(session, done);
     }
 
-    /// The past of a session was told.
-    pub fn told(self: &Arc<Self>, session: String, told: Option<oneshot::Sender<()>>) {
-        let _left = told.map(|told| told.send(()));
+    /// Handles the end of a session's replay.
+    pub fn replay_finished(self: &Arc<Self>, session: String, done: Option<oneshot::Sender<()>>) {
+        let _receiver_dropped = done.map(|done| done.send(()));
         let this = Arc::clone(self);
-        tokio::spawn(async move { this.ask_again(&session).await });
+        tokio::spawn(async move { this.request_open_permissions(&session).await });
     }
 
-    fn gone(&self, params: &Value) {
+    fn subscription_gone(&self, params: &Value) {
         let subscription = params["subscriptionId"].as_str().unwrap_or_default();
         let session = {
             let state = self.state();
-            let found = state.sessions.iter().find(|(_, open)| {
+            let entry = state.sessions.iter().find(|(_, open)| {
                 open.subscription.as_ref().is_some_and(|id| id.to_string() == subscription)
             });
-            found.map(|(session, _)| session.clone())
+            entry.map(|(session, _)| session.clone())
         };
         let Some(session) = session else { return };
         self.state().sessions.remove(&session);
         self.fail(&session, &Failure::new(Reason::Gone, "the session was deleted"));
     }
 
-    /// Ends the prompts of a session with an error.
+    /// Fails the pending prompts of a session.
     fn fail(&self, session: &str, failure: &Failure) {
         let mut state = self.state();
         let of: Vec<String> =
             state.turns.iter().filter(|(_, t)| t.session == session).map(|(id, _)| id.clone()).collect();
         for turn in of.iter().filter_map(|id| state.turns.remove(id)) {
-            let _left = turn.ended.send(Err(failure.clone()));
+            let _receiver_dropped = turn.done.send(Err(failure.clone()));
         }
     }
 
-    /// Asks about what was open before the editor came.
-    async fn ask_again(self: &Arc<Self>, session: &str) {
+    /// Requests permission for approvals that were open before the editor connected.
+    async fn request_open_permissions(self: &Arc<Self>, session: &str) {
         let params = json!({"sessionId": session});
-        let Ok(list) = self.queue.call("approval.list", &params).await else { return };
+        let Ok(list) = self.client.call("approval.list", &params).await else { return };
         for approval in list["data"].as_array().map_or(&[][..], Vec::as_slice) {
             if let Ok(approval) = serde_json::from_value::<Approval>(approval.clone()) {
-                self.ask(session, approval);
+                self.request_permission(session, approval);
             }
         }
     }
 
-    /// Asks the editor's user, once for each approval.
-    fn ask(self: &Arc<Self>, session: &str, approval: Approval) {
+    /// Requests permission from the editor's user, once per approval.
+    fn request_permission(self: &Arc<Self>, session: &str, approval: Approval) {
         let (answer, answered) = oneshot::channel();
-        let (id, name) = (self.next_id(), approval.approval_id.to_string());
+        let id = self.next_id();
+        let name = approval.approval_id.to_string();
         let call = {
             let mut state = self.state();
             let Some(open) = state.sessions.get(session) else { return };
-            // The past holds questions that were answered long ago; those still open are asked when it is told.
-            if open.replayed.is_some() || state.asked.values().any(|asked| asked.approval == name) {
+            // The replay contains approvals that were resolved long ago; those still open are
+            // requested after it.
+            if open.replay_done.is_some()
+                || state.permission_requests.values().any(|request| request.approval == name)
+            {
                 return;
             }
-            let call = update::asked(&approval, &open.shown, &open.folder);
-            state.asked.insert(id, Asked { approval: name, answer });
+            let call = update::permission_call(&approval, &open.displayed, &open.folder);
+            state.permission_requests.insert(id, PermissionRequest { approval: name, answer });
             call
         };
         let params = json!({"sessionId": session, "toolCall": call, "options": update::options(&approval)});
         let request =
             json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": params});
-        let (this, session) = (Arc::clone(self), session.to_owned());
+        let this = Arc::clone(self);
+        let session = session.to_owned();
         tokio::spawn(async move {
-            this.say(request.to_string()).await;
-            // Dropped when somebody else has answered.
-            let Ok(said) = answered.await else { return };
-            this.resolve(&session, &approval, &said).await;
+            this.send(request.to_string()).await;
+            // The sender is dropped when another client resolves the approval.
+            let Ok(response) = answered.await else { return };
+            this.resolve(&session, &approval, &response).await;
         });
     }
 
-    async fn resolve(&self, session: &str, approval: &Approval, said: &Value) {
-        let outcome = &said["outcome"];
+    async fn resolve(&self, session: &str, approval: &Approval, response: &Value) {
+        let outcome = &response["outcome"];
         let chosen = outcome["optionId"].as_str().filter(|_| outcome["outcome"] == "selected");
         let params = match chosen {
             Some(decision) => json!({"approvalId": approval.approval_id, "decision": decision}),
-            // A prompt that is being cancelled takes its questions with it; else nobody is there to decide.
+            // A prompt that is being cancelled dismisses its permission requests; otherwise no
+            // approver is available.
             None => json!({
                 "approvalId": approval.approval_id, "decision": "deny", "reason": "the editor gave no answer",
             }),
         };
-        // Refused when another was faster; the record of that answer is on the way.
-        if let Err(failure) = self.queue.call("approval.resolve", &params).await {
+        // Fails if another client was faster; the record of that answer will follow.
+        if let Err(failure) = self.client.call("approval.resolve", &params).await {
             tracing::debug!(%session, %failure, "an answer came too late");
         }
     }
 
-    /// Somebody has answered: the editor need not.
-    fn resolved(self: &Arc<Self>, session: &str, approval: &str) {
+    /// Withdraws a permission request that another client has resolved.
+    fn withdraw_permission(self: &Arc<Self>, session: &str, approval: &str) {
         let mut state = self.state();
-        let found = state.asked.iter().find(|(_, asked)| asked.approval == approval).map(|(id, _)| *id);
-        let Some(id) = found else { return };
-        state.asked.remove(&id);
+        let entry = state
+            .permission_requests
+            .iter()
+            .find(|(_, request)| request.approval == approval)
+            .map(|(id, _)| *id);
+        let Some(id) = entry else { return };
+        state.permission_requests.remove(&id);
         if state.cancelled.contains(session) {
             return;
         }
         drop(state);
         let note = json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": id}});
         let this = Arc::clone(self);
-        tokio::spawn(async move { this.say(note.to_string()).await });
+        tokio::spawn(async move { this.send(note.to_string()).await });
     }
 }

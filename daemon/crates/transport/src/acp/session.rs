@@ -1,4 +1,4 @@
-//! Sessions of an editor: begun, loaded, listed, set up.
+//! The sessions of an editor: creating, loading, listing and configuring.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,37 +13,37 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{Inner, update::Shown};
+use super::{Inner, update::Displayed};
 
-/// Sessions that one editor has open at most.
-const MOST: usize = 32;
-/// How long the list of models may take; a session begins without it then.
+/// Maximum number of open sessions per editor.
+const MAX_SESSIONS: usize = 32;
+/// Time that listing the models may take; a session opens without the list after that.
 const MODELS_TIMEOUT: Duration = Duration::from_secs(3);
-/// Models that are offered at most.
-const MODELS: usize = 200;
-/// The mode in which calls are made.
-const WORK: &str = "default";
-/// The mode in which calls that change something are told and not made.
-const DRY: &str = "dry-run";
+/// Maximum number of offered models.
+const MAX_MODELS: usize = 200;
+/// The mode in which tool calls are executed.
+const DEFAULT_MODE: &str = "default";
+/// The mode in which tool calls with effects are only described.
+const DRY_RUN_MODE: &str = "dry-run";
 
 /// A session that an editor has open.
-pub struct Open {
-    /// Brings its events.
+pub struct OpenSession {
+    /// The subscription that delivers its events.
     pub subscription: Option<SubscriptionId>,
-    /// What was shown of the answer that is on its way.
-    pub shown: Shown,
-    /// Told once the past was sent; until then events are the past.
-    pub replayed: Option<oneshot::Sender<()>>,
-    /// Whether turns make no changes.
+    /// The part of the present answer that the editor already displays.
+    pub displayed: Displayed,
+    /// Fires at the end of the replay; until then, events are history.
+    pub replay_done: Option<oneshot::Sender<()>>,
+    /// Set if turns make no changes.
     pub dry_run: bool,
     /// The folder that paths are relative to.
     pub folder: String,
 }
 
-/// Parameters of `session/new`, `session/load` and `session/resume`.
+/// Params of `session/new`, `session/load` and `session/resume`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct OpenParams {
     #[serde(default)]
     session_id: Option<String>,
     #[serde(default)]
@@ -54,19 +54,19 @@ pub struct Place {
     additional_directories: Vec<String>,
 }
 
-/// Parameters of `session/list`.
+/// Params of `session/list`.
 #[derive(Deserialize)]
-pub struct Listed {
+pub struct ListParams {
     #[serde(default)]
     cwd: Option<String>,
     #[serde(default)]
     cursor: Option<String>,
 }
 
-/// Parameters that set something up.
+/// Params of the methods that configure a session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Setting {
+pub struct ConfigParams {
     session_id: String,
     #[serde(default)]
     mode_id: String,
@@ -76,7 +76,7 @@ pub struct Setting {
     value: Value,
 }
 
-impl Place {
+impl OpenParams {
     fn check(&self) -> Result<(), Failure> {
         let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
         if !self.mcp_servers.is_empty() {
@@ -97,100 +97,104 @@ impl Place {
     }
 }
 
-fn unknown(session: &str) -> Failure {
-    let shown: String = session.chars().take(64).collect();
-    let text = format!("session '{}' is not open here; load it first", shown.escape_default());
+fn unknown_session(session: &str) -> Failure {
+    let excerpt: String = session.chars().take(64).collect();
+    let text = format!("session '{}' is not open here; load it first", excerpt.escape_default());
     Failure::new(Reason::SessionNotFound, text)
 }
 
 impl Inner {
-    /// The declared root around a folder. An editor that works there is its user's consent to declare it.
+    /// Returns the declared root that contains a folder. Opening the folder in an editor counts as
+    /// the user's consent to declare it.
     async fn root(&self, folder: &str) -> Result<String, Failure> {
-        let status: IndexStatus = self.queue.ask("index.status", &json!({})).await?;
-        // The longest that holds it: roots may lie in one another.
+        let status: IndexStatus = self.client.request("index.status", &json!({})).await?;
+        // Roots can be nested: choose the innermost one.
         let around = status.roots.iter().filter(|root| Path::new(folder).starts_with(&root.path));
         if let Some(root) = around.max_by_key(|root| root.path.len()) {
             return Ok(root.path.clone());
         }
-        let receipt: Value = self.queue.call("index.addRoot", &json!({"path": folder})).await?;
+        let receipt: Value = self.client.call("index.addRoot", &json!({"path": folder})).await?;
         Ok(receipt["path"].as_str().unwrap_or(folder).to_owned())
     }
 
-    /// `session/new`.
-    pub async fn new_session(self: &Arc<Self>, place: Place) -> Result<Value, Failure> {
-        place.check()?;
-        self.room_for_one()?;
-        let root = self.root(&place.cwd).await?;
+    /// Handles `session/new`.
+    pub async fn new_session(self: &Arc<Self>, params: OpenParams) -> Result<Value, Failure> {
+        params.check()?;
+        self.check_capacity()?;
+        let root = self.root(&params.cwd).await?;
         let name = Path::new(&root).file_name().map(|n| n.to_string_lossy().into_owned());
         let title = name.unwrap_or_else(|| root.clone());
         let title: String = title.chars().take(200).collect();
-        let made: Session = self.queue.ask("session.create", &json!({"root": root, "title": title})).await?;
-        let id = made.session_id.to_string();
+        let created: Session =
+            self.client.request("session.create", &json!({"root": root, "title": title})).await?;
+        let id = created.session_id.to_string();
         self.follow(&id, &root, json!("live")).await?;
         let mut answer = self.settings(&id).await;
         answer["sessionId"] = json!(id);
         Ok(answer)
     }
 
-    /// `session/load` with its past told, `session/resume` without.
-    pub async fn open_session(self: &Arc<Self>, place: Place, replay: bool) -> Result<Value, Failure> {
-        place.check()?;
-        self.room_for_one()?;
-        let id = place.session_id.clone().unwrap_or_default();
-        let session: Session = self.queue.ask("session.get", &json!({"sessionId": id})).await?;
-        let folder = session.root.unwrap_or(place.cwd);
+    /// Handles `session/load`, with a replay of the history, and `session/resume`, without.
+    pub async fn open_session(self: &Arc<Self>, params: OpenParams, replay: bool) -> Result<Value, Failure> {
+        params.check()?;
+        self.check_capacity()?;
+        let id = params.session_id.clone().unwrap_or_default();
+        let session: Session = self.client.request("session.get", &json!({"sessionId": id})).await?;
+        let folder = session.root.unwrap_or(params.cwd);
         self.close(&id).await;
         let after = if replay { json!(0) } else { json!("live") };
-        let replayed = self.follow(&id, &folder, after).await?;
-        // The answer comes after the whole past. An error means that the session was closed meanwhile.
-        let _closed = replayed.await;
+        let replay_done = self.follow(&id, &folder, after).await?;
+        // The answer comes after the complete replay. An error means that the session was closed
+        // meanwhile.
+        let _closed = replay_done.await;
         Ok(self.settings(&id).await)
     }
 
-    fn room_for_one(&self) -> Result<(), Failure> {
-        if self.state().sessions.len() >= MOST {
-            let text = format!("{MOST} sessions are open in this editor; close one");
+    fn check_capacity(&self) -> Result<(), Failure> {
+        if self.state().sessions.len() >= MAX_SESSIONS {
+            let text = format!("{MAX_SESSIONS} sessions are open in this editor; close one");
             return Err(Failure::new(Reason::Overloaded, text));
         }
         Ok(())
     }
 
-    /// Follows a session; the answer comes when its past is told.
+    /// Follows a session; the returned receiver fires at the end of the replay.
     async fn follow(
         self: &Arc<Self>,
         id: &str,
         folder: &str,
         after: Value,
     ) -> Result<oneshot::Receiver<()>, Failure> {
-        let (replayed, told) = oneshot::channel();
-        let open = Open {
+        let (replay_done, replay_end) = oneshot::channel();
+        let open = OpenSession {
             subscription: None,
-            shown: Shown::default(),
-            replayed: Some(replayed),
+            displayed: Displayed::default(),
+            replay_done: Some(replay_done),
             dry_run: false,
             folder: folder.to_owned(),
         };
-        // There before its first event.
+        // Inserted before the first event arrives.
         self.state().sessions.insert(id.to_owned(), open);
         let params = json!({"sessionId": id, "after": after});
-        match self.queue.ask::<SubscribeResult>("orchestrate.subscribe", &params).await {
+        match self.client.request::<SubscribeResult>("orchestrate.subscribe", &params).await {
             Ok(followed) => {
                 let name = followed.subscription_id.to_string();
                 let mut state = self.state();
-                let early = state.early.iter().position(|early| *early == name);
-                if let Some(at) = early {
-                    state.early.swap_remove(at);
+                let early_replays =
+                    state.early_replays.iter().position(|early_replays| *early_replays == name);
+                if let Some(at) = early_replays {
+                    state.early_replays.swap_remove(at);
                 }
-                let mut replayed = None;
+                let mut replay_done = None;
                 if let Some(open) = state.sessions.get_mut(id) {
                     open.subscription = Some(followed.subscription_id);
-                    replayed = early.and_then(|_| open.replayed.take());
+                    replay_done = early_replays.and_then(|_| open.replay_done.take());
                 }
                 drop(state);
-                if early.is_some() {
-                    self.told(id.to_owned(), replayed);
+                if early_replays.is_some() {
+                    self.replay_finished(id.to_owned(), replay_done);
                 }
-                Ok(told)
+                Ok(replay_end)
             }
             Err(failure) => {
                 self.state().sessions.remove(id);
@@ -203,30 +207,30 @@ impl Inner {
     async fn close(&self, id: &str) {
         let open = self.state().sessions.remove(id);
         if let Some(subscription) = open.and_then(|open| open.subscription) {
-            // It may have ended by itself.
+            // The subscription may have ended already.
             let _ended =
-                self.queue.call("orchestrate.unsubscribe", &json!({"subscriptionId": subscription})).await;
+                self.client.call("orchestrate.unsubscribe", &json!({"subscriptionId": subscription})).await;
         }
     }
 
-    /// `session/close`: its turns of this editor end.
-    pub async fn close_session(&self, named: Setting) -> Result<Value, Failure> {
+    /// Handles `session/close`: the editor's turns in the session end.
+    pub async fn close_session(&self, params: ConfigParams) -> Result<Value, Failure> {
         let turns: Vec<String> = {
             let state = self.state();
-            let of = state.turns.iter().filter(|(_, turn)| turn.session == named.session_id);
+            let of = state.turns.iter().filter(|(_, turn)| turn.session == params.session_id);
             of.map(|(id, _)| id.clone()).collect()
         };
         for turn in turns {
-            self.cancel(&named.session_id, &turn).await;
+            self.cancel(&params.session_id, &turn).await;
         }
-        self.close(&named.session_id).await;
+        self.close(&params.session_id).await;
         Ok(json!({}))
     }
 
-    /// `session/list`.
-    pub async fn list_sessions(&self, listed: Listed) -> Result<Value, Failure> {
+    /// Handles `session/list`.
+    pub async fn list_sessions(&self, listed: ListParams) -> Result<Value, Failure> {
         let params = listed.cursor.map_or(json!({}), |cursor| json!({"cursor": cursor}));
-        let page: Page<Session> = self.queue.ask("session.list", &params).await?;
+        let page: Page<Session> = self.client.request("session.list", &params).await?;
         let within = |root: &str| listed.cwd.as_deref().is_none_or(|cwd| Path::new(cwd).starts_with(root));
         let of = |session: Session| {
             let root = session.root.filter(|root| within(root))?;
@@ -239,15 +243,15 @@ impl Inner {
         Ok(json!({"sessions": sessions, "nextCursor": page.next_cursor}))
     }
 
-    /// Modes and models, as an answer that begins a session tells them.
+    /// Returns modes and models, as answers that open a session contain them.
     async fn settings(&self, id: &str) -> Value {
         let mode = |id: &str, name: &str, description: &str| json!({"id": id, "name": name, "description": description});
-        let current = if self.is_dry(id) { DRY } else { WORK };
+        let current = if self.is_dry_run(id) { DRY_RUN_MODE } else { DEFAULT_MODE };
         let modes = json!({
             "currentModeId": current,
             "availableModes": [
-                mode(WORK, "Work", "Changes are made; where the rules say so you are asked first"),
-                mode(DRY, "Dry run", "Changes are told and not made"),
+                mode(DEFAULT_MODE, "Work", "Changes are made; where the rules say so you are asked first"),
+                mode(DRY_RUN_MODE, "Dry run", "Changes are told and not made"),
             ],
         });
         match self.options(id).await {
@@ -256,27 +260,28 @@ impl Inner {
         }
     }
 
-    /// Whether turns of a session make no changes.
-    pub fn is_dry(&self, id: &str) -> bool {
+    /// Returns true if turns of the session make no changes.
+    pub fn is_dry_run(&self, id: &str) -> bool {
         self.state().sessions.get(id).is_some_and(|open| open.dry_run)
     }
 
-    /// The models that a session may have, where its provider tells them in time.
+    /// Returns the selectable models, if the provider lists them in time.
     async fn options(&self, id: &str) -> Option<Value> {
         let current: ProviderSet =
-            self.queue.ask("provider.current", &json!({"sessionId": id})).await.ok()?;
+            self.client.request("provider.current", &json!({"sessionId": id})).await.ok()?;
         let params = json!({"provider": current.choice.provider});
-        let list = self.queue.call("model.list", &params);
+        let list = self.client.call("model.list", &params);
         let listed = tokio::time::timeout(MODELS_TIMEOUT, list).await.ok().and_then(Result::ok);
         let listed = listed.unwrap_or_default();
         let names = listed["data"].as_array().map_or(&[][..], Vec::as_slice).iter();
-        let mut names: Vec<&str> = names.filter_map(|model| model["model"].as_str()).take(MODELS).collect();
-        // Where the configuration names none it is the provider's own choice.
+        let mut names: Vec<&str> =
+            names.filter_map(|model| model["model"].as_str()).take(MAX_MODELS).collect();
+        // An empty name in the configuration means the provider's default.
         let model = match current.choice.model.as_str() {
             "" => {
                 self.default_model(&current.choice.provider).await.or(names.first().map(|n| (*n).to_owned()))
             }
-            named => Some(named.to_owned()),
+            params => Some(params.to_owned()),
         };
         let model = model?;
         if !names.contains(&model.as_str()) {
@@ -290,41 +295,42 @@ impl Inner {
         }]))
     }
 
-    /// What a provider takes where no model is named.
+    /// Returns the model that a provider uses by default.
     async fn default_model(&self, provider: &str) -> Option<String> {
         self.provider(provider).await?.default_model
     }
 
     async fn provider(&self, name: &str) -> Option<ProviderInfo> {
-        let list: Page<ProviderInfo> = self.queue.ask("provider.list", &json!({})).await.ok()?;
+        let list: Page<ProviderInfo> = self.client.request("provider.list", &json!({})).await.ok()?;
         list.data.into_iter().find(|info| info.name == name)
     }
 
-    /// Whether prompts may hold images: what a session begins with decides, as an editor is told once.
-    pub async fn images(&self) -> bool {
-        let current = self.queue.ask::<ProviderSet>("provider.current", &json!({})).await;
+    /// Returns true if prompts may contain images. The default model decides, because an editor
+    /// receives this only once.
+    pub async fn accepts_images(&self) -> bool {
+        let current = self.client.request::<ProviderSet>("provider.current", &json!({})).await;
         let Ok(current) = current else { return false };
         self.provider(&current.choice.provider).await.is_some_and(|info| info.images)
     }
 
-    /// `session/set_mode`.
-    pub fn set_mode(&self, setting: &Setting) -> Result<Value, Failure> {
+    /// Handles `session/set_mode`.
+    pub fn set_mode(&self, setting: &ConfigParams) -> Result<Value, Failure> {
         let dry_run = match setting.mode_id.as_str() {
-            WORK => false,
-            DRY => true,
+            DEFAULT_MODE => false,
+            DRY_RUN_MODE => true,
             _ => {
-                let text = format!("modeId: there are '{WORK}' and '{DRY}'");
+                let text = format!("modeId: there are '{DEFAULT_MODE}' and '{DRY_RUN_MODE}'");
                 return Err(Failure::new(Reason::InvalidParams, text));
             }
         };
         let mut state = self.state();
         let open = state.sessions.get_mut(&setting.session_id);
-        open.ok_or_else(|| unknown(&setting.session_id))?.dry_run = dry_run;
+        open.ok_or_else(|| unknown_session(&setting.session_id))?.dry_run = dry_run;
         Ok(json!({}))
     }
 
-    /// `session/set_config_option`: the model.
-    pub async fn set_option(&self, setting: Setting) -> Result<Value, Failure> {
+    /// Handles `session/set_config_option`, which selects the model.
+    pub async fn set_option(&self, setting: ConfigParams) -> Result<Value, Failure> {
         self.folder(&setting.session_id)?;
         let (Some(model), "model") = (setting.value.as_str(), setting.config_id.as_str()) else {
             return Err(Failure::new(
@@ -333,12 +339,12 @@ impl Inner {
             ));
         };
         let params = json!({"sessionId": setting.session_id, "model": model});
-        self.queue.ask::<ProviderSet>("provider.set", &params).await?;
+        self.client.request::<ProviderSet>("provider.set", &params).await?;
         Ok(json!({"configOptions": self.options(&setting.session_id).await}))
     }
 
-    /// The folder of a session that is open.
+    /// Returns the folder of an open session.
     pub fn folder(&self, id: &str) -> Result<String, Failure> {
-        self.state().sessions.get(id).map(|open| open.folder.clone()).ok_or_else(|| unknown(id))
+        self.state().sessions.get(id).map(|open| open.folder.clone()).ok_or_else(|| unknown_session(id))
     }
 }

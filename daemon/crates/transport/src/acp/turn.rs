@@ -1,4 +1,4 @@
-//! A prompt: a turn of the agent, from the editor's words to why it stopped.
+//! Prompts: a turn of the agent from the prompt to its stop reason.
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{Inner, Turn, update};
 
-/// Parameters of `session/prompt`.
+/// Params of `session/prompt`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {
@@ -51,26 +51,30 @@ struct Embedded {
     text: Option<String>,
 }
 
-/// What a prompt says, and what goes before it.
+/// The text of a prompt and the context that precedes it.
 #[derive(Debug, Default, PartialEq)]
-struct Words {
+struct PromptText {
     parts: Vec<Part>,
     context: String,
 }
 
-impl Words {
+impl PromptText {
     fn of(blocks: Vec<Block>, folder: &str) -> Result<Self, Failure> {
-        let mut words = Self::default();
+        let mut prompt_text = Self::default();
         for block in blocks {
             match block {
-                Block::Text { text } => words.text(&text),
-                Block::Image { data, mime_type } => words.parts.push(Part::Image { mime: mime_type, data }),
-                Block::ResourceLink { uri, name } => words.text(&named(&uri, &name, folder)),
+                Block::Text { text } => prompt_text.text(&text),
+                Block::Image { data, mime_type } => {
+                    prompt_text.parts.push(Part::Image { mime: mime_type, data })
+                }
+                Block::ResourceLink { uri, name } => {
+                    prompt_text.text(&resource_reference(&uri, &name, folder))
+                }
                 Block::Resource { resource: Embedded { uri, text: Some(text) } } => {
-                    let place = named(&uri, "", folder);
-                    words.text(&place);
-                    let quoted = format!("{place}:\n```\n{text}\n```\n");
-                    words.context.push_str(&quoted);
+                    let reference = resource_reference(&uri, "", folder);
+                    prompt_text.text(&reference);
+                    let quoted = format!("{reference}:\n```\n{text}\n```\n");
+                    prompt_text.context.push_str(&quoted);
                 }
                 Block::Resource { resource: Embedded { uri, text: None } } => {
                     let text = format!("prompt: resource '{}' is not text", uri.escape_default());
@@ -82,7 +86,7 @@ impl Words {
                 }
             }
         }
-        Ok(words)
+        Ok(prompt_text)
     }
 
     fn text(&mut self, more: &str) {
@@ -92,7 +96,7 @@ impl Words {
         }
     }
 
-    /// A command: the whole prompt is its name.
+    /// Returns the command if the prompt consists of nothing else.
     fn command(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [Part::Text { text }] => text.trim().strip_prefix('/'),
@@ -101,8 +105,8 @@ impl Words {
     }
 }
 
-/// How a model reads the address of a resource.
-fn named(uri: &str, name: &str, folder: &str) -> String {
+/// Renders a reference to a resource for a model.
+fn resource_reference(uri: &str, name: &str, folder: &str) -> String {
     match uri.strip_prefix("file://") {
         Some(path) => update::relative(path, folder).to_owned(),
         None if name.is_empty() => uri.to_owned(),
@@ -111,44 +115,45 @@ fn named(uri: &str, name: &str, folder: &str) -> String {
 }
 
 impl Inner {
-    /// `session/prompt`: answered when the turn has ended.
+    /// Handles `session/prompt`; the answer comes when the turn has ended.
     pub async fn prompt(&self, request: &str, prompt: Prompt) -> Result<Value, Failure> {
         let session = prompt.session_id;
-        let words = Words::of(prompt.prompt, &self.folder(&session)?)?;
-        if words.parts.is_empty() {
+        let prompt_text = PromptText::of(prompt.prompt, &self.folder(&session)?)?;
+        if prompt_text.parts.is_empty() {
             return Err(Failure::new(Reason::InvalidParams, "prompt: it says nothing"));
         }
-        if let Some(command @ ("clear" | "compress")) = words.command() {
+        if let Some(command @ ("clear" | "compress")) = prompt_text.command() {
             return self.command(&session, command).await;
         }
-        // Ids of the daemon's own making are unlike one another.
+        // A fresh id, unlike those that the editor chooses.
         let turn = RunId::new().to_string();
-        let (ended, result) = oneshot::channel();
-        let waiting = Turn { session: session.clone(), request: request.to_owned(), ended };
+        let (done, result) = oneshot::channel();
+        let waiting = Turn { session: session.clone(), request: request.to_owned(), done };
         {
             let mut state = self.state();
             state.cancelled.remove(&session);
             state.turns.insert(turn.clone(), waiting);
         }
-        let context = Some(words.context).filter(|context| !context.is_empty());
-        // Whoever asks here asks for the model that their own configuration names; that must allow it too.
-        let policy = json!({"allowExternalLLMs": true, "dryRun": self.is_dry(&session)});
+        let context = Some(prompt_text.context).filter(|context| !context.is_empty());
+        // The user chose the model in their own configuration, which must allow external models as
+        // well.
+        let policy = json!({"allowExternalLLMs": true, "dryRun": self.is_dry_run(&session)});
         let mut params =
-            json!({"sessionId": session, "turnId": turn, "input": words.parts, "policy": policy});
+            json!({"sessionId": session, "turnId": turn, "input": prompt_text.parts, "policy": policy});
         if let Some(context) = context {
             params["context"] = json!(context);
         }
-        if let Err(failure) = self.queue.call("orchestrate.run.start", &params).await {
+        if let Err(failure) = self.client.call("orchestrate.run.start", &params).await {
             self.state().turns.remove(&turn);
             return Err(failure);
         }
-        let gone =
+        let closed =
             || Failure::new(Reason::ShuttingDown, "the turn's end is not known: the session was closed");
-        self.stopped(&session, result.await.map_err(|_closed| gone())??).await
+        self.stop_reason(&session, result.await.map_err(|_closed| closed())??).await
     }
 
-    /// Why a turn stopped, as an editor is told.
-    async fn stopped(&self, session: &str, result: RunResult) -> Result<Value, Failure> {
+    /// Converts the result of a turn to a stop reason.
+    async fn stop_reason(&self, session: &str, result: RunResult) -> Result<Value, Failure> {
         let usage = &result.usage;
         let meta = json!({"cairn": {"runId": result.run_id, "turnId": result.turn_id, "usage": usage}});
         let error = result.error;
@@ -170,32 +175,32 @@ impl Inner {
             } else {
                 format!("{}: {}", error.message, error.hint)
             };
-            self.update(session, update::said(&format!("\n{text}\n"))).await;
+            self.update(session, update::message_chunk(&format!("\n{text}\n"))).await;
         }
         Ok(json!({"stopReason": reason, "_meta": meta}))
     }
 
     async fn command(&self, session: &str, command: &str) -> Result<Value, Failure> {
         let params = json!({"sessionId": session});
-        let said = if command == "clear" {
-            self.queue.call("session.clear", &params).await?;
+        let notice = if command == "clear" {
+            self.client.call("session.clear", &params).await?;
             "The conversation is empty; its log stays.".to_owned()
         } else {
-            let done = self.queue.call("session.compress", &params).await?;
+            let done = self.client.call("session.compress", &params).await?;
             format!(
                 "A summary stands for the conversation: {} tokens to {}.",
                 done["tokensBefore"], done["tokensAfter"]
             )
         };
-        self.update(session, update::said(&said)).await;
+        self.update(session, update::message_chunk(&notice)).await;
         Ok(json!({"stopReason": "end_turn"}))
     }
 
-    /// Stops a turn. Its prompt is answered when it has ended.
+    /// Cancels a turn. Its prompt is answered when the turn has ended.
     pub async fn cancel(&self, session: &str, turn: &str) {
         let params = json!({"sessionId": session, "turnId": turn});
-        // Refused when it has just ended: its last record is on the way.
-        if let Err(failure) = self.queue.call("orchestrate.run.cancel", &params).await {
+        // Fails if the turn has just ended; its last record will follow.
+        if let Err(failure) = self.client.call("orchestrate.run.cancel", &params).await {
             tracing::debug!(%session, %failure, "nothing to cancel");
         }
     }
@@ -205,13 +210,13 @@ impl Inner {
 mod tests {
     use super::*;
 
-    fn words(blocks: Value) -> Result<Words, Failure> {
-        Words::of(serde_json::from_value(blocks).unwrap(), "/home/me/repo")
+    fn prompt_text(blocks: Value) -> Result<PromptText, Failure> {
+        PromptText::of(serde_json::from_value(blocks).unwrap(), "/home/me/repo")
     }
 
     #[test]
-    fn blocks_become_words() {
-        let said = words(json!([
+    fn blocks_are_rendered_as_text() {
+        let notice = prompt_text(json!([
             {"type": "text", "text": "look at "},
             {"type": "resource_link", "uri": "file:///home/me/repo/src/a.rs", "name": "a.rs"},
             {"type": "text", "text": " and "},
@@ -222,21 +227,24 @@ mod tests {
         .unwrap();
         let text = |text: &str| Part::Text { text: text.into() };
         let image = Part::Image { mime: "image/png".into(), data: "AA==".into() };
-        assert_eq!(said.parts, [text("look at src/a.rs and /etc/b"), image, text("x (https://x.example/)")]);
-        assert_eq!(said.context, "/etc/b:\n```\nB\n```\n");
+        assert_eq!(
+            notice.parts,
+            [text("look at src/a.rs and /etc/b"), image, text("x (https://x.example/)")]
+        );
+        assert_eq!(notice.context, "/etc/b:\n```\nB\n```\n");
         for bad in [
             json!([{"type": "audio", "data": "", "mimeType": "audio/wav"}]),
             json!([{"type": "resource", "resource": {"uri": "file:///x", "blob": "AA=="}}]),
         ] {
-            assert_eq!(words(bad).unwrap_err().reason, Reason::InvalidParams);
+            assert_eq!(prompt_text(bad).unwrap_err().reason, Reason::InvalidParams);
         }
     }
 
     #[test]
-    fn a_command_is_the_whole_prompt() {
+    fn command_must_be_entire_prompt() {
         let command = |text: &str| {
-            let said = words(json!([{"type": "text", "text": text}])).unwrap();
-            said.command().map(str::to_owned)
+            let notice = prompt_text(json!([{"type": "text", "text": text}])).unwrap();
+            notice.command().map(str::to_owned)
         };
         assert_eq!(command("/clear ").as_deref(), Some("clear"));
         assert_eq!(command("clear"), None);

@@ -1,4 +1,4 @@
-//! From an event to the updates that an editor shows. Pure.
+//! Pure conversion of events to the updates that an editor displays.
 
 use cairn_protocol::{
     approval::Approval,
@@ -7,20 +7,20 @@ use cairn_protocol::{
 };
 use serde_json::{Value, json};
 
-/// Characters of a tool's output that are shown.
-const OUTPUT: usize = 4 * 1024;
-/// Characters of a title.
-const TITLE: usize = 120;
-/// Calls at work that are kept in mind.
-const CALLS: usize = 64;
+/// Maximum characters of a tool's output.
+const MAX_OUTPUT: usize = 4 * 1024;
+/// Maximum characters of a title.
+const MAX_TITLE: usize = 120;
+/// Maximum number of running calls to remember.
+const MAX_CALLS: usize = 64;
 
-/// What was shown of a session.
+/// The part of a session that the editor already displays.
 #[derive(Debug, Default)]
-pub struct Shown {
-    /// Bytes of the answer that is on its way, of its text and of its thinking.
+pub struct Displayed {
+    /// Bytes displayed of the present answer: text and reasoning.
     text: u64,
     thought: u64,
-    /// Calls at work: their ids, tools and the diff that was asked about.
+    /// Running calls with their tool and the diff that was proposed.
     calls: Vec<Call>,
 }
 
@@ -32,7 +32,7 @@ struct Call {
     diff: Vec<Value>,
 }
 
-/// What may be typed after a slash.
+/// Lists the slash commands.
 pub fn commands() -> Value {
     let command = |name: &str, description: &str| json!({"name": name, "description": description});
     json!({
@@ -44,8 +44,8 @@ pub fn commands() -> Value {
     })
 }
 
-/// A piece of the agent's words.
-pub fn said(text: &str) -> Value {
+/// Renders a chunk of the agent's message.
+pub fn message_chunk(text: &str) -> Value {
     chunk("agent_message_chunk", json!({"type": "text", "text": text}))
 }
 
@@ -53,26 +53,27 @@ fn chunk(kind: &str, content: Value) -> Value {
     json!({"sessionUpdate": kind, "content": content})
 }
 
-/// The updates of an event in a session whose root is `folder`.
-pub fn of(evt: &AgentEvt, shown: &mut Shown, folder: &str) -> Vec<Value> {
+/// Converts an event of a session whose root is `folder`.
+pub fn updates_for(evt: &AgentEvt, displayed: &mut Displayed, folder: &str) -> Vec<Value> {
     match evt {
-        AgentEvt::TurnAccepted { input, .. } => input.iter().map(typed).collect(),
-        AgentEvt::Steered { text, .. } => vec![typed(&Part::Text { text: text.clone() })],
+        AgentEvt::TurnAccepted { input, .. } => input.iter().map(user_chunk).collect(),
+        AgentEvt::Steered { text, .. } => vec![user_chunk(&Part::Text { text: text.clone() })],
         AgentEvt::TokenDelta { reasoning, offset, text, .. } => {
-            // Deltas may be lost on the way; then the record of the same text brings it.
-            let whole = *offset == *shown.place(*reasoning);
-            if whole { shown.tell(*reasoning, *offset, text) } else { Vec::new() }
+            // A lost delta is made up for by the record with the same text.
+            let continues = *offset == *displayed.displayed_len(*reasoning);
+            if continues { displayed.append_text(*reasoning, *offset, text) } else { Vec::new() }
         }
-        AgentEvt::Text { reasoning, offset, text, .. } => shown.tell(*reasoning, *offset, text),
+        AgentEvt::Text { reasoning, offset, text, .. } => displayed.append_text(*reasoning, *offset, text),
         AgentEvt::ModelAnswer(_) => {
-            (shown.text, shown.thought) = (0, 0);
+            displayed.text = 0;
+            displayed.thought = 0;
             Vec::new()
         }
         AgentEvt::ToolCall { call_id, name, arguments } => {
-            vec![shown.called(call_id, name, arguments, folder)]
+            vec![displayed.start_call(call_id, name, arguments, folder)]
         }
-        AgentEvt::ToolResult(outcome) => vec![shown.ended(outcome, folder)],
-        AgentEvt::ApprovalRequired { approval } => shown.diff_of(approval, folder),
+        AgentEvt::ToolResult(outcome) => vec![displayed.finish_call(outcome, folder)],
+        AgentEvt::ApprovalRequired { approval } => displayed.propose_diff(approval, folder),
         AgentEvt::PlanUpdate { items } => {
             let entry = |item: &cairn_protocol::event::PlanItem| {
                 let status = match item.status {
@@ -91,15 +92,16 @@ pub fn of(evt: &AgentEvt, shown: &mut Shown, folder: &str) -> Vec<Value> {
             vec![chunk("agent_thought_chunk", json!({"type": "text", "text": text}))]
         }
         AgentEvt::RunCompleted { .. } => {
-            shown.calls.clear();
-            (shown.text, shown.thought) = (0, 0);
+            displayed.calls.clear();
+            displayed.text = 0;
+            displayed.thought = 0;
             Vec::new()
         }
         _ => Vec::new(),
     }
 }
 
-fn typed(part: &Part) -> Value {
+fn user_chunk(part: &Part) -> Value {
     let content = match part {
         Part::Text { text } => json!({"type": "text", "text": text}),
         Part::Image { mime, data } => json!({"type": "image", "mimeType": mime, "data": data}),
@@ -107,27 +109,29 @@ fn typed(part: &Part) -> Value {
     chunk("user_message_chunk", content)
 }
 
-impl Shown {
-    fn place(&mut self, reasoning: bool) -> &mut u64 {
+impl Displayed {
+    fn displayed_len(&mut self, reasoning: bool) -> &mut u64 {
         if reasoning { &mut self.thought } else { &mut self.text }
     }
 
-    /// The part of a text that was not shown yet.
-    fn tell(&mut self, reasoning: bool, offset: u64, text: &str) -> Vec<Value> {
-        let place = self.place(reasoning);
+    /// Renders the part of a text that is not displayed yet.
+    fn append_text(&mut self, reasoning: bool, offset: u64, text: &str) -> Vec<Value> {
+        let displayed_len = self.displayed_len(reasoning);
         let end = offset + text.len() as u64;
-        let known = usize::try_from(place.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let Some(fresh) = text.get(known..).filter(|fresh| !fresh.is_empty()) else { return Vec::new() };
-        *place = end;
+        let skip = usize::try_from(displayed_len.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let Some(fresh) = text.get(skip..).filter(|fresh| !fresh.is_empty()) else { return Vec::new() };
+        *displayed_len = end;
         let kind = if reasoning { "agent_thought_chunk" } else { "agent_message_chunk" };
         vec![chunk(kind, json!({"type": "text", "text": fresh}))]
     }
 
-    fn called(&mut self, id: &str, tool: &str, arguments: &Value, folder: &str) -> Value {
-        if self.calls.len() >= CALLS {
+    fn start_call(&mut self, id: &str, tool: &str, arguments: &Value, folder: &str) -> Value {
+        if self.calls.len() >= MAX_CALLS {
             self.calls.remove(0);
         }
-        let (id, tool, arguments) = (id.to_owned(), tool.to_owned(), arguments.clone());
+        let id = id.to_owned();
+        let tool = tool.to_owned();
+        let arguments = arguments.clone();
         let update = json!({
             "sessionUpdate": "tool_call", "toolCallId": id, "title": title(&tool, &arguments),
             "kind": kind(&tool), "status": "in_progress", "rawInput": arguments,
@@ -137,26 +141,28 @@ impl Shown {
         update
     }
 
-    fn ended(&mut self, outcome: &ToolOutcome, folder: &str) -> Value {
+    fn finish_call(&mut self, outcome: &ToolOutcome, folder: &str) -> Value {
         let at = self.calls.iter().position(|call| call.id == outcome.call_id);
         let call = at.map(|at| self.calls.remove(at));
         let failed = outcome.error.is_some();
         let mut content = Vec::new();
         if let (Some(call), false) = (&call, failed) {
-            let diff = if call.diff.is_empty() { written(call, folder) } else { call.diff.clone() };
+            let diff = if call.diff.is_empty() { proposed_change(call, folder) } else { call.diff.clone() };
             content.extend(diff);
         }
         let text = match (&outcome.error, &outcome.output) {
             (Some(error), _) => error.message.clone(),
             (None, Some(Value::String(text))) => text.clone(),
-            (None, Some(output)) => words(output),
+            (None, Some(output)) => readable_output(output),
             (None, None) => match &outcome.blob {
                 Some(blob) => format!("{} bytes, kept in the session's log", blob.size),
                 None => String::new(),
             },
         };
         if content.is_empty() && !text.is_empty() {
-            content.push(json!({"type": "content", "content": {"type": "text", "text": cut(&text, OUTPUT)}}));
+            content.push(
+                json!({"type": "content", "content": {"type": "text", "text": truncate(&text, MAX_OUTPUT)}}),
+            );
         }
         let mut update = json!({
             "sessionUpdate": "tool_call_update", "toolCallId": outcome.call_id,
@@ -170,68 +176,70 @@ impl Shown {
         update
     }
 
-    /// Keeps the diff of a call that is asked about, and shows that it waits.
-    fn diff_of(&mut self, approval: &Approval, folder: &str) -> Vec<Value> {
+    /// Stores the diff of a call that needs approval, and shows that the call is pending.
+    fn propose_diff(&mut self, approval: &Approval, folder: &str) -> Vec<Value> {
         let diff = diffs(approval, folder);
-        let Some(call) = self.call_of_mut(approval) else { return Vec::new() };
+        let Some(call) = self.find_call_mut(approval) else { return Vec::new() };
         call.diff = diff;
         vec![json!({"sessionUpdate": "tool_call_update", "toolCallId": call.id, "status": "pending"})]
     }
 
-    fn call_of_mut(&mut self, approval: &Approval) -> Option<&mut Call> {
+    fn find_call_mut(&mut self, approval: &Approval) -> Option<&mut Call> {
         let same = |call: &Call| call.tool == approval.tool;
         let exact = self.calls.iter().position(|call| same(call) && call.arguments == approval.arguments);
         let at = exact.or_else(|| self.calls.iter().position(same))?;
         self.calls.get_mut(at)
     }
 
-    fn call_of(&self, approval: &Approval) -> Option<&Call> {
+    fn find_call(&self, approval: &Approval) -> Option<&Call> {
         let same = |call: &&Call| call.tool == approval.tool;
         let exact = self.calls.iter().find(|call| same(call) && call.arguments == approval.arguments);
         exact.or_else(|| self.calls.iter().find(same))
     }
 }
 
-/// The call that an editor is asked about.
-pub fn asked(approval: &Approval, shown: &Shown, folder: &str) -> Value {
+/// Renders the call of a permission request.
+pub fn permission_call(approval: &Approval, displayed: &Displayed, folder: &str) -> Value {
     let preview = &approval.preview;
     let mut content = diffs(approval, folder);
-    let mut told = preview.warnings.clone();
-    told.extend(preview.command.as_ref().map(|command| format!("$ {command}")));
-    told.extend(preview.folder.as_ref().map(|folder| format!("in {folder}")));
+    let mut lines = preview.warnings.clone();
+    lines.extend(preview.command.as_ref().map(|command| format!("$ {command}")));
+    lines.extend(preview.folder.as_ref().map(|folder| format!("in {folder}")));
     if preview.network {
-        told.push("with network".into());
+        lines.push("with network".into());
     }
     if content.is_empty() {
-        told.extend(preview.diff.clone());
+        lines.extend(preview.diff.clone());
     }
-    if !told.is_empty() {
+    if !lines.is_empty() {
         content.push(
-            json!({"type": "content", "content": {"type": "text", "text": cut(&told.join("\n"), OUTPUT)}}),
+            json!({"type": "content", "content": {"type": "text", "text": truncate(&lines.join("\n"), MAX_OUTPUT)}}),
         );
     }
-    let id = shown.call_of(approval).map_or_else(|| approval.approval_id.to_string(), |call| call.id.clone());
+    let id = displayed
+        .find_call(approval)
+        .map_or_else(|| approval.approval_id.to_string(), |call| call.id.clone());
     let places: Vec<Value> =
         preview.paths.iter().map(|path| json!({"path": absolute(path, folder)})).collect();
     json!({
-        "toolCallId": id, "title": cut(&preview.summary, TITLE), "kind": kind(&approval.tool),
+        "toolCallId": id, "title": truncate(&preview.summary, MAX_TITLE), "kind": kind(&approval.tool),
         "status": "pending", "content": content, "locations": places, "rawInput": approval.arguments,
     })
 }
 
-/// What the editor's user may answer.
+/// Lists the possible answers to a permission request.
 pub fn options(approval: &Approval) -> Value {
     let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
     let always = format!("Always allow {}", approval.grants);
     json!([
         option("once", "Allow once", "allow_once"),
         option("session", "Allow in this session", "allow_always"),
-        option("always", &cut(&always, TITLE), "allow_always"),
+        option("always", &truncate(&always, MAX_TITLE), "allow_always"),
         option("deny", "Reject", "reject_once"),
     ])
 }
 
-/// Kind of a tool, for its icon.
+/// Returns the kind of a tool, which selects its icon.
 fn kind(tool: &str) -> &'static str {
     match tool {
         "read_file" | "read_span" | "get_span" => "read",
@@ -245,25 +253,25 @@ fn kind(tool: &str) -> &'static str {
     }
 }
 
-/// A call in one line.
+/// Renders a call in one line.
 fn title(tool: &str, arguments: &Value) -> String {
     let what = ["command", "path", "query", "pattern", "url", "name"];
     let what = what.iter().find_map(|key| arguments[*key].as_str());
     let line = what.and_then(|what| what.lines().next()).unwrap_or_default();
-    cut(format!("{tool} {line}").trim_end(), TITLE)
+    truncate(format!("{tool} {line}").trim_end(), MAX_TITLE)
 }
 
 fn locations(arguments: &Value, folder: &str) -> Vec<Value> {
     let Some(path) = arguments["path"].as_str() else { return Vec::new() };
-    let mut place = json!({"path": absolute(path, folder)});
+    let mut displayed_len = json!({"path": absolute(path, folder)});
     if let Some(line) = ["start", "start_line", "offset"].iter().find_map(|key| arguments[*key].as_u64()) {
-        place["line"] = json!(line);
+        displayed_len["line"] = json!(line);
     }
-    vec![place]
+    vec![displayed_len]
 }
 
-/// The change that a call's arguments hold.
-fn written(call: &Call, folder: &str) -> Vec<Value> {
+/// Renders the change that a call's arguments describe.
+fn proposed_change(call: &Call, folder: &str) -> Vec<Value> {
     let text = |key: &str| call.arguments[key].as_str();
     let Some(path) = text("path") else { return Vec::new() };
     let (old, new) = match call.tool.as_str() {
@@ -275,7 +283,7 @@ fn written(call: &Call, folder: &str) -> Vec<Value> {
     vec![json!({"type": "diff", "path": absolute(path, folder), "oldText": old, "newText": new})]
 }
 
-/// The hunks of a preview's unified diff, each as text before and after.
+/// Splits the unified diff of a preview into hunks, each as text before and after.
 fn diffs(approval: &Approval, folder: &str) -> Vec<Value> {
     let (Some(diff), Some(path)) = (&approval.preview.diff, approval.preview.paths.first()) else {
         return Vec::new();
@@ -287,7 +295,7 @@ fn diffs(approval: &Approval, folder: &str) -> Vec<Value> {
             hunks.push(Default::default());
             continue;
         }
-        // What stands before the first hunk names the file.
+        // The lines before the first hunk are the file header.
         let Some((old, new)) = hunks.last_mut() else { continue };
         let mut add = |to: &[&str]| {
             for side in to {
@@ -311,15 +319,15 @@ fn diffs(approval: &Approval, folder: &str) -> Vec<Value> {
     hunks.into_iter().map(hunk).collect()
 }
 
-/// Output as people read it: its text, where it has one.
-fn words(output: &Value) -> String {
+/// Renders output for people: its text if it has one.
+fn readable_output(output: &Value) -> String {
     let inner = &output["output"];
     let text = [inner, &output["content"], &output["text"]].into_iter().find_map(Value::as_str);
     text.map_or_else(|| output.to_string(), str::to_owned)
 }
 
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+fn truncate(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -329,7 +337,7 @@ fn absolute(path: &str, folder: &str) -> String {
     std::path::Path::new(folder).join(path).to_string_lossy().into_owned()
 }
 
-/// A path as the session's tools take it.
+/// Makes a path relative to the folder, as the session's tools expect it.
 pub fn relative<'a>(path: &'a str, folder: &str) -> &'a str {
     path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path)
 }

@@ -1,8 +1,8 @@
-//! Questions of the gate, asked through a client that can ask its user (elicitation).
+//! Approvals by elicitation: the gate's questions, shown to the user of the MCP client.
 //!
-//! Where the protocol has requests of the server, the question is one of them and the call waits. Where it has none, the
-//! call's first answer is the question; the work waits here, parked, until the client sends the same call again with the
-//! user's answer.
+//! If the protocol version has requests of the server, the question is such a request and the call
+//! waits. Otherwise the first answer of the call is the question, and the call stays parked here
+//! until the client repeats it with the user's answer.
 
 use std::{
     collections::HashMap,
@@ -30,72 +30,72 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::client::{Client, rights};
-use crate::queue::{Notification, Queue};
+use crate::in_process::{InProcessClient, Notification};
 
-/// Questions of one call that wait.
-const QUESTIONS: usize = 8;
-/// Calls that wait for another request with the answer.
-const PARKED: usize = 64;
-/// Name of the question in an answer that asks.
+/// Maximum number of pending questions per call.
+const MAX_QUESTIONS: usize = 8;
+/// Maximum number of calls that wait for another request with the answer.
+const MAX_PARKED: usize = 64;
+/// Key of the question in an answer that requires input.
 const QUESTION: &str = "approval";
-/// Bytes of a diff that a question shows.
-const DIFF: usize = 4 * 1024;
+/// Maximum bytes of a diff in a question.
+const MAX_DIFF: usize = 4 * 1024;
 
-/// Whether the client can put a question to its user.
-pub fn can_ask(context: &RequestContext<RoleServer>) -> bool {
-    // A declaration without modes means forms; one with modes must name them.
+/// Returns true if the client can show a question to its user.
+pub fn supports_elicitation(context: &RequestContext<RoleServer>) -> bool {
+    // A declaration without modes means forms; one with modes must name forms.
     let forms = |e: rmcp::model::ElicitationCapability| e.form.is_some() || e.url.is_none();
     context.client_capabilities().and_then(|c| c.elicitation).is_some_and(forms)
 }
 
-/// How far a call is.
+/// The state of a call.
 pub enum Step {
-    /// It has ended.
+    /// The call has finished.
     Done(ToolResult),
-    /// The client must put a question first.
+    /// The client must answer a question first.
     Asked(Box<InputRequiredResult>),
 }
 
-/// A call at work, and the questions that the gate has about it.
+/// A running call and its questions.
 pub struct Running {
     call: JoinHandle<Result<ToolResult, Failure>>,
     questions: mpsc::Receiver<Approval>,
     watch: JoinHandle<()>,
-    /// While this connection is open there is somebody who answers.
-    _approver: Queue,
+    /// An approver is available while this client is open.
+    _approver: InProcessClient,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Dropping what waits for the call cancels it.
+        // Dropping the pending request cancels the call.
         self.call.abort();
         self.watch.abort();
     }
 }
 
 impl Running {
-    /// Starts a call whose questions are asked.
+    /// Starts a call whose approvals become questions.
     pub async fn start(client: &Arc<Client>, params: ToolCallParams) -> Result<Self, Failure> {
-        let (approver, events) = Queue::open(&client.host.api, rights())?;
+        let (approver, events) = InProcessClient::open(&client.host.api, rights())?;
         approver.initialize(&client.caller.name, &client.caller.version, true).await?;
         let live = Some(After::Word(LiveWord::Live));
         let follow = SubscribeParams { session_id: params.session_id.clone(), after: live };
-        let _followed: SubscribeResult = approver.ask("orchestrate.subscribe", &follow).await?;
-        let (ask, questions) = mpsc::channel(QUESTIONS);
-        let watch = tokio::spawn(watch(events, ask, Arc::clone(client), params.clone()));
-        let under = client.queue.clone();
-        let call = tokio::spawn(async move { under.ask("tool.call", &params).await });
+        let _followed: SubscribeResult = approver.request("orchestrate.subscribe", &follow).await?;
+        let (question_sender, questions) = mpsc::channel(MAX_QUESTIONS);
+        let watch = tokio::spawn(watch(events, question_sender, Arc::clone(client), params.clone()));
+        let under = client.api.clone();
+        let call = tokio::spawn(async move { under.request("tool.call", &params).await });
         Ok(Self { call, questions, watch, _approver: approver })
     }
 
-    /// Waits for the end, or asks.
-    pub async fn go_on(
+    /// Waits for the end of the call or for its next question.
+    pub async fn next_step(
         mut self,
         client: &Arc<Client>,
         request: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<Step, Failure> {
-        // Since then the server sends no requests.
+        // Servers send no requests since this version.
         let inline = context.protocol_version().is_some_and(|v| v >= ProtocolVersion::V_2026_07_28);
         loop {
             let approval = match self.next().await? {
@@ -108,8 +108,8 @@ impl Running {
             let question = question(&approval);
             let answer = tokio::select! {
                 answer = context.peer.create_elicitation(question) => answer,
-                // Somebody else answered, or the deadline came.
-                ended = &mut self.call => return told(ended).map(Step::Done),
+                // Another client answered, or the deadline passed.
+                ended = &mut self.call => return join_outcome(ended).map(Step::Done),
             };
             let answer = answer.map_err(|e| e.to_string());
             resolve(client, &approval, answer).await;
@@ -118,7 +118,7 @@ impl Running {
 
     async fn next(&mut self) -> Result<Next, Failure> {
         tokio::select! {
-            ended = &mut self.call => told(ended).map(Next::Done),
+            ended = &mut self.call => join_outcome(ended).map(Next::Done),
             Some(approval) = self.questions.recv() => Ok(Next::Question(Box::new(approval))),
         }
     }
@@ -129,19 +129,22 @@ enum Next {
     Question(Box<Approval>),
 }
 
-fn told(ended: Result<Result<ToolResult, Failure>, tokio::task::JoinError>) -> Result<ToolResult, Failure> {
+fn join_outcome(
+    ended: Result<Result<ToolResult, Failure>, tokio::task::JoinError>,
+) -> Result<ToolResult, Failure> {
     ended.unwrap_or_else(|e| {
         Err(Failure::new(Reason::Internal, format!("the call ended without an answer: {e}")))
     })
 }
 
-/// Questions that one call asks; others may ask them again once it has ended.
-struct Asking(Arc<Client>, Vec<ApprovalId>);
+/// Questions that one call is asking; once it has ended, others may ask them again.
+struct AskedQuestions(Arc<Client>, Vec<ApprovalId>);
 
-impl Asking {
-    /// Whether nobody asks this one yet.
-    fn is_fresh(&mut self, id: &ApprovalId) -> bool {
-        let fresh = self.0.host.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+impl AskedQuestions {
+    /// Returns true if no call is asking this question yet.
+    fn claim(&mut self, id: &ApprovalId) -> bool {
+        let fresh =
+            self.0.host.open_questions.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         if fresh {
             self.1.push(id.clone());
         }
@@ -149,38 +152,40 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for AskedQuestions {
     fn drop(&mut self) {
-        let mut asked = self.0.host.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.0.host.open_questions.lock().unwrap_or_else(PoisonError::into_inner);
         for id in &self.1 {
-            asked.remove(id);
+            open.remove(id);
         }
     }
 }
 
-/// Hands on the questions about this very call. Two calls may be the same; each question is asked once.
+/// Forwards the approvals that belong to this call. Two calls may be equal; each question is asked
+/// once.
 async fn watch(
     mut events: mpsc::Receiver<Notification>,
-    ask: mpsc::Sender<Approval>,
+    questions: mpsc::Sender<Approval>,
     client: Arc<Client>,
     params: ToolCallParams,
 ) {
-    let mut asking = Asking(client, Vec::new());
-    while let Some(told) = events.recv().await {
-        if told.method != rpc::EVENT {
+    let mut asking = AskedQuestions(client, Vec::new());
+    while let Some(notification) = events.recv().await {
+        if notification.method != rpc::EVENT {
             continue;
         }
-        let Ok(event) = serde_json::from_value::<EventNotification>(told.params) else { continue };
+        let Ok(event) = serde_json::from_value::<EventNotification>(notification.params) else { continue };
         let Some(AgentEvt::ApprovalRequired { approval }) = event.record.body.evt() else { continue };
-        // An older name of a tool is asked about under its own.
+        // Deprecated tool names are approved under the present name.
         let same = approval.tool == params.name || approval.arguments == params.arguments;
-        if same && asking.is_fresh(&approval.approval_id) && ask.send((**approval).clone()).await.is_err() {
+        if same && asking.claim(&approval.approval_id) && questions.send((**approval).clone()).await.is_err()
+        {
             return;
         }
     }
 }
 
-/// What the user is asked.
+/// Renders the question for the user.
 fn question(approval: &Approval) -> ElicitRequestParams {
     let preview = &approval.preview;
     let mut text = format!("Cairn: may {} act? {}", approval.tool, preview.summary);
@@ -196,30 +201,29 @@ fn question(approval: &Approval) -> ElicitRequestParams {
     add("why it is asked", &approval.rule);
     add("'session' and 'always' would allow", &approval.grants);
     let diff = preview.diff.as_deref().unwrap_or_default();
-    add("change", &super::shape::bounded(diff.to_owned(), DIFF, "the whole change is in the session's log"));
-    let mut shown = String::new();
+    add(
+        "change",
+        &super::format::bounded(diff.to_owned(), MAX_DIFF, "the whole change is in the session's log"),
+    );
+    let mut message = String::new();
     for c in text.chars().filter(|c| !c.is_control() || *c == '\n') {
-        if is_unseen(c) {
-            shown.extend(c.escape_unicode());
+        if is_invisible(c) {
+            message.extend(c.escape_unicode());
         } else {
-            shown.push(c);
+            message.push(c);
         }
     }
-    ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message: shown,
-        requested_schema: choices(approval),
-    }
+    ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: choices(approval) }
 }
 
-/// True if a character is seen by nobody and changes how others are shown.
-fn is_unseen(c: char) -> bool {
+/// Returns true for invisible characters that change how others are displayed.
+fn is_invisible(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 fn choices(approval: &Approval) -> ElicitationSchema {
-    // Without a rule to write, a yes is for once.
+    // If there is no rule to grant, only a single approval can be offered.
     let (names, titles): (&[&str], &[&str]) = match approval.grants.is_empty() {
         true => (&["once", "deny"], &["Yes, this once", "No"]),
         false => (
@@ -238,7 +242,7 @@ fn choices(approval: &Approval) -> ElicitationSchema {
     ElicitationSchema::from_json_schema(schema).unwrap_or_else(|_| ElicitationSchema::new(Default::default()))
 }
 
-/// What the user said. Everything but a clear yes is a no.
+/// Interprets the user's answer. Anything but a clear yes is a no.
 fn decision(answer: Result<ElicitResult, String>) -> (ApprovalDecision, Option<String>) {
     let answer = match answer {
         Ok(answer) => answer,
@@ -258,18 +262,18 @@ async fn resolve(client: &Client, approval: &Approval, answer: Result<ElicitResu
     let (decision, reason) = decision(answer);
     let params =
         ApprovalResolveParams { approval_id: approval.approval_id.clone(), decision, reason, pattern: None };
-    if let Err(error) = client.queue.ask::<Value>("approval.resolve", &params).await {
-        // Somebody else was faster; the call goes by that answer.
+    if let Err(error) = client.api.request::<Value>("approval.resolve", &params).await {
+        // Another client was faster; its answer counts.
         tracing::debug!(%error, "an approval was answered elsewhere");
     }
 }
 
-/// Calls that wait for the user's answer in another request, by a handle that nobody can guess.
+/// Calls that wait for the user's answer in another request, by an unguessable handle.
 #[derive(Default)]
-pub struct Parked(Mutex<HashMap<String, Waiting>>);
+pub struct Parked(Mutex<HashMap<String, ParkedCall>>);
 
-/// A call that waits.
-pub struct Waiting {
+/// A parked call.
+pub struct ParkedCall {
     running: Running,
     approval: Box<Approval>,
     name: String,
@@ -284,12 +288,12 @@ impl Parked {
         request: &CallToolRequestParams,
     ) -> Result<InputRequiredResult, Failure> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those whose deadline came have ended.
+        // Calls past their deadline have finished.
         all.retain(|_, waiting| !waiting.running.call.is_finished());
-        if all.len() >= PARKED {
+        if all.len() >= MAX_PARKED {
             return Err(Failure::new(
                 Reason::Overloaded,
-                format!("{PARKED} calls wait for an answer already"),
+                format!("{MAX_PARKED} calls are already waiting for an answer"),
             ));
         }
         let mut secret = [0; 16];
@@ -297,19 +301,20 @@ impl Parked {
             Failure::new(Reason::Internal, format!("the system gives no random numbers: {e}"))
         })?;
         let handle = hex::encode(secret);
-        let asked = InputRequest::Elicitation(ElicitRequest::new(question(&approval)));
-        let (name, arguments) = (request.name.clone().into_owned(), given(request));
-        all.insert(handle.clone(), Waiting { running, approval, name, arguments });
-        Ok(InputRequiredResult::new(Some([(QUESTION.to_owned(), asked)].into()), Some(handle)))
+        let input_request = InputRequest::Elicitation(ElicitRequest::new(question(&approval)));
+        let name = request.name.clone().into_owned();
+        let arguments = arguments_of(request);
+        all.insert(handle.clone(), ParkedCall { running, approval, name, arguments });
+        Ok(InputRequiredResult::new(Some([(QUESTION.to_owned(), input_request)].into()), Some(handle)))
     }
 
-    /// The call that `handle` stands for, when `request` is the same call again.
+    /// Returns the parked call of `handle` if `request` repeats it.
     ///
     /// # Errors
     /// `approval_not_found` when there is none.
-    pub fn take(&self, handle: &str, request: &CallToolRequestParams) -> Result<Waiting, Failure> {
+    pub fn take(&self, handle: &str, request: &CallToolRequestParams) -> Result<ParkedCall, Failure> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |w: &Waiting| w.name == request.name && w.arguments == given(request);
+        let same = |w: &ParkedCall| w.name == request.name && w.arguments == arguments_of(request);
         if all.get(handle).is_some_and(same)
             && let Some(waiting) = all.remove(handle)
         {
@@ -321,13 +326,13 @@ impl Parked {
     }
 }
 
-fn given(request: &CallToolRequestParams) -> Value {
+fn arguments_of(request: &CallToolRequestParams) -> Value {
     Value::Object(request.arguments.clone().unwrap_or_default())
 }
 
-/// Goes on with a call whose question was put to the user.
+/// Resumes a call whose question was shown to the user.
 pub async fn resume(
-    waiting: Waiting,
+    waiting: ParkedCall,
     request: &CallToolRequestParams,
     client: &Arc<Client>,
 ) -> Result<Step, Failure> {
@@ -350,14 +355,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_clear_yes_is_one() {
-        let said = |action, content: Value| {
+    fn only_explicit_acceptance_approves() {
+        let answer = |action, content: Value| {
             let mut answer = ElicitResult::new(action);
             answer.content = Some(content);
             decision(Ok(answer)).0
         };
         use ApprovalDecision::{Always, Deny, Once};
-        for (action, content, want) in [
+        for (action, content, expected) in [
             (ElicitationAction::Accept, json!({"decision": "once"}), Once),
             (ElicitationAction::Accept, json!({"decision": "always"}), Always),
             (ElicitationAction::Accept, json!({"decision": "yes"}), Deny),
@@ -365,7 +370,7 @@ mod tests {
             (ElicitationAction::Decline, json!({"decision": "once"}), Deny),
             (ElicitationAction::Cancel, json!(null), Deny),
         ] {
-            assert_eq!(said(action, content.clone()), want, "{content}");
+            assert_eq!(answer(action, content.clone()), expected, "{content}");
         }
         let (no, why) = decision(Err("gone".into()));
         assert!(no == Deny && why.unwrap().contains("gone"));

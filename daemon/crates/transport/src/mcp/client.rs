@@ -1,4 +1,4 @@
-//! One MCP client as the API sees it: a connection, the root it works in, and the session its tools act in.
+//! One MCP client as the API sees it: a connection, a root, and the session of its tools.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -17,47 +17,47 @@ use cairn_protocol::{
 use tokio::sync::{Mutex as Later, OnceCell};
 
 use super::Host;
-use crate::queue::Queue;
+use crate::in_process::InProcessClient;
 
-/// Characters of a client's name.
+/// Maximum characters of a client's name.
 const NAME: usize = 60;
 
-/// Who calls, as it said itself.
+/// The identity that a client declared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// The name of the client's program.
+    /// Name of the client's program.
     pub name: String,
-    /// Its version.
     pub version: String,
-    /// The root it asked for: an id or a path.
+    /// The requested root: an id or a path.
     pub root: Option<String>,
 }
 
-/// An open client. It is closed with its last use.
+/// An open client. It closes when the last reference is dropped.
 pub struct Client {
     pub(super) host: Arc<Host>,
-    pub(super) queue: Queue,
+    pub(super) api: InProcessClient,
     pub(super) caller: Caller,
     session: Later<Option<SessionId>>,
-    /// Whether the session is shared with the other requests of this client: they come without a connection.
+    /// Set for clients without a connection, whose requests share one session.
     shared: bool,
-    /// Tools that only read, as the client was last told. For all others it may be asked to approve.
-    reading: Mutex<HashSet<String>>,
+    /// Read-only tools, as last listed for the client. Calls of all others may need an approval.
+    read_only_tools: Mutex<HashSet<String>>,
 }
 
-/// Opened at the first need, once.
+/// A client that is opened on first use.
 #[derive(Default)]
-pub struct Lazy(OnceCell<Arc<Client>>);
+pub struct LazyClient(OnceCell<Arc<Client>>);
 
-impl Lazy {
-    /// The client, opened for `caller` when it is the first call.
+impl LazyClient {
+    /// Returns the client; the first call opens it for `caller`.
     pub async fn get(&self, host: &Arc<Host>, caller: Caller, shared: bool) -> Result<Arc<Client>, Failure> {
         let open = || async { Client::open(host, caller, shared).await.map(Arc::new) };
         self.0.get_or_try_init(open).await.cloned()
     }
 }
 
-/// What the program behind an MCP client may do. It answers questions only where a person does so through it.
+/// Returns the rights of the program behind an MCP client. It answers approvals only where a person
+/// does so through it.
 pub fn rights() -> Rights {
     Rights::of(&[Right::Observe, Right::Prompt, Right::Approve])
 }
@@ -65,21 +65,22 @@ pub fn rights() -> Rights {
 impl Client {
     async fn open(host: &Arc<Host>, mut caller: Caller, shared: bool) -> Result<Self, Failure> {
         caller.name = named(&caller.name);
-        let (queue, _no_events) = Queue::open(&host.api, rights())?;
-        queue.initialize(&caller.name, &caller.version, false).await?;
-        let (session, reading) = (Later::default(), Mutex::default());
-        Ok(Self { host: Arc::clone(host), queue, caller, session, shared, reading })
+        let (api, _no_events) = InProcessClient::open(&host.api, rights())?;
+        api.initialize(&caller.name, &caller.version, false).await?;
+        let session = Later::default();
+        let read_only_tools = Mutex::default();
+        Ok(Self { host: Arc::clone(host), api, caller, session, shared, read_only_tools })
     }
 
-    /// The declared roots.
+    /// Lists the declared roots.
     pub async fn roots(&self) -> Result<Vec<RootStatus>, Failure> {
-        Ok(self.queue.ask::<Page<RootStatus>>("index.list", &Empty {}).await?.data)
+        Ok(self.api.request::<Page<RootStatus>>("index.list", &Empty {}).await?.data)
     }
 
-    /// The root to look in: the one that is named in the call, else the client's own, else the only one there is.
+    /// Selects the root of a call: the named one, else the client's own, else the only one.
     ///
     /// # Errors
-    /// `root_not_found` for one that is not declared.
+    /// `root_not_found` for a root that is not declared.
     pub async fn root(&self, named: Option<&str>) -> Result<Option<RootStatus>, Failure> {
         let mut roots = self.roots().await?;
         let Some(named) = named.or(self.caller.root.as_deref()) else {
@@ -88,12 +89,12 @@ impl Client {
         let found =
             roots.into_iter().find(|r| r.root.to_string() == named || r.path == named.trim_end_matches('/'));
         found.map(Some).ok_or_else(|| {
-            let shown: String = named.chars().take(200).collect();
-            Failure::new(Reason::RootNotFound, format!("{} is not a declared root", shown.escape_default()))
+            let excerpt: String = named.chars().take(200).collect();
+            Failure::new(Reason::RootNotFound, format!("{} is not a declared root", excerpt.escape_default()))
         })
     }
 
-    /// The session that the client's tools act in, made when there is none.
+    /// Returns the session of the client's tools, creating it if necessary.
     pub async fn session(&self) -> Result<SessionId, Failure> {
         let mut held = self.session.lock().await;
         if let Some(session) = held.as_ref() {
@@ -108,15 +109,15 @@ impl Client {
         let root = self.root(None).await?.map(|r| r.root.to_string());
         let params =
             SessionCreateParams { title: Some(format!("mcp: {}", self.caller.name)), root, request_id: None };
-        Ok(self.queue.ask::<Session>("session.create", &params).await?.session_id)
+        Ok(self.api.request::<Session>("session.create", &params).await?.session_id)
     }
 
-    /// Requests of one client that come without a connection act in one session as long as the daemon runs.
+    /// Requests of one client without a connection use the same session while the daemon runs.
     async fn shared_session(&self) -> Result<SessionId, Failure> {
         let mut sessions = self.host.sessions.lock().await;
         if let Some(session) = sessions.get(&self.caller) {
             let params = SessionRef { session_id: session.clone() };
-            if self.queue.ask::<Session>("session.get", &params).await.is_ok() {
+            if self.api.request::<Session>("session.get", &params).await.is_ok() {
                 return Ok(session.clone());
             }
         }
@@ -125,20 +126,20 @@ impl Client {
         Ok(session)
     }
 
-    /// The registered tools that models are offered.
+    /// Lists the registered tools that models are offered.
     pub async fn tools(&self) -> Result<Vec<ToolInfo>, Failure> {
-        let mut tools = self.queue.ask::<Page<ToolInfo>>("tool.list", &Empty {}).await?.data;
+        let mut tools = self.api.request::<Page<ToolInfo>>("tool.list", &Empty {}).await?.data;
         tools.retain(|t| !t.hidden);
-        let reading = tools.iter().filter(|t| t.read_only).map(|t| t.name.clone()).collect();
-        *self.reading.lock().unwrap_or_else(PoisonError::into_inner) = reading;
+        let read_only_tools = tools.iter().filter(|t| t.read_only).map(|t| t.name.clone()).collect();
+        *self.read_only_tools.lock().unwrap_or_else(PoisonError::into_inner) = read_only_tools;
         Ok(tools)
     }
 
-    /// Whether a tool is known to change nothing, so that nobody is asked about it.
-    pub async fn only_reads(&self, tool: &str) -> Result<bool, Failure> {
+    /// Returns true if a tool is known to change nothing, so that its calls need no approval.
+    pub async fn is_read_only(&self, tool: &str) -> Result<bool, Failure> {
         let known = || {
-            let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-            (reading.is_empty(), reading.contains(tool))
+            let read_only_tools = self.read_only_tools.lock().unwrap_or_else(PoisonError::into_inner);
+            (read_only_tools.is_empty(), read_only_tools.contains(tool))
         };
         if known().0 {
             self.tools().await?;
@@ -147,20 +148,20 @@ impl Client {
     }
 }
 
-/// A client's name as the API takes it.
+/// Adapts a client's name to the limits of the API.
 fn named(name: &str) -> String {
     let clean: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
     if clean.trim().is_empty() { "mcp".to_owned() } else { clean }
 }
 
-/// Sessions of clients that come without a connection, the most recently made of them.
+/// Sessions of clients without a connection, most recent last.
 #[derive(Default)]
 pub struct Sessions {
     by_caller: HashMap<Caller, SessionId>,
     order: std::collections::VecDeque<Caller>,
 }
 
-/// Clients that are remembered; an older one gets a new session.
+/// Maximum number of remembered clients; a forgotten one gets a new session.
 const MAX_SESSIONS: usize = 256;
 
 impl Sessions {
@@ -186,14 +187,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_such_that_the_api_takes_them() {
+    fn client_names_are_sanitised() {
         assert_eq!(named("claude\n"), "claude");
         assert_eq!(named(" \t"), "mcp");
         assert_eq!(named(&"ä".repeat(100)).chars().count(), NAME);
     }
 
     #[test]
-    fn the_oldest_caller_is_forgotten() {
+    fn oldest_caller_is_dropped_first() {
         let caller = |n: usize| Caller { name: n.to_string(), version: String::new(), root: None };
         let mut sessions = Sessions::default();
         for n in 0..=MAX_SESSIONS {

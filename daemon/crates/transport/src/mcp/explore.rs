@@ -1,4 +1,5 @@
-//! `explore`: starts one, tells its progress, waits, and gives the summary as text.
+//! The tool `explore`: starts an explore, reports its progress, waits, and returns the summary as
+//! text.
 
 use cairn_api::{Right, Rights};
 use cairn_protocol::{
@@ -19,27 +20,27 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{client::Client, own, shape};
-use crate::queue::{Notification, Queue};
+use super::{builtin_tools, client::Client, format};
+use crate::in_process::{InProcessClient, Notification};
 
-/// The tool's name, and the operation's: its end is the end of the run.
+/// Name of the tool and of the operation whose end is the end of the run.
 pub const NAME: &str = "explore";
 
 /// Arguments of `explore`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Explore {
-    /// What to find out, in words; each becomes a search whose best places are told.
+    /// Goals in plain words; each becomes a search whose best results are reported.
     #[serde(default)]
     goals: Vec<String>,
-    /// The root to explore, an id or a path; needed when several are declared.
+    /// The root to explore, an id or a path; required when several are declared.
     root: Option<String>,
 }
 
-/// Ends an explore whose caller has gone.
+/// Aborts an explore whose caller is gone.
 struct AbortOnDrop {
-    queue: Queue,
-    /// `None` once it has ended by itself.
+    api: InProcessClient,
+    /// `None` once the explore has ended by itself.
     session: Option<SessionId>,
     runtime: tokio::runtime::Handle,
 }
@@ -47,10 +48,10 @@ struct AbortOnDrop {
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         let Some(session_id) = self.session.take() else { return };
-        let queue = self.queue.clone();
+        let api = self.api.clone();
         self.runtime.spawn(async move {
             let aborted: Result<Value, _> =
-                queue.ask("orchestrate.explore.abort", &SessionRef { session_id }).await;
+                api.request("orchestrate.explore.abort", &SessionRef { session_id }).await;
             if let Err(error) = aborted {
                 tracing::debug!(%error, "an explore that nobody waits for cannot be stopped");
             }
@@ -58,85 +59,86 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Runs it.
+/// Runs an explore.
 ///
 /// # Errors
-/// `root_ambiguous` when it is not clear what to explore, and what the explore itself fails with.
+/// `root_ambiguous` when the root is unclear, and the errors of the explore.
 pub async fn call(
     client: &Client,
     arguments: Value,
     context: &RequestContext<RoleServer>,
 ) -> Result<String, Failure> {
-    let wanted: Explore = own::arguments(NAME, arguments)?;
-    let Some(root) = client.root(wanted.root.as_deref()).await? else {
+    let args: Explore = builtin_tools::arguments(NAME, arguments)?;
+    let Some(root) = client.root(args.root.as_deref()).await? else {
         let text = "several roots are declared: name one in 'root'; the resource cairn://roots has them";
         let none = client.roots().await?.is_empty();
         let (reason, text) =
             if none { (Reason::NoRoots, "no root is declared") } else { (Reason::RootAmbiguous, text) };
         return Err(Failure::new(reason, text));
     };
-    // A connection of its own: its events keep nothing else waiting.
-    let (queue, events) = Queue::open(&client.host.api, Rights::of(&[Right::Observe, Right::Prompt]))?;
-    queue.initialize(&client.caller.name, &client.caller.version, false).await?;
+    // A separate connection, so that its events do not delay other messages.
+    let (api, events) =
+        InProcessClient::open(&client.host.api, Rights::of(&[Right::Observe, Right::Prompt]))?;
+    api.initialize(&client.caller.name, &client.caller.version, false).await?;
     let params =
-        ExploreStartParams { root: Some(root.path), goals: wanted.goals, ..ExploreStartParams::default() };
-    let receipt: RunReceipt = queue.ask("orchestrate.explore.start", &params).await?;
+        ExploreStartParams { root: Some(root.path), goals: args.goals, ..ExploreStartParams::default() };
+    let receipt: RunReceipt = api.request("orchestrate.explore.start", &params).await?;
     let session_id = receipt.session_id.clone();
     let runtime = tokio::runtime::Handle::current();
-    let mut abort = AbortOnDrop { queue: queue.clone(), session: Some(session_id.clone()), runtime };
+    let mut abort = AbortOnDrop { api: api.clone(), session: Some(session_id.clone()), runtime };
     let after = Some(After::Seq(receipt.seq.saturating_sub(1)));
     let params = SubscribeParams { session_id: session_id.clone(), after };
-    let _followed: SubscribeResult = queue.ask("orchestrate.subscribe", &params).await?;
+    let _followed: SubscribeResult = api.request("orchestrate.subscribe", &params).await?;
     let progress = Progress::of(&context.meta, &context.peer);
     let outcome = follow(events, progress).await;
     abort.session = None;
     outcome?;
     let status: ExploreStatus = client
-        .queue
-        .ask("orchestrate.explore.status", &SessionRef { session_id: session_id.clone() })
+        .api
+        .request("orchestrate.explore.status", &SessionRef { session_id: session_id.clone() })
         .await?;
     let found = status
         .summary
         .ok_or_else(|| Failure::new(Reason::Internal, "the explore ended without a summary"))?;
-    Ok(format!("{}\nsession {session_id}: cairn://session/{session_id}\n", shape::summary(&found)))
+    Ok(format!("{}\nsession {session_id}: cairn://session/{session_id}\n", format::summary(&found)))
 }
 
-/// Tells a client how far its call is, when it asked for that.
+/// Reports progress to a client that requested it.
 pub struct Progress {
     to: Option<(ProgressToken, Peer<RoleServer>)>,
     steps: f64,
 }
 
 impl Progress {
-    /// For a call with these words about it.
+    /// Creates a reporter for a call with this metadata.
     pub fn of(meta: &RequestMetaObject, peer: &Peer<RoleServer>) -> Self {
         Self { to: meta.get_progress_token().map(|token| (token, peer.clone())), steps: 0.0 }
     }
 
-    /// One step more.
+    /// Reports one more step.
     pub async fn step(&mut self, message: &str) {
         self.steps += 1.0;
         let Some((token, peer)) = &self.to else { return };
         let message: String = message.chars().filter(|c| !c.is_control()).take(200).collect();
-        let told = ProgressNotificationParam::new(token.clone(), self.steps).with_message(message);
-        if let Err(error) = peer.notify_progress(told).await {
+        let notification = ProgressNotificationParam::new(token.clone(), self.steps).with_message(message);
+        if let Err(error) = peer.notify_progress(notification).await {
             tracing::debug!(%error, "progress cannot be told");
             self.to = None;
         }
     }
 }
 
-/// Reads events to the end of the explore.
+/// Reads events until the explore ends.
 async fn follow(mut events: mpsc::Receiver<Notification>, mut progress: Progress) -> Result<(), Failure> {
-    while let Some(told) = events.recv().await {
-        if told.method == rpc::GONE {
+    while let Some(notification) = events.recv().await {
+        if notification.method == rpc::GONE {
             return Err(Failure::new(Reason::Gone, "the session of the explore was deleted"));
         }
-        if told.method != rpc::EVENT {
+        if notification.method != rpc::EVENT {
             continue;
         }
-        // A record of a kind that is not known here is nothing that ends an explore.
-        let Ok(event) = serde_json::from_value::<EventNotification>(told.params) else { continue };
+        // An unknown kind of record does not end an explore.
+        let Ok(event) = serde_json::from_value::<EventNotification>(notification.params) else { continue };
         let Some(event) = event.record.body.evt() else { continue };
         match event {
             AgentEvt::Completed { .. } => return Ok(()),

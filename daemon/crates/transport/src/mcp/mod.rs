@@ -1,16 +1,16 @@
 //! MCP: the API as tools and resources for other agents, over streamable HTTP and over a WebSocket.
 //!
-//! Nothing here reaches past [`crate::queue`]: a client of MCP has the rights, the gate, the audit and the log of every
-//! other client.
+//! The module acts through [`crate::in_process`] only: rights, gate, audit and log apply as they do
+//! to any client.
 
 mod approve;
+mod builtin_tools;
 mod client;
 mod explore;
+mod format;
 mod harness;
-mod own;
 mod resources;
 mod server;
-mod shape;
 mod socket;
 
 use std::{
@@ -32,21 +32,21 @@ pub use socket::run as run_socket;
 
 /// Path of streamable HTTP.
 pub const PATH: &str = "/mcp";
-/// Path of the WebSocket, a JSON-RPC message in each text frame.
+/// Path of the WebSocket, with one JSON-RPC message per text frame.
 pub const SOCKET_PATH: &str = "/mcp/ws";
-/// How long an HTTP session without a request is kept.
-const KEPT: Duration = Duration::from_secs(15 * 60);
+/// Time without requests after which an HTTP session expires.
+const SESSION_IDLE_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// What all MCP clients of a daemon share.
+/// State that all MCP clients of a daemon share.
 pub struct Host {
     api: Arc<Api>,
     sessions: tokio::sync::Mutex<client::Sessions>,
     parked: approve::Parked,
-    /// Questions that a person is looking at now.
-    asked: Mutex<HashSet<ApprovalId>>,
+    /// Approvals that are being shown to a person.
+    open_questions: Mutex<HashSet<ApprovalId>>,
 }
 
-/// The MCP side of the daemon.
+/// The MCP server of the daemon.
 #[derive(Clone)]
 pub struct Mcp {
     host: Arc<Host>,
@@ -54,22 +54,22 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// Over `api`, until `shutdown`.
+    /// Creates the server over `api`, which runs until `shutdown`.
     pub fn new(api: &Arc<Api>, shutdown: &CancellationToken) -> Self {
         let host = Arc::new(Host {
             api: Arc::clone(api),
             sessions: tokio::sync::Mutex::default(),
             parked: approve::Parked::default(),
-            asked: Mutex::default(),
+            open_questions: Mutex::default(),
         });
         let limit = usize::try_from(api.limits().max_message_bytes).unwrap_or(usize::MAX);
-        // Host and Origin are checked before, as for every other path.
+        // Host and Origin have already been checked, as for every other path.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(limit)
             .with_cancellation_token(shutdown.child_token());
         let mut manager = LocalSessionManager::default();
-        manager.session_config.keep_alive = Some(KEPT);
+        manager.session_config.keep_alive = Some(SESSION_IDLE_LIMIT);
         let made = Arc::clone(&host);
         let http = StreamableHttpService::new(
             move || Ok(Server::over_http(Arc::clone(&made))),
@@ -79,12 +79,11 @@ impl Mcp {
         Self { host, http }
     }
 
-    /// What its clients share.
     pub fn host(&self) -> Arc<Host> {
         Arc::clone(&self.host)
     }
 
-    /// Answers a request to [`PATH`] whose token was checked.
+    /// Handles an authenticated request to [`PATH`].
     pub async fn handle(&self, request: Request) -> Response {
         self.http.handle(request).await.map(Body::new)
     }

@@ -1,4 +1,4 @@
-//! What can be read by its address: the roots, their maps, files, sessions.
+//! Resources: the roots, their maps, files, sessions.
 
 use cairn_protocol::{
     content::{MAX_SPAN_LINES, Span, SpanParams},
@@ -12,16 +12,16 @@ use cairn_protocol::{
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 
-use super::{client::Client, shape};
+use super::{client::Client, format};
 
-/// Sessions that are listed, the newest.
-const SESSIONS: u32 = 20;
-/// Tokens of a map.
-const MAP: u32 = 2048;
-/// What is escaped in a path.
+/// Maximum number of listed sessions, newest first.
+const MAX_SESSIONS_LISTED: u32 = 20;
+/// Size of a map in tokens.
+const MAP_TOKENS: u32 = 2048;
+/// Characters that are escaped in a path.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'#').add(b'%').add(b'?').add(b'"').add(b'<').add(b'>');
 
-/// An address that is understood.
+/// A parsed resource URI.
 #[derive(Debug, PartialEq, Eq)]
 enum Address {
     Roots,
@@ -32,13 +32,14 @@ enum Address {
 
 fn parse(uri: &str) -> Option<Address> {
     let rest = uri.strip_prefix("cairn://")?;
-    let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
-    let (kind, name) = place.split_once('/').unwrap_or((place, ""));
-    let plain = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|t| t.into_owned());
+    let (location, query) =
+        rest.split_once('?').map_or((rest, None), |(location, query)| (location, Some(query)));
+    let (kind, name) = location.split_once('/').unwrap_or((location, ""));
+    let simplify = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|t| t.into_owned());
     let name = Some(name.trim_end_matches('/')).filter(|n| !n.is_empty());
     match (kind, name) {
         ("roots", None) => Some(Address::Roots),
-        ("map", Some(root)) => Some(Address::Map(plain(root)?)),
+        ("map", Some(root)) => Some(Address::Map(simplify(root)?)),
         ("session", Some(id)) => Some(Address::Session(id.to_owned())),
         ("file", Some(name)) => {
             let (root, path) = name.split_once('/')?;
@@ -52,21 +53,21 @@ fn parse(uri: &str) -> Option<Address> {
                 (Some(Ok(start)), None) => Some((start, start.saturating_add(MAX_SPAN_LINES - 1))),
                 _ => return None,
             };
-            Some(Address::File { root: plain(root)?, path: plain(path)?, lines })
+            Some(Address::File { root: simplify(root)?, path: simplify(path)?, lines })
         }
         _ => None,
     }
 }
 
-/// The address of a file, for tools that name one.
+/// Builds the URI of a file.
 fn file_uri(root: &str, path: &str) -> String {
     format!("cairn://file/{root}/{}", utf8_percent_encode(path, ESCAPED))
 }
 
-/// What is there now.
+/// Lists the available resources.
 ///
 /// # Errors
-/// When the daemon cannot tell.
+/// The errors of the underlying calls.
 pub async fn list(client: &Client) -> Result<Vec<Resource>, Failure> {
     let mut all = vec![
         Resource::new("cairn://roots", "roots")
@@ -77,12 +78,12 @@ pub async fn list(client: &Client) -> Result<Vec<Resource>, Failure> {
     for root in client.roots().await? {
         let name = root.path.rsplit('/').next().unwrap_or(&root.path).to_owned();
         let map = Resource::new(format!("cairn://map/{}", root.root), format!("map of {name}"))
-            .with_description(format!("The most telling files and definitions of {}.", root.path))
+            .with_description(format!("The most informative files and definitions of {}.", root.path))
             .with_mime_type("text/plain");
         all.push(map);
     }
-    let page = PageParams { limit: Some(SESSIONS), ..PageParams::default() };
-    for session in client.queue.ask::<Page<Session>>("session.list", &page).await?.data {
+    let page = PageParams { limit: Some(MAX_SESSIONS_LISTED), ..PageParams::default() };
+    for session in client.api.request::<Page<Session>>("session.list", &page).await?.data {
         let title = if session.title.is_empty() { session.session_id.to_string() } else { session.title };
         let about = format!("Session of {}, {}.", session.created_at, session.state.as_str());
         let resource = Resource::new(format!("cairn://session/{}", session.session_id), title)
@@ -93,7 +94,7 @@ pub async fn list(client: &Client) -> Result<Vec<Resource>, Failure> {
     Ok(all)
 }
 
-/// The addresses that can be made.
+/// Lists the URI templates.
 pub fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new("cairn://file/{root}/{+path}{?start,end}", "file")
@@ -104,7 +105,7 @@ pub fn templates() -> Vec<ResourceTemplate> {
             .with_mime_type("text/plain"),
         ResourceTemplate::new("cairn://map/{root}", "map")
             .with_title("Map of a root")
-            .with_description("The most telling files and definitions of a root.")
+            .with_description("The most informative files and definitions of a root.")
             .with_mime_type("text/plain"),
         ResourceTemplate::new("cairn://session/{id}", "session")
             .with_title("A session")
@@ -113,27 +114,27 @@ pub fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The text at an address.
+/// Reads the resource of a URI.
 ///
 /// # Errors
-/// `path_not_found` for an address that is none, and what the call under it fails with.
+/// `path_not_found` for an invalid URI, and the errors of the underlying call.
 pub async fn read(client: &Client, uri: &str) -> Result<ReadResourceResult, Failure> {
     let none = || {
-        let shown: String = uri.chars().take(200).collect();
-        Failure::new(Reason::PathNotFound, format!("there is no resource '{}'", shown.escape_default()))
+        let excerpt: String = uri.chars().take(200).collect();
+        Failure::new(Reason::PathNotFound, format!("there is no resource '{}'", excerpt.escape_default()))
     };
     let text = match parse(uri).ok_or_else(none)? {
         Address::Roots => roots(client).await?,
         Address::Map(root) => {
             let root = client.root(Some(&root)).await?.ok_or_else(none)?;
             let params =
-                MapParams { roots: vec![root.root.to_string()], budget: MAP, ..MapParams::default() };
-            shape::map(&client.queue.ask::<MapAnswer>("search.map", &params).await?)
+                MapParams { roots: vec![root.root.to_string()], budget: MAP_TOKENS, ..MapParams::default() };
+            format::map(&client.api.request::<MapAnswer>("search.map", &params).await?)
         }
         Address::File { root, path, lines } => {
             let (start, end) = lines.unwrap_or((1, MAX_SPAN_LINES));
             let params = SpanParams { path, root: Some(root), start, end, context: None, content_hash: None };
-            let span: Span = client.queue.ask("content.getSpan", &params).await?;
+            let span: Span = client.api.request("content.getSpan", &params).await?;
             let cut =
                 span.truncated || lines.is_none() && span.total_lines.is_some_and(|n| n > span.end_line);
             let more = format!(
@@ -167,14 +168,14 @@ async fn roots(client: &Client) -> Result<String, Failure> {
 
 async fn session(client: &Client, id: &SessionId) -> Result<String, Failure> {
     let params = SessionRef { session_id: id.clone() };
-    let about: Session = client.queue.ask("session.get", &params).await?;
+    let about: Session = client.api.request("session.get", &params).await?;
     let root = about.root.as_deref().unwrap_or("no root");
     let mut text =
         format!("{}\n{id}, {root}, {}, {} records\n", about.title, about.state.as_str(), about.head_seq);
-    let status: ExploreStatus = client.queue.ask("orchestrate.explore.status", &params).await?;
+    let status: ExploreStatus = client.api.request("orchestrate.explore.status", &params).await?;
     if let Some(summary) = status.summary {
         text.push('\n');
-        text.push_str(&shape::summary(&summary));
+        text.push_str(&format::summary(&summary));
     }
     Ok(text)
 }
@@ -184,10 +185,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn uris_are_parsed() {
         let file =
             |path: &str, lines| Some(Address::File { root: "root_1".into(), path: path.into(), lines });
-        for (uri, want) in [
+        for (uri, expected) in [
             ("cairn://roots", Some(Address::Roots)),
             ("cairn://map/root_1", Some(Address::Map("root_1".into()))),
             ("cairn://session/ses_1", Some(Address::Session("ses_1".into()))),
@@ -201,7 +202,7 @@ mod tests {
             ("file:///etc/passwd", None),
             ("", None),
         ] {
-            assert_eq!(parse(uri), want, "{uri}");
+            assert_eq!(parse(uri), expected, "{uri}");
         }
         let uri = file_uri("root_1", "a b#c?.rs");
         assert_eq!(parse(&uri), file("a b#c?.rs", None), "{uri}");

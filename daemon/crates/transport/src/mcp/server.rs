@@ -1,4 +1,4 @@
-//! The MCP handler: what is offered, and who answers it.
+//! The MCP request handler.
 
 use std::sync::Arc;
 
@@ -20,30 +20,30 @@ use rmcp::{
 use serde_json::{Map, Value};
 
 use super::{
-    Host,
-    client::{Caller, Client, Lazy},
-    explore, harness, own, resources,
+    Host, builtin_tools,
+    client::{Caller, Client, LazyClient},
+    explore, harness, resources,
 };
 
-/// Bytes of one tool's description.
-const DESCRIPTION: usize = 4096;
+/// Maximum bytes of a tool's description.
+const MAX_DESCRIPTION: usize = 4096;
 
 /// One MCP connection, or one request where there are no connections.
 pub struct Server {
     host: Arc<Host>,
-    client: Lazy,
+    client: LazyClient,
     /// The root that the connection was opened for.
     root: Option<String>,
     http: bool,
 }
 
 impl Server {
-    /// For a connection that works in `root`, an id or a path.
+    /// Creates a server for a connection that works in `root`, an id or a path.
     pub fn for_root(host: Arc<Host>, root: Option<String>) -> Self {
-        Self { host, client: Lazy::default(), root, http: false }
+        Self { host, client: LazyClient::default(), root, http: false }
     }
 
-    /// For streamable HTTP, where each request may name a root (`/mcp?root=…`).
+    /// Creates a server for streamable HTTP, where each request can name a root (`/mcp?root=…`).
     pub fn over_http(host: Arc<Host>) -> Self {
         Self { http: true, ..Self::for_root(host, None) }
     }
@@ -51,8 +51,8 @@ impl Server {
     async fn client(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Client>, Failure> {
         let info = context.client_info();
         let (name, version) = info.map_or_else(Default::default, |i| (i.name, i.version));
-        let asked = context.extensions.get::<http::request::Parts>().and_then(|p| root_of(p.uri.query()));
-        let caller = Caller { name, version, root: asked.or_else(|| self.root.clone()) };
+        let requested = context.extensions.get::<http::request::Parts>().and_then(|p| root_of(p.uri.query()));
+        let caller = Caller { name, version, root: requested.or_else(|| self.root.clone()) };
         let stateless = context.protocol_version().is_some_and(|v| v >= ProtocolVersion::V_2026_07_28);
         self.client.get(&self.host, caller, self.http && stateless).await
     }
@@ -64,30 +64,32 @@ impl Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let client = match self.client(context).await {
             Ok(client) => client,
-            Err(failure) => return Ok(refused(&failure).into()),
+            Err(failure) => return Ok(failure_result(&failure).into()),
         };
         let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
         let outcome = match &*request.name {
             explore::NAME => explore::call(&client, arguments, context).await,
-            name if own::find(name).is_some() => own::call(&client, name, arguments).await,
+            name if builtin_tools::find(name).is_some() => {
+                builtin_tools::call(&client, name, arguments).await
+            }
             _ => return harness::call(&client, request, context).await,
         };
-        Ok(outcome.map_or_else(|failure| refused(&failure), said).into())
+        Ok(outcome.map_or_else(|failure| failure_result(&failure), text_result).into())
     }
 }
 
-/// The root of a query `root=…`.
+/// Returns the root in a query `root=…`.
 pub fn root_of(query: Option<&str>) -> Option<String> {
     let mut pairs = url::form_urlencoded::parse(query?.as_bytes());
     pairs.find(|(name, value)| name == "root" && !value.is_empty()).map(|(_, value)| value.into_owned())
 }
 
-/// A tool's answer.
-pub fn said(text: String) -> CallToolResult {
+/// Builds the answer of a tool.
+pub fn text_result(text: String) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// The way out of a failure, in words of this protocol.
+/// Returns the remedy for a failure, in terms of this protocol.
 pub fn hint(reason: Reason) -> &'static str {
     match reason {
         Reason::InvalidParams => "see the tool's input schema",
@@ -106,19 +108,19 @@ pub fn hint(reason: Reason) -> &'static str {
     }
 }
 
-/// A failure as a model reads it, with the way out.
-pub fn told(reason: &str, message: &str, hint: &str) -> CallToolResult {
+/// Renders a failure with its remedy for a model.
+pub fn error_result(reason: &str, message: &str, hint: &str) -> CallToolResult {
     let hint = if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") };
     CallToolResult::error(vec![ContentBlock::text(format!("{reason}: {message}{hint}"))])
 }
 
-/// The same of a failure of the API.
-pub fn refused(failure: &Failure) -> CallToolResult {
-    told(failure.reason.as_str(), &failure.message, hint(failure.reason))
+/// Renders a failure of the API.
+pub fn failure_result(failure: &Failure) -> CallToolResult {
+    error_result(failure.reason.as_str(), &failure.message, hint(failure.reason))
 }
 
-/// A failure of the request itself.
-pub fn wrong(failure: &Failure) -> ErrorData {
+/// Builds the protocol error for a failed request.
+pub fn protocol_error(failure: &Failure) -> ErrorData {
     let data = Some(serde_json::json!({"reason": failure.reason.as_str(), "hint": hint(failure.reason)}));
     match failure.reason {
         Reason::UnknownTool | Reason::InvalidParams | Reason::RootNotFound => {
@@ -131,21 +133,21 @@ pub fn wrong(failure: &Failure) -> ErrorData {
     }
 }
 
-/// What a tool takes, without what says nothing to a model and what some clients do not read: two types of one field, of
-/// which one is `null`, and the width of integers.
-pub fn slim(schema: Value) -> Map<String, Value> {
+/// Reduces a parameter schema for models: it removes what they do not need and what some clients
+/// cannot read, such as a type union with `null` and integer formats.
+pub fn simplify_schema(schema: Value) -> Map<String, Value> {
     let Value::Object(mut fields) = schema else { return Map::new() };
     fields.remove("$schema");
     fields.remove("title");
-    // A client may refuse a schema that names no type.
+    // Clients may reject a schema without a type.
     fields.entry("type").or_insert_with(|| "object".into());
     if let Some(Value::Object(properties)) = fields.get_mut("properties") {
-        properties.values_mut().filter_map(Value::as_object_mut).for_each(plain);
+        properties.values_mut().filter_map(Value::as_object_mut).for_each(simplify);
     }
     fields
 }
 
-fn plain(field: &mut Map<String, Value>) {
+fn simplify(field: &mut Map<String, Value>) {
     let types = field.get("type").and_then(Value::as_array);
     let mut named = types.into_iter().flatten().filter(|t| *t != "null");
     if let (Some(only), None) = (named.next().cloned(), named.next()) {
@@ -160,28 +162,28 @@ fn plain(field: &mut Map<String, Value>) {
     }
 }
 
-/// A registered tool as MCP has it.
-fn offered(info: ToolInfo) -> Tool {
+/// Renders a registered tool as MCP defines it.
+fn to_mcp_tool(info: ToolInfo) -> Tool {
     let mut text = info.description;
-    if text.len() > DESCRIPTION {
-        let end = (0..=DESCRIPTION).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    if text.len() > MAX_DESCRIPTION {
+        let end = (0..=MAX_DESCRIPTION).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);
     }
     let hints = ToolAnnotations::new()
         .read_only(info.read_only)
         .destructive(!info.read_only)
         .open_world(info.network);
-    Tool::new(info.name, text, slim(info.input_schema)).with_annotations(hints)
+    Tool::new(info.name, text, simplify_schema(info.input_schema)).with_annotations(hints)
 }
 
 const INSTRUCTIONS: &str = "Cairn searches the declared folders (roots) of this machine from an index that follows every change, \
 and runs tools under the user's rules.\n\
 \n\
 To find code, call `search` with a question or names first; `search_lines` is for exact text and regular expressions, \
-`symbols` for definitions and the outline of a file. Answers are ranked `path:line` places: read them with `read_span`, and ask \
-for more with `k` or the cursor at the end of an answer. `repo_map` and `explore` tell what a project is made of.\n\
+`symbols` for definitions and the outline of a file. Answers are ranked `path:line` locations: read them with `read_span`, and ask \
+for more with `k` or the cursor at the end of an answer. `repo_map` and `explore` describe the structure of a project.\n\
 \n\
-A tool that changes something may need leave: where the user must be asked, the call waits. A denial is final: do not try \
+A tool that changes something may need permission: if the user must be asked, the call waits. A denial is final: do not try \
 another way around it. Edit a file only after reading it.";
 
 impl ServerHandler for Server {
@@ -198,11 +200,11 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let client = self.client(&context).await.map_err(|f| wrong(&f))?;
-        let mut tools: Vec<Tool> = own::tools();
-        let registered = client.tools().await.map_err(|f| wrong(&f))?;
-        let taken = |name: &str| name == explore::NAME || own::find(name).is_some();
-        tools.extend(registered.into_iter().filter(|t| !taken(&t.name)).map(offered));
+        let client = self.client(&context).await.map_err(|f| protocol_error(&f))?;
+        let mut tools: Vec<Tool> = builtin_tools::tools();
+        let registered = client.tools().await.map_err(|f| protocol_error(&f))?;
+        let taken = |name: &str| name == explore::NAME || builtin_tools::find(name).is_some();
+        tools.extend(registered.into_iter().filter(|t| !taken(&t.name)).map(to_mcp_tool));
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -214,8 +216,8 @@ impl ServerHandler for Server {
         let gone = context.ct.clone();
         tokio::select! {
             answer = self.call(request, &context) => answer,
-            // Dropping the call cancels what is under it.
-            () = gone.cancelled() => Ok(refused(&Failure::new(Reason::Cancelled, "the call was cancelled")).into()),
+            // Dropping the call cancels the underlying request.
+            () = gone.cancelled() => Ok(failure_result(&Failure::new(Reason::Cancelled, "the call was cancelled")).into()),
         }
     }
 
@@ -224,8 +226,11 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let client = self.client(&context).await.map_err(|f| wrong(&f))?;
-        resources::list(&client).await.map(ListResourcesResult::with_all_items).map_err(|f| wrong(&f))
+        let client = self.client(&context).await.map_err(|f| protocol_error(&f))?;
+        resources::list(&client)
+            .await
+            .map(ListResourcesResult::with_all_items)
+            .map_err(|f| protocol_error(&f))
     }
 
     async fn list_resource_templates(
@@ -241,8 +246,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let client = self.client(&context).await.map_err(|f| wrong(&f))?;
-        resources::read(&client, &request.uri).await.map(Into::into).map_err(|f| wrong(&f))
+        let client = self.client(&context).await.map_err(|f| protocol_error(&f))?;
+        resources::read(&client, &request.uri).await.map(Into::into).map_err(|f| protocol_error(&f))
     }
 }
 
@@ -253,29 +258,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_made_plain() {
-        let given = json!({"$schema": "x", "title": "T", "properties": {
+    fn schema_is_simplified() {
+        let input = json!({"$schema": "x", "title": "T", "properties": {
             "k": {"type": ["integer", "null"], "format": "uint32", "default": null, "minimum": 0},
             "either": {"type": ["integer", "string"]},
             "type": {"type": "string", "format": "uri"},
         }});
-        let want = json!({"type": "object", "properties": {
+        let expected = json!({"type": "object", "properties": {
             "k": {"type": "integer", "minimum": 0},
             "either": {"type": ["integer", "string"]},
             "type": {"type": "string", "format": "uri"},
         }});
-        assert_eq!(Value::Object(slim(given)), want);
+        assert_eq!(Value::Object(simplify_schema(input)), expected);
     }
 
     #[test]
     fn a_root_is_read_from_a_query() {
-        for (query, want) in [
+        for (query, expected) in [
             (None, None),
             (Some("root=/a/b"), Some("/a/b")),
             (Some("x=1&root=%2Fa%20b"), Some("/a b")),
             (Some("root="), None),
         ] {
-            assert_eq!(root_of(query).as_deref(), want, "{query:?}");
+            assert_eq!(root_of(query).as_deref(), expected, "{query:?}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! MCP over a WebSocket: a JSON-RPC message in each text frame. The bridge of `cairn mcp` speaks it.
+//! MCP over a WebSocket, with one JSON-RPC message per text frame, as used by the bridge of `cairn
+//! mcp`.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -16,20 +17,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Host, Server};
 
-/// Messages that wait for a slow client; then its calls wait.
-const OUTGOING: usize = 64;
-/// A client that is silent is asked whether it lives.
+/// Capacity of the outgoing api. When it is full, the client's calls wait.
+const OUTGOING_CAPACITY: usize = 64;
+/// Interval of pings to a silent client.
 const PING_EVERY: Duration = Duration::from_secs(45);
-/// A client that takes nothing for so long is dropped.
+/// Time without progress after which a client is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs one client of `root` until either side ends it.
+/// Serves one client of `root` until either side ends the connection.
 pub async fn run(socket: WebSocket, host: Arc<Host>, root: Option<String>, shutdown: CancellationToken) {
     let (sink, stream) = socket.split();
-    let (out, outgoing) = mpsc::channel::<String>(OUTGOING);
+    let (out, outgoing) = mpsc::channel::<String>(OUTGOING_CAPACITY);
     let writer = tokio::spawn(write(sink, outgoing, shutdown.clone()));
-    // Of its own: it is cancelled with the connection, which must not end the daemon.
-    let own = shutdown.child_token();
+    // A child token, because cancelling the connection must not stop the daemon.
+    let builtin_tools = shutdown.child_token();
     let messages = Box::pin(messages(stream, out.clone()));
     let replies =
         Box::pin(futures_util::sink::unfold(out, |out, message: TxJsonRpcMessage<RoleServer>| async move {
@@ -37,7 +38,7 @@ pub async fn run(socket: WebSocket, host: Arc<Host>, root: Option<String>, shutd
             out.send(text).await.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
             Ok::<_, io::Error>(out)
         }));
-    match serve_server_with_ct(Server::for_root(host, root), (replies, messages), own).await {
+    match serve_server_with_ct(Server::for_root(host, root), (replies, messages), builtin_tools).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::warn!(%error, "an mcp connection ended badly");
@@ -48,7 +49,7 @@ pub async fn run(socket: WebSocket, host: Arc<Host>, root: Option<String>, shutd
     let _ended = tokio::time::timeout(Duration::from_secs(2), writer).await;
 }
 
-/// The messages of a client. What is none is answered here and now.
+/// Parses a client's messages; invalid ones are answered here.
 fn messages(
     stream: SplitStream<WebSocket>,
     out: mpsc::Sender<String>,
@@ -63,7 +64,7 @@ fn messages(
             match serde_json::from_str(text.as_str()) {
                 Ok(message) => return Some((message, (stream, out))),
                 Err(error) => {
-                    if out.send(complaint(text.as_str(), &error)).await.is_err() {
+                    if out.send(invalid_message(text.as_str(), &error)).await.is_err() {
                         return None;
                     }
                 }
@@ -72,8 +73,8 @@ fn messages(
     })
 }
 
-/// The answer to what is no message.
-fn complaint(text: &str, error: &serde_json::Error) -> String {
+/// Renders the answer to an invalid message.
+fn invalid_message(text: &str, error: &serde_json::Error) -> String {
     let value = serde_json::from_str::<serde_json::Value>(text);
     let id = value.as_ref().ok().and_then(|v| v.get("id")).filter(|id| id.is_string() || id.is_number());
     let (code, what) = match &value {
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_message_is_answered_with_its_id() {
+    fn invalid_message_is_answered_with_its_id() {
         for (text, code, id) in [
             ("{", -32700, serde_json::json!(null)),
             ("[]", -32600, serde_json::json!(null)),
@@ -122,7 +123,7 @@ mod tests {
             (r#"{"id": {}}"#, -32600, serde_json::json!(null)),
         ] {
             let error = serde_json::from_str::<RxJsonRpcMessage<RoleServer>>(text).unwrap_err();
-            let answer: serde_json::Value = serde_json::from_str(&complaint(text, &error)).unwrap();
+            let answer: serde_json::Value = serde_json::from_str(&invalid_message(text, &error)).unwrap();
             assert_eq!((answer["error"]["code"].as_i64(), &answer["id"]), (Some(code), &id), "{text}");
         }
     }

@@ -1,4 +1,5 @@
-//! The life of a pairing code: who may try it, how often, until when. Pure: the time and the code are given.
+//! The lifetime of a pairing code: attempts and expiry. Pure: the caller passes the time and the
+//! code.
 
 use std::{
     collections::VecDeque,
@@ -7,44 +8,44 @@ use std::{
 
 use cairn_protocol::remote::{PairState, Right};
 
-/// How long a code is good.
-pub const LIFE: Duration = Duration::from_secs(120);
-/// Tries of one code; one that is begun counts, however it ends.
-pub const TRIES: u32 = 3;
-/// Codes within [`HOUR`]: whoever makes one after the other gives a guesser no more tries than three times this.
-pub const CODES: usize = 20;
-/// The span that codes are counted in.
+/// Lifetime of a code.
+pub const CODE_LIFETIME: Duration = Duration::from_secs(120);
+/// Maximum attempts per code; an attempt counts from its start, whatever its outcome.
+pub const MAX_ATTEMPTS: u32 = 3;
+/// Maximum codes per [`HOUR`]. Together with [`MAX_ATTEMPTS`] this bounds the attempts of a guesser.
+pub const MAX_CODES: usize = 20;
+/// The period in which codes are counted.
 pub const HOUR: Duration = Duration::from_secs(3600);
 
-/// What the person at the daemon decided about the device to come.
+/// The decisions of the person at the daemon about the new device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// What it may do.
+    /// Rights of the device.
     pub rights: Vec<Right>,
-    /// What it is called; `None` for its own word.
+    /// Name of the device; `None` for the one that it declares.
     pub name: Option<String>,
 }
 
-/// Why nobody is let in.
+/// The reason why a device is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is no code that waits.
+    /// There is no active code.
     #[error("no code waits for a device")]
     NoCode,
-    /// It is too late.
+    /// The code has expired.
     #[error("the code has expired")]
     Expired,
-    /// Its tries are used up.
-    #[error("the code is void: it was tried {TRIES} times")]
+    /// The code has no attempts left.
+    #[error("the code is void: it was tried {MAX_ATTEMPTS} times")]
     Void,
-    /// Too many codes were made.
-    #[error("{CODES} codes were made within an hour")]
+    /// Too many codes were created.
+    #[error("{MAX_CODES} codes were made within an hour")]
     TooMany,
 }
 
-/// A try that was counted; it is given back to [`Codes::end`] or [`Codes::accept`].
+/// A counted attempt, to be passed to [`Codes::end`] or [`Codes::accept`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Try {
+pub struct Attempt {
     serial: u64,
 }
 
@@ -54,70 +55,73 @@ struct Current {
     code: String,
     terms: Terms,
     until: Instant,
-    left: u32,
-    /// Tries at work.
+    attempts_left: u32,
+    /// Attempts in progress.
     open: u32,
     state: PairState,
 }
 
-/// The latest code and when earlier ones were made.
+/// The latest code and the times at which earlier ones were created.
 #[derive(Debug, Default)]
 pub struct Codes {
     current: Option<Current>,
-    made: VecDeque<Instant>,
+    created: VecDeque<Instant>,
     serial: u64,
 }
 
 impl Codes {
-    /// Takes a new code; an earlier one is void.
+    /// Activates a new code and invalidates an earlier one.
     ///
     /// # Errors
-    /// [`Refusal::TooMany`], and the earlier one stays as it is.
+    /// [`Refusal::TooMany`]; the earlier code stays active.
     pub fn begin(&mut self, now: Instant, code: String, terms: Terms) -> Result<(), Refusal> {
-        while self.made.front().is_some_and(|made| now.saturating_duration_since(*made) >= HOUR) {
-            self.made.pop_front();
+        while self.created.front().is_some_and(|created| now.saturating_duration_since(*created) >= HOUR) {
+            self.created.pop_front();
         }
-        if self.made.len() >= CODES {
+        if self.created.len() >= MAX_CODES {
             return Err(Refusal::TooMany);
         }
-        self.made.push_back(now);
+        self.created.push_back(now);
         self.serial += 1;
-        let (serial, until) = (self.serial, now + LIFE);
+        let serial = self.serial;
+        let until = now + CODE_LIFETIME;
         let state = PairState::Waiting;
-        self.current = Some(Current { serial, code, terms, until, left: TRIES, open: 0, state });
+        self.current =
+            Some(Current { serial, code, terms, until, attempts_left: MAX_ATTEMPTS, open: 0, state });
         Ok(())
     }
 
-    /// Counts a try; the answer has the code to compare with, in an exchange that does not tell it.
+    /// Counts an attempt and returns the code, for an exchange that does not reveal it.
     ///
     /// # Errors
-    /// [`Refusal`] of every kind but `TooMany`.
-    pub fn attempt(&mut self, now: Instant) -> Result<(Try, String), Refusal> {
-        let current = self.waiting(now)?;
-        if current.left == 0 {
+    /// Every [`Refusal`] except `TooMany`.
+    pub fn attempt(&mut self, now: Instant) -> Result<(Attempt, String), Refusal> {
+        let current = self.active(now)?;
+        if current.attempts_left == 0 {
             return Err(Refusal::Void);
         }
-        current.left -= 1;
+        current.attempts_left -= 1;
         current.open += 1;
-        Ok((Try { serial: current.serial }, current.code.clone()))
+        Ok((Attempt { serial: current.serial }, current.code.clone()))
     }
 
-    /// A try has ended without a pairing.
-    pub fn end(&mut self, which: Try) {
+    /// Ends an attempt without a pairing.
+    pub fn end(&mut self, which: Attempt) {
         if let Some(current) = self.current.as_mut().filter(|c| c.serial == which.serial) {
             current.open = current.open.saturating_sub(1);
-            if current.state == PairState::Waiting && current.left == 0 && current.open == 0 {
+            if current.state == PairState::Waiting && current.attempts_left == 0 && current.open == 0 {
                 current.state = PairState::Void;
             }
         }
     }
 
-    /// A try has proved the code: it is used up, and the device gets what was decided.
+    /// Completes an attempt that proved the code: the code is used up, and its terms apply to the
+    /// device.
     ///
     /// # Errors
-    /// When meanwhile another try was faster, the time is over, or there is another code.
-    pub fn accept(&mut self, now: Instant, which: Try) -> Result<Terms, Refusal> {
-        let current = self.waiting(now)?;
+    /// Another attempt was faster, the code has expired, or there is a newer code.
+    pub fn accept(&mut self, now: Instant, which: Attempt) -> Result<Terms, Refusal> {
+        let current = self.active(now)?;
         if current.serial != which.serial {
             return Err(Refusal::NoCode);
         }
@@ -125,24 +129,24 @@ impl Codes {
         Ok(current.terms.clone())
     }
 
-    /// Makes the code void.
+    /// Invalidates the code.
     pub fn cancel(&mut self, now: Instant) {
-        if let Ok(current) = self.waiting(now) {
+        if let Ok(current) = self.active(now) {
             current.state = PairState::Cancelled;
         }
     }
 
-    /// How the latest code stands, and its tries that are left.
+    /// Returns the state of the latest code and its remaining attempts.
     pub fn state(&mut self, now: Instant) -> (PairState, u32) {
-        // Asked for its effect: a code whose time is over becomes void.
-        let _waits = self.waiting(now).is_ok();
+        // Called for its side effect: an expired code is invalidated.
+        let _active = self.active(now).is_ok();
         self.current.as_ref().map_or((PairState::None, 0), |c| match c.state {
-            PairState::Waiting => (c.state, c.left),
+            PairState::Waiting => (c.state, c.attempts_left),
             ended => (ended, 0),
         })
     }
 
-    fn waiting(&mut self, now: Instant) -> Result<&mut Current, Refusal> {
+    fn active(&mut self, now: Instant) -> Result<&mut Current, Refusal> {
         let current = self.current.as_mut().ok_or(Refusal::NoCode)?;
         if current.state == PairState::Waiting && now >= current.until {
             current.state = PairState::Expired;

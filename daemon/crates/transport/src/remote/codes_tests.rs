@@ -1,4 +1,4 @@
-//! The life of a code, by cases and by chance.
+//! The lifetime of a code, by examples and by property tests.
 
 use proptest::prelude::*;
 
@@ -8,16 +8,16 @@ fn terms() -> Terms {
     Terms { rights: vec![Right::Observe], name: None }
 }
 
-fn begun(now: Instant) -> Codes {
+fn codes_with_one(now: Instant) -> Codes {
     let mut codes = Codes::default();
     codes.begin(now, "12345678".into(), terms()).unwrap();
     codes
 }
 
 #[test]
-fn a_code_lets_one_device_in() {
+fn code_admits_one_device() {
     let now = Instant::now();
-    let mut codes = begun(now);
+    let mut codes = codes_with_one(now);
     let (first, code) = codes.attempt(now).unwrap();
     let (second, _) = codes.attempt(now).unwrap();
     assert_eq!(code, "12345678");
@@ -29,16 +29,16 @@ fn a_code_lets_one_device_in() {
 }
 
 #[test]
-fn the_fourth_try_is_refused_and_the_code_void() {
+fn fourth_attempt_is_refused_and_voids_code() {
     let now = Instant::now();
-    let mut codes = begun(now);
-    for left in [2, 1, 0] {
+    let mut codes = codes_with_one(now);
+    for attempts_left in [2, 1, 0] {
         let (tried, _) = codes.attempt(now).unwrap();
-        if left > 0 {
+        if attempts_left > 0 {
             codes.end(tried);
-            assert_eq!(codes.state(now), (PairState::Waiting, left));
+            assert_eq!(codes.state(now), (PairState::Waiting, attempts_left));
         } else {
-            // While the last one is at work it may still be the right one.
+            // While the last attempt is in progress it may still succeed.
             assert_eq!(codes.attempt(now), Err(Refusal::Void));
             codes.end(tried);
         }
@@ -48,10 +48,10 @@ fn the_fourth_try_is_refused_and_the_code_void() {
 }
 
 #[test]
-fn a_code_expires_also_under_a_try() {
+fn code_expires_during_attempt() {
     let now = Instant::now();
-    let late = now + LIFE;
-    let mut codes = begun(now);
+    let late = now + CODE_LIFETIME;
+    let mut codes = codes_with_one(now);
     let (tried, _) = codes.attempt(late - Duration::from_millis(1)).unwrap();
     assert_eq!(codes.accept(late, tried), Err(Refusal::Expired));
     assert_eq!(codes.attempt(late), Err(Refusal::Expired));
@@ -59,24 +59,24 @@ fn a_code_expires_also_under_a_try() {
 }
 
 #[test]
-fn a_new_code_ends_the_tries_of_the_old_one() {
+fn new_code_ends_attempts_of_old_one() {
     let now = Instant::now();
-    let mut codes = begun(now);
+    let mut codes = codes_with_one(now);
     let (old, _) = codes.attempt(now).unwrap();
     codes.begin(now, "87654321".into(), terms()).unwrap();
     assert_eq!(codes.accept(now, old), Err(Refusal::NoCode));
     codes.end(old);
-    assert_eq!(codes.state(now), (PairState::Waiting, TRIES));
+    assert_eq!(codes.state(now), (PairState::Waiting, MAX_ATTEMPTS));
     codes.cancel(now);
     assert_eq!(codes.attempt(now), Err(Refusal::NoCode));
     assert_eq!(codes.state(now), (PairState::Cancelled, 0));
 }
 
 #[test]
-fn codes_are_counted_by_the_hour() {
+fn codes_are_limited_per_hour() {
     let now = Instant::now();
     let mut codes = Codes::default();
-    for _ in 0..CODES {
+    for _ in 0..MAX_CODES {
         codes.begin(now, String::new(), terms()).unwrap();
     }
     assert_eq!(codes.begin(now + HOUR / 2, String::new(), terms()), Err(Refusal::TooMany));
@@ -105,31 +105,36 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: a code has three tries at most and lets one in at most, never after its time,
-    /// never after it was called off, and there are no more codes in an hour than there may be.
+    /// In any order of events, a code has at most three attempts and admits at most one device,
+    /// never after its expiry or cancellation, and the number of codes per hour is bounded.
     #[test]
-    fn whatever_happens_a_code_keeps_its_bounds(steps in prop::collection::vec(step(), 1..200)) {
+    fn code_limits_hold_for_any_sequence(steps in prop::collection::vec(step(), 1..200)) {
         let mut now = Instant::now();
         let mut codes = Codes::default();
-        let mut tries: Vec<(Try, usize)> = Vec::new();
-        let (mut made, mut tried, mut let_in, mut off) = (vec![now], 0, 0, true);
-        made.clear();
+        let mut tries: Vec<(Attempt, usize)> = Vec::new();
+        let mut created = vec![now];
+        let mut tried = 0;
+        let mut let_in = 0;
+        let mut off = true;
+        created.clear();
         for step in steps {
             match step {
                 Step::Begin => {
-                    let within = made.iter().filter(|at| now.saturating_duration_since(**at) < HOUR).count();
-                    let begun = codes.begin(now, "1".into(), terms()).is_ok();
-                    prop_assert_eq!(begun, within < CODES);
-                    if begun {
-                        made.push(now);
-                        (tried, let_in, off) = (0, 0, false);
+                    let within = created.iter().filter(|at| now.saturating_duration_since(**at) < HOUR).count();
+                    let codes_with_one = codes.begin(now, "1".into(), terms()).is_ok();
+                    prop_assert_eq!(codes_with_one, within < MAX_CODES);
+                    if codes_with_one {
+                        created.push(now);
+                        tried = 0;
+                        let_in = 0;
+                        off = false;
                     }
                 }
                 Step::Attempt => if let Ok((one, _)) = codes.attempt(now) {
                     tried += 1;
-                    prop_assert!(tried <= TRIES && let_in == 0 && !off);
-                    prop_assert!(made.last().is_some_and(|at| now < *at + LIFE));
-                    tries.push((one, made.len()));
+                    prop_assert!(tried <= MAX_ATTEMPTS && let_in == 0 && !off);
+                    prop_assert!(created.last().is_some_and(|at| now < *at + CODE_LIFETIME));
+                    tries.push((one, created.len()));
                 },
                 Step::End(at) => if at < tries.len() {
                     codes.end(tries.swap_remove(at).0);
@@ -138,8 +143,8 @@ proptest! {
                     let (one, of) = tries.swap_remove(at);
                     if codes.accept(now, one).is_ok() {
                         let_in += 1;
-                        prop_assert!(let_in == 1 && !off && of == made.len());
-                        prop_assert!(made.last().is_some_and(|at| now < *at + LIFE));
+                        prop_assert!(let_in == 1 && !off && of == created.len());
+                        prop_assert!(created.last().is_some_and(|at| now < *at + CODE_LIFETIME));
                     }
                 },
                 Step::Cancel => {

@@ -1,4 +1,4 @@
-//! The listener for devices: TLS first, then HTTP as on the other one.
+//! The listener for devices: TLS, then HTTP as on the local listener.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -13,38 +13,37 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     Remote,
-    cut::Cut,
+    abortable_stream::AbortableStream,
+    connection_limit::{ConnectionLimit, ConnectionSlot},
     devices,
-    places::{Place, Places},
 };
-use crate::linger::{Lingering, Socket};
+use crate::http::linger::{Lingering, Socket};
 
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(3);
-/// How long a connection of nobody known may last: enough to pair.
-const STRANGER: Duration = Duration::from_secs(30);
-/// Connections that wait to be served.
-const WAITING: usize = 16;
+/// Time limit of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Lifetime of an unpaired connection, enough for pairing.
+const UNPAIRED_LIFETIME: Duration = Duration::from_secs(30);
+/// Capacity of the queue of established connections.
+const QUEUE_CAPACITY: usize = 16;
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Both keys and what is of this connection alone.
+    /// Both keys and the data unique to this connection.
     pub channel: Channel,
-    /// The device, if it was a paired one when it connected.
+    /// The device, if it was paired when it connected.
     pub device: Option<Arc<devices::Entry>>,
 }
 
-/// What a connection holds while it is open.
-pub enum Held {
+/// The guard that a connection holds while it is open.
+pub enum ConnectionGuard {
     Device(devices::Open),
-    Stranger(Place),
+    Unpaired(ConnectionSlot),
 }
 
-/// A connection.
-pub type Io = Cut<TlsStream<Socket>, Held>;
+pub type Io = AbortableStream<TlsStream<Socket>, ConnectionGuard>;
 
-/// Accepts connections whose handshake is over.
+/// Accepts connections whose handshake has finished.
 pub struct TlsListener {
     ready: mpsc::Receiver<(Io, Peer)>,
     local: SocketAddr,
@@ -55,14 +54,14 @@ impl TlsListener {
     /// Accepts on `listener` for `remote`.
     ///
     /// # Errors
-    /// When the listener cannot be used.
+    /// The listener cannot be used.
     pub fn new(listener: std::net::TcpListener, remote: Arc<Remote>) -> io::Result<Self> {
         let off = || io::Error::other("remote control was opened without a listener");
         let (pin, tls) = remote.tls().ok_or_else(off)?;
         listener.set_nonblocking(true)?;
         let local = listener.local_addr()?;
         let listener = Lingering::new(tokio::net::TcpListener::from_std(listener)?);
-        let (to, ready) = mpsc::channel(WAITING);
+        let (to, ready) = mpsc::channel(QUEUE_CAPACITY);
         let accepting = AbortOnDropHandle::new(tokio::spawn(accept(listener, tls.into(), pin, remote, to)));
         Ok(Self { ready, local, _accepting: accepting })
     }
@@ -75,25 +74,27 @@ async fn accept(
     remote: Arc<Remote>,
     to: mpsc::Sender<(Io, Peer)>,
 ) {
-    let places = Places::default();
+    let limit = ConnectionLimit::default();
     loop {
         let (mut socket, from) = Listener::accept(&mut listener).await;
-        // Whoever has said nothing yet needs no last word.
-        socket.lingers(false);
-        let place = places.enter(from.ip());
-        let (acceptor, remote, to) = (acceptor.clone(), Arc::clone(&remote), to.clone());
+        // A client before its handshake needs no close frame.
+        socket.set_lingering(false);
+        let slot = limit.enter(from.ip());
+        let acceptor = acceptor.clone();
+        let remote = Arc::clone(&remote);
+        let to = to.clone();
         tokio::spawn(async move {
-            let cut = place.cut.clone();
+            let cut = slot.cut.clone();
             let shaken = tokio::select! {
-                shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)) => shaken,
+                shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)) => shaken,
                 () = cut.cancelled() => return,
             };
             match shaken {
                 Ok(Ok(mut stream)) => {
-                    stream.get_mut().0.lingers(true);
-                    let Some(made) = known(stream, pin, &remote, place) else { return };
-                    // The daemon stops.
-                    let _stopped = to.send(made).await;
+                    stream.get_mut().0.set_lingering(true);
+                    let Some(created) = identify(stream, pin, &remote, slot) else { return };
+                    // A send error means that the daemon is stopping.
+                    let _stopping = to.send(created).await;
                 }
                 Ok(Err(error)) => tracing::debug!(%from, %error, "no tls handshake"),
                 Err(_) => tracing::debug!(%from, "the tls handshake took too long"),
@@ -102,8 +103,13 @@ async fn accept(
     }
 }
 
-/// Finds out whose connection it is. The end of a device's pairing is its end; a stranger's is soon.
-fn known(stream: TlsStream<Socket>, server: Pin, remote: &Remote, place: Place) -> Option<(Io, Peer)> {
+/// Identifies the peer. A device's connection ends with its pairing, an unpaired one soon.
+fn identify(
+    stream: TlsStream<Socket>,
+    server: Pin,
+    remote: &Remote,
+    slot: ConnectionSlot,
+) -> Option<(Io, Peer)> {
     let connection = stream.get_ref().1;
     let client: Pin = peer_pin(connection)?;
     let binding = exporter(connection).ok()?;
@@ -112,17 +118,21 @@ fn known(stream: TlsStream<Socket>, server: Pin, remote: &Remote, place: Place) 
     let io = match &device {
         Some(device) => {
             let cut = device.cut.clone();
-            Cut::new(stream, move || cut.clone().cancelled_owned(), Held::Device(device.open()))
+            AbortableStream::new(
+                stream,
+                move || cut.clone().cancelled_owned(),
+                ConnectionGuard::Device(device.open()),
+            )
         }
         None => {
-            let cut = place.cut.clone();
+            let cut = slot.cut.clone();
             let over = move || {
                 let cut = cut.clone();
                 async move {
-                    let _either = tokio::time::timeout(STRANGER, cut.cancelled()).await;
+                    let _either = tokio::time::timeout(UNPAIRED_LIFETIME, cut.cancelled()).await;
                 }
             };
-            Cut::new(stream, over, Held::Stranger(place))
+            AbortableStream::new(stream, over, ConnectionGuard::Unpaired(slot))
         }
     };
     Some((io, Peer { channel, device }))
@@ -135,7 +145,7 @@ impl Listener for TlsListener {
     async fn accept(&mut self) -> (Io, Peer) {
         match self.ready.recv().await {
             Some(ready) => ready,
-            // Only with the runtime does the accepting end.
+            // Accepting ends only with the runtime.
             None => std::future::pending().await,
         }
     }

@@ -1,11 +1,11 @@
-//! Remote control: who may connect from the network, and how a device becomes one of them.
+//! Remote control: connections from the network, and the pairing of devices.
 
+mod abortable_stream;
 mod codes;
-mod cut;
+mod connection_limit;
 mod devices;
 mod listener;
 mod pair;
-mod places;
 
 use std::{
     path::PathBuf,
@@ -31,13 +31,13 @@ use self::{
     devices::Devices,
 };
 
-/// Why there is no remote control.
+/// The reason why remote control is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The daemon's key cannot be had.
+    /// The daemon's key cannot be loaded or created.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The key is of no use.
+    /// The daemon's key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The list of devices cannot be read.
@@ -45,7 +45,7 @@ pub enum RemoteError {
     Devices(#[from] Failure),
 }
 
-/// What listens for devices.
+/// The listening side.
 struct Listening {
     identity: Arc<Identity>,
     tls: Arc<ServerConfig>,
@@ -53,7 +53,7 @@ struct Listening {
     name: String,
 }
 
-/// The remote control of a daemon: its key, the paired devices, the code that waits.
+/// The remote control of a daemon: its key, the paired devices, the active code.
 pub struct Remote {
     devices: Devices,
     listening: Option<Listening>,
@@ -67,20 +67,21 @@ struct Pairing {
     device: Option<Device>,
 }
 
-/// Where devices connect.
+/// The addresses for devices.
 #[derive(Debug, Clone)]
 pub struct Lan {
     /// `host:port` of each listener.
     pub addresses: Vec<String>,
-    /// What the daemon is called.
+    /// The daemon's display name.
     pub name: String,
 }
 
 impl Remote {
-    /// With the keys and devices of a data root; without `lan` nothing listens, and devices can be listed and revoked.
+    /// Opens the keys and devices of a data root. Without `lan` there is no listener, but devices
+    /// can be listed and revoked.
     ///
     /// # Errors
-    /// When a file cannot be used.
+    /// A file cannot be used.
     pub fn open(root: &DataRoot, lan: Option<Lan>) -> Result<Arc<Self>, RemoteError> {
         let path: PathBuf = root.devices_json();
         let listening = match lan {
@@ -94,17 +95,16 @@ impl Remote {
         Ok(Arc::new(Self { devices: Devices::open(path)?, listening, pairing: Mutex::default() }))
     }
 
-    /// The hash of the daemon's key, where something listens for devices.
+    /// Returns the hash of the daemon's key, if a listener for devices exists.
     pub fn key(&self) -> Option<Pin> {
         self.listening.as_ref().map(|l| l.identity.pin())
     }
 
-    /// The daemon's key and its TLS, where something listens.
+    /// Returns the daemon's key and TLS configuration, if a listener exists.
     fn tls(&self) -> Option<(Pin, Arc<ServerConfig>)> {
         self.listening.as_ref().map(|l| (l.identity.pin(), Arc::clone(&l.tls)))
     }
 
-    /// The device of a key.
     fn device(&self, key: &Pin) -> Option<Arc<Entry>> {
         self.devices.find(key)
     }
@@ -131,16 +131,16 @@ impl cairn_api::Remote for Remote {
     fn begin(&self, params: PairBeginParams) -> Result<PairOffer, Failure> {
         let off = || Failure::new(Reason::RemoteOff, "nothing listens for devices");
         let listening = self.listening.as_ref().ok_or_else(off)?;
-        let name = params.name.map(|name| named(&name)).transpose()?;
+        let name = params.name.map(|name| sanitise_name(&name)).transpose()?;
         let code = random_code()?;
         let mut pairing = self.pairing();
         pairing.codes.begin(Instant::now(), code.clone(), Terms { rights: params.rights, name })?;
         pairing.device = None;
-        let life = i64::try_from(codes::LIFE.as_millis()).unwrap_or(i64::MAX);
+        let life = i64::try_from(codes::CODE_LIFETIME.as_millis()).unwrap_or(i64::MAX);
         Ok(PairOffer {
             code: exchange::shown(&code),
             expires_at: Timestamp(Timestamp::now().0.saturating_add(life)),
-            tries: codes::TRIES,
+            tries: codes::MAX_ATTEMPTS,
             addresses: listening.addresses.clone(),
             key: listening.identity.pin().to_string(),
         })
@@ -151,7 +151,8 @@ impl cairn_api::Remote for Remote {
     }
 
     fn cancel(&self) -> PairStatus {
-        let (mut pairing, now) = (self.pairing(), Instant::now());
+        let mut pairing = self.pairing();
+        let now = Instant::now();
         pairing.codes.cancel(now);
         pairing.status(now)
     }
@@ -167,8 +168,8 @@ impl cairn_api::Remote for Remote {
     }
 }
 
-/// A device's name as it is kept: nothing in it that a terminal obeys.
-fn named(name: &str) -> Result<String, Failure> {
+/// Sanitises a device's name: it must not contain terminal control characters.
+fn sanitise_name(name: &str) -> Result<String, Failure> {
     let clean: String = name.trim().chars().filter(|c| !c.is_control()).collect();
     match clean.chars().count() {
         1..=exchange::NAME => Ok(clean),
@@ -179,9 +180,10 @@ fn named(name: &str) -> Result<String, Failure> {
     }
 }
 
-/// A code, each as likely as every other.
+/// Returns a uniformly distributed code.
 fn random_code() -> Result<String, Failure> {
-    // What lies above a multiple of the number of codes would make the first ones likelier.
+    // Values above the largest multiple of the number of codes are rejected, because they would
+    // favour some codes.
     let above = u32::MAX - u32::MAX % exchange::CODES;
     loop {
         let number = getrandom::u32()
@@ -197,13 +199,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_codes() {
-        for (name, want) in
+    fn names_are_sanitised_and_codes_are_random() {
+        for (name, expected) in
             [("a laptop", Some("a laptop")), (" \u{1b}[2Jx ", Some("[2Jx")), ("", None), ("\n", None)]
         {
-            assert_eq!(named(name).ok().as_deref(), want, "{name:?}");
+            assert_eq!(sanitise_name(name).ok().as_deref(), expected, "{name:?}");
         }
-        assert!(named(&"ä".repeat(64)).is_ok() && named(&"ä".repeat(65)).is_err());
+        assert!(sanitise_name(&"ä".repeat(64)).is_ok() && sanitise_name(&"ä".repeat(65)).is_err());
         for _ in 0..1000 {
             let code = random_code().unwrap();
             assert_eq!(exchange::digits(&code).as_deref(), Some(&*code));

@@ -1,4 +1,4 @@
-//! The pairing of a device over its own connection: four messages of a WebSocket.
+//! Pairing of a device over its own connection: four WebSocket messages.
 
 use std::{
     sync::Arc,
@@ -17,26 +17,26 @@ use serde_json::json;
 
 use super::{
     Remote,
-    codes::{Codes, Try},
-    named,
+    codes::{Attempt, Codes},
+    sanitise_name,
 };
 
-/// How long each message may take.
-const WAIT: Duration = Duration::from_secs(10);
+/// Time limit of each message.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A try that ends when it is dropped, however that comes.
-struct Trying<'a> {
+/// An attempt that ends when it is dropped.
+struct EndAttemptOnDrop<'a> {
     remote: &'a Remote,
-    which: Try,
+    which: Attempt,
 }
 
-impl Drop for Trying<'_> {
+impl Drop for EndAttemptOnDrop<'_> {
     fn drop(&mut self) {
         self.remote.pairing().codes.end(self.which);
     }
 }
 
-/// Pairs the device at the other end, or tells it why not.
+/// Pairs the device at the other end, or reports the refusal.
 pub async fn pair(mut socket: WebSocket, remote: Arc<Remote>, api: Arc<Api>, channel: Channel) {
     let outcome = exchange(&mut socket, &remote, &api, channel).await;
     match outcome {
@@ -45,12 +45,12 @@ pub async fn pair(mut socket: WebSocket, remote: Arc<Remote>, api: Arc<Api>, cha
         }
         Err(failure) => {
             tracing::warn!(key = %channel.client, "not paired: {failure}");
-            let told = json!({"error": failure.message, "data": failure.data()});
-            // It may have gone.
-            let _gone = send(&mut socket, &told).await;
+            let to_device = json!({"error": failure.message, "data": failure.data()});
+            // The device may have disconnected.
+            let _disconnected = send(&mut socket, &to_device).await;
         }
     }
-    let _gone = tokio::time::timeout(WAIT, socket.send(Message::Close(None))).await;
+    let _disconnected = tokio::time::timeout(MESSAGE_TIMEOUT, socket.send(Message::Close(None))).await;
 }
 
 async fn exchange(
@@ -61,18 +61,19 @@ async fn exchange(
 ) -> Result<Device, Failure> {
     let refused = |e: exchange::Mismatch| Failure::new(Reason::PairingRefused, e.to_string());
     let hello: Hello = receive(socket).await?;
-    let called = named(&hello.name)?;
-    // Counted before anything is told that a guess could be compared with.
+    let called = sanitise_name(&hello.name)?;
+    // Counted before any message that a guess could be compared with is sent.
     let (which, code) = remote.pairing().codes.attempt(Instant::now())?;
-    let trying = Trying { remote, which };
+    let trying = EndAttemptOnDrop { remote, which };
     let (half, share) = exchange::server(&code, &channel);
-    let whole = half.finish(&hello.share, &hello.name).map_err(refused)?;
+    let finished = half.finish(&hello.share, &hello.name).map_err(refused)?;
     send(socket, &Reply { share }).await?;
     let proof: Proof = receive(socket).await?;
-    whole.check_client(&proof.confirm).map_err(refused)?;
+    finished.check_client(&proof.confirm).map_err(refused)?;
     let terms = accept(&mut remote.pairing().codes, which)?;
     drop(trying);
-    let (keeper, name) = (Arc::clone(remote), terms.name.unwrap_or(called));
+    let keeper = Arc::clone(remote);
+    let name = terms.name.unwrap_or(called);
     let params = json!({"name": name, "key": channel.client.to_string(), "rights": terms.rights});
     let add = move || keeper.devices.add(name, channel.client, terms.rights);
     let added = async {
@@ -84,17 +85,19 @@ async fn exchange(
     let server = remote.listening.as_ref().map(|l| l.name.clone()).unwrap_or_default();
     let granted = Granted { id: device.id.clone(), rights: device.rights.clone(), server };
     let granted = serde_json::to_string(&granted).unwrap_or_default();
-    send(socket, &Welcome { confirm: whole.server_proof(&granted), granted }).await?;
+    send(socket, &Welcome { confirm: finished.server_proof(&granted), granted }).await?;
     Ok(device)
 }
 
-fn accept(codes: &mut Codes, which: Try) -> Result<super::Terms, Failure> {
+fn accept(codes: &mut Codes, which: Attempt) -> Result<super::Terms, Failure> {
     Ok(codes.accept(Instant::now(), which)?)
 }
 
 async fn receive<T: DeserializeOwned>(socket: &mut WebSocket) -> Result<T, Failure> {
     let gone = |what: &str| Failure::new(Reason::PairingRefused, format!("the device {what}"));
-    let next = tokio::time::timeout(WAIT, socket.recv()).await.map_err(|_| gone("did not answer in time"))?;
+    let next = tokio::time::timeout(MESSAGE_TIMEOUT, socket.recv())
+        .await
+        .map_err(|_| gone("did not answer in time"))?;
     match next {
         Some(Ok(Message::Text(text))) => serde_json::from_str(text.as_str())
             .map_err(|e| Failure::new(Reason::InvalidRequest, format!("not a message of pairing: {e}"))),
@@ -107,7 +110,7 @@ async fn send(socket: &mut WebSocket, message: &impl Serialize) -> Result<(), Fa
     let gone = |_| Failure::new(Reason::PairingRefused, "the device has gone");
     let text = serde_json::to_string(message)
         .map_err(|e| Failure::new(Reason::Internal, format!("a message cannot be written: {e}")))?;
-    let sent = tokio::time::timeout(WAIT, socket.send(Message::Text(text.into()))).await;
+    let sent = tokio::time::timeout(MESSAGE_TIMEOUT, socket.send(Message::Text(text.into()))).await;
     sent.unwrap_or_else(|_| Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::TimedOut))))
         .map_err(gone)
 }

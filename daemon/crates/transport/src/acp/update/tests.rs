@@ -1,4 +1,4 @@
-//! Events in, updates out.
+//! Conversion of events to updates.
 
 use super::*;
 
@@ -12,29 +12,29 @@ fn text(kind: &str, offset: u64, text: &str) -> AgentEvt {
     evt(json!({"type": kind, "runId": RUN, "offset": offset, "text": text}))
 }
 
-/// The text that is shown for these events.
-fn shown(events: &[AgentEvt]) -> Vec<String> {
-    let mut shown = Shown::default();
-    let updates = events.iter().flat_map(|evt| of(evt, &mut shown, "/r"));
+/// Returns the displayed text of these events.
+fn displayed(events: &[AgentEvt]) -> Vec<String> {
+    let mut displayed = Displayed::default();
+    let updates = events.iter().flat_map(|evt| updates_for(evt, &mut displayed, "/r"));
     updates.map(|update| update["content"]["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
-fn text_is_shown_once() {
-    for (events, want) in [
+fn text_is_displayed_once() {
+    for (events, expected) in [
         (vec![text("text", 0, "ab")], vec!["ab"]),
         (
             vec![text("token_delta", 0, "a"), text("token_delta", 1, "b"), text("text", 0, "ab")],
             vec!["a", "b"],
         ),
-        // A lost delta is made good by the record.
+        // The record makes up for a lost delta.
         (
             vec![text("token_delta", 0, "a"), text("token_delta", 2, "c"), text("text", 0, "abc")],
             vec!["a", "bc"],
         ),
         (vec![text("token_delta", 0, "é"), text("text", 0, "éè"), text("text", 4, "x")], vec!["é", "è", "x"]),
     ] {
-        assert_eq!(shown(&events), want, "{events:?}");
+        assert_eq!(displayed(&events), expected, "{events:?}");
     }
 }
 
@@ -49,7 +49,7 @@ fn approval(diff: &str) -> Approval {
 }
 
 #[test]
-fn a_diff_is_its_hunks() {
+fn diff_is_split_into_hunks() {
     let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n@@ -9 +9,2 @@\n+new\n\\ No newline at end of file\n";
     assert_eq!(
         diffs(&approval(diff), "/r"),
@@ -62,47 +62,48 @@ fn a_diff_is_its_hunks() {
 }
 
 #[test]
-fn a_call_is_told_asked_about_and_ended() {
-    let mut shown = Shown::default();
+fn call_updates_follow_its_lifecycle() {
+    let mut displayed = Displayed::default();
     let arguments = json!({"path": "a.rs", "old_text": "two", "new_text": "2"});
     let call = evt(json!({"type": "tool_call", "callId": "c1", "name": "edit_file", "arguments": arguments}));
-    let told = of(&call, &mut shown, "/r");
+    let lines = updates_for(&call, &mut displayed, "/r");
     assert_eq!(
-        (&told[0]["toolCallId"], &told[0]["kind"], &told[0]["title"]),
+        (&lines[0]["toolCallId"], &lines[0]["kind"], &lines[0]["title"]),
         (&json!("c1"), &json!("edit"), &json!("edit_file a.rs"))
     );
-    assert_eq!(told[0]["locations"], json!([{"path": "/r/a.rs"}]));
+    assert_eq!(lines[0]["locations"], json!([{"path": "/r/a.rs"}]));
     let approval = approval("@@ -1 +1 @@\n-two\n+2\n");
-    assert_eq!(asked(&approval, &shown, "/r")["toolCallId"], "c1");
-    let waits = of(&AgentEvt::ApprovalRequired { approval: Box::new(approval) }, &mut shown, "/r");
+    assert_eq!(permission_call(&approval, &displayed, "/r")["toolCallId"], "c1");
+    let waits =
+        updates_for(&AgentEvt::ApprovalRequired { approval: Box::new(approval) }, &mut displayed, "/r");
     assert_eq!(waits[0]["status"], "pending");
     let result = json!({"type": "tool_result", "callId": "c1", "name": "edit_file", "output": {"ok": true}, "millis": 1});
-    let ended = of(&evt(result), &mut shown, "/r");
+    let finish_call = updates_for(&evt(result), &mut displayed, "/r");
     assert_eq!(
-        (&ended[0]["status"], &ended[0]["content"][0]["newText"]),
+        (&finish_call[0]["status"], &finish_call[0]["content"][0]["newText"]),
         (&json!("completed"), &json!("2\n"))
     );
     let failed = json!({
         "type": "tool_result", "callId": "c2", "name": "x", "millis": 1,
         "error": {"code": "tool_failed", "reason": "tool_failed", "message": "no", "retryable": false},
     });
-    let ended = of(&evt(failed), &mut shown, "/r");
+    let finish_call = updates_for(&evt(failed), &mut displayed, "/r");
     assert_eq!(
-        (&ended[0]["status"], &ended[0]["content"][0]["content"]["text"]),
+        (&finish_call[0]["status"], &finish_call[0]["content"][0]["content"]["text"]),
         (&json!("failed"), &json!("no"))
     );
 }
 
 #[test]
-fn a_plan_and_the_users_words() {
+fn plan_and_user_text_are_converted() {
     let plan = evt(json!({"type": "plan_update", "items": [{"text": "a", "status": "done"}]}));
-    let mut shown = Shown::default();
+    let mut displayed = Displayed::default();
     assert_eq!(
-        of(&plan, &mut shown, "/r")[0]["entries"],
+        updates_for(&plan, &mut displayed, "/r")[0]["entries"],
         json!([{"content": "a", "priority": "medium", "status": "completed"}])
     );
     let turn = json!({"type": "turn_accepted", "runId": RUN, "turnId": "t", "input": [{"type": "text", "text": "hi"}]});
-    assert_eq!(of(&evt(turn), &mut shown, "/r")[0]["sessionUpdate"], "user_message_chunk");
+    assert_eq!(updates_for(&evt(turn), &mut displayed, "/r")[0]["sessionUpdate"], "user_message_chunk");
     assert_eq!((relative("/r/a", "/r"), relative("/rest", "/r")), ("a", "/rest"));
-    assert_eq!(cut("abc", 2), "ab…");
+    assert_eq!(truncate("abc", 2), "ab…");
 }

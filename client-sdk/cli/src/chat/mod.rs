@@ -1,0 +1,161 @@
+//! `cairn chat`: agent turns in a terminal.
+
+mod actions;
+mod approval_prompt;
+mod args;
+mod calls;
+mod editor;
+mod figures;
+mod inline;
+mod keys;
+mod local;
+mod log;
+mod markdown;
+mod repl;
+mod screen;
+mod setup;
+mod shell;
+mod slash;
+mod turn;
+mod view;
+
+use std::{
+    io::{IsTerminal as _, Read as _},
+    path::PathBuf,
+};
+
+use cairn_client_sdk::{Client, Connector};
+use cairn_protocol::{id::SessionId, turn::ExecutionPolicy};
+use tokio::signal::unix::Signal;
+
+use crate::{
+    app::App,
+    exit::{Failure, OK},
+    render::output,
+};
+
+pub use args::ChatArgs;
+pub use keys::has_keyboard;
+pub use setup::declared_root;
+pub use turn::prompt_for_approval;
+
+/// Maximum bytes read from standard input.
+const MAX_PIPED: u64 = 1024 * 1024;
+
+/// A chat: one session as this terminal shows it.
+struct Chat<'a> {
+    app: &'a App<'a>,
+    client: Client,
+    session: SessionId,
+    /// The session's root.
+    folder: PathBuf,
+    /// The last displayed record.
+    seq: u64,
+    policy: ExecutionPolicy,
+    display: view::DisplayOptions,
+    screen: screen::Screen,
+    /// A person is at the keyboard and can be asked.
+    interactive: bool,
+    /// The folder whose file stores the session.
+    local: Option<PathBuf>,
+    log: Option<log::Log>,
+    last_turn: Option<String>,
+    /// Typed text that was not sent; the next prompt starts with it.
+    unsent: String,
+    /// Interrupts that arrive while the terminal does not report them as keys.
+    signals: Signal,
+    interrupts: turn::Interrupts,
+    /// Set when the user wants to quit.
+    quit: bool,
+    /// The user's shell, with `--shell`.
+    shell: Option<shell::Shell>,
+}
+
+/// A question without an interactive prompt.
+struct OneShot {
+    prompt: String,
+    context: Option<String>,
+}
+
+pub async fn run(app: &App<'_>, args: ChatArgs) -> Result<u8, Failure> {
+    let settings = setup::settings(app, &args)?;
+    let lists = args.list_models || args.show_system_prompt;
+    let one_shot = if lists { None } else { one_shot(&args)? };
+    args.check(app.globals.json, one_shot.is_some())?;
+    let interactive = keys::has_keyboard() && !app.globals.json;
+    let client = app.connect_with(connector(app, interactive)).await?;
+    if args.list_models {
+        return crate::commands::models::list(app, &client, args.provider.clone()).await;
+    }
+    let mut chat = setup::chat(app, client, &args, &settings, interactive).await?;
+    if args.show_system_prompt {
+        let prompt = chat.client.prompt_show(&Client::session(&chat.session)).await?;
+        if chat.json() {
+            output::json(&prompt)?;
+        } else {
+            output::line(&prompt.system)?;
+        }
+        return Ok(OK);
+    }
+    match one_shot {
+        Some(question) => {
+            let end = chat.turn(question.prompt, question.context).await?;
+            if let (true, turn::End::Finished(result)) = (app.globals.json, &end) {
+                output::json(result)?;
+            }
+            Ok(end.code())
+        }
+        None => repl::run(&mut chat).await,
+    }
+}
+
+/// Builds the connector, which answers approvals if a person can be asked.
+fn connector(app: &App<'_>, interactive: bool) -> Connector {
+    if interactive { app.connector().approver() } else { app.connector() }
+}
+
+/// Returns the question of `-p`, or the piped one.
+fn one_shot(args: &ChatArgs) -> Result<Option<OneShot>, Failure> {
+    let piped = if std::io::stdin().is_terminal() { None } else { piped()? };
+    match (&args.prompt, piped) {
+        (Some(prompt), _) if prompt.trim().is_empty() => Err(Failure::usage("the prompt is empty")),
+        (Some(prompt), context) => Ok(Some(OneShot { prompt: prompt.clone(), context })),
+        (None, Some(prompt)) => Ok(Some(OneShot { prompt, context: None })),
+        (None, None) if keys::has_keyboard() => Ok(None),
+        (None, None) => Err(Failure::usage("there is no terminal to chat on").hint("ask one thing with -p")),
+    }
+}
+
+/// Reads standard input; `None` if it is empty.
+fn piped() -> Result<Option<String>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(MAX_PIPED + 1).read_to_end(&mut bytes);
+    read.map_err(|e| Failure::failed(format!("standard input cannot be read: {e}")))?;
+    if bytes.len() as u64 > MAX_PIPED {
+        return Err(Failure::usage("more than 1 MiB is piped in").hint("name a file in the folder instead"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("what is piped in is no UTF-8 text"))?;
+    Ok(Some(text).filter(|t| !t.trim().is_empty()))
+}
+
+impl Chat<'_> {
+    fn json(&self) -> bool {
+        self.app.globals.json
+    }
+
+    /// Reconnects; the daemon keeps the session.
+    async fn reconnect(&mut self) -> Result<(), Failure> {
+        self.client = self.app.connect_with(connector(self.app, self.interactive)).await?;
+        Ok(())
+    }
+
+    /// Stores how far the session has been displayed.
+    fn seen(&mut self, seq: u64) {
+        self.seq = self.seq.max(seq);
+        let Some(folder) = &self.local else { return };
+        let local = local::Local { session_id: self.session.clone(), seq: self.seq };
+        if let Err(failure) = local::write(folder, &local) {
+            self.app.info(&failure.text());
+        }
+    }
+}

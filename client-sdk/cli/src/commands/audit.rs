@@ -1,0 +1,182 @@
+//! `cairn audit`: what tools did, and what allowed it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use cairn_client_sdk::Client;
+use cairn_protocol::{
+    id::SessionId,
+    session::Page,
+    trace::{AuditEntry, AuditQueryParams},
+};
+use clap::Args;
+use console::style;
+
+use crate::{
+    app::App,
+    exit::{Failure, OK},
+    render::output::{self, millis, plain},
+};
+
+/// Entries per request.
+const PAGE: u32 = 500;
+/// Interval between polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of unfinished calls to watch; the end of older ones is not printed.
+const MAX_OPEN: usize = 64;
+
+const EXAMPLES: &str = "\
+Each call is written down before it is made and completed after it. With --follow a call is told twice: when it begins,
+with '…', and when it ends. The log is looked at twice a second; Ctrl-C ends it.
+Exit codes: 0 done, 1 failed, 2 wrong use, 4 no daemon.";
+
+/// Arguments of `cairn audit`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AuditArgs {
+    /// Continue with new entries
+    #[arg(long, short)]
+    follow: bool,
+    /// Only this session
+    #[arg(long)]
+    session: Option<SessionId>,
+    /// Only this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only entries after this one
+    #[arg(long, value_name = "ID", default_value_t = 0)]
+    after: u64,
+}
+
+pub async fn run(app: &App<'_>, args: AuditArgs) -> Result<u8, Failure> {
+    let client = app.connect().await?;
+    let mut reader = Reader { last: args.after, open: BTreeSet::new() };
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(interrupt);
+    loop {
+        for entry in reader.next(&client, &args).await? {
+            if app.globals.json {
+                output::json(&entry)?;
+            } else {
+                output::line(&line(&entry))?;
+            }
+        }
+        if !args.follow {
+            return Ok(OK);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            _ = &mut interrupt => return Ok(OK),
+        }
+    }
+}
+
+/// The position of the reader.
+struct Reader {
+    /// The last printed entry.
+    last: u64,
+    /// Entries that were printed before they were complete.
+    open: BTreeSet<u64>,
+}
+
+impl Reader {
+    /// Returns new entries, and printed ones that have been completed since.
+    async fn next(&mut self, client: &Client, args: &AuditArgs) -> Result<Vec<AuditEntry>, Failure> {
+        let mut news = Vec::new();
+        let mut after = self.open.first().map_or(self.last, |first| first - 1);
+        loop {
+            let params = AuditQueryParams {
+                session_id: args.session.clone(),
+                tool: args.tool.clone(),
+                after,
+                limit: Some(PAGE),
+            };
+            let page: Page<AuditEntry> = client.audit_query(&params).await?;
+            let Some(newest) = page.data.last().map(|e| e.id) else { return Ok(news) };
+            news.extend(page.data.into_iter().filter(|entry| self.should_print(entry)));
+            if newest <= after || page.next_cursor.is_none() {
+                return Ok(news);
+            }
+            after = newest;
+        }
+    }
+
+    fn should_print(&mut self, entry: &AuditEntry) -> bool {
+        let open = is_open(entry);
+        if entry.id <= self.last {
+            return !open && self.open.remove(&entry.id);
+        }
+        self.last = entry.id;
+        if open {
+            self.open.insert(entry.id);
+            if self.open.len() > MAX_OPEN {
+                self.open.pop_first();
+            }
+        }
+        true
+    }
+}
+
+/// Returns true if the call is still running or was interrupted.
+fn is_open(entry: &AuditEntry) -> bool {
+    entry.decision == "allow" && entry.outcome.is_none()
+}
+
+fn line(entry: &AuditEntry) -> String {
+    let decision = match entry.decision.as_str() {
+        "allow" => style("allow").green(),
+        _ => style("deny ").red(),
+    };
+    let mut details = vec![
+        entry.outcome.as_deref().map_or_else(|| if is_open(entry) { "…".into() } else { "-".into() }, plain),
+    ];
+    details.extend(entry.millis.map(millis));
+    details.extend(entry.exit_code.map(|code| format!("exit {code}")));
+    details.extend(entry.truncated.then(|| "cut".to_owned()));
+    details.extend(entry.command.as_ref().map(|c| plain(c)));
+    format!(
+        "{:>6}  {}  {decision}  {:<14} {}  {}  {}",
+        entry.id,
+        style(entry.ts).dim(),
+        plain(&entry.tool),
+        details.join(", "),
+        style(plain(&entry.rule)).dim(),
+        style(&entry.session_id).dim(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_protocol::time::Timestamp;
+
+    use super::*;
+
+    fn entry(id: u64, outcome: Option<&str>) -> AuditEntry {
+        AuditEntry {
+            id,
+            ts: Timestamp::now(),
+            session_id: SessionId::new(),
+            tool: "t".into(),
+            args_digest: String::new(),
+            decision: "allow".into(),
+            rule: "default".into(),
+            millis: outcome.map(|_| 3),
+            outcome: outcome.map(str::to_owned),
+            exit_code: None,
+            truncated: false,
+            command: None,
+        }
+    }
+
+    #[test]
+    fn call_is_printed_when_it_starts_and_when_it_ends() {
+        let mut reader = Reader { last: 0, open: BTreeSet::new() };
+        assert!(reader.should_print(&entry(1, Some("ok"))));
+        assert!(reader.should_print(&entry(2, None)));
+        assert!(!reader.should_print(&entry(2, None)) && !reader.should_print(&entry(1, Some("ok"))));
+        assert!(reader.should_print(&entry(2, Some("ok"))) && !reader.should_print(&entry(2, Some("ok"))));
+        for id in 3..200 {
+            assert!(reader.should_print(&entry(id, None)));
+        }
+        assert!(reader.open.len() <= MAX_OPEN);
+    }
+}

@@ -1,0 +1,98 @@
+//! `cairn mcp`: Cairn for agents that speak the Model Context Protocol over standard input and
+//! output.
+
+mod entry;
+mod install;
+
+use std::{path::PathBuf, time::Duration};
+
+use cairn_client_sdk::Client;
+use cairn_protocol::index::{AddRootParams, IndexStatusParams};
+use clap::{Args, Subcommand};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::{
+    app::App,
+    bridge::{self, Bridge},
+    exit::Failure,
+    scope,
+};
+
+/// The daemon's MCP WebSocket.
+const PATH: &str = "/mcp/ws";
+/// Time after the end of the input to wait for pending answers.
+const LINGER: Duration = Duration::from_secs(60);
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn mcp install                         the clients that are known, and their files
+  cairn mcp install claude                  print the entry for one of them
+  cairn mcp install cursor --write          write it; what is there stays, a copy is kept beside it
+  cairn mcp --root ~/src/project            what such an entry starts
+
+Standard output carries protocol messages alone, all else goes to standard error. Without --root the declared root around
+the current folder is worked in, and where there is none, every declared root is searched.
+Agents may also connect by streamable HTTP: /mcp at the daemon's address ('cairn status'), with its token as bearer.
+Exit codes: 0 the agent has gone, 2 wrong use, 3 no such folder, 4 no daemon.";
+
+/// Arguments of `cairn mcp`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct McpArgs {
+    /// Work in this folder, which is declared if necessary, or in the root of that id
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Action {
+    /// Print or write the configuration entry with which a client starts this
+    Install(install::InstallArgs),
+}
+
+pub async fn run(app: &App<'_>, args: McpArgs) -> Result<u8, Failure> {
+    if let Some(Action::Install(install)) = args.action {
+        return install::run(app, &install);
+    }
+    let client = app.connect().await?;
+    let root = root(app, &client, args.root).await?;
+    drop(client);
+    let path = match root {
+        Some(root) => format!("{PATH}?root={}", utf8_percent_encode(&root, NON_ALPHANUMERIC)),
+        None => PATH.to_owned(),
+    };
+    bridge::run(app, Bridge { path: &path, linger: Some(LINGER) }).await
+}
+
+/// Returns the id of the root to work in. Indexing is not awaited, because a client gives a server
+/// little time to start.
+async fn root(app: &App<'_>, client: &Client, requested: Option<PathBuf>) -> Result<Option<String>, Failure> {
+    let is_explicit = requested.is_some();
+    if let Some(id) = requested.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_")) {
+        return Ok(Some(id.to_owned()));
+    }
+    let location = match requested {
+        Some(folder) => app.canonical(&folder)?,
+        None => app.location(client).await?,
+    };
+    let roots = client.index_status(&IndexStatusParams::default()).await?.roots;
+    if let Some(found) = scope::enclosing_root(&roots, &location) {
+        // A folder given explicitly must be the root itself, or results would come from outside of
+        // it.
+        if !is_explicit || location == std::path::Path::new(&found.path) {
+            return Ok(Some(found.root.to_string()));
+        }
+    }
+    if is_explicit {
+        let path = scope::utf8(&location)?;
+        let receipt = client.index_add_root(&AddRootParams { path, request_id: None }).await?;
+        return Ok(Some(receipt.root.to_string()));
+    }
+    app.info(&format!(
+        "{} is in no declared root: every declared root is searched (--root DIR declares one)",
+        location.display()
+    ));
+    Ok(None)
+}

@@ -1,0 +1,148 @@
+//! `cairn search`: passages by words and meaning.
+
+use std::time::Duration;
+
+use cairn_protocol::search::{SearchAnswer, SearchFilters, SearchParams};
+use clap::{Args, ValueEnum};
+
+use crate::{
+    app::App,
+    exit::{Failure, OK},
+    render::{highlight::Painter, output, search_results::Page},
+    scope::{self, Location},
+};
+
+/// Maximum lines of a passage on a terminal.
+const LINES: usize = 6;
+/// Time limit of highlighting.
+const PAINTING: Duration = Duration::from_millis(25);
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn search where is the token checked
+  cairn search parse_config --mode lexical -k 5
+  cairn search retry with backoff -l rust --path src/net --text
+  cairn --json search 'open the database' | jq -r '.items[].path'
+
+The root is the declared one around the current folder. When there is none, the git repository around it (or the
+folder itself) is declared and indexed first.";
+
+/// The search method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// By words and meaning
+    Hybrid,
+    /// By words
+    Lexical,
+    /// By meaning
+    Semantic,
+}
+
+impl Mode {
+    /// Returns the protocol method.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Hybrid => "search.hybrid",
+            Self::Lexical => "search.lexical",
+            Self::Semantic => "search.semantic",
+        }
+    }
+
+    /// Returns the name on the command line.
+    pub fn name(self) -> &'static str {
+        self.method().trim_start_matches("search.")
+    }
+}
+
+/// Arguments of `cairn search`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SearchArgs {
+    /// Words, an identifier, or a question
+    #[arg(required = true, value_name = "QUERY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    query: Vec<String>,
+    /// How to search
+    #[arg(long, short, value_enum, default_value = "hybrid")]
+    mode: Mode,
+    /// Number of results
+    #[arg(short, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=200))]
+    k: u32,
+    /// Only this language; may be given several times
+    #[arg(long, short, value_name = "NAME")]
+    lang: Vec<String>,
+    /// Only files under this path of the root
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    /// Only files that match the glob, or with a leading '!' do not; may be given several times
+    #[arg(long, short, value_name = "GLOB")]
+    glob: Vec<String>,
+    /// Only inside symbols of this kind, as in 'function'; may be given several times
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+    /// Another root: its id or a folder
+    #[arg(long, value_name = "ROOT")]
+    root: Option<String>,
+    /// Print complete passages
+    #[arg(long, short)]
+    text: bool,
+    /// Lines around each passage
+    #[arg(long, short = 'C', value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=50))]
+    context: u32,
+    /// Limit the results of one file
+    #[arg(long)]
+    diversify: bool,
+    /// Show the composition of each result's score
+    #[arg(long)]
+    explain: bool,
+}
+
+pub async fn run(app: &App<'_>, args: SearchArgs) -> Result<u8, Failure> {
+    let (client, here) = app.connect_here().await?;
+    let at = args.root.as_deref().map_or(Location::Around(&here), Location::Root);
+    let root = scope::root(app, &client, at).await?;
+    let terminal = console::user_attended();
+    let person = terminal && !app.globals.json;
+    let params = SearchParams {
+        k: args.k,
+        filters: Some(SearchFilters {
+            languages: args.lang,
+            path_prefix: args.path,
+            globs: args.glob,
+            roots: vec![root.root.to_string()],
+            kinds: args.kind,
+        }),
+        include_text: args.text || person,
+        context_lines: args.context,
+        diversify: args.diversify.then_some(true),
+        explain: args.explain || person,
+        ..SearchParams::new(args.query.join(" "))
+    };
+    let Some(answer) = app.answer::<SearchAnswer>(&client, args.mode.method(), &params).await? else {
+        return Ok(OK);
+    };
+    if answer.items.is_empty() {
+        app.info("nothing was found");
+    }
+    let (late, missing): (Vec<&str>, Vec<&str>) =
+        answer.degraded.iter().map(String::as_str).partition(|what| *what == "rerank");
+    if !late.is_empty() {
+        app.info("not all of the best were re-scored in time; 'rerank.maxMs' gives it more");
+    }
+    if !missing.is_empty() {
+        app.info(&format!("not all is searched yet: {}", missing.join(", ")));
+    } else if !answer.complete {
+        app.info("the index is not complete yet; 'cairn index status' tells how far it is");
+    }
+    let colours = console::colors_enabled();
+    let mut page = Page {
+        root: &root.path,
+        here: &here,
+        limit: if args.text { usize::MAX } else { LINES },
+        terminal,
+        colours,
+        explain: args.explain,
+        painter: (terminal && colours && !answer.items.is_empty()).then(|| Painter::load(PAINTING)),
+    };
+    output::print(&page.text(&answer.items))?;
+    Ok(OK)
+}

@@ -1,0 +1,275 @@
+//! `cairn tools`: the list of tools, single calls, and permanently granted rules.
+
+use std::{fmt::Write as _, path::PathBuf, time::Duration};
+
+use cairn_client_sdk::{Client, ClientError, Item};
+use cairn_protocol::{
+    approval::{Approval, ApprovalDecision, ApprovalResolveParams},
+    event::AgentEvt,
+    session::{Empty, Page, SessionCreateParams},
+    tool::{GrantedRule, RevokeParams, ToolCallParams, ToolInfo, ToolResult},
+};
+use clap::{Args, Subcommand};
+use console::style;
+
+use crate::{
+    app::App,
+    chat::{declared_root, prompt_for_approval},
+    exit::{Failure, INTERRUPTED, OK},
+    render::output::{self, plain},
+};
+
+/// Time limit of a call, including the wait for an approval.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+/// Maximum columns of a tool's line.
+const COLUMNS: usize = 110;
+
+const EXAMPLES: &str = "\
+Examples:
+  cairn tools
+  cairn tools call read_file '{\"path\": \"README.md\"}'
+  cairn tools call write_file '{\"path\": \"a.txt\", \"content\": \"x\"}' --yes
+  cairn tools rules --revoke 'write_file(docs/**)'
+
+A call goes through the same rules, questions and audit as a model's. What must be asked is asked here with one key:
+y once, a this session, A always, n no; --yes answers yes once. Without --yes and without a terminal it is denied.
+What 'permissions.finalDeny' forbids stays forbidden.
+Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 no such tool or denied, 4 no daemon, 130 interrupted.";
+
+/// Arguments of `cairn tools`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ToolsArgs {
+    /// The action; lists the tools when omitted.
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Action {
+    /// The registered tools
+    List,
+    /// Run one tool and print its result
+    Call {
+        /// The tool
+        name: String,
+        /// Its arguments, a JSON object
+        #[arg(value_name = "JSON", default_value = "{}", hide_default_value = true)]
+        arguments: String,
+        /// Work in this folder, or in the root of that id
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+        /// Approve all questions of this call
+        #[arg(long)]
+        yes: bool,
+    },
+    /// The permanently granted rules
+    Rules {
+        /// Revoke this rule
+        #[arg(long, value_name = "RULE")]
+        revoke: Option<String>,
+    },
+}
+
+/// The approver of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approver {
+    /// No approver.
+    None,
+    /// The person at the keyboard.
+    Keyboard,
+    /// Approved in advance.
+    Preapproved,
+}
+
+pub async fn run(app: &App<'_>, args: ToolsArgs) -> Result<u8, Failure> {
+    match args.action.unwrap_or(Action::List) {
+        Action::List => list(app).await,
+        Action::Rules { revoke } => granted(app, revoke).await,
+        Action::Call { name, arguments, root, yes } => {
+            let arguments = serde_json::from_str(&arguments).map_err(|e| {
+                Failure::usage(format!("the arguments are no JSON: {e}")).hint("as in '{\"path\": \"a.rs\"}'")
+            })?;
+            let approver = match yes {
+                true => Approver::Preapproved,
+                false if crate::chat::has_keyboard() && !app.globals.json => Approver::Keyboard,
+                false => Approver::None,
+            };
+            let connector = app.connector();
+            let client = app
+                .connect_with(if approver == Approver::None { connector } else { connector.approver() })
+                .await?;
+            let location = match root.as_deref().and_then(|r| r.to_str()).filter(|r| r.starts_with("root_")) {
+                Some(id) => id.to_owned(),
+                None => {
+                    let location = app.canonical(root.as_deref().unwrap_or(&app.location(&client).await?))?;
+                    declared_root(app, &client, &location, root.is_some()).await?
+                }
+            };
+            let title = Some(format!("tools call {name}"));
+            let params = SessionCreateParams { title, root: Some(location), request_id: None };
+            let session = client.session_create(&params).await?.session_id;
+            call(app, &client, &ToolCallParams { session_id: session, name, arguments }, approver).await
+        }
+    }
+}
+
+async fn list(app: &App<'_>) -> Result<u8, Failure> {
+    let client = app.connect().await?;
+    if let Some(page) = app.answer::<Page<ToolInfo>>(&client, "tool.list", &Empty {}).await? {
+        output::print(&table(&page.data))?;
+    }
+    Ok(OK)
+}
+
+/// Renders tools, one per line.
+pub fn table(all: &[ToolInfo]) -> String {
+    let width = all.iter().map(|t| t.name.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    for tool in all {
+        let kind = if tool.read_only { style("reads ").green() } else { style("writes").yellow() };
+        let mut notes = String::new();
+        for (is, note) in [(tool.network, " (network)"), (tool.hidden, " (not offered to models)")] {
+            notes.push_str(if is { note } else { "" });
+        }
+        let first =
+            if tool.short.is_empty() { tool.description.lines().next().unwrap_or("") } else { &tool.short };
+        let line = format!("{:<width$}  {kind}  {}{}", plain(&tool.name), plain(first), style(notes).dim());
+        let _infallible = writeln!(out, "{}", console::truncate_str(&line, COLUMNS, "…"));
+    }
+    out
+}
+
+async fn granted(app: &App<'_>, revoke: Option<String>) -> Result<u8, Failure> {
+    let client = app.connect().await?;
+    if let Some(rule) = revoke {
+        if app
+            .answer::<Empty>(&client, "permission.revoke", &RevokeParams { rule: rule.clone() })
+            .await?
+            .is_some()
+        {
+            output::line(&format!("revoked {}", plain(&rule)))?;
+        }
+        return Ok(OK);
+    }
+    if let Some(page) = app.answer::<Page<GrantedRule>>(&client, "permission.list", &Empty {}).await? {
+        output::print(&rules(&page.data))?;
+    }
+    Ok(OK)
+}
+
+/// Renders rules, one per line.
+pub fn rules(all: &[GrantedRule]) -> String {
+    if all.is_empty() {
+        return "no rule was granted\n".into();
+    }
+    all.iter()
+        .map(|r| {
+            format!(
+                "{}  {}\n",
+                plain(&r.rule),
+                style(format!("by {}, {}", plain(&r.granted_by), r.granted_at)).dim()
+            )
+        })
+        .collect()
+}
+
+/// Calls a tool, answers its approvals, and prints its result.
+async fn call(
+    app: &App<'_>,
+    client: &Client,
+    params: &ToolCallParams,
+    approver: Approver,
+) -> Result<u8, Failure> {
+    let Some(result) = result(app, client, params, approver).await? else { return Ok(INTERRUPTED) };
+    if app.globals.json {
+        output::json(&result)?;
+    } else if result.error.is_none() {
+        output::print(&text(&result))?;
+    }
+    match failure(&result) {
+        None => Ok(OK),
+        Some(failure) if app.globals.json => Ok(failure.code()),
+        Some(failure) => Err(failure),
+    }
+}
+
+/// Returns the failure of a call with its remedy.
+pub fn failure(result: &ToolResult) -> Option<Failure> {
+    let error = result.error.as_ref()?;
+    let failure = Failure::with_reason(&error.reason, error.message.clone());
+    Some(match error.reason.as_str() {
+        "no_approver" => {
+            failure.hint("say yes beforehand with --yes, or call it in a terminal and answer there")
+        }
+        _ => failure,
+    })
+}
+
+/// Calls a tool and answers its approvals; `None` when it was interrupted.
+pub async fn result(
+    app: &App<'_>,
+    client: &Client,
+    params: &ToolCallParams,
+    approver: Approver,
+) -> Result<Option<ToolResult>, Failure> {
+    let head = client.session_get(&Client::session(&params.session_id)).await?.head_seq;
+    let mut follow = client.follow(&params.session_id, head);
+    let calling = client.call_within::<_, ToolResult>("tool.call", params, CALL_TIMEOUT);
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::pin!(calling, interrupt);
+    loop {
+        tokio::select! {
+            result = &mut calling => return Ok(Some(result?)),
+            item = follow.next(), if approver != Approver::None => {
+                let Item::Event(record) = item? else { continue };
+                let Ok(envelope) = record.envelope() else { continue };
+                if let Some(AgentEvt::ApprovalRequired { approval }) = envelope.body.evt()
+                    && approval.tool == params.name
+                {
+                    answer(app, client, approval, approver).await?;
+                }
+            }
+            _ = &mut interrupt => return Ok(None),
+        }
+    }
+}
+
+/// Obtains the answer to an approval and sends it.
+pub async fn answer(
+    app: &App<'_>,
+    client: &Client,
+    approval: &Approval,
+    approver: Approver,
+) -> Result<(), Failure> {
+    let approval_id = approval.approval_id.clone();
+    let params = match approver {
+        Approver::Preapproved => {
+            let decision = ApprovalDecision::Once;
+            ApprovalResolveParams { approval_id, decision, reason: None, pattern: None }
+        }
+        Approver::Keyboard | Approver::None => prompt_for_approval(app, approval).await?,
+    };
+    match client.approval_resolve(&params).await {
+        Ok(_) => Ok(()),
+        // Another client was faster.
+        Err(ClientError::Rpc { message, .. }) => {
+            app.info(&plain(&message));
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Renders a result for a person: its text if it has one, else its JSON.
+fn text(result: &ToolResult) -> String {
+    let content = result.output.get("content").and_then(serde_json::Value::as_str);
+    let mut text = match content {
+        Some(content) => content.lines().map(|l| plain(l) + "\n").collect(),
+        None => output::plain_lines(&serde_json::to_string_pretty(&result.output).unwrap_or_default()),
+    };
+    if result.meta.truncated {
+        text.push_str("(cut at a limit)\n");
+    }
+    text
+}

@@ -1,0 +1,59 @@
+//! `cairn viewer`: a link that opens the viewer in a browser.
+
+use std::{
+    io::IsTerminal as _,
+    process::{Command, Stdio},
+};
+
+use cairn_protocol::session::Empty;
+use clap::Args;
+use serde::Deserialize;
+
+use crate::{
+    app::App,
+    exit::{Failure, OK},
+    render::output,
+};
+
+/// Shows sessions, approvals, searches and traces in a browser.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The link opens the viewer once, within a minute. The page never gets the daemon's token.\n\n\
+Examples:\n  cairn viewer\n  cairn viewer --print"
+)]
+pub struct ViewerArgs {
+    /// Print the link without opening a browser
+    #[arg(long)]
+    print: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Link {
+    path: String,
+    expires_in_seconds: u64,
+}
+
+pub async fn run(app: &App<'_>, args: &ViewerArgs) -> Result<u8, Failure> {
+    let client = app.connect().await?;
+    let link: Link = client.call("viewer.link", &Empty {}).await?;
+    let url = format!("http://{}{}", client.connector().target()?.address, link.path);
+    if app.globals.json {
+        output::json(&serde_json::json!({"url": url, "expiresInSeconds": link.expires_in_seconds}))?;
+        return Ok(OK);
+    }
+    output::print(&format!("{url}\n"))?;
+    app.info(&format!("opens the viewer once, within {} s", link.expires_in_seconds));
+    if !args.print && std::io::stdout().is_terminal() && !open(&url) {
+        app.info("no browser could be started: open the link yourself");
+    }
+    Ok(OK)
+}
+
+/// Starts the platform's opener; false if that failed.
+fn open(url: &str) -> bool {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(opener);
+    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
+}

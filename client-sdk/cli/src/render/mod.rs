@@ -1,0 +1,9 @@
+//! Rendering of results as text.
+
+pub mod event;
+pub mod explore_summary;
+pub mod highlight;
+pub mod match_reasons;
+pub mod output;
+pub mod progress;
+pub mod search_results;

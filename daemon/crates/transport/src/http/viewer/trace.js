@@ -1,0 +1,170 @@
+// One session: its records as a timeline, live, and the result of a replay.
+import { button, diff, el, Rows } from "./dom.js";
+import { call, listen } from "./rpc.js";
+
+const PAGE = 500;
+const MAX_PAGES = 40;
+const MAX_TEXT = 200_000;
+
+export class Trace {
+  constructor(session) {
+    this.session = session;
+    this.id = session.sessionId;
+    this.pages = new Map();
+    // Number of records when a page was requested; requesting again is useful only once there are
+    // more.
+    this.asked = new Map();
+    this.busy = new Set();
+    // Start time of each command, to show how long its answer took.
+    this.given = new Map();
+    this.rows = new Rows("trace", (at) => this.cells(at), (at) => this.show(at));
+    this.detail = el("div", "detail");
+    this.told = el("span", "faint");
+    this.node = el("div", "split", this.rows.host, this.detail);
+    const name = el("strong", "", session.title || this.id);
+    this.bar = el("div", "bar", button("Back", () => history.back()), name, el("span", "faint", session.root ?? ""), this.told,
+      button("Replay", () => this.replay()));
+    this.rows.size(session.headSeq);
+    this.rows.follow = session.state === "running";
+    this.deaf = listen((method, params) => this.hear(method, params));
+  }
+
+  /** After each connection: what comes from now on. */
+  async begin() {
+    const { subscriptionId, headSeq } = await call("orchestrate.subscribe", { sessionId: this.id, after: "live" });
+    this.subscription = subscriptionId;
+    this.grow(headSeq);
+  }
+
+  close() {
+    this.deaf();
+    if (this.subscription) call("orchestrate.unsubscribe", { subscriptionId: this.subscription }).catch(() => {});
+  }
+
+  hear(method, params) {
+    if (method !== "orchestrate.event" || params.subscriptionId !== this.subscription || !params.seq) return;
+    const page = this.pages.get(Math.floor((params.seq - 1) / PAGE));
+    if (page && page.length === (params.seq - 1) % PAGE) {
+      page.push(params);
+      this.note(params);
+    }
+    this.grow(params.seq);
+  }
+
+  grow(head) {
+    if (head > this.rows.count) this.rows.size(head);
+    this.told.textContent = `${this.rows.count.toLocaleString()} records`;
+    this.rows.later();
+  }
+
+  record(at) {
+    const page = Math.floor(at / PAGE);
+    const record = this.pages.get(page)?.[at % PAGE];
+    if (!record && !this.busy.has(page) && this.asked.get(page) !== this.rows.count) this.fetch(page);
+    return record;
+  }
+
+  async fetch(page) {
+    this.asked.set(page, this.rows.count);
+    this.busy.add(page);
+    try {
+      const { data } = await call("trace.get", { traceId: this.id, after: page * PAGE, limit: PAGE });
+      this.pages.set(page, data);
+      for (const record of data) this.note(record);
+    } catch (error) {
+      this.asked.delete(page);
+      this.told.textContent = error.message;
+      return;
+    } finally {
+      this.busy.delete(page);
+    }
+    if (this.pages.size > MAX_PAGES) {
+      const oldest = this.pages.keys().next().value;
+      this.pages.delete(oldest);
+      this.asked.delete(oldest);
+    }
+    if (this.seen === undefined && Math.floor(this.rows.at / PAGE) === page) this.show(this.rows.at);
+    this.rows.later();
+  }
+
+  note(record) {
+    if (record.kind !== "Cmd") return;
+    if (this.given.size > PAGE * MAX_PAGES) this.given.clear();
+    this.given.set(record.id, Date.parse(record.ts));
+  }
+
+  /** How long what a record tells of took; for others, how long after the record before. */
+  took(record, at) {
+    const evt = record.evt ?? {};
+    if (evt.millis !== undefined) return `${evt.millis} ms`;
+    const given = evt.type === "started" ? undefined : this.given.get(record.parentId);
+    if (given !== undefined) return `${Date.parse(record.ts) - given} ms`;
+    const before = at > 0 ? this.pages.get(Math.floor((at - 1) / PAGE))?.[(at - 1) % PAGE] : undefined;
+    return before ? `+${Date.parse(record.ts) - Date.parse(before.ts)} ms` : "";
+  }
+
+  cells(at) {
+    const record = this.record(at);
+    if (!record) return undefined;
+    const evt = record.evt ?? record.cmd ?? {};
+    const tone = evt.type === "error" ? "bad" : /completed|result/.test(evt.type) ? "good" : "mark";
+    return [
+      el("span", "right faint", String(record.seq)),
+      el("span", "faint", record.ts.slice(11, 23)),
+      el("span", "right faint", this.took(record, at)),
+      el("span", "", record.origin?.tool ?? record.origin?.client ?? ""),
+      el("span", tone, [record.kind === "Cmd" ? "asked" : "", evt.type, evt.op ?? evt.name ?? ""].filter(Boolean).join(" ")),
+      el("span", "", words(evt)),
+    ];
+  }
+
+  show(at) {
+    this.seen = undefined;
+    const record = this.record(at);
+    if (!record) return;
+    this.seen = at;
+    const evt = record.evt ?? {};
+    const change = evt.diff ?? evt.approval?.preview?.diff;
+    const text = JSON.stringify(record, null, 2);
+    this.detail.replaceChildren(
+      el("strong", "", `${record.seq} ${evt.type ?? record.cmd?.type ?? ""}`),
+      change ? diff(change) : "",
+      el("pre", "", text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters` : text),
+    );
+  }
+
+  async replay() {
+    // The report stays visible until a record is chosen.
+    this.seen = this.rows.at;
+    this.detail.replaceChildren(el("p", "faint", "replaying"));
+    try {
+      const report = await call("trace.replay", { traceId: this.id });
+      const first = report.first;
+      this.detail.replaceChildren(
+        el("p", report.identical ? "good" : "bad",
+          report.identical ? `the same: ${report.compared} steps compared` : `different after ${report.compared} steps compared`),
+        ...(first
+          ? [el("p", "", `${first.what} (record ${first.seq}) at ${first.path || "/"}`),
+             el("pre", "diff", el("span", "cut", `- ${first.recorded}`), el("span", "add", `+ ${first.now}`))]
+          : []),
+      );
+      if (first?.seq) this.rows.choose(first.seq - 1, true);
+    } catch (error) {
+      this.detail.replaceChildren(el("p", "bad", error.message));
+    }
+  }
+
+  key(key) {
+    if (key === "r") this.replay();
+    else if (key === "Enter") this.show(this.rows.at);
+    else return this.rows.key(key);
+    return true;
+  }
+}
+
+/** The most telling text of an event, in one line. */
+function words(evt) {
+  const result = evt.result && typeof evt.result === "object" ? evt.result.status : evt.result;
+  const text = evt.message ?? evt.text ?? evt.approval?.preview?.summary ?? result ?? evt.details ?? evt.data ?? evt.arguments ?? "";
+  return (typeof text === "string" ? text : JSON.stringify(text)).slice(0, 300).replace(/\s+/g, " ");
+}

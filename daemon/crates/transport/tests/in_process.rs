@@ -1,0 +1,177 @@
+//! The in-process client: answers, failures, rights, cancellation, events, closing.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use cairn_api::{Api, HostInfo, Right, Rights};
+use cairn_engine::{Engine, EngineOptions, Parts, Rules};
+use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec};
+use cairn_protocol::{
+    daemon::Limits,
+    error::{Failure, Reason},
+    id::InstanceId,
+    session::Empty,
+    time::Timestamp,
+};
+use cairn_search::{Embedder, IndexOptions, Indexes};
+use cairn_trace::Trace;
+use cairn_transport::in_process::{InProcessClient, NOTIFICATION_CAPACITY};
+use cairn_workspace::Roots;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+const LONG: Duration = Duration::from_secs(120);
+
+/// A tool that waits for a permit.
+struct WaitTool(Arc<Semaphore>, Arc<AtomicUsize>);
+
+#[async_trait::async_trait]
+impl Tool for WaitTool {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::reading::<Empty>("wait", "Waits.")
+    }
+
+    async fn run(&self, _: Permit, _: serde_json::Value) -> Result<Output, Failure> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.acquire().await.unwrap().forget();
+        Output::of("waited", &json!({}), false)
+    }
+}
+
+struct TestDaemon {
+    api: Arc<Api>,
+    gate: Arc<Semaphore>,
+    pending: Arc<AtomicUsize>,
+    _dir: tempfile::TempDir,
+}
+
+async fn test_daemon() -> TestDaemon {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    let options = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+    let (notify, progress) = crossbeam_channel::bounded(8);
+    let gate = Arc::new(Semaphore::new(0));
+    let pending = Arc::new(AtomicUsize::new(0));
+    let registry = Registry::default();
+    registry.add(Arc::new(WaitTool(Arc::clone(&gate), Arc::clone(&pending)))).unwrap();
+    let parts = Parts {
+        trace: Trace::open(&at.join("trace.db")).unwrap(),
+        roots: Arc::new(Roots::new(vec![])),
+        indexes: Arc::new(Indexes::open(at.join("index"), options, Some(notify))),
+        progress,
+        registry,
+        sandbox: Arc::new(cairn_harness::Sandbox::new(None)),
+    };
+    let options = EngineOptions {
+        workspaces: at.join("workspaces"),
+        state_file: at.join("state.json"),
+        rules: Rules::default(),
+        roots: vec![],
+        ..EngineOptions::default()
+    };
+    let host = HostInfo {
+        version: "0".into(),
+        instance_id: InstanceId::new(),
+        started_at: Timestamp::now(),
+        addresses: vec![],
+        data_root: at.to_owned(),
+        log_file: None,
+        config: None,
+        mode: "foreground".into(),
+        idle_exit_seconds: None,
+    };
+    let engine = Engine::open(parts, options).await.unwrap();
+    TestDaemon { api: Api::new(engine, host, Limits::default()), gate, pending, _dir: dir }
+}
+
+async fn soon(what: impl Fn() -> bool) {
+    let wait = async {
+        while !what() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, wait).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_return_results_and_failure_reasons() {
+    let test_daemon = test_daemon().await;
+    let (queue, _notifications) =
+        InProcessClient::open(&test_daemon.api, Rights::of(&[Right::Observe])).unwrap();
+    let early = queue.call("session.list", &json!({})).await.unwrap_err();
+    assert_eq!(early.reason, Reason::NotInitialized);
+    assert_eq!(queue.initialize("t", "0", true).await.unwrap().protocol_version, "1");
+    assert_eq!(queue.call("session.list", &json!({})).await.unwrap()["data"], json!([]));
+    let denied = queue.call("session.create", &json!({})).await.unwrap_err();
+    assert_eq!(denied.reason, Reason::RightMissing);
+    assert_eq!(queue.call("nothing", &json!({})).await.unwrap_err().reason, Reason::MethodNotFound);
+    let big = json!({"x": "y".repeat(5_000_000)});
+    assert_eq!(queue.call("session.list", &big).await.unwrap_err().reason, Reason::TooLarge);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_last_clone_closes_connection() {
+    let test_daemon = test_daemon().await;
+    let (queue, notifications) = InProcessClient::open(&test_daemon.api, Rights::ALL).unwrap();
+    queue.initialize("t", "0", false).await.unwrap();
+    let other = queue.clone();
+    drop(queue);
+    assert_eq!(test_daemon.api.connections(), 1);
+    other.call("daemon.status", &json!({})).await.unwrap();
+    drop(other);
+    assert_eq!(test_daemon.api.connections(), 0);
+    let mut notifications = notifications;
+    assert!(tokio::time::timeout(LONG, notifications.recv()).await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_call_is_cancelled() {
+    let test_daemon = test_daemon().await;
+    let (queue, _notifications) = InProcessClient::open(&test_daemon.api, Rights::ALL).unwrap();
+    queue.initialize("t", "0", false).await.unwrap();
+    let session = queue.call("session.create", &json!({})).await.unwrap()["sessionId"].clone();
+    let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
+    let pending = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.call("tool.call", &params).await }
+    });
+    soon(|| test_daemon.pending.load(Ordering::SeqCst) == 1).await;
+    pending.abort();
+    assert!(pending.await.unwrap_err().is_cancelled());
+    // Other calls are answered meanwhile, and a dropped call has no effect when it ends.
+    queue.call("daemon.status", &json!({})).await.unwrap();
+    test_daemon.gate.add_permits(1);
+    queue.call("daemon.status", &json!({})).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_ordered_and_wait_for_slow_reader() {
+    let test_daemon = test_daemon().await;
+    let (queue, mut notifications) = InProcessClient::open(&test_daemon.api, Rights::ALL).unwrap();
+    queue.initialize("t", "0", false).await.unwrap();
+    let session = queue.call("session.create", &json!({})).await.unwrap()["sessionId"].clone();
+    let calls = NOTIFICATION_CAPACITY;
+    test_daemon.gate.add_permits(calls);
+    for _ in 0..calls {
+        let params = json!({"sessionId": session, "name": "wait", "arguments": {}});
+        queue.call("tool.call", &params).await.unwrap();
+    }
+    let head = queue.call("orchestrate.subscribe", &json!({"sessionId": session})).await.unwrap();
+    let head = head["headSeq"].as_u64().unwrap();
+    assert!(head > NOTIFICATION_CAPACITY as u64, "{head} records are no test of a full queue");
+    let mut seen = 0;
+    while seen < head {
+        let notification = tokio::time::timeout(LONG, notifications.recv()).await.unwrap().unwrap();
+        assert_eq!(notification.method, "orchestrate.event");
+        seen += 1;
+        assert_eq!(notification.params["seq"], seen);
+    }
+    let notification = tokio::time::timeout(LONG, notifications.recv()).await.unwrap().unwrap();
+    assert_eq!(notification.method, "orchestrate.synced");
+}

@@ -1,0 +1,150 @@
+//! The MCP servers of the configuration: started, monitored, restarted, with their tools in the
+//! registry. A server's descriptions are untrusted text (`cairn_tools`), and the gate decides about
+//! every call.
+
+mod link;
+mod process;
+
+pub use process::{expand_variables, is_local};
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use cairn_config::McpServer;
+use cairn_engine::Engine;
+use cairn_tools::{RemoteTools, Server};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use link::{Link, State};
+
+/// Delay before a restart: first and longest.
+const RESTART_DELAY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// A server that ran for this long did not fail at its start.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
+/// Number of consecutive failures after which a server is given up.
+const MAX_FAILURES: u32 = 6;
+/// Maximum number of servers.
+const MAX_SERVERS: usize = 32;
+/// Time limit for stopping all servers.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Synchronises the running servers with the configuration.
+#[derive(Default)]
+pub struct Servers {
+    running: Mutex<BTreeMap<String, Running>>,
+}
+
+struct Running {
+    config: McpServer,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Servers {
+    /// Applies a configuration: changed servers are restarted, unchanged ones continue.
+    pub fn configure(&self, engine: &Engine, config_by_name: &BTreeMap<String, McpServer>) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_obsolete = |name: &str, r: &Running| {
+            r.task.is_finished() || config_by_name.get(name).is_none_or(|w| *w != r.config || !w.enabled)
+        };
+        let mut before = Vec::new();
+        running.retain(|name, server| {
+            if !is_obsolete(name, server) {
+                return true;
+            }
+            server.stop.cancel();
+            before.push(std::mem::replace(&mut server.task, tokio::spawn(async {})));
+            false
+        });
+        let before = Arc::new(tokio::sync::Mutex::new(before));
+        for (name, config) in config_by_name.iter().filter(|(_, c)| c.enabled) {
+            if running.contains_key(name) {
+                continue;
+            }
+            if running.len() >= MAX_SERVERS {
+                tracing::warn!("mcp server {name} is ignored: the limit is {MAX_SERVERS} servers");
+                continue;
+            }
+            let stop = CancellationToken::new();
+            let engine = engine.clone();
+            let stop_signal = stop.clone();
+            let before = Arc::clone(&before);
+            let owner = name.clone();
+            let own = config.clone();
+            let task = tokio::spawn(async move {
+                // Tools of stopped servers are removed first, because new ones may have the same
+                // names.
+                for task in before.lock().await.drain(..) {
+                    let _stopped = tokio::time::timeout(DRAIN, task).await;
+                }
+                supervise(owner, own, engine, stop_signal).await;
+            });
+            running.insert(name.clone(), Running { config: config.clone(), stop, task });
+        }
+    }
+
+    /// Stops all servers.
+    pub async fn close(&self) {
+        let all = std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        all.values().for_each(|r| r.stop.cancel());
+        let all_stopped = async {
+            for (_, server) in all {
+                let _stopped = server.task.await;
+            }
+        };
+        if tokio::time::timeout(DRAIN, all_stopped).await.is_err() {
+            tracing::warn!("some mcp servers did not end in time");
+        }
+    }
+}
+
+/// Describes a server for the calls of its tools.
+fn describe_server(name: &str, config: &McpServer) -> Server {
+    let local = config.url.as_deref().is_none_or(process::is_local);
+    Server {
+        name: name.to_owned(),
+        trusted: config.trust_annotations,
+        network: !local,
+        timeout: Duration::from_secs(config.timeout_seconds.clamp(1, 3600)),
+    }
+}
+
+/// Runs one server until `stop`.
+async fn supervise(name: String, config: McpServer, engine: Engine, stop: CancellationToken) {
+    let link = Arc::new(Link::new(&name));
+    let tools = RemoteTools::new(describe_server(&name, &config), Arc::clone(&link) as _);
+    let mut pause = RESTART_DELAY.0;
+    let mut failures = 0;
+    while !stop.is_cancelled() {
+        let began = Instant::now();
+        let why = tokio::select! {
+            why = link::run(&link, &config, |specs| tools.set(engine.registry(), specs)) => why,
+            () = stop.cancelled() => break,
+        };
+        if began.elapsed() >= STABLE_AFTER {
+            pause = RESTART_DELAY.0;
+            failures = 0;
+        }
+        failures += 1;
+        tracing::warn!("mcp server {name}: {why}");
+        if failures >= MAX_FAILURES {
+            tracing::warn!(
+                "mcp server {name} is left alone after {failures} attempts; a reload of the configuration tries again"
+            );
+            link.set(State::Down(format!("{why}; it was tried {failures} times")));
+            stop.cancelled().await;
+            break;
+        }
+        link.set(State::Down(why));
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => break,
+        }
+        pause = (pause * 2).min(RESTART_DELAY.1);
+    }
+    tools.set(engine.registry(), vec![]);
+}

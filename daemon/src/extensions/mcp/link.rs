@@ -1,0 +1,297 @@
+//! The connection to one server: handshake, tool list and its updates, calls, end.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use cairn_config::McpServer;
+use cairn_protocol::error::{Failure, Reason};
+use cairn_tools::{Remote, RemoteSpec, Said};
+use rmcp::{
+    ClientHandler, Peer, RoleClient,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
+        ContentBlock, Implementation, PaginatedRequestParams, ProtocolVersion, ResourceContents, Tool,
+    },
+    service::{ClientInitializeError, NotificationContext, RunningService, ServiceError},
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+};
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+
+use super::process::{self, Child};
+
+/// Maximum tools per server; further ones are reported and ignored.
+const MAX_TOOLS: usize = 256;
+/// Maximum pages of a tool list.
+const MAX_PAGES: usize = 32;
+/// Maximum characters of a server's own text in an error.
+const MAX_ERROR_TEXT: usize = 300;
+/// Maximum bytes of one message of a server.
+const MAX_EVENT: usize = 8 * 1024 * 1024;
+/// Maximum bytes of a result's text.
+const MAX_TEXT: usize = 1024 * 1024;
+
+/// The state of a server.
+pub enum State {
+    /// The server has not answered yet.
+    Starting,
+    /// The server can be called.
+    Up(Peer<RoleClient>),
+    /// The server cannot be called, for this reason.
+    Down(String),
+}
+
+/// The connection to a server, whatever its state.
+pub struct Link {
+    name: String,
+    state: Mutex<State>,
+}
+
+impl Link {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), state: Mutex::new(State::Starting) }
+    }
+
+    pub fn set(&self, state: State) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn failed(&self, what: &str) -> Failure {
+        Failure::new(Reason::ToolFailed, format!("mcp server '{}' {what}", self.name.escape_default()))
+    }
+
+    fn peer(&self) -> Result<Peer<RoleClient>, Failure> {
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Up(peer) => Ok(peer.clone()),
+            State::Starting => Err(self.failed("is still starting: try again in a moment")),
+            State::Down(why) => Err(self.failed(&format!("is not running: {why}"))),
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Remote for Link {
+    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Said, Failure> {
+        let peer = self.peer()?;
+        let mut params = CallToolRequestParams::new(tool.to_owned());
+        params.arguments = Some(arguments);
+        // Dropping this future notifies the server of the cancellation.
+        match peer.call_tool_once(params).await {
+            Ok(CallToolResponse::Complete(result)) => Ok(to_text(result)),
+            Ok(_) => Err(self.failed("requires elicitation or task support, which is not available")),
+            Err(ServiceError::McpError(error)) => {
+                let words: String =
+                    error.message.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect();
+                Err(self.failed(&format!("refused the call: {words}")))
+            }
+            Err(ServiceError::TransportClosed) => Err(self.failed("ended during the call")),
+            Err(error) => Err(self.failed(&format!("did not answer: {error}"))),
+        }
+    }
+}
+
+/// Converts a result to text; other content is only mentioned.
+fn to_text(result: CallToolResult) -> Said {
+    let mut text = String::new();
+    for block in result.content {
+        if text.len() >= MAX_TEXT {
+            break;
+        }
+        let part = match block {
+            ContentBlock::Text(part) => part.text,
+            ContentBlock::Image(image) => format!("[an image, {}, left out]", image.mime_type),
+            ContentBlock::Audio(audio) => format!("[sound, {}, left out]", audio.mime_type),
+            ContentBlock::Resource(resource) => match resource.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => format!("{uri}\n{text}"),
+                _ => "[a binary resource, left out]".to_owned(),
+            },
+            ContentBlock::ResourceLink(link) => format!("{} {}", link.uri, link.name),
+            _ => "[content of an unknown kind, left out]".to_owned(),
+        };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&part);
+    }
+    if text.is_empty()
+        && let Some(value) = result.structured_content
+    {
+        text = value.to_string();
+    }
+    Said { text, failed: result.is_error == Some(true) }
+}
+
+/// Client handler that receives list changes and answers no requests of the server.
+#[derive(Clone)]
+struct ListChangeHandler {
+    changed: Arc<Notify>,
+}
+
+impl ClientHandler for ListChangeHandler {
+    fn get_info(&self) -> ClientConfig {
+        let about = Implementation::new("cairn", crate::serve::VERSION);
+        // The last version that starts with a handshake, which every server supports.
+        ClientConfig::new(ClientCapabilities::default(), about)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    fn on_tool_list_changed(
+        &self,
+        _: NotificationContext<RoleClient>,
+    ) -> impl Future<Output = ()> + Send + '_ {
+        self.changed.notify_one();
+        std::future::ready(())
+    }
+}
+
+/// Opens the connection and runs it until it ends, returning the reason. `set` registers the tools
+/// and returns problems with some of them.
+pub async fn run(link: &Link, config: &McpServer, set: impl Fn(Vec<RemoteSpec>) -> Vec<String>) -> String {
+    link.set(State::Starting);
+    let handler = ListChangeHandler { changed: Arc::default() };
+    let within = Duration::from_secs(config.start_timeout_seconds.clamp(1, 600));
+    let opened = match (&config.command, &config.url) {
+        (Some(_), None) => program(config, handler.clone(), within).await,
+        (None, Some(url)) => {
+            address(url, config, handler.clone(), within).await.map(|service| (service, None))
+        }
+        _ => Err("its configuration needs either 'command' or 'url'".to_owned()),
+    };
+    let (service, mut child) = match opened {
+        Ok(opened) => opened,
+        Err(why) => return why,
+    };
+    let peer = service.peer().clone();
+    let why = match tokio::time::timeout(within, list(&peer)).await {
+        Err(_) => format!("it did not list its tools within {} s", within.as_secs()),
+        Ok(Err(why)) => why,
+        Ok(Ok(specs)) => {
+            log_problems(link, set(specs));
+            link.set(State::Up(peer.clone()));
+            tracing::info!("mcp server {} is connected", link.name);
+            run_connection(link, service, &peer, &handler, within, &set).await
+        }
+    };
+    match &mut child {
+        Some(child) => child.terminate(why).await,
+        None => why,
+    }
+}
+
+fn log_problems(link: &Link, wrong: Vec<String>) {
+    wrong.iter().take(8).for_each(|text| tracing::warn!("{text}"));
+    if wrong.len() > 8 {
+        tracing::warn!("mcp server {}: {} more of its tools are ignored", link.name, wrong.len() - 8);
+    }
+}
+
+/// Runs an open connection to its end.
+async fn run_connection(
+    link: &Link,
+    service: RunningService<RoleClient, ListChangeHandler>,
+    peer: &Peer<RoleClient>,
+    handler: &ListChangeHandler,
+    within: Duration,
+    set: &impl Fn(Vec<RemoteSpec>) -> Vec<String>,
+) -> String {
+    let closed = service.waiting();
+    tokio::pin!(closed);
+    loop {
+        tokio::select! {
+            _ = &mut closed => return "the connection ended".to_owned(),
+            () = handler.changed.notified() => {}
+        }
+        match tokio::time::timeout(within, list(peer)).await {
+            Ok(Ok(specs)) => log_problems(link, set(specs)),
+            Ok(Err(why)) => tracing::warn!("mcp server {}: {why}", link.name),
+            Err(_) => tracing::warn!("mcp server {}: its new list of tools did not come", link.name),
+        }
+    }
+}
+
+/// Lists the tools of a server, up to a limit.
+async fn list(peer: &Peer<RoleClient>) -> Result<Vec<RemoteSpec>, String> {
+    let mut all = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page =
+            peer.list_tools(Some(page)).await.map_err(|e| format!("it does not list its tools: {e}"))?;
+        all.extend(page.tools.into_iter().map(spec));
+        cursor = page.next_cursor;
+        if cursor.is_none() || all.len() >= MAX_TOOLS {
+            break;
+        }
+    }
+    all.truncate(MAX_TOOLS);
+    Ok(all)
+}
+
+fn spec(tool: Tool) -> RemoteSpec {
+    RemoteSpec {
+        name: tool.name.into_owned(),
+        description: tool.description.map(|d| d.into_owned()).unwrap_or_default(),
+        input_schema: Value::Object((*tool.input_schema).clone()),
+        read_only: tool.annotations.is_some_and(|a| a.read_only_hint == Some(true)),
+    }
+}
+
+/// Describes why a connection could not be opened, without type names.
+fn describe_error(error: &ClientInitializeError) -> String {
+    let why = match error {
+        ClientInitializeError::ConnectionClosed(_) => "it ended, or printed what is no protocol".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => {
+            let mut cause: &dyn std::error::Error = &*error.error;
+            while let Some(next) = cause.source() {
+                cause = next;
+            }
+            format!("it cannot be talked with: {cause}")
+        }
+        other => other.to_string(),
+    };
+    format!(
+        "it does not start: {}",
+        why.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect::<String>()
+    )
+}
+
+type Opened = (RunningService<RoleClient, ListChangeHandler>, Option<Child>);
+
+async fn program(config: &McpServer, handler: ListChangeHandler, within: Duration) -> Result<Opened, String> {
+    let mut child = Child::start(config)?;
+    let transport = child.transport()?;
+    let why = match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {
+        Ok(Ok(service)) => return Ok((service, Some(child))),
+        Ok(Err(error)) => describe_error(&error),
+        Err(_) => format!("it did not answer within {} s", within.as_secs()),
+    };
+    Err(child.terminate(why).await)
+}
+
+async fn address(
+    url: &str,
+    config: &McpServer,
+    handler: ListChangeHandler,
+    within: Duration,
+) -> Result<RunningService<RoleClient, ListChangeHandler>, String> {
+    let mut transport_config = StreamableHttpClientTransportConfig::with_uri(url);
+    transport_config.max_sse_event_size = MAX_EVENT;
+    for (name, value) in &config.headers {
+        let bad = || format!("its header '{}' cannot be sent", name.escape_default());
+        let value = process::expand_variables(value)?;
+        let mut value = http::HeaderValue::from_str(&value).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        let name = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        transport_config.custom_headers.insert(name, value);
+    }
+    // Installs the built-in provider; further calls have no effect.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let transport = StreamableHttpClientTransport::from_config(transport_config);
+    match tokio::time::timeout(within, rmcp::serve_client(handler, transport)).await {
+        Ok(Ok(service)) => Ok(service),
+        Ok(Err(error)) => Err(describe_error(&error)),
+        Err(_) => Err(format!("it did not answer within {} s", within.as_secs())),
+    }
+}
