@@ -3,8 +3,8 @@
 
 use std::{path::Path, time::Instant};
 
-use cairn_search::symbols::extract::parse_only;
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+use cairn_symbols::extract::parse_only;
 use cairn_workspace::{Roots, WalkOptions, walk};
 
 use crate::meter::{cpu, memory, report};

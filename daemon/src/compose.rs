@@ -210,7 +210,7 @@ fn index_options(config: &Config) -> Result<IndexOptions, Failure> {
         // The index implements only exact search.
         Ann::BruteForce => {}
     }
-    options.give_back = crate::memory::trim;
+    options.trim_memory = crate::memory::trim;
     options.exclude = config.exclusions.clone();
     options.max_file_bytes = config.resources.max_file_bytes;
     if config.resources.threads > 0 {

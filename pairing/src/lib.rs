@@ -3,6 +3,7 @@
 //! A side is known by its [`Pin`], the SHA-256 of its public key. TLS 1.3 proves on each connection that the other side
 //! holds the key; no authority signs anything, and certificates are but a form that keys travel in. How two sides learn
 //! each other's pins without trusting the network is [`exchange`].
+#![warn(missing_docs)]
 
 pub mod exchange;
 mod files;

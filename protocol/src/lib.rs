@@ -3,6 +3,7 @@
 //! Fields are camelCase, tags of unions are snake_case under `type`. Times are RFC 3339 with milliseconds.
 //! Lines are 1-based and inclusive. Everything here is plain data; `rpc` names methods and frames and is for
 //! `api`, `transport` and `client-sdk` alone.
+#![warn(missing_docs)]
 
 pub mod approval;
 pub mod command;

@@ -136,28 +136,6 @@ pub fn source(n: usize) -> String {
     text
 }
 
-/// A generator of numbers; `CAIRN_SEED` repeats a run.
-pub struct Dice(u64);
-
-impl Dice {
-    /// Prints its seed.
-    pub fn new(what: &str) -> Self {
-        let now =
-            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
-        let seed = std::env::var("CAIRN_SEED").ok().map_or(now, |s| s.parse().unwrap());
-        crate::sealed::say(&format!("{what}: CAIRN_SEED={seed}"));
-        Self(seed | 1)
-    }
-
-    /// A number below `limit` (xorshift64).
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-}
-
 /// A count from the environment, or a lean one.
 pub fn count(variable: &str, lean: usize) -> usize {
     std::env::var(variable).ok().map_or(lean, |n| n.parse().unwrap())

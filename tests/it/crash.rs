@@ -1,5 +1,6 @@
 //! `kill -9` at any moment: nothing acknowledged is lost, sessions resume, the index becomes complete.
 
+use cairn_test_support::random;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -9,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    contents::{Dice, assert_same, check_integrity, complete, count, fresh_rows, rows, sources},
+    contents::{assert_same, check_integrity, complete, count, fresh_rows, rows, sources},
     sealed::{Daemon, Raw, ends, seqs},
 };
 
@@ -108,12 +109,12 @@ async fn scene() -> Scene {
 
 #[tokio::test]
 async fn nothing_is_lost_when_it_is_killed() {
-    let mut dice = Dice::new("kills");
+    let mut rng = random("kills");
     let Scene { home, tree, fresh, _dir } = scene().await;
     let rounds = count("CAIRN_CRASHES", 6);
     let mut interrupted = 0;
     for _ in 0..rounds {
-        let life = Duration::from_millis(dice.below(LIFE));
+        let life = Duration::from_millis(rng.u64(..LIFE));
         interrupted += usize::from(round(&home, &tree, life).await);
         assert_same(&rows(&home, true), &fresh);
     }
@@ -149,12 +150,12 @@ async fn killed_while_declaring(home: &Path, tree: &Path, life: Duration) -> Kil
 
 #[tokio::test]
 async fn a_root_that_was_being_declared_is_whole_after_a_kill() {
-    let mut dice = Dice::new("kills while declaring");
+    let mut rng = random("kills while declaring");
     let Scene { home, tree, fresh, _dir } = scene().await;
     let rounds = count("CAIRN_CRASHES", 6);
     let (mut acknowledged, mut cut) = (0, 0);
     for _ in 0..rounds {
-        let killed = killed_while_declaring(&home, &tree, Duration::from_millis(dice.below(LIFE))).await;
+        let killed = killed_while_declaring(&home, &tree, Duration::from_millis(rng.u64(..LIFE))).await;
         let daemon = Daemon::start_in(&home, &[]);
         check_integrity(&home);
         let mut raw = daemon.client().await;

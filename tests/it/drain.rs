@@ -44,17 +44,13 @@ async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
 
 /// Waits until a record of that type is in the log; false when the turn ended without it.
 async fn reached(raw: &mut Raw, session: &str, kind: &str) -> bool {
-    loop {
-        let all = records(raw, session).await;
-        let types: Vec<&str> = all.iter().filter_map(|r| r["evt"]["type"].as_str()).collect();
-        if types.contains(&kind) {
-            return true;
-        }
-        if types.contains(&"run_completed") {
-            return false;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let pick = |page: &Value| {
+        let types = page["data"].as_array()?.iter().filter_map(|r| r["evt"]["type"].as_str());
+        let types: Vec<&str> = types.collect();
+        let found = types.contains(&kind);
+        (found || types.contains(&"run_completed")).then_some(found)
+    };
+    raw.poll("trace.get", json!({"traceId": session, "limit": 500}), pick).await
 }
 
 /// SIGTERM; how long the daemon took to end.

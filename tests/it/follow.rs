@@ -1,9 +1,10 @@
 //! Following a session: cut off anywhere and resumed, joined in the middle, or read too slowly, the stream is the same.
 
+use cairn_test_support::{Rng, random};
 use serde_json::{Value, json};
 
 use crate::{
-    contents::{Dice, count, sources},
+    contents::{count, sources},
     sealed::{Daemon, ends, seqs},
 };
 
@@ -25,10 +26,10 @@ async fn some(daemon: &Daemon, session: &str, after: usize, most: usize) -> Vec<
 }
 
 /// Reads a whole session with cuts after random numbers of records.
-async fn in_pieces(daemon: &Daemon, session: &str, dice: &mut Dice, piece: u64) -> Vec<Value> {
+async fn in_pieces(daemon: &Daemon, session: &str, rng: &mut Rng, piece: u64) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     while !all.last().is_some_and(ends) {
-        let more = some(daemon, session, all.len(), dice.below(piece) as usize + 1).await;
+        let more = some(daemon, session, all.len(), rng.u64(..piece) as usize + 1).await;
         all.extend(more);
     }
     all
@@ -36,7 +37,7 @@ async fn in_pieces(daemon: &Daemon, session: &str, dice: &mut Dice, piece: u64) 
 
 #[tokio::test]
 async fn a_stream_that_was_cut_is_the_stream_that_was_not() {
-    let mut dice = Dice::new("cuts");
+    let mut rng = random("cuts");
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     sources(dir.path(), 60);
@@ -48,13 +49,13 @@ async fn a_stream_that_was_cut_is_the_stream_that_was_not() {
         assert_eq!(raw.follow(&session, cut as u64).await, whole[cut..], "cut at {cut}");
     }
     for _ in 0..count("CAIRN_CUTS", 10) {
-        assert_eq!(in_pieces(&daemon, &session, &mut dice, 12).await, whole);
+        assert_eq!(in_pieces(&daemon, &session, &mut rng, 12).await, whole);
     }
 }
 
 #[tokio::test]
 async fn cuts_and_latecomers_while_it_runs_see_the_whole() {
-    let mut dice = Dice::new("live cuts");
+    let mut rng = random("live cuts");
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     sources(dir.path(), 150);
@@ -70,7 +71,7 @@ async fn cuts_and_latecomers_while_it_runs_see_the_whole() {
             assert_eq!(first, all[..first.len()]);
             all
         };
-        let (uncut, cut, late) = tokio::join!(uncut, in_pieces(&daemon, session, &mut dice, 4), late);
+        let (uncut, cut, late) = tokio::join!(uncut, in_pieces(&daemon, session, &mut rng, 4), late);
         assert_eq!(cut, uncut);
         assert_eq!(late, uncut);
     }

@@ -4,6 +4,7 @@
 mod agents;
 mod browser;
 mod chat;
+mod clock;
 mod clones;
 mod commands;
 mod config_keys;

@@ -171,11 +171,20 @@ impl Daemon {
 
     /// A client that has shaken hands.
     pub async fn client(&self) -> Raw {
-        let mut raw =
-            Raw::connect(&self.address(), &[("authorization", &format!("Bearer {}", self.token()))])
-                .await
-                .unwrap();
-        raw.ok("initialize", hello()).await;
+        self.client_with(hello()).await
+    }
+
+    /// A client that answers approvals.
+    pub async fn approver(&self) -> Raw {
+        let mut hello = hello();
+        hello["capabilities"] = json!({"approvals": true});
+        self.client_with(hello).await
+    }
+
+    async fn client_with(&self, hello: Value) -> Raw {
+        let bearer = format!("Bearer {}", self.token());
+        let mut raw = Raw::connect(&self.address(), &[("authorization", &bearer)]).await.unwrap();
+        raw.ok("initialize", hello).await;
         raw
     }
 }
@@ -239,6 +248,19 @@ pub struct Raw {
 }
 
 impl Raw {
+    /// Calls a method again and again until `pick` finds something in its answer.
+    pub async fn poll<T>(&mut self, method: &str, params: Value, pick: impl Fn(&Value) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let answer = self.ok(method, params.clone()).await;
+            if let Some(picked) = pick(&answer) {
+                return picked;
+            }
+            assert!(Instant::now() < until, "{method} {params}: {answer}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     pub async fn connect(
         address: &str,
         headers: &[(&'static str, &str)],

@@ -34,6 +34,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+use std::time::Instant;
 
 use cairn_engine::Engine;
 use cairn_protocol::{daemon::Limits, error::Failure};
@@ -71,12 +72,26 @@ pub struct Api {
 }
 
 /// Counters for `daemon.stats` and `/metrics`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Counters {
+    /// For the uptime: the wall clock may be set while the daemon runs.
+    pub(crate) started: Instant,
     pub(crate) connections: AtomicU64,
     pub(crate) subscriptions: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) errors: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            connections: AtomicU64::default(),
+            subscriptions: AtomicU64::default(),
+            calls: AtomicU64::default(),
+            errors: AtomicU64::default(),
+        }
+    }
 }
 
 impl Api {

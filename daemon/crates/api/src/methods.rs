@@ -16,7 +16,6 @@ use cairn_protocol::{
     rpc,
     search::{GrepParams, SearchAnswer, SearchParams, SymbolsParams},
     session::{CommandParams, Empty, Page, PageParams, SessionCreateParams},
-    time::Timestamp,
     tool::{ToolCallParams, ToolInfo},
     trace::{
         AuditEntry, AuditQueryParams, BlobParams, TraceExportParams, TraceGetParams, TraceImportParams,
@@ -331,7 +330,7 @@ fn trace() -> Vec<Method> {
         Method::new(
             "trace.import",
             "Imports an export, at once or in parts.",
-            |cx, p: TraceImportParams| async move { cx.api().engine.trace().import(&p.jsonl).await },
+            |cx, p: TraceImportParams| async move { Ok(cx.api().engine.trace().import(&p.jsonl).await?) },
         )
         .detached(Right::Admin),
         Method::new(
@@ -342,7 +341,7 @@ fn trace() -> Vec<Method> {
         .detached(Right::Prompt)
         .audit(Audit::None),
         Method::new("trace.blob", "A part of a large result.", |cx, p: BlobParams| async move {
-            cx.api().engine.trace().blob(p).await
+            Ok(cx.api().engine.trace().blob(p).await?)
         }),
         Method::new("audit.query", "The audit of tool calls.", |cx, p: AuditQueryParams| async move {
             let data: Vec<AuditEntry> = cx.api().engine.trace().audit_query(p).await?;
@@ -352,7 +351,7 @@ fn trace() -> Vec<Method> {
 }
 
 async fn export(cx: Caller, p: TraceExportParams) -> Result<cairn_protocol::trace::TraceExportPart, Failure> {
-    cx.api().engine.trace().export(&p.trace_id, p.cursor.as_deref()).await
+    Ok(cx.api().engine.trace().export(&p.trace_id, p.cursor.as_deref()).await?)
 }
 
 async fn initialize(cx: Caller, params: InitializeParams) -> Result<InitializeResult, Failure> {
@@ -429,9 +428,8 @@ impl crate::Api {
     pub async fn stats(&self) -> Result<DaemonStats, Failure> {
         let (resident_bytes, anonymous_bytes) = host::memory();
         let counters = &self.counters;
-        let since = Timestamp::now().0 - self.host.started_at.0;
         Ok(DaemonStats {
-            uptime_seconds: u64::try_from(since / 1000).unwrap_or_default(),
+            uptime_seconds: counters.started.elapsed().as_secs(),
             resident_bytes,
             anonymous_bytes,
             connections: counters.connections.load(Ordering::Relaxed),

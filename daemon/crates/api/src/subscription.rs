@@ -114,7 +114,7 @@ async fn run(
             Ok(Step::Gone) => break notify_gone(&connection, &id, "the session was deleted").await,
             Err(cause) => {
                 tracing::error!(%session, %cause, "a subscription cannot read the log");
-                break notify_gone(&connection, &id, &cause.message).await;
+                break notify_gone(&connection, &id, &cause.to_string()).await;
             }
         };
         if connection.inner.out.send(message).await.is_err() {

@@ -264,7 +264,7 @@ impl Engine {
     /// The notices of work that has ended, as they would be told again: for a listener that was too slow for some.
     pub fn finished_work(&self) -> Vec<Notice> {
         let clones = self.inner.clone_ends.all().into_iter().map(Notice::Git);
-        clones.chain(self.inner.indexes.ends().into_iter().map(Notice::Index)).collect()
+        clones.chain(self.inner.indexes.finished().into_iter().map(Notice::Index)).collect()
     }
 
     /// Takes the credentials out of an explore's URL, before anything is recorded.

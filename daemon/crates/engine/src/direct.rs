@@ -96,7 +96,7 @@ fn withhold_credentials(params: &mut Value) {
     }
 }
 
-fn unaudited(method: &str, cause: &Failure) -> Failure {
-    let reason = if cause.reason == Reason::DiskFull { Reason::DiskFull } else { Reason::AuditFailed };
+fn unaudited(method: &str, cause: &cairn_trace::TraceError) -> Failure {
+    let reason = if cause.reason() == Reason::DiskFull { Reason::DiskFull } else { Reason::AuditFailed };
     Failure::new(reason, format!("{method} could not be recorded: {cause}"))
 }

@@ -9,7 +9,7 @@ use cairn_protocol::{
     id::{RunId, SessionId},
     turn::{Outcome, RunResult},
 };
-use cairn_trace::{ForkCut, NewRecord, PAGE, Trace};
+use cairn_trace::{ForkCut, NewRecord, Trace};
 use uuid::Uuid;
 
 /// A turn in the log.
@@ -32,16 +32,11 @@ pub(crate) async fn cut(
 ) -> Result<ForkCut, Failure> {
     let mut turns: Vec<LoggedTurn> = Vec::new();
     let mut records: Vec<(u64, Option<RunId>)> = Vec::new();
-    let mut at = 0;
-    loop {
-        let page = trace.records(session, at, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        at = last.seq;
-        for record in page {
-            records.push((record.seq, run_of(&record)));
-            note(record, &mut turns);
-        }
-    }
+    let visit = |record: Envelope| {
+        records.push((record.seq, run_of(&record)));
+        note(record, &mut turns);
+    };
+    let head = trace.for_each_record(session, visit).await?;
     let first = match before {
         None => turns.len(),
         Some(name) => turns.iter().position(|turn| turn.turn_id == name).ok_or_else(|| {
@@ -54,7 +49,7 @@ pub(crate) async fn cut(
     let starts = later.iter().filter_map(|turn| turn.started);
     let upto = match (starts.min(), before) {
         (Some(start), _) => start - 1,
-        (None, _) => at,
+        (None, _) => head,
     };
     // A turn that never started has nothing to show, and its acceptance would be one without an end.
     let waiting = kept.iter().filter(|turn| turn.started.is_none_or(|start| start > upto) && !turn.ended);

@@ -3,6 +3,7 @@
 //!
 //! [`Engine`] is what hosts see; [`RunContext`] is what agents see. An agent is registered by the host, so that
 //! the engine imports none.
+#![warn(missing_docs)]
 
 mod carried;
 mod clone;

@@ -38,7 +38,8 @@ impl Engine {
 
     async fn keep_prompt(&self, session: &SessionId, prompt: &SessionPrompt) -> Result<(), Failure> {
         let text = serde_json::to_string(prompt).unwrap_or_default();
-        self.inner.trace.append(Append::new(session, vec![]).artifact(KEPT, text)).await.map(drop)
+        self.inner.trace.append(Append::new(session, vec![]).artifact(KEPT, text)).await?;
+        Ok(())
     }
 
     /// The system text that the next turn of a session begins with.

@@ -118,7 +118,7 @@ impl Engine {
     /// # Errors
     /// When the log cannot be read.
     pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, Failure> {
-        self.inner.trace.approvals(list).await
+        Ok(self.inner.trace.approvals(list).await?)
     }
 
     /// Answers an approval. When the daemon had ended while it waited, its turn goes on.

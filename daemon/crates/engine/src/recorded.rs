@@ -9,7 +9,7 @@ use cairn_protocol::{
     event::{AgentEvt, BlobRef},
     id::{RunId, SessionId},
 };
-use cairn_trace::{PAGE, Trace};
+use cairn_trace::Trace;
 use uuid::Uuid;
 
 use crate::queue::key;
@@ -30,17 +30,13 @@ impl Recorded {
     pub async fn read(trace: &Trace, session: &SessionId, run: &RunId) -> Result<Self, Failure> {
         let mut calls: HashMap<Uuid, ToolCall> = HashMap::new();
         let mut kept = HashMap::new();
-        let mut at = 0;
-        loop {
-            let page = trace.records(session, at, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(Self(kept)) };
-            at = last.seq;
-            for record in page {
-                if record.origin.as_ref().and_then(|origin| origin.run_id.as_ref()) == Some(run) {
-                    take(record, &mut calls, &mut kept);
-                }
+        let visit = |record: Envelope| {
+            if record.origin.as_ref().and_then(|origin| origin.run_id.as_ref()) == Some(run) {
+                take(record, &mut calls, &mut kept);
             }
-        }
+        };
+        trace.for_each_record(session, visit).await?;
+        Ok(Self(kept))
     }
 
     /// The outcome of an equal call.

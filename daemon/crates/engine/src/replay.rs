@@ -15,7 +15,6 @@ use cairn_protocol::{
     id::SessionId,
     trace::{ReplayParams, ReplayReport},
 };
-use cairn_trace::PAGE;
 
 use crate::Engine;
 
@@ -44,12 +43,7 @@ impl Engine {
 
     async fn every_record(&self, session: &SessionId) -> Result<Vec<Envelope>, Failure> {
         let mut all = Vec::new();
-        let mut at = 0;
-        loop {
-            let page = self.inner.trace.records(session, at, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(all) };
-            at = last.seq;
-            all.extend(page);
-        }
+        self.inner.trace.for_each_record(session, |record| all.push(record)).await?;
+        Ok(all)
     }
 }

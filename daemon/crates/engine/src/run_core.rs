@@ -44,7 +44,8 @@ impl RunCore {
             return Ok(());
         }
         let records = evts.into_iter().map(|evt| self.record(None, None, evt)).collect();
-        self.engine.inner.trace.append(Append::new(&self.session, records)).await.map(drop)
+        self.engine.inner.trace.append(Append::new(&self.session, records)).await?;
+        Ok(())
     }
 
     /// A call with the rights of this run, in its root, that ends with it.

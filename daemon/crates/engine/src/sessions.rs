@@ -33,7 +33,7 @@ impl Engine {
         let retry = Retry::new(CREATE, params.request_id.as_ref(), &params);
         let _retries = self.lock_retries(&retry).await;
         if let Some(receipt) = self.answered::<serde_json::Value>(&retry).await? {
-            return self.inner.trace.session(&session_in(&receipt)?).await;
+            return Ok(self.inner.trace.session(&session_in(&receipt)?).await?);
         }
         let request = retry.stored();
         let root = self.root_of(params.root.as_deref())?.map(|r| r.path.to_string_lossy().into_owned());
@@ -47,7 +47,7 @@ impl Engine {
     /// # Errors
     /// `invalid_params` for a bad cursor.
     pub async fn sessions(&self, page: PageParams) -> Result<Page<Session>, Failure> {
-        self.inner.trace.sessions(page.cursor, page.limit, page.archived).await
+        Ok(self.inner.trace.sessions(page.cursor, page.limit, page.archived).await?)
     }
 
     /// A session.
@@ -55,7 +55,7 @@ impl Engine {
     /// # Errors
     /// `session_not_found`.
     pub async fn session(&self, id: &SessionId) -> Result<Session, Failure> {
-        self.inner.trace.session(id).await
+        Ok(self.inner.trace.session(id).await?)
     }
 
     /// Goes on with an interrupted session.
@@ -104,7 +104,7 @@ impl Engine {
         let old = self.inner.trace.session(from).await?;
         let cut = fork::cut(&self.inner.trace, from, before).await?;
         let title = title.unwrap_or(old.title).chars().take(MAX_TITLE).collect();
-        self.inner.trace.fork(from, cut, title).await
+        Ok(self.inner.trace.fork(from, cut, title).await?)
     }
 
     /// Puts a session away, or takes it out again.

@@ -22,7 +22,7 @@ use cairn_protocol::{
     id::{ApprovalId, SessionId},
     time::Timestamp,
 };
-use cairn_trace::{Append, NewRecord, Trace};
+use cairn_trace::{Append, NewRecord, Trace, TraceError};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -65,10 +65,10 @@ impl Drop for OpenQuestion<'_> {
         runtime.spawn(async move {
             let resolution = denial("cancelled", "the call ended");
             match settle(&trace, &approval, &resolution).await {
-                Err(failure) if failure.reason != Reason::ApprovalResolved => {
-                    tracing::warn!(approval = %approval.approval_id, %failure, "an approval stays open");
+                Ok(()) | Err(TraceError::ApprovalResolved) => {}
+                Err(error) => {
+                    tracing::warn!(approval = %approval.approval_id, %error, "an approval stays open");
                 }
-                _ => {}
             }
         });
     }
@@ -103,7 +103,7 @@ fn check_pattern(
 }
 
 /// Stores an answer with its event, if it is the first.
-async fn settle(trace: &Trace, approval: &Approval, resolution: &Resolution) -> Result<(), Failure> {
+async fn settle(trace: &Trace, approval: &Approval, resolution: &Resolution) -> Result<(), TraceError> {
     let evt = AgentEvt::ApprovalResolved {
         approval_id: approval.approval_id.clone(),
         resolution: resolution.clone(),
@@ -187,14 +187,14 @@ impl Approvals {
             pattern: params.pattern,
             at: Timestamp::now(),
         };
-        if let Err(failure) = settle(&self.trace, &approval, &resolution).await {
-            if failure.reason != Reason::ApprovalResolved {
-                return Err(failure);
+        if let Err(error) = settle(&self.trace, &approval, &resolution).await {
+            if !matches!(error, TraceError::ApprovalResolved) {
+                return Err(error.into());
             }
             let first = self.trace.approval(&params.approval_id).await?.resolution;
             let text = match &first {
                 Some(r) => format!("it was answered '{}' by {} before", r.decision.as_str(), r.by),
-                None => failure.message,
+                None => error.to_string(),
             };
             let details = serde_json::json!({"resolution": first});
             return Err(Failure::new(Reason::ApprovalResolved, text).with_details(details));
@@ -241,8 +241,8 @@ impl Approvals {
     /// Those of the log.
     pub async fn withdraw(&self, approval: &Approval) -> Result<(), Failure> {
         match settle(&self.trace, approval, &denial("cancelled", "the run ended")).await {
-            Err(failure) if failure.reason != Reason::ApprovalResolved => Err(failure),
-            _ => Ok(()),
+            Ok(()) | Err(TraceError::ApprovalResolved) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -348,9 +348,9 @@ impl Approvals {
         let append = Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
         // Before the append: dropped in the middle of it, the question may be in the log, and the denial comes after it there.
         let mut question = OpenQuestion { approvals: self, approval, closed: false };
-        if let Err(failure) = self.trace.append(append).await {
+        if let Err(error) = self.trace.append(append).await {
             question.closed = true;
-            return Err(failure);
+            return Err(error.into());
         }
         Ok(question)
     }
@@ -381,11 +381,11 @@ impl Approvals {
             Ok(()) if by == "cancelled" => Err(cancelled()),
             Ok(()) => Ok(resolution),
             // A client was first after all.
-            Err(failure) if failure.reason == Reason::ApprovalResolved => {
+            Err(error @ TraceError::ApprovalResolved) => {
                 let stored = self.trace.approval(&approval.approval_id).await?;
-                stored.resolution.ok_or(failure)
+                stored.resolution.ok_or_else(|| error.into())
             }
-            Err(failure) => Err(failure),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -16,7 +16,7 @@ use cairn_protocol::{
     plugin::HookEvent,
     tool::GrantedRule,
 };
-use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace};
+use cairn_trace::{Append, AuditIntent, AuditOutcome, Trace, TraceError};
 use cairn_workspace::{ReadRules, Root, Roots, Visibility};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -522,10 +522,10 @@ fn bounded(name: &str, output: Output) -> Result<Output, Failure> {
     Err(Failure::new(Reason::TooLarge, format!("tool {name} made {size} bytes, {MAX_OUTPUT} are allowed")))
 }
 
-fn unrecorded(tool: &str, cause: Failure) -> Failure {
-    let reason = match cause.reason {
+fn unrecorded(tool: &str, cause: TraceError) -> Failure {
+    let reason = match cause.reason() {
         // The audit could be written, the call's own records cannot be.
-        Reason::SessionNotFound | Reason::SessionBusy => return cause,
+        Reason::SessionNotFound | Reason::SessionBusy => return cause.into(),
         Reason::DiskFull => Reason::DiskFull,
         _ => Reason::AuditFailed,
     };

@@ -2,6 +2,7 @@
 //! each compared with a small model of what must come of it. `CAIRN_SEED` names one schedule.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use cairn_test_support::Rng;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -54,18 +55,6 @@ impl Tool for Write {
     }
 }
 
-/// xorshift64*: the same schedule for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
-    }
-}
-
 /// A daemon's part of it; a restart makes another over the same log.
 struct Daemon {
     harness: Arc<Harness>,
@@ -82,7 +71,7 @@ struct Waiting {
 
 struct Stage {
     seed: u64,
-    dice: Dice,
+    random: Rng,
     dir: tempfile::TempDir,
     trace: Trace,
     sessions: Vec<SessionId>,
@@ -117,11 +106,11 @@ impl Stage {
         }
         let runs = Arc::default();
         let daemon = daemon(dir.path(), &trace, &runs);
-        let dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let random = Rng::with_seed(seed);
         let (waiting, must_run, granted) = Default::default();
         Self {
             seed,
-            dice,
+            random,
             dir,
             trace,
             sessions,
@@ -150,7 +139,7 @@ impl Stage {
     }
 
     async fn ask(&mut self) {
-        let (session, id) = (self.dice.below(2), format!("c{}", self.made));
+        let (session, id) = (self.random.usize(..2), format!("c{}", self.made));
         self.made += 1;
         let work = self.start(session, &id, false);
         if self.always || self.granted.contains(&session) {
@@ -174,7 +163,8 @@ impl Stage {
 
     /// One to three clients answer the same question at once: one of them counts, and everything goes by that one.
     async fn answer(&mut self) {
-        let Some(id) = self.waiting.keys().nth(self.dice.below(self.waiting.len().max(1))).cloned() else {
+        let Some(id) = self.waiting.keys().nth(self.random.usize(..self.waiting.len().max(1))).cloned()
+        else {
             return;
         };
         let Waiting { session, work, approval } = self.waiting.remove(&id).unwrap();
@@ -185,8 +175,8 @@ impl Stage {
             ApprovalDecision::Deny,
         ];
         let mut answers = Vec::new();
-        for client in 0..=self.dice.below(3) {
-            let decision = all[self.dice.below(4)];
+        for client in 0..=self.random.usize(..3) {
+            let decision = all[self.random.usize(..4)];
             let params = ApprovalResolveParams {
                 approval_id: approval.clone(),
                 decision,
@@ -275,7 +265,7 @@ async fn whatever_the_order_each_question_is_decided_once_and_nothing_runs_witho
 async fn schedule(seed: u64) {
     let mut stage = Stage::new(seed).await;
     for _ in 0..STEPS {
-        match stage.dice.below(10) {
+        match stage.random.usize(..10) {
             0..=3 => stage.ask().await,
             4..=7 => stage.answer().await,
             8 => stage.restart().await,

@@ -1,4 +1,4 @@
-//! The allocator of the parsers: it counts for each thread, and takes everything back from a thread that passes its limit.
+//! The allocator of the parsers, which counts bytes per thread and frees all memory of a thread that exceeds its limit.
 #![expect(unsafe_code, reason = "the library of the parsers takes C functions as its allocator")]
 
 use std::{
@@ -9,8 +9,8 @@ use std::{
     sync::Once,
 };
 
-/// In front of each allocation: its size and its neighbours in the list of its thread. Its size is a multiple of the alignment
-/// that C's `malloc` gives.
+/// The header of each allocation: its size and its neighbours in the list of its thread. The size of the header is a
+/// multiple of the alignment that C's `malloc` guarantees.
 #[repr(C, align(16))]
 struct Header {
     size: usize,
@@ -20,54 +20,56 @@ struct Header {
 
 const HEADER: usize = size_of::<Header>();
 
-/// Called when a thread passes its limit, before it stops for good.
+/// Called when a thread exceeds its limit, before it stops forever.
 type OnExceeded = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// Bytes that parsers of this thread have now, and the most since a limit was set.
+    /// Bytes that parsers of this thread have allocated.
     static USED: Cell<usize> = const { Cell::new(0) };
+    /// Maximum of `USED` since a limit was set.
     static PEAK: Cell<usize> = const { Cell::new(0) };
     static LIMIT: Cell<usize> = const { Cell::new(usize::MAX) };
     static FIRST: Cell<*mut Header> = const { Cell::new(ptr::null_mut()) };
     static ON_EXCEEDED: RefCell<Option<OnExceeded>> = const { RefCell::new(None) };
 }
 
-/// Sets the allocator, once.
+/// Installs the allocator once.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let allocator = tree_sitter::Allocator { malloc, calloc, realloc, free };
-        // SAFETY: the functions behave as C's. Nothing was allocated by others, since every parser is made after this.
+        // SAFETY: the functions behave like those of C. All parsers are created after this, so there are no allocations of
+        // another allocator.
         unsafe { tree_sitter::set_allocator(Some(allocator)) };
     });
 }
 
-/// True if the parsers of this thread have more memory than `limit`.
+/// True if the parsers of this thread use more memory than `limit`.
 pub fn is_over(limit: usize) -> bool {
     USED.get() > limit
 }
 
-/// Sets the limit of this thread. A parser that passes it never returns: its memory is freed, `on_exceeded` is called and the thread
-/// stops.
+/// Sets the limit of this thread. A parser that exceeds it never returns: its memory is freed, `on_exceeded` is called and
+/// the thread stops.
 pub fn set_limit(limit: usize, on_exceeded: OnExceeded) {
     PEAK.set(USED.get());
     LIMIT.set(limit);
     ON_EXCEEDED.set(Some(on_exceeded));
 }
 
-/// Takes the limit away; the answer is the most memory that parsers had since it was set.
+/// Removes the limit and returns the peak memory since it was set.
 pub fn clear_limit() -> usize {
     LIMIT.set(usize::MAX);
     ON_EXCEEDED.set(None);
     PEAK.get()
 }
 
-/// Stops this thread. Its parser is in the middle of a call into C that asked for memory; that call does not return, so nothing reads
-/// what is freed.
+/// Stops this thread. Its parser is inside a C function that requested memory; the function does not return, so nothing
+/// reads the freed memory.
 fn exceed() -> ! {
     let mut at = FIRST.replace(ptr::null_mut());
     while !at.is_null() {
-        // SAFETY: the list has the headers of all allocations of this thread, each of which is freed once.
+        // SAFETY: the list contains the headers of all allocations of this thread, each of which is freed once.
         unsafe {
             let next = (*at).next;
             if let Some(layout) = layout((*at).size) {
@@ -88,24 +90,24 @@ fn layout(size: usize) -> Option<Layout> {
     Layout::from_size_align(size.checked_add(HEADER)?, align_of::<Header>()).ok()
 }
 
-fn check(more: usize) -> Option<Layout> {
-    if USED.get().saturating_add(more) > LIMIT.get() {
+fn check(additional: usize) -> Option<Layout> {
+    if USED.get().saturating_add(additional) > LIMIT.get() {
         exceed();
     }
-    layout(more)
+    layout(additional)
 }
 
-/// Puts a new block into the list; the answer is what is behind its header.
+/// Adds a new block to the list and returns the address after its header.
 ///
 /// # Safety
-/// `block` is null or begins an allocation of `size + HEADER` bytes.
+/// `block` is null or the start of an allocation of `size + HEADER` bytes.
 unsafe fn link(block: *mut u8, size: usize) -> *mut c_void {
     if block.is_null() {
         return ptr::null_mut();
     }
     let header = block.cast::<Header>();
     let next = FIRST.replace(header);
-    // SAFETY: the block begins with room for a header, aligned to it; `next` is null or a header of this thread.
+    // SAFETY: the block starts with aligned space for a header; `next` is null or a header of this thread.
     unsafe {
         header.write(Header { size, previous: ptr::null_mut(), next });
         if !next.is_null() {
@@ -119,12 +121,12 @@ unsafe fn link(block: *mut u8, size: usize) -> *mut c_void {
     unsafe { block.add(HEADER).cast() }
 }
 
-/// Takes a block out of the list.
+/// Removes a block from the list.
 ///
 /// # Safety
-/// `at` came from [`link`] on this thread: trees and parsers do not leave theirs.
+/// `at` was returned by [`link`] on this thread: trees and parsers do not leave their thread.
 unsafe fn unlink(at: *mut c_void) -> (*mut u8, usize) {
-    // SAFETY: its header is in front of it, and its neighbours are in the list.
+    // SAFETY: its header precedes it, and its neighbours are in the list.
     unsafe {
         let block = at.cast::<u8>().sub(HEADER);
         let Header { size, previous, next } = block.cast::<Header>().read();
@@ -155,16 +157,16 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 }
 
 unsafe extern "C" fn realloc(at: *mut c_void, size: usize) -> *mut c_void {
-    // The old block and the new one are there at once.
+    // The old and the new block may exist at the same time.
     let Some(new) = check(size) else { return ptr::null_mut() };
     if at.is_null() {
         // SAFETY: as in `malloc`.
         return unsafe { link(alloc::alloc(new), size) };
     }
-    // SAFETY: `at` came from here.
+    // SAFETY: this allocator returned `at`.
     let (block, old_size) = unsafe { unlink(at) };
     let Some(old) = layout(old_size) else { return ptr::null_mut() };
-    // SAFETY: the block was allocated with this layout, and is linked again, wherever it is now.
+    // SAFETY: the block was allocated with this layout, and is linked again at its new address.
     unsafe {
         let moved = alloc::realloc(block, old, new.size());
         if moved.is_null() {
@@ -179,7 +181,7 @@ unsafe extern "C" fn free(at: *mut c_void) {
     if at.is_null() {
         return;
     }
-    // SAFETY: `at` came from here, and the block was allocated with this layout.
+    // SAFETY: this allocator returned `at`, and the block was allocated with this layout.
     unsafe {
         let (block, size) = unlink(at);
         if let Some(layout) = layout(size) {

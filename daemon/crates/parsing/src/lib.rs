@@ -1,8 +1,9 @@
-//! Parsers with a bound on memory and stack. A text that is made for it drives a tree-sitter parser to gigabytes, or to a recursion
-//! as deep as the text is long, within the time that a parse may take; neither can be stopped from the parser's own callback.
+//! Parsers with limits on memory and stack. A malicious text can drive a tree-sitter parser to gigabytes of memory, or to a
+//! recursion as deep as the text is long, within the time limit of a parse; the parser's own callback can stop neither.
 //!
-//! Parsers run on threads of their own with a large stack. The allocator counts for each thread. A parse that passes its limit is
-//! given up by its callback ([`is_over`]), and one that passes it by half between two callbacks loses its memory and its thread.
+//! Parsers run on separate threads with a large stack, and the allocator counts per thread. A parse that exceeds its limit
+//! is aborted by its callback ([`is_over`]); one that exceeds it by half between two callbacks loses its memory and its
+//! thread.
 
 mod allocator;
 mod worker;
@@ -10,9 +11,10 @@ mod worker;
 pub use allocator::is_over;
 pub use worker::bounded;
 
-/// A parser whose memory is counted. It is the only way to make one: the allocator must be set before the first.
+/// Creates a parser whose memory is counted. All parsers must be created here, because the allocator must be installed
+/// before the first one.
 pub fn parser() -> tree_sitter::Parser {
     allocator::install();
-    #[expect(clippy::disallowed_methods, reason = "the one place that makes parsers")]
+    #[expect(clippy::disallowed_methods, reason = "the only place that creates parsers")]
     tree_sitter::Parser::new()
 }

@@ -1,4 +1,4 @@
-//! Threads that parse: their stack is large, and one that its parser never leaves is left behind.
+//! Parser threads: their stack is large, and a thread whose parser never returns is abandoned.
 
 use std::{
     sync::{
@@ -11,37 +11,37 @@ use std::{
 
 use crate::allocator;
 
-/// Stack of a thread. The library frees its stacks of states by a recursion of 112 bytes for each state, and a state takes more than
-/// 200 bytes of the memory that is limited: half of [`TOTAL`] is more than enough.
-const STACK: usize = TOTAL / 2;
-/// Bytes that all parsers may have at once; a parse waits until its limit fits.
-const TOTAL: usize = 128 * 1024 * 1024;
-/// Peak from which a thread ends with its work: its stack may have grown.
-const SMALL: usize = 16 * 1024 * 1024;
-/// Threads that wait for work.
+/// Stack size of a thread. The library frees its stacks of states recursively with 112 bytes per state, and a state takes
+/// more than 200 bytes of the limited memory, so half of [`TOTAL_BYTES`] suffices.
+const STACK: usize = TOTAL_BYTES / 2;
+/// Maximum bytes of all parsers together; a parse waits until its limit fits.
+const TOTAL_BYTES: usize = 128 * 1024 * 1024;
+/// Peak memory above which a thread is not reused, since its stack may have grown.
+const MAX_REUSED_PEAK: usize = 16 * 1024 * 1024;
+/// Maximum idle threads.
 const MAX_IDLE: usize = 16;
-/// Threads that may be left behind, each with its text, before nothing is parsed any more.
-const MAX_LOST: usize = 128;
-/// How often the caller's wish to stop is looked at.
+/// Number of abandoned threads, each with its text, at which parsing is disabled.
+const MAX_ABANDONED: usize = 128;
+/// Interval at which the caller's stop flag is checked.
 const POLL: Duration = Duration::from_millis(50);
-/// Longest time for one piece of work. It has a limit of its own; this one is for a parser that does not look at it.
+/// Time limit for one job, for parsers that do not check their own limit.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
 static IDLE: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
-static LOST: AtomicUsize = AtomicUsize::new(0);
+static ABANDONED: AtomicUsize = AtomicUsize::new(0);
 static RESERVED: Mutex<usize> = Mutex::new(0);
 static RELEASED: Condvar = Condvar::new();
 
-/// A part of [`TOTAL`], until it is dropped.
+/// A reservation of a part of [`TOTAL_BYTES`], released on drop.
 struct Reservation(usize);
 
 impl Reservation {
     fn new(bytes: usize) -> Self {
-        let bytes = bytes.min(TOTAL);
+        let bytes = bytes.min(TOTAL_BYTES);
         let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        while *reserved + bytes > TOTAL {
+        while *reserved + bytes > TOTAL_BYTES {
             reserved = RELEASED.wait(reserved).unwrap_or_else(PoisonError::into_inner);
         }
         *reserved += bytes;
@@ -60,51 +60,51 @@ fn spawn() -> Option<Sender<Job>> {
     let (jobs, queue) = mpsc::channel::<Job>();
     let run = move || queue.into_iter().for_each(|job| job());
     let thread = std::thread::Builder::new().name("cairn-parse".to_owned()).stack_size(STACK).spawn(run);
-    thread.inspect_err(|error| tracing::warn!(%error, "no thread to parse with")).ok()?;
+    thread.inspect_err(|error| tracing::warn!(%error, "cannot start a parser thread")).ok()?;
     Some(jobs)
 }
 
-/// Runs `work` on a thread where parsers may have `limit` bytes and, between two of their callbacks, half as much again. `None` when
-/// they took more, when it took too long, or when `stop` was set.
+/// Runs `work` on a thread where parsers may use `limit` bytes and, between two callbacks, half as much in addition. `None`
+/// if they used more, if the time limit was reached, or if `stop` was set.
 pub fn bounded<T: Send + 'static>(
     limit: usize,
     stop: &AtomicBool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    if LOST.load(Ordering::Relaxed) >= MAX_LOST {
+    if ABANDONED.load(Ordering::Relaxed) >= MAX_ABANDONED {
         return None;
     }
-    let hard = limit + limit / 2;
-    let reserved = Reservation::new(hard);
+    let hard_limit = limit + limit / 2;
+    let reserved = Reservation::new(hard_limit);
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let worker = idle.or_else(spawn)?;
     let (done, answer) = mpsc::channel();
     let exceeded = done.clone();
     let job = move || {
-        allocator::set_limit(hard, Box::new(move || drop(exceeded.send(None))));
+        allocator::set_limit(hard_limit, Box::new(move || drop(exceeded.send(None))));
         let value = work();
         // The caller may have stopped waiting.
         let _gone = done.send(Some((value, allocator::clear_limit())));
     };
     worker.send(Box::new(job)).ok()?;
     let until = Instant::now() + MAX_TIME;
-    let found = loop {
+    let outcome = loop {
         match answer.recv_timeout(POLL) {
-            Ok(found) => break found,
+            Ok(outcome) => break outcome,
             Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) && Instant::now() < until => {}
             Err(_) => break None,
         }
     };
     drop(reserved);
-    let Some((value, peak)) = found else {
+    let Some((value, peak)) = outcome else {
         if !stop.load(Ordering::Relaxed) {
-            let lost = LOST.fetch_add(1, Ordering::Relaxed) + 1;
-            tracing::warn!(lost, "a parser passed its limit of memory or time and was stopped");
+            let abandoned = ABANDONED.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::warn!(abandoned, "a parser exceeded its limit of memory or time and was stopped");
         }
         return None;
     };
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-    if peak <= SMALL && idle.len() < MAX_IDLE {
+    if peak <= MAX_REUSED_PEAK && idle.len() < MAX_IDLE {
         idle.push(worker);
     }
     Some(value)

@@ -1,8 +1,8 @@
 //! Answers a query file for the evaluation: `evaluate FOLDER INDEX_DIR QUERIES.jsonl MODE [MODEL [RESCORER]]`. Each repository is a
 //! folder in FOLDER; prints one JSON object with up to 100 results for each query. MODE: `hybrid`, `lexical`, `semantic`, or
-//! `features`, which prints all that a hybrid search ranked with its features, for `model/fit.py`
-//! (`lexical-features` and `semantic-features` for the other two). MODEL: `builtin`, or a folder of
-//! another model. RESCORER: a folder of the model that re-scores the best 50. What it took is told on standard error.
+//! `features`, which prints all passages that a hybrid search ranked with their features, for `model/fit.py`
+//! (`lexical-features` and `semantic-features` for the other two). MODEL: `builtin`, or the folder of another model.
+//! RESCORER: the folder of a model that re-scores the best 50. The elapsed time is printed to standard error.
 #![expect(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "a measuring program")]
 
 use std::collections::BTreeMap;

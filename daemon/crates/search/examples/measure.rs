@@ -43,12 +43,12 @@ fn main() {
     let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
     opts.watch = false;
     let indexes = Indexes::open(args[2].clone().into(), opts, None);
-    let (start, begun) = (Instant::now(), cpu());
+    let (start, cpu_start) = (Instant::now(), cpu());
     indexes.add_root(root).unwrap();
-    let none = CancelFlag::new();
+    let cancel = CancelFlag::new();
     for until in [Until::Lexical, Until::Vectors, Until::Everything] {
-        let status = indexes.build_and_wait(&id, until, &none).unwrap();
-        let (wall, spent, mb) = (start.elapsed().as_secs_f64(), cpu() - begun, status.bytes as f64 / 1e6);
+        let status = indexes.build_and_wait(&id, until, &cancel).unwrap();
+        let (wall, spent, mb) = (start.elapsed().as_secs_f64(), cpu() - cpu_start, status.bytes as f64 / 1e6);
         println!(
             "{until:?}: {} files {mb:.1} MB {} chunks, {wall:.2} s, {spent:.2} cpu-s, {:.1} MB/cpu-s, anonymous {:.0} MB, peak {:.0} MB",
             status.files,
@@ -65,9 +65,9 @@ fn main() {
         status.skipped,
         size(Path::new(&args[2])) as f64 / status.bytes as f64
     );
-    let (start, begun) = (Instant::now(), cpu());
-    indexes.build_and_wait(&id, Until::Everything, &none).unwrap();
-    println!("again: {:.0} ms, {:.0} ms cpu", start.elapsed().as_secs_f64() * 1e3, (cpu() - begun) * 1e3);
+    let (start, cpu_start) = (Instant::now(), cpu());
+    indexes.build_and_wait(&id, Until::Everything, &cancel).unwrap();
+    println!("again: {:.0} ms, {:.0} ms cpu", start.elapsed().as_secs_f64() * 1e3, (cpu() - cpu_start) * 1e3);
     let queries = std::fs::read_to_string(args.get(3).map_or("/dev/null", String::as_str)).unwrap();
     measure_searches(&indexes, &queries);
     measure_greps(&indexes);
@@ -78,7 +78,7 @@ fn main() {
 }
 
 fn measure_searches(indexes: &Indexes, queries: &str) {
-    let none = CancelFlag::new();
+    let cancel = CancelFlag::new();
     for (name, mode) in [("lexical", 0), ("semantic", 1), ("hybrid", 2)] {
         let mut times = Vec::new();
         for query in queries.lines().filter(|q| !q.trim().is_empty()) {
@@ -86,9 +86,9 @@ fn measure_searches(indexes: &Indexes, queries: &str) {
                 serde_json::from_value(serde_json::json!({"query": query, "k": 20})).unwrap();
             let start = Instant::now();
             let answer = match mode {
-                0 => indexes.lexical(&params, &none, &|_| {}),
-                1 => indexes.semantic(&params, &none, &|_| {}),
-                _ => indexes.hybrid(&params, &none, &|_| {}),
+                0 => indexes.lexical(&params, &cancel, &|_| {}),
+                1 => indexes.semantic(&params, &cancel, &|_| {}),
+                _ => indexes.hybrid(&params, &cancel, &|_| {}),
             };
             answer.unwrap();
             times.push(start.elapsed().as_secs_f64() * 1e3);
@@ -100,7 +100,7 @@ fn measure_searches(indexes: &Indexes, queries: &str) {
 }
 
 fn measure_greps(indexes: &Indexes) {
-    let none = CancelFlag::new();
+    let cancel = CancelFlag::new();
     for pattern in [
         "vmalloc_to_pfn",
         "return",
@@ -114,13 +114,13 @@ fn measure_greps(indexes: &Indexes) {
             serde_json::json!({"pattern": pattern, "isRegex": true, "countOnly": true}),
         )
         .unwrap();
-        let (start, begun) = (Instant::now(), cpu());
-        let answer = indexes.grep(&params, &none).unwrap();
+        let (start, cpu_start) = (Instant::now(), cpu());
+        let answer = indexes.grep(&params, &cancel).unwrap();
         println!(
             "grep {pattern:20} {:8} lines {:6.0} ms {:6.0} ms cpu",
             answer.total,
             start.elapsed().as_secs_f64() * 1e3,
-            (cpu() - begun) * 1e3
+            (cpu() - cpu_start) * 1e3
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Embedding many texts: each thread remembers which rows a run of letters and digits means, so that most of a text is
-//! one look-up a run.
+//! Embeds many texts. Each thread caches the rows of runs of letters and digits, so that most of a text costs one look-up
+//! per run.
 
 use std::cell::RefCell;
 
@@ -7,44 +7,45 @@ use crate::embed::{MAX_WORDS, Table};
 use crate::table::{MAX_RUN, RunTable};
 use crate::words;
 
-/// Runs a thread remembers before it begins anew.
-const MAX_KNOWN: usize = 80_000;
+/// Number of cached runs at which a thread's cache is cleared.
+const MAX_RUNS: usize = 80_000;
 
-/// What [`Table::embed`] gives, by a thread that embeds many texts with the same model.
+/// Computes the same as [`Table::embed`], for threads that embed many texts with one model.
 pub fn embed(model: &Table, text: &[&[u8]]) -> Vec<f32> {
-    thread_local!(static MEMORY: RefCell<Option<Memory>> = const { RefCell::new(None) });
-    MEMORY.with_borrow_mut(|memory| {
-        let fits = |m: &Memory| m.model == *model.hash() && m.runs.len() <= MAX_KNOWN;
-        if !memory.as_ref().is_some_and(fits) {
-            *memory = Some(Memory::new(model));
+    thread_local!(static CACHE: RefCell<Option<RunCache>> = const { RefCell::new(None) });
+    CACHE.with_borrow_mut(|cache| {
+        let fits = |m: &RunCache| m.model == *model.hash() && m.runs.len() <= MAX_RUNS;
+        if !cache.as_ref().is_some_and(fits) {
+            *cache = Some(RunCache::new(model));
         }
-        memory.as_mut().map_or_else(Vec::new, |memory| memory.embed(model, text))
+        cache.as_mut().map_or_else(Vec::new, |cache| cache.embed(model, text))
     })
 }
 
-/// The rows of a run, as a range of `rows`, and its words. A run of one row that counts whole, as most are, has the row
-/// as `from` and [`ONE_ROW`] as `to`.
+/// The rows of a run as a range of `rows`, and its number of words. Most runs have a single row of weight 1; it is stored
+/// as `from`, with [`ONE_ROW`] as `to`.
 #[derive(Clone, Copy)]
-struct Meaning {
+struct RunRows {
     from: u32,
     to: u32,
     words: u32,
 }
 
 const ONE_ROW: u32 = u32::MAX;
-/// How many words ahead are asked for.
-const AHEAD: usize = 6;
+/// Number of runs that are prefetched ahead.
+const PREFETCH: usize = 6;
 
-struct Memory {
+struct RunCache {
     model: [u8; 32],
-    runs: RunTable<Meaning>,
+    runs: RunTable<RunRows>,
     rows: Vec<(u32, f32)>,
-    /// The weight of each row in the text at work, and the rows it has.
+    /// The weight of each row in the current text.
     sums: Vec<f32>,
+    /// The rows of the current text.
     touched: Vec<u32>,
 }
 
-impl Memory {
+impl RunCache {
     fn new(model: &Table) -> Self {
         Self {
             model: *model.hash(),
@@ -56,64 +57,64 @@ impl Memory {
     }
 
     fn embed(&mut self, model: &Table, text: &[&[u8]]) -> Vec<f32> {
-        // What is known of words lies all over the memory: some are looked for before the first is needed.
-        let mut found: Vec<(&[u8], u128, u64)> = Vec::with_capacity(MAX_WORDS);
+        // Look-ups in the cache miss the processor's caches: slots are prefetched before the first is read.
+        let mut runs: Vec<(&[u8], u128, u64)> = Vec::with_capacity(MAX_WORDS);
         for piece in text {
             words::runs(piece, |run, key| {
-                if found.len() < MAX_WORDS {
-                    found.push((run, key, self.runs.ahead(run, key)));
+                if runs.len() < MAX_WORDS {
+                    runs.push((run, key, self.runs.prefetch_slot(run, key)));
                 }
             });
         }
-        let mut left = MAX_WORDS;
-        for (n, (run, key, of)) in found.iter().enumerate() {
-            if let Some((_, _, later)) = found.get(n + AHEAD) {
-                self.runs.nearer(*later);
+        let mut remaining = MAX_WORDS;
+        for (n, (run, key, of)) in runs.iter().enumerate() {
+            if let Some((_, _, later)) = runs.get(n + PREFETCH) {
+                self.runs.prefetch_entry(*later);
             }
-            if left == 0 {
+            if remaining == 0 {
                 break;
             }
-            left -= self.add(model, run, (*key, *of), left);
+            remaining -= self.add(model, run, (*key, *of), remaining);
         }
-        let take = |row: &u32| (*row, std::mem::take(&mut self.sums[*row as usize]));
-        let bag: Vec<(u32, f32)> = self.touched.iter().map(take).collect();
+        let drain_row = |row: &u32| (*row, std::mem::take(&mut self.sums[*row as usize]));
+        let bag: Vec<(u32, f32)> = self.touched.iter().map(drain_row).collect();
         self.touched.clear();
-        model.of_bag(&bag)
+        model.embed_bag(&bag)
     }
 
-    /// Adds the rows of a run, of at most `left` words; returns how many words it had.
+    /// Adds the rows of a run with at most `remaining` words; returns its number of words.
     #[inline]
-    fn add(&mut self, model: &Table, run: &[u8], key: (u128, u64), left: usize) -> usize {
+    fn add(&mut self, model: &Table, run: &[u8], key: (u128, u64), remaining: usize) -> usize {
         if run.len() <= MAX_RUN {
             let all = &mut self.rows;
-            let known = self.runs.get(run, key, || {
+            let run_rows = self.runs.get(run, key, || {
                 let (rows, words) = model.rows_of(run, MAX_WORDS);
                 if let [(row, 1.0)] = rows[..] {
-                    return Meaning { from: row, to: ONE_ROW, words: words as u32 };
+                    return RunRows { from: row, to: ONE_ROW, words: words as u32 };
                 }
                 let from = all.len() as u32;
                 all.extend(rows);
-                Meaning { from, to: all.len() as u32, words: words as u32 }
+                RunRows { from, to: all.len() as u32, words: words as u32 }
             });
-            if known.words as usize <= left {
-                if known.to == ONE_ROW {
-                    self.put(known.from, 1.0);
+            if run_rows.words as usize <= remaining {
+                if run_rows.to == ONE_ROW {
+                    self.add_row(run_rows.from, 1.0);
                 } else {
-                    for at in known.from..known.to {
+                    for at in run_rows.from..run_rows.to {
                         let (row, weight) = self.rows[at as usize];
-                        self.put(row, weight);
+                        self.add_row(row, weight);
                     }
                 }
-                return known.words as usize;
+                return run_rows.words as usize;
             }
         }
-        let (rows, words) = model.rows_of(run, left);
-        rows.into_iter().for_each(|(row, weight)| self.put(row, weight));
+        let (rows, words) = model.rows_of(run, remaining);
+        rows.into_iter().for_each(|(row, weight)| self.add_row(row, weight));
         words
     }
 
     #[inline]
-    fn put(&mut self, row: u32, weight: f32) {
+    fn add_row(&mut self, row: u32, weight: f32) {
         let sum = &mut self.sums[row as usize];
         if *sum == 0.0 {
             self.touched.push(row);
@@ -128,7 +129,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn bulk_gives_the_same_vectors(texts in proptest::collection::vec("[a-zA-Z0-9_ é日]{0,400}", 1..4)) {
+        fn bulk_embedding_equals_the_table(texts in proptest::collection::vec("[a-zA-Z0-9_ é日]{0,400}", 1..4)) {
             let model = Table::builtin().unwrap();
             for text in &texts {
                 let long = text.repeat(6);

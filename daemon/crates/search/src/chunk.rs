@@ -1,28 +1,26 @@
-//! Text to windows of about 40 lines, and which files have none.
+//! Splits text into windows of about 40 lines and decides which files are not indexed.
 
 use crate::words;
 
-/// Lines of a window.
+/// Maximum lines of a window.
 pub const LINES: u32 = 40;
-/// Bytes of a window at most; a longer line is cut into several windows.
+/// Maximum bytes of a window; a longer line is split into several windows.
 pub const MAX_BYTES: usize = 8 * 1024;
-/// Bytes looked at for a NUL.
-const SNIFF: usize = 8 * 1024;
+/// Number of leading bytes that are searched for a NUL.
+const SNIFF_BYTES: usize = 8 * 1024;
 
-/// A window: the windows of a file follow each other without gap or overlap.
+/// A range of a file; the windows of a file are contiguous and do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// First line, from 1.
+    /// First line, counted from 1.
     pub start_line: u32,
-    /// Last line.
+    /// Last line, inclusive.
     pub end_line: u32,
-    /// First byte.
     pub start: usize,
-    /// Byte after the last.
     pub end: usize,
 }
 
-/// Cuts `text` into windows. Their bytes in order are the text.
+/// Splits `text` into windows, whose concatenated bytes are the text.
 pub fn windows(text: &[u8]) -> Vec<Window> {
     let mut all = Vec::new();
     let (mut start, mut at, mut first, mut line) = (0, 0, 1, 1);
@@ -36,16 +34,19 @@ pub fn windows(text: &[u8]) -> Vec<Window> {
         let end = at + memchr::memchr(b'\n', rest).map_or(rest.len(), |n| n + 1);
         if end - start > MAX_BYTES && at > start {
             push(start, at, first, line - 1);
-            (start, first) = (at, line);
+            start = at;
+            first = line;
         }
         while end - start > MAX_BYTES {
             let cut = boundary(text, start + MAX_BYTES);
             push(start, cut, line, line);
-            (start, first) = (cut, line);
+            start = cut;
+            first = line;
         }
         if line - first + 1 >= LINES {
             push(start, end, first, line);
-            (start, first) = (end, line + 1);
+            start = end;
+            first = line + 1;
         }
         at = end;
         line += 1;
@@ -54,12 +55,12 @@ pub fn windows(text: &[u8]) -> Vec<Window> {
     all
 }
 
-/// The last place at or before `at` where no UTF-8 character is cut.
+/// The last UTF-8 character boundary at or before `at`.
 fn boundary(text: &[u8], at: usize) -> usize {
     (at - 3..=at).rev().find(|i| text[*i] & 0xC0 != 0x80).unwrap_or(at)
 }
 
-/// A 64-bit fingerprint of a window's text: equal windows are near-duplicates of each other.
+/// A 64-bit fingerprint of a window's text; windows with equal fingerprints are treated as duplicates.
 pub fn fingerprint(text: &[u8]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ text.len() as u64;
     let (words, rest) = text.as_chunks::<8>();
@@ -72,15 +73,15 @@ pub fn fingerprint(text: &[u8]) -> i64 {
     (hash ^ (hash >> 29)) as i64
 }
 
-/// Why a file has no windows, as `index.status` names it.
-pub fn unfit(path: &str, text: &[u8]) -> Option<&'static str> {
-    if text[..text.len().min(SNIFF)].contains(&0) {
+/// The reason why a file is not indexed, as `index.status` reports it; `None` if it is.
+pub fn skip_reason(path: &str, text: &[u8]) -> Option<&'static str> {
+    if text[..text.len().min(SNIFF_BYTES)].contains(&0) {
         return Some("binary");
     }
-    (by_name(path) || by_mark(text) || is_minified(text)).then_some("generated")
+    (is_generated_name(path) || has_generated_marker(text) || is_minified(text)).then_some("generated")
 }
 
-fn by_name(path: &str) -> bool {
+fn is_generated_name(path: &str) -> bool {
     const LOCKS: [&str; 12] = [
         "package-lock.json",
         "npm-shrinkwrap.json",
@@ -101,8 +102,8 @@ fn by_name(path: &str) -> bool {
     LOCKS.contains(&name) || ENDINGS.iter().any(|e| name.ends_with(e))
 }
 
-/// The marks generators leave in the first lines.
-fn by_mark(text: &[u8]) -> bool {
+/// True if the first lines have a marker that code generators write.
+fn has_generated_marker(text: &[u8]) -> bool {
     let head = String::from_utf8_lossy(&text[..text.len().min(1024)]);
     head.lines().take(12).any(|line| {
         let bare = line.trim_start_matches(['/', '*', '#', ' ', '<', '!', '-', ';', '\t']);
@@ -113,14 +114,14 @@ fn by_mark(text: &[u8]) -> bool {
     })
 }
 
-/// Long lines throughout: nobody wrote this by hand.
+/// True if the lines are long throughout, which hand-written text never has.
 fn is_minified(text: &[u8]) -> bool {
     let lines = 1 + memchr::memchr_iter(b'\n', text).count();
     text.len() > 20_000 && text.len() / lines > 400
 }
 
-/// Calls `each` with the names that lines of `text` seem to define, by keywords and shape.
-/// A parse comes later and knows better; this is there at once and for every language.
+/// Calls `each` with the names that lines of `text` appear to define, judged by keywords and shape. Parsing is more
+/// precise but comes later; this heuristic is available at once and for every language.
 pub fn defined_names<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
     let mut start = 0;
     for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
@@ -132,7 +133,7 @@ pub fn defined_names<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8])) {
     }
 }
 
-/// Words before a defined name.
+/// True for a keyword that precedes a defined name.
 fn is_keyword(word: &[u8]) -> bool {
     matches!(
         word,
@@ -199,7 +200,7 @@ fn method_after_receiver<'a>(last: Option<&[u8]>, rest: &'a [u8]) -> Option<&'a 
     (end > 0).then(|| &tail[..end])
 }
 
-/// `type name(args) {` at the left margin, as C has it.
+/// `type name(args) {` at the left margin, as in C.
 fn call_shape<'a>(line: &[u8], body: &'a [u8]) -> Option<&'a [u8]> {
     if line.len() != body.len() {
         return None;
@@ -221,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_have_forty_lines() {
+    fn windows_have_at_most_forty_lines() {
         let text: String = (1..=95).map(|n| format!("line {n}\n")).collect();
         let all = windows(text.as_bytes());
         let lines: Vec<_> = all.iter().map(|w| (w.start_line, w.end_line)).collect();
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_bounded() {
+    fn long_line_is_split_at_character_boundaries() {
         let text = format!("a\n{}\nb\n", "é".repeat(MAX_BYTES));
         let all = windows(text.as_bytes());
         assert!(all.len() >= 3 && all.iter().all(|w| w.end - w.start <= MAX_BYTES));
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn unfit_files_are_named() {
+    fn binary_and_generated_files_are_skipped_with_a_reason() {
         for (path, text, why) in [
             ("a.rs", "fn main() {}", None),
             ("a.bin", "a\0b", Some("binary")),
@@ -247,13 +248,13 @@ mod tests {
             ("x.go", "// Code generated by stringer. DO NOT EDIT.\npackage x", Some("generated")),
             ("gen.rs", "//! Finds files with @generated in their head.", None),
         ] {
-            assert_eq!(unfit(path, text.as_bytes()), why, "{path}");
+            assert_eq!(skip_reason(path, text.as_bytes()), why, "{path}");
         }
-        assert_eq!(unfit("m.js", "var a=1;".repeat(4000).as_bytes()), Some("generated"));
+        assert_eq!(skip_reason("m.js", "var a=1;".repeat(4000).as_bytes()), Some("generated"));
     }
 
     #[test]
-    fn definitions_are_seen_by_shape() {
+    fn definitions_are_recognised_by_shape() {
         for (line, words) in [
             ("pub fn parse_header(buf: &[u8]) {", "parse_header"),
             ("    def readFile(self):", "readFile"),
@@ -271,7 +272,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn windows_cover_the_text(lines in proptest::collection::vec("[a-z \u{e9}]{0,60}", 0..200)) {
+        fn windows_concatenate_to_the_text(lines in proptest::collection::vec("[a-z \u{e9}]{0,60}", 0..200)) {
             let text = lines.join("\n");
             let all = windows(text.as_bytes());
             let joined: Vec<u8> = all.iter().flat_map(|w| text.as_bytes()[w.start..w.end].iter().copied()).collect();

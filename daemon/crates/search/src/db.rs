@@ -1,4 +1,4 @@
-//! The database of one index: schema, opening, and a small pool of readers.
+//! The database of one index: schema, opening and a small pool of readers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -9,46 +9,43 @@ use cairn_store::{Migration, StoreError};
 use crate::mapped::private;
 use crate::sync::lock;
 
-/// What is still to do for a file, as bits of `file.due`.
-pub mod due {
-    /// Its text.
+/// Pending stages of a file: the bits of its column `due`. The SQL text of other modules uses the same bits as literals.
+pub mod pending {
     pub const TEXT: i64 = 1;
-    /// Its vectors.
     pub const VECTORS: i64 = 2;
-    /// Its symbols.
     pub const SYMBOLS: i64 = 4;
 }
 
 const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, sql: include_str!("schema.sql") },
-    // From here on vectors may be of half precision, which an older daemon would take for none.
+    // Since this version vectors may have half precision, which an older daemon would not recognise.
     Migration { version: 2, sql: "" },
 ];
-/// How words, windows and symbols are made; an index made otherwise is thrown away and made anew.
+/// Version of the derived data (words, windows, symbols); an index of another format is deleted and rebuilt.
 const FORMAT: i64 = 5;
-/// Readers kept open.
+/// Idle readers that stay open.
 const MAX_IDLE: usize = 4;
 
-/// Opens the database in `folder` for writing. A damaged one or one of another format is made anew: all of it can be
-/// derived from the files.
+/// Opens the database in `folder` for writing. A damaged database or one of another format is deleted and rebuilt, since
+/// all of it can be derived from the files.
 ///
 /// # Errors
-/// [`StoreError::Newer`], [`StoreError::DiskFull`], or what the system says.
+/// [`StoreError::Newer`], [`StoreError::DiskFull`], or an I/O error.
 pub fn open(folder: &Path) -> Result<Connection, StoreError> {
     make_private(folder)?;
     match open_once(folder) {
         Ok(Some(conn)) => return Ok(conn),
         Err(StoreError::Corrupt(why)) => {
-            tracing::warn!(folder = %folder.display(), why, "index is damaged, building it anew")
+            tracing::warn!(folder = %folder.display(), why, "index is damaged, rebuilding it")
         }
-        Ok(None) => tracing::info!(folder = %folder.display(), "index has another format, building it anew"),
+        Ok(None) => tracing::info!(folder = %folder.display(), "index has another format, rebuilding it"),
         Err(error) => return Err(error),
     }
     clear(folder)?;
     open_once(folder)?.ok_or_else(|| StoreError::Corrupt("a fresh index has another format".into()))
 }
 
-/// Deletes what an index folder holds.
+/// Empties an index folder.
 fn clear(folder: &Path) -> Result<(), StoreError> {
     let io = |source| StoreError::Io { path: folder.to_owned(), source };
     match std::fs::remove_dir_all(folder) {
@@ -58,10 +55,10 @@ fn clear(folder: &Path) -> Result<(), StoreError> {
     make_private(folder)
 }
 
-/// Makes the folder, for its owner alone.
+/// Creates the folder with access for its owner only.
 ///
 /// # Errors
-/// What the system says.
+/// [`StoreError::Io`].
 pub fn make_private(folder: &Path) -> Result<(), StoreError> {
     let mut options = std::fs::DirBuilder::new();
     options.recursive(true);
@@ -76,7 +73,7 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
         create(&path)?;
     }
     let conn = cairn_store::open(&path, MIGRATIONS)?;
-    // The index can be made again: a commit need not reach the disk at once, it must only never tear.
+    // The index can be rebuilt: a commit need not be durable at once, it must only never tear.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     conn.pragma_update(None, "wal_autocheckpoint", 4000)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
@@ -91,20 +88,21 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
     }
 }
 
-/// Makes an empty database. It gets its name when it is in WAL mode: the change of the mode waits for no reader and would fail.
+/// Creates an empty database. It is renamed into place once it is in WAL mode, because switching the mode fails at once
+/// while a reader has the file open.
 fn create(path: &Path) -> Result<(), StoreError> {
     let new = path.with_extension("new");
     let io = |source| StoreError::Io { path: new.clone(), source };
     private().write(true).create(true).truncate(true).open(&new).map_err(io)?;
     let conn = Connection::open(&new)?;
-    // Ten vectors to a page; the size is fixed by the first write.
+    // Ten vectors fit a page; the page size is fixed by the first write.
     conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0")?;
     conn.close().map_err(|(_, error)| error)?;
     std::fs::rename(&new, path).map_err(io)
 }
 
-/// Writes a file of the index from parts that follow each other, for its owner alone and to the disk; what was there is
-/// replaced. A failure leaves none.
+/// Writes and syncs a file of the index from consecutive parts, with access for its owner only. An existing file is
+/// replaced; a failure leaves no file.
 ///
 /// # Errors
 /// [`StoreError::Io`].
@@ -123,26 +121,26 @@ fn path_in(folder: &Path) -> PathBuf {
     folder.join("index.db")
 }
 
-/// A number in `meta`.
+/// Reads a number from `meta`.
 ///
 /// # Errors
-/// What SQLite says.
+/// When the database cannot be read.
 pub fn meta(conn: &Connection, key: &str) -> Result<Option<i64>, StoreError> {
     let mut get = conn.prepare_cached("SELECT value FROM meta WHERE key = ?")?;
     Ok(get.query_row([key], |r| r.get(0)).optional()?)
 }
 
-/// Sets a number in `meta`.
+/// Writes a number to `meta`.
 ///
 /// # Errors
-/// What SQLite says.
+/// When the database cannot be written.
 pub fn set_meta(conn: &Connection, key: &str, value: i64) -> Result<(), StoreError> {
     let mut put = conn.prepare_cached("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)")?;
     put.execute(params![key, value])?;
     Ok(())
 }
 
-/// Read-only connections of one index, opened when needed, a few kept.
+/// A pool of read-only connections to one index, opened on demand.
 pub struct Readers {
     path: PathBuf,
     idle: Mutex<Idle>,
@@ -151,17 +149,16 @@ pub struct Readers {
 #[derive(Default)]
 struct Idle {
     conns: Vec<Connection>,
-    /// Grows when the database is replaced: older connections are not taken back.
+    /// Incremented when the pool is cleared: older connections do not return to it.
     generation: u64,
 }
 
 impl Readers {
-    /// Readers of the database in `folder`.
     pub fn new(folder: &Path) -> Self {
         Self { path: path_in(folder), idle: Mutex::default() }
     }
 
-    /// A connection; it goes back when dropped.
+    /// Borrows a connection, which returns to the pool when dropped.
     ///
     /// # Errors
     /// When there is no database.
@@ -174,7 +171,7 @@ impl Readers {
             Some(conn) => conn,
             None => {
                 let conn = cairn_store::open_read_only(&self.path)?;
-                // Pages come from the file's mapping, so that readers hold no copies of their own.
+                // Readers use the mapped file, so that they need no page cache of their own.
                 conn.pragma_update(None, "mmap_size", 1_i64 << 40)?;
                 conn.pragma_update(None, "cache_size", -512)?;
                 conn.set_prepared_statement_cache_capacity(32);
@@ -184,18 +181,18 @@ impl Readers {
         Ok(Reader { conn: Some(conn), generation, home: self })
     }
 
-    /// The same in one read transaction, which ends when it is dropped: what is read between is of one moment, and no
-    /// statement has to take the lock of the file by itself.
+    /// Borrows a connection in a read transaction, which ends when it is dropped: all reads see one snapshot, and no
+    /// statement needs to lock the file by itself.
     ///
     /// # Errors
-    /// As [`Readers::get`], or when a transaction cannot be begun.
+    /// As [`Readers::get`], or when the transaction cannot start.
     pub fn transaction(&self) -> Result<Transaction<'_>, StoreError> {
         let reader = self.get()?;
         reader.execute_batch("BEGIN")?;
         Ok(Transaction(reader))
     }
 
-    /// Closes the idle ones and takes none back that is open now.
+    /// Closes the idle connections; borrowed ones close when they are dropped.
     pub fn clear(&self) {
         let mut idle = lock(&self.idle);
         idle.conns.clear();
@@ -223,7 +220,7 @@ impl std::ops::Deref for Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if self.0.execute_batch("ROLLBACK").is_err() {
-            // Nobody may get a connection that still holds a moment of the past.
+            // A connection that is still in an old snapshot must not be reused.
             self.0.generation = u64::MAX;
         }
     }
@@ -261,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_damaged_or_foreign_index_is_made_anew() {
+    fn damaged_index_or_index_of_another_format_is_rebuilt() {
         let dir = tempfile::tempdir().unwrap();
         drop(open(dir.path()).unwrap());
         let conn = open(dir.path()).unwrap();
@@ -274,23 +271,23 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_of_one_moment_and_ends() {
+    fn transaction_reads_one_snapshot_and_ends_on_drop() {
         let dir = tempfile::tempdir().unwrap();
         let conn = open(dir.path()).unwrap();
         let readers = Readers::new(dir.path());
         set_meta(&conn, "n", 1).unwrap();
-        let held = readers.transaction().unwrap();
-        assert_eq!(meta(&held, "n").unwrap(), Some(1));
+        let transaction = readers.transaction().unwrap();
+        assert_eq!(meta(&transaction, "n").unwrap(), Some(1));
         set_meta(&conn, "n", 2).unwrap();
-        assert_eq!(meta(&held, "n").unwrap(), Some(1));
-        drop(held);
-        let again = readers.get().unwrap();
-        assert!(again.is_autocommit());
-        assert_eq!(meta(&again, "n").unwrap(), Some(2));
+        assert_eq!(meta(&transaction, "n").unwrap(), Some(1));
+        drop(transaction);
+        let rebuild_range = readers.get().unwrap();
+        assert!(rebuild_range.is_autocommit());
+        assert_eq!(meta(&rebuild_range, "n").unwrap(), Some(2));
     }
 
     #[test]
-    fn a_newer_index_is_refused() {
+    fn newer_index_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let conn = open(dir.path()).unwrap();
         conn.pragma_update(None, "user_version", 77).unwrap();

@@ -1,11 +1,11 @@
-//! A copy of an index's vectors with four bits a value: an append-only, memory-mapped file that is scanned whole, and beside
-//! it a file of what the rounding left, read for the best of a scan only.
+//! A quantized copy of an index's vectors with four bits per value: an append-only, memory-mapped file that is scanned
+//! completely, and a second file with the residuals, which is read only for the best rows of a scan.
 //!
 //! A record is `chunk id i64 | file id u32 | scale f32 | dim × 4 bits`, little-endian; value = (bits - 8) × scale. The low
-//! bits of a byte are of the first half of the values, the high ones of the second. The second file has dim × i8 for each
-//! record: value = (bits - 8 + rest / 256) × scale. Both are a cache of `chunk_vec`: a record whose chunk is gone is dead,
-//! a live chunk without a record is appended again at the next opening. Ids of chunks are never used twice, so a record is
-//! never wrong.
+//! four bits of each byte belong to the first half of the values, the high four bits to the second half. The second file
+//! has dim × i8 per record: value = (bits - 8 + residual / 256) × scale. Both files are a cache of `chunk_vec`: a record
+//! of a removed chunk is dead, and an existing chunk without a record is appended at the next opening. Chunk ids are never
+//! reused, so a record is never wrong.
 
 mod scan;
 
@@ -20,39 +20,38 @@ use crate::mapped::{Mapped, private};
 use crate::simd;
 
 const MAGIC: &[u8; 8] = b"CAIRNVE3";
-/// Bytes before the records: magic, dimensions (u32), zeros, and the model's hash.
+/// Bytes before the records: magic, dimensions (u32), generation (u32), zeros, and the model's hash.
 const HEAD: usize = 64;
 /// Bytes of a record before its values.
 const SKIP: usize = 16;
 
-/// The largest magnitude of a value in four bits: at 7.5 it would be rounded to 8, which they do not hold.
-const LARGEST: f32 = 7.49;
+/// The largest scaled magnitude of a value: 7.5 would be rounded to 8, which does not fit four bits.
+const MAX_MAGNITUDE: f32 = 7.49;
 
 /// A set of file ids.
 pub type FileSet = FxHashSet<u32>;
 
-/// Records to append: of the scanned file, and of the file of rests.
+/// Records to append to both files.
 #[derive(Default)]
 pub struct Records {
-    high: Vec<u8>,
-    low: Vec<u8>,
+    coarse: Vec<u8>,
+    residual: Vec<u8>,
 }
 
 impl Records {
-    /// Bytes of both.
+    /// Total size in bytes.
     pub fn len(&self) -> usize {
-        self.high.len() + self.low.len()
+        self.coarse.len() + self.residual.len()
     }
 
-    /// Forgets them.
     pub fn clear(&mut self) {
-        self.high.clear();
-        self.low.clear();
+        self.coarse.clear();
+        self.residual.clear();
     }
 }
 
-/// The matrix of one index.
-pub struct Dense {
+/// The vectors of one index.
+pub struct DenseIndex {
     path: PathBuf,
     dim: usize,
     model: [u8; 32],
@@ -61,13 +60,13 @@ pub struct Dense {
 
 #[derive(Default)]
 struct Inner {
-    high: Option<Mapped>,
-    low: Option<Mapped>,
+    coarse: Option<Mapped>,
+    residual: Option<Mapped>,
     rows: usize,
-    /// Grows with each compaction; both files have it.
+    /// Incremented by each compaction; both files must have the same generation.
     generation: u32,
     dead: FxHashSet<i64>,
-    /// Stretches of rows by ascending ids, for looking one up.
+    /// Runs of rows with ascending ids, for looking up a chunk.
     runs: Vec<Run>,
 }
 
@@ -80,8 +79,8 @@ struct Run {
     last: i64,
 }
 
-impl Dense {
-    /// The matrix in `folder`, not yet opened.
+impl DenseIndex {
+    /// Creates the handle of the files in `folder` without opening them.
     pub fn new(folder: &Path, dim: usize, model: [u8; 32]) -> Self {
         Self { path: folder.join("vectors.i4"), dim, model, inner: RwLock::default() }
     }
@@ -90,34 +89,35 @@ impl Dense {
         SKIP + self.dim.div_ceil(2)
     }
 
-    /// Opens the file, or makes it when it is missing, damaged or of another model.
+    /// Opens the files, or creates them if they are missing, damaged or of another model.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     pub fn open(&self) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         *inner = Inner::default();
-        // Of an earlier version, with eight bits a value; mostly there is none.
-        let _old = std::fs::remove_file(self.path.with_extension("i8"));
-        let (mut high, one) = self.open_one(&self.path)?;
-        let (mut low, other) = self.open_one(&self.low_path())?;
+        // An earlier version stored eight bits per value in this file, which mostly does not exist.
+        let _missing = std::fs::remove_file(self.path.with_extension("i8"));
+        let (mut coarse, one) = self.open_one(&self.path)?;
+        let (mut residual, other) = self.open_one(&self.residual_path())?;
         if one != other {
-            // A compaction was cut off between its two files.
-            for path in [&self.path, &self.low_path()] {
+            // A compaction was interrupted between its two files.
+            for path in [&self.path, &self.residual_path()] {
                 std::fs::remove_file(path)?;
             }
-            (high, low) = (self.open_one(&self.path)?.0, self.open_one(&self.low_path())?.0);
+            coarse = self.open_one(&self.path)?.0;
+            residual = self.open_one(&self.residual_path())?.0;
         }
         let rows_of = |file: &File, stride: usize| {
             file.metadata().map(|m| (m.len() as usize).saturating_sub(HEAD) / stride)
         };
-        // A torn last record is cut off, and what only one of them has; nothing is mapped yet.
-        let rows = rows_of(&high, self.stride())?.min(rows_of(&low, self.dim)?);
-        high.set_len((HEAD + rows * self.stride()) as u64)?;
-        low.set_len((HEAD + rows * self.dim) as u64)?;
+        // Torn records, and records that only one file has, are truncated before the files are mapped.
+        let rows = rows_of(&coarse, self.stride())?.min(rows_of(&residual, self.dim)?);
+        coarse.set_len((HEAD + rows * self.stride()) as u64)?;
+        residual.set_len((HEAD + rows * self.dim) as u64)?;
         *inner = Inner {
-            high: Some(Mapped::new(high)?),
-            low: Some(Mapped::new(low)?),
+            coarse: Some(Mapped::new(coarse)?),
+            residual: Some(Mapped::new(residual)?),
             rows,
             generation: one.max(other),
             ..Inner::default()
@@ -126,13 +126,13 @@ impl Dense {
         Ok(())
     }
 
-    /// The chunks it has records of, in the order of the file, those that were forgotten too.
+    /// The chunks of all records in file order, including dead ones.
     pub fn ids(&self) -> Vec<i64> {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
         inner.records(self.stride()).chunks_exact(self.stride()).map(chunk_id).collect()
     }
 
-    fn low_path(&self) -> PathBuf {
+    fn residual_path(&self) -> PathBuf {
         self.path.with_extension("rest")
     }
 
@@ -145,13 +145,13 @@ impl Dense {
         head
     }
 
-    /// Opens a file, or makes it when it is missing or has another head; with its generation.
+    /// Opens a file, or creates it if it is missing or has another head. Returns its generation as well.
     fn open_one(&self, path: &Path) -> std::io::Result<(File, u32)> {
         let mut file = private().read(true).append(true).create(true).open(path)?;
-        let mut have = [0u8; HEAD];
-        let read = std::io::Read::read_exact(&mut file, &mut have);
-        let generation = u32::from_le_bytes([have[12], have[13], have[14], have[15]]);
-        if read.is_ok() && have == self.head(generation) {
+        let mut stored = [0u8; HEAD];
+        let read = std::io::Read::read_exact(&mut file, &mut stored);
+        let generation = u32::from_le_bytes([stored[12], stored[13], stored[14], stored[15]]);
+        if read.is_ok() && stored == self.head(generation) {
             return Ok((file, generation));
         }
         std::fs::remove_file(path)?;
@@ -160,61 +160,61 @@ impl Dense {
         Ok((file, 0))
     }
 
-    /// Marks chunks as gone.
-    pub fn forget(&self, chunks: impl IntoIterator<Item = i64>) {
+    /// Marks chunks as removed.
+    pub fn mark_dead(&self, chunks: impl IntoIterator<Item = i64>) {
         self.inner.write().unwrap_or_else(|e| e.into_inner()).dead.extend(chunks);
     }
 
-    /// Takes chunks back that were marked as gone; returns those that were. Their records are there still, and right: ids
-    /// are never used twice.
+    /// Revives chunks that were marked as removed, and returns them. Their records still exist and are correct, since ids
+    /// are never reused.
     pub fn revive(&self, chunks: impl IntoIterator<Item = i64>) -> FxHashSet<i64> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         chunks.into_iter().filter(|id| inner.dead.remove(id)).collect()
     }
 
-    /// Records and how many of them are dead.
+    /// The numbers of all records and of dead ones.
     pub fn size(&self) -> (usize, usize) {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
         (inner.rows, inner.dead.len())
     }
 
-    /// Adds the record of a chunk's vector to `out`; append some with [`Dense::append`].
-    pub fn record(&self, chunk: i64, file: u32, vector: &[f32], out: &mut Records) {
+    /// Encodes the vector of a chunk as a record in `out`, for [`DenseIndex::append`].
+    pub fn encode(&self, chunk: i64, file: u32, vector: &[f32], out: &mut Records) {
         let largest = simd::largest(vector);
-        let scale = if largest > 0.0 { largest / LARGEST } else { 1.0 };
-        out.high.extend_from_slice(&chunk.to_le_bytes());
-        out.high.extend_from_slice(&file.to_le_bytes());
-        out.high.extend_from_slice(&scale.to_le_bytes());
-        simd::split(vector, 1.0 / scale, &mut out.high, &mut out.low);
+        let scale = if largest > 0.0 { largest / MAX_MAGNITUDE } else { 1.0 };
+        out.coarse.extend_from_slice(&chunk.to_le_bytes());
+        out.coarse.extend_from_slice(&file.to_le_bytes());
+        out.coarse.extend_from_slice(&scale.to_le_bytes());
+        simd::quantize(vector, 1.0 / scale, &mut out.coarse, &mut out.residual);
     }
 
-    /// Appends whole records.
+    /// Appends records.
     ///
     /// # Errors
-    /// What the system says (a full disk); what was there stays.
+    /// Any I/O error, such as a full disk; existing records are unaffected.
     pub fn append(&self, records: &Records) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         let from = inner.rows;
-        let Inner { high: Some(high), low: Some(low), .. } = &mut *inner else { return Ok(()) };
-        low.append(HEAD + from * self.dim, &records.low)?;
-        if let Err(error) = high.append(HEAD + from * self.stride(), &records.high) {
-            low.file.set_len((HEAD + from * self.dim) as u64)?;
+        let Inner { coarse: Some(coarse), residual: Some(residual), .. } = &mut *inner else { return Ok(()) };
+        residual.append(HEAD + from * self.dim, &records.residual)?;
+        if let Err(error) = coarse.append(HEAD + from * self.stride(), &records.coarse) {
+            residual.file.set_len((HEAD + from * self.dim) as u64)?;
             return Err(error);
         }
-        let ids: Vec<i64> = records.high.chunks_exact(self.stride()).map(chunk_id).collect();
+        let ids: Vec<i64> = records.coarse.chunks_exact(self.stride()).map(chunk_id).collect();
         inner.rows += ids.len();
         inner.add_runs(from, &ids);
         Ok(())
     }
 
-    /// Writes the files anew without their dead records.
+    /// Rewrites the files without dead records.
     ///
     /// # Errors
-    /// What the system says; the old files stay, or are made again at the next opening.
+    /// Any I/O error; the old files remain, or are rebuilt at the next opening.
     pub fn compact(&self) -> std::io::Result<()> {
         let mut inner = self.inner.write().unwrap_or_else(|e| e.into_inner());
         let generation = inner.generation.wrapping_add(1);
-        let paths = [self.path.clone(), self.low_path()];
+        let paths = [self.path.clone(), self.residual_path()];
         let fresh = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
             name.push(".new");
@@ -228,12 +228,12 @@ impl Dense {
             outs.push(out);
         }
         let mut seen = FxHashSet::default();
-        let high = inner.records(self.stride()).chunks_exact(self.stride());
-        for (record, rest) in high.zip(inner.rests(self.dim).chunks_exact(self.dim)) {
-            let id = chunk_id(record);
+        let coarse = inner.records(self.stride()).chunks_exact(self.stride());
+        for (encode, residual) in coarse.zip(inner.residuals(self.dim).chunks_exact(self.dim)) {
+            let id = chunk_id(encode);
             if !inner.dead.contains(&id) && seen.insert(id) {
-                outs[0].write_all(record)?;
-                outs[1].write_all(rest)?;
+                outs[0].write_all(encode)?;
+                outs[1].write_all(residual)?;
             }
         }
         for out in outs {
@@ -244,15 +244,15 @@ impl Dense {
             std::fs::rename(fresh(path), path)?;
             opened.push(Mapped::new(OpenOptions::new().read(true).append(true).open(path)?)?);
         }
-        let (low, high) = (opened.pop(), opened.pop());
-        *inner = Inner { high, low, rows: seen.len(), generation, ..Inner::default() };
+        let (residual, coarse) = (opened.pop(), opened.pop());
+        *inner = Inner { coarse, residual, rows: seen.len(), generation, ..Inner::default() };
         inner.find_runs(self.stride());
         Ok(())
     }
 }
 
-impl Dense {
-    /// Cosines of chunks with `query`; nothing for a chunk without a vector.
+impl DenseIndex {
+    /// Cosine similarities of chunks with `query`; `None` for a chunk without a vector.
     pub fn cosines(&self, query: &[f32], chunks: &[i64]) -> Vec<Option<f32>> {
         let inner = self.inner.read().unwrap_or_else(|e| e.into_inner());
         let records = inner.records(self.stride());
@@ -262,74 +262,77 @@ impl Dense {
 }
 
 impl Inner {
-    /// Learns the runs of all records.
+    /// Computes the runs of all records.
     fn find_runs(&mut self, stride: usize) {
         let ids: Vec<i64> = self.records(stride).chunks_exact(stride).map(chunk_id).collect();
         self.add_runs(0, &ids);
     }
 
-    /// The cosine of a row by both its parts.
+    /// The cosine of a row, computed from both files.
     fn exact(&self, row: usize, dim: usize, query: &[f32]) -> Option<f32> {
         let stride = SKIP + dim.div_ceil(2);
-        let record = self.records(stride).get(row * stride..(row + 1) * stride)?;
-        let rest = self.rests(dim).get(row * dim..(row + 1) * dim)?;
-        Some(simd::dot_parts(&record[SKIP..], rest, query) * scale_of(record))
+        let encode = self.records(stride).get(row * stride..(row + 1) * stride)?;
+        let residual = self.residuals(dim).get(row * dim..(row + 1) * dim)?;
+        Some(simd::dot_coarse_and_residual(&encode[SKIP..], residual, query) * scale_of(encode))
     }
 
-    /// Asks for both parts of a row, which will be needed soon.
+    /// Prefetches both parts of a row.
     fn prefetch(&self, row: usize, dim: usize) {
         let stride = SKIP + dim.div_ceil(2);
-        let (record, rest) = (row * stride, row * dim);
-        (record..record + stride).step_by(64).for_each(|at| simd::prefetch(self.records(stride), at));
-        (rest..rest + dim).step_by(64).for_each(|at| simd::prefetch(self.rests(dim), at));
+        let (encode, residual) = (row * stride, row * dim);
+        (encode..encode + stride).step_by(64).for_each(|at| simd::prefetch(self.records(stride), at));
+        (residual..residual + dim).step_by(64).for_each(|at| simd::prefetch(self.residuals(dim), at));
     }
 
     fn add_runs(&mut self, from: usize, ids: &[i64]) {
         for (row, id) in (from..).zip(ids) {
             match self.runs.last_mut() {
-                Some(run) if run.last < *id => (run.end, run.last) = (row + 1, *id),
+                Some(run) if run.last < *id => {
+                    run.end = row + 1;
+                    run.last = *id;
+                }
                 _ => self.runs.push(Run { start: row, end: row + 1, first: *id, last: *id }),
             }
         }
     }
 
-    /// The row of a chunk. Ids ascend within a run by one at least, mostly by just that: it is looked for backwards from
-    /// where it would be then.
+    /// The row of a chunk. Ids within a run mostly ascend by one, so the search starts at the row for a run without gaps and
+    /// gallops backwards.
     fn row(&self, records: &[u8], stride: usize, id: i64) -> Option<usize> {
         let id_of = |row: usize| records.get(row * stride..).map_or(i64::MAX, chunk_id);
         self.runs.iter().filter(|r| (r.first..=r.last).contains(&id)).find_map(|run| {
-            let mut low = (run.start + (id - run.first) as usize).min(run.end - 1);
-            let (mut high, mut step) = (low + 1, 1);
-            while low > run.start && id_of(low) > id {
-                (high, low, step) = (low, low.saturating_sub(step).max(run.start), 2 * step);
+            let mut residual = (run.start + (id - run.first) as usize).min(run.end - 1);
+            let (mut coarse, mut step) = (residual + 1, 1);
+            while residual > run.start && id_of(residual) > id {
+                (coarse, residual, step) = (residual, residual.saturating_sub(step).max(run.start), 2 * step);
             }
-            while low < high {
-                let middle = (low + high) / 2;
-                if id_of(middle) < id { low = middle + 1 } else { high = middle }
+            while residual < coarse {
+                let middle = (residual + coarse) / 2;
+                if id_of(middle) < id { residual = middle + 1 } else { coarse = middle }
             }
-            (low < run.end && id_of(low) == id).then_some(low)
+            (residual < run.end && id_of(residual) == id).then_some(residual)
         })
     }
 
     fn records(&self, stride: usize) -> &[u8] {
-        self.high.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
+        self.coarse.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * stride)).unwrap_or(&[])
     }
 
-    fn rests(&self, dim: usize) -> &[u8] {
-        self.low.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * dim)).unwrap_or(&[])
+    fn residuals(&self, dim: usize) -> &[u8] {
+        self.residual.as_ref().and_then(|m| m.map.get(HEAD..HEAD + self.rows * dim)).unwrap_or(&[])
     }
 }
 
-fn chunk_id(record: &[u8]) -> i64 {
-    record.first_chunk().map_or(0, |b| i64::from_le_bytes(*b))
+fn chunk_id(encode: &[u8]) -> i64 {
+    encode.first_chunk().map_or(0, |b| i64::from_le_bytes(*b))
 }
 
-fn file_id(record: &[u8]) -> u32 {
-    u32::from_le_bytes([record[8], record[9], record[10], record[11]])
+fn file_id(encode: &[u8]) -> u32 {
+    u32::from_le_bytes([encode[8], encode[9], encode[10], encode[11]])
 }
 
-fn scale_of(record: &[u8]) -> f32 {
-    f32::from_le_bytes([record[12], record[13], record[14], record[15]])
+fn scale_of(encode: &[u8]) -> f32 {
+    f32::from_le_bytes([encode[12], encode[13], encode[14], encode[15]])
 }
 
 #[cfg(test)]
@@ -342,76 +345,76 @@ mod tests {
     }
 
     #[test]
-    fn nearest_survives_reopening_forgetting_and_compaction() {
+    fn nearest_rows_survive_reopening_removal_and_compaction() {
         let dir = tempfile::tempdir().unwrap();
-        let dense = Dense::new(dir.path(), 4, [7; 32]);
+        let dense = DenseIndex::new(dir.path(), 4, [7; 32]);
         dense.open().unwrap();
         assert!(dense.ids().is_empty());
         let mut records = Records::default();
         for (id, v) in [(1, [1.0, 0.0, 0.0, 0.1]), (2, [0.9, 0.5, 0.0, 0.0]), (3, [0.0, 1.0, 0.2, 0.0])] {
-            dense.record(id, 10 + id as u32, &unit(&v), &mut records);
+            dense.encode(id, 10 + id as u32, &unit(&v), &mut records);
         }
         dense.append(&records).unwrap();
         let query = unit(&[1.0, 0.2, 0.0, 0.0]);
-        let ids = |d: &Dense, files: Option<&FileSet>| {
+        let ids = |d: &DenseIndex, files: Option<&FileSet>| {
             d.nearest(&query, 2, files).iter().map(|(id, _)| *id).collect::<Vec<_>>()
         };
         assert_eq!(ids(&dense, None), [1, 2]);
         let exact = dense.cosines(&query, &[2, 99]);
-        let wanted: f32 = unit(&[0.9, 0.5, 0.0, 0.0]).iter().zip(&query).map(|(a, b)| a * b).sum();
-        assert!((exact[0].unwrap() - wanted).abs() < 5e-4 && exact[1].is_none());
+        let expected: f32 = unit(&[0.9, 0.5, 0.0, 0.0]).iter().zip(&query).map(|(a, b)| a * b).sum();
+        assert!((exact[0].unwrap() - expected).abs() < 5e-4 && exact[1].is_none());
         assert_eq!(ids(&dense, Some(&[13].into_iter().collect())), [3]);
-        dense.forget([1]);
+        dense.mark_dead([1]);
         assert_eq!(ids(&dense, None), [2, 3]);
         dense.compact().unwrap();
         assert_eq!(dense.size(), (2, 0));
         drop(dense);
-        let again = Dense::new(dir.path(), 4, [7; 32]);
-        again.open().unwrap();
-        assert_eq!(again.ids(), [2, 3]);
-        assert_eq!(ids(&again, None), [2, 3]);
-        let other = Dense::new(dir.path(), 4, [8; 32]);
+        let rebuild_range = DenseIndex::new(dir.path(), 4, [7; 32]);
+        rebuild_range.open().unwrap();
+        assert_eq!(rebuild_range.ids(), [2, 3]);
+        assert_eq!(ids(&rebuild_range, None), [2, 3]);
+        let other = DenseIndex::new(dir.path(), 4, [8; 32]);
         other.open().unwrap();
-        assert!(other.ids().is_empty(), "vectors of two models never mix");
+        assert!(other.ids().is_empty(), "vectors of two models are never mixed");
     }
 
     #[test]
-    fn every_row_is_found_by_its_id() {
+    fn every_row_is_found_by_its_chunk_id() {
         let dir = tempfile::tempdir().unwrap();
-        let dense = Dense::new(dir.path(), 4, [7; 32]);
+        let dense = DenseIndex::new(dir.path(), 4, [7; 32]);
         dense.open().unwrap();
-        // Without gaps, with some, with one of a million; then a second run.
+        // Ids without gaps, with small gaps, with a gap of a million; then a second run.
         let ids: Vec<i64> =
             (5..40).chain((50..90).step_by(3)).chain([1_000_000, 1_000_001, 41, 42, 44, 2_000_000]).collect();
         let mut records = Records::default();
-        ids.iter().for_each(|id| dense.record(*id, 1, &[*id as f32, 1.0, 0.0, 0.0], &mut records));
+        ids.iter().for_each(|id| dense.encode(*id, 1, &[*id as f32, 1.0, 0.0, 0.0], &mut records));
         dense.append(&records).unwrap();
         let inner = dense.inner.read().unwrap();
-        let found = |id| inner.row(inner.records(dense.stride()), dense.stride(), id);
+        let row_of = |id| inner.row(inner.records(dense.stride()), dense.stride(), id);
         for (row, id) in ids.iter().enumerate() {
-            assert_eq!(found(*id), Some(row), "{id}");
+            assert_eq!(row_of(*id), Some(row), "{id}");
         }
         for gone in [0, 4, 40, 43, 51, 91, 500_000, 1_500_000, 2_000_001] {
-            assert_eq!(found(gone), None, "{gone}");
+            assert_eq!(row_of(gone), None, "{gone}");
         }
     }
 
     #[test]
-    fn a_torn_record_is_cut_off() {
+    fn torn_record_is_truncated() {
         let dir = tempfile::tempdir().unwrap();
-        let dense = Dense::new(dir.path(), 4, [7; 32]);
+        let dense = DenseIndex::new(dir.path(), 4, [7; 32]);
         dense.open().unwrap();
         let mut records = Records::default();
-        dense.record(5, 1, &[0.5; 4], &mut records);
+        dense.encode(5, 1, &[0.5; 4], &mut records);
         dense.append(&records).unwrap();
         drop(dense);
         let mut file = OpenOptions::new().append(true).open(dir.path().join("vectors.i4")).unwrap();
         file.write_all(b"torn").unwrap();
-        // What an earlier version left is nobody's any more.
+        // Files of an earlier version are deleted.
         std::fs::write(dir.path().join("vectors.i8"), b"CAIRNVE2").unwrap();
-        let again = Dense::new(dir.path(), 4, [7; 32]);
-        again.open().unwrap();
-        assert_eq!(again.ids(), [5]);
+        let rebuild_range = DenseIndex::new(dir.path(), 4, [7; 32]);
+        rebuild_range.open().unwrap();
+        assert_eq!(rebuild_range.ids(), [5]);
         assert!(!dir.path().join("vectors.i8").exists());
     }
 }

@@ -1,16 +1,16 @@
-//! SHA-256 of many files at once. A processor with SHA instructions hashes one after the other; one that has only wide
-//! registers hashes a file in each lane, which is several times as fast as the plain code.
+//! SHA-256 of many files at once. Processors with SHA instructions hash one file after the other; processors with only
+//! wide registers hash one file per lane, which is several times as fast as the scalar code.
 #![expect(
     unsafe_code,
-    reason = "a function compiled for an instruction set may be called only after the processor was asked for it"
+    reason = "a function compiled for an instruction set may only be called on a processor that supports it"
 )]
 
 use sha2::{Digest, Sha256};
 
-/// Bytes from which a file is hashed alone: it would keep its lane when all others are done.
-const LARGE: usize = 256 * 1024;
+/// Size in bytes from which a file is hashed alone, because it would occupy its lane after all others are finished.
+const LARGE_FILE: usize = 256 * 1024;
 
-/// The SHA-256 of each input.
+/// Computes the SHA-256 of each input.
 pub fn sha256_all(inputs: &[&[u8]]) -> Vec<[u8; 32]> {
     #[cfg(target_arch = "x86_64")]
     if inputs.len() >= 4 && !std::arch::is_x86_feature_detected!("sha") {
@@ -42,7 +42,7 @@ fn lanes_avx2(inputs: &[&[u8]]) -> Vec<[u8; 32]> {
 }
 
 /// FIPS 180-4: the first 32 bits of the fractional parts of the square roots of the first 8 primes.
-const START: [u32; 8] =
+const INITIAL_STATE: [u32; 8] =
     [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
 
 /// FIPS 180-4: the same of the cube roots of the first 64.
@@ -57,35 +57,37 @@ const K: [u32; 64] = [
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 ];
 
-/// An input in its lane.
+/// The input of one lane.
 #[derive(Clone, Copy)]
 struct Lane<'a> {
     index: usize,
     input: &'a [u8],
-    /// Blocks taken.
-    taken: usize,
-    /// What is behind the last full block: the rest, a one, zeros, and the length in bits.
+    /// Number of consumed blocks.
+    consumed: usize,
+    /// Padding after the last full block: the remaining bytes, a one bit, zeros and the length in bits.
     tail: [u8; 128],
     blocks: usize,
 }
 
 impl<'a> Lane<'a> {
-    const IDLE: Self = Self { index: usize::MAX, input: &[], taken: 0, tail: [0; 128], blocks: usize::MAX };
+    const IDLE: Self =
+        Self { index: usize::MAX, input: &[], consumed: 0, tail: [0; 128], blocks: usize::MAX };
 
     fn new(index: usize, input: &'a [u8]) -> Self {
         let full = input.len() / 64;
-        let rest = &input[full * 64..];
+        let tail_bytes = &input[full * 64..];
         let mut tail = [0; 128];
-        tail[..rest.len()].copy_from_slice(rest);
-        tail[rest.len()] = 0x80;
-        let more = if rest.len() < 56 { 1 } else { 2 };
-        tail[more * 64 - 8..more * 64].copy_from_slice(&(input.len() as u64 * 8).to_be_bytes());
-        Self { index, input, taken: 0, tail, blocks: full + more }
+        tail[..tail_bytes.len()].copy_from_slice(tail_bytes);
+        tail[tail_bytes.len()] = 0x80;
+        let extra_blocks = if tail_bytes.len() < 56 { 1 } else { 2 };
+        tail[extra_blocks * 64 - 8..extra_blocks * 64]
+            .copy_from_slice(&(input.len() as u64 * 8).to_be_bytes());
+        Self { index, input, consumed: 0, tail, blocks: full + extra_blocks }
     }
 
     fn next(&mut self) -> [u8; 64] {
-        let at = self.taken;
-        self.taken = at.wrapping_add(1);
+        let at = self.consumed;
+        self.consumed = at.wrapping_add(1);
         let full = self.input.len() / 64;
         let from = if at < full { &self.input[at * 64..] } else { &self.tail[(at - full).min(1) * 64..] };
         from.first_chunk().copied().unwrap_or([0; 64])
@@ -96,14 +98,14 @@ impl<'a> Lane<'a> {
 fn lanes<const N: usize>(inputs: &[&[u8]]) -> Vec<[u8; 32]> {
     let mut out = vec![[0; 32]; inputs.len()];
     let mut order: Vec<usize> = (0..inputs.len()).collect();
-    // Taken from the end: the longest first.
+    // Popped from the end, so that the longest come first.
     order.sort_unstable_by_key(|i| inputs[*i].len());
-    while let Some(i) = order.last().copied().filter(|i| inputs[*i].len() >= LARGE) {
+    while let Some(i) = order.last().copied().filter(|i| inputs[*i].len() >= LARGE_FILE) {
         out[i] = Sha256::digest(inputs[i]).into();
         order.pop();
     }
     let mut lanes = [Lane::IDLE; N];
-    let mut state = START.map(|word| [word; N]);
+    let mut state = INITIAL_STATE.map(|word| [word; N]);
     let mut busy = 0;
     for lane in &mut lanes {
         if let Some(i) = order.pop() {
@@ -123,13 +125,13 @@ fn lanes<const N: usize>(inputs: &[&[u8]]) -> Vec<[u8; 32]> {
         }
         compress(&mut state, words);
         for (n, lane) in lanes.iter_mut().enumerate() {
-            if lane.taken != lane.blocks {
+            if lane.consumed != lane.blocks {
                 continue;
             }
             for (to, word) in out[lane.index].as_chunks_mut::<4>().0.iter_mut().zip(&state) {
                 *to = word[n].to_be_bytes();
             }
-            for (word, start) in state.iter_mut().zip(START) {
+            for (word, start) in state.iter_mut().zip(INITIAL_STATE) {
                 word[n] = start;
             }
             *lane = order.pop().map_or(Lane::IDLE, |i| Lane::new(i, inputs[i]));
@@ -139,7 +141,7 @@ fn lanes<const N: usize>(inputs: &[&[u8]]) -> Vec<[u8; 32]> {
     out
 }
 
-/// One block of each lane into its state.
+/// Compresses one block of each lane into its state.
 #[inline(always)]
 fn compress<const N: usize>(state: &mut [[u32; N]; 8], mut w: [[u32; N]; 16]) {
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
@@ -181,22 +183,23 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn lanes_give_what_the_library_gives(lengths in proptest::collection::vec(0usize..700, 0..60), seed in 0u8..255) {
+        fn lanes_agree_with_the_library(lengths in proptest::collection::vec(0usize..700, 0..60), seed in 0u8..255) {
             let texts: Vec<Vec<u8>> =
                 lengths.iter().map(|n| (0..*n).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect()).collect();
             let inputs: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-            let wanted: Vec<[u8; 32]> = inputs.iter().map(|i| Sha256::digest(i).into()).collect();
-            assert_eq!(sha256_all(&inputs), wanted);
-            assert_eq!(lanes::<8>(&inputs), wanted);
-            assert_eq!(lanes::<16>(&inputs), wanted);
+            let expected: Vec<[u8; 32]> = inputs.iter().map(|i| Sha256::digest(i).into()).collect();
+            assert_eq!(sha256_all(&inputs), expected);
+            assert_eq!(lanes::<8>(&inputs), expected);
+            assert_eq!(lanes::<16>(&inputs), expected);
         }
     }
 
     #[test]
-    fn large_and_small_files_mix() {
-        let texts: Vec<Vec<u8>> = [LARGE + 5, 10, 0, LARGE, 64, 55, 56].map(|n| vec![b'x'; n]).into();
+    fn large_and_small_files_are_hashed_together() {
+        let texts: Vec<Vec<u8>> =
+            [LARGE_FILE + 5, 10, 0, LARGE_FILE, 64, 55, 56].map(|n| vec![b'x'; n]).into();
         let inputs: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
-        let wanted: Vec<[u8; 32]> = inputs.iter().map(|i| Sha256::digest(i).into()).collect();
-        assert_eq!(sha256_all(&inputs), wanted);
+        let expected: Vec<[u8; 32]> = inputs.iter().map(|i| Sha256::digest(i).into()).collect();
+        assert_eq!(sha256_all(&inputs), expected);
     }
 }

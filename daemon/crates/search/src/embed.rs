@@ -1,7 +1,7 @@
-//! The model that makes vectors: a static table, or a transformer from a folder.
+//! The embedding model: a static table, or a transformer from a folder.
 //!
-//! The built-in table is there with every model: it judges definitions within a window, which are too many for a
-//! transformer to read during a search.
+//! The built-in table is available beside every model: it compares definitions within a window, which are too many for a
+//! transformer to embed during a search.
 
 #[cfg(feature = "transformer")]
 mod bert;
@@ -24,13 +24,12 @@ use transformer::Transformer;
 
 /// Largest dimension accepted.
 const MAX_DIM: usize = 1024;
-/// Bytes of a text that a transformer is given: far more than the tokens that count take.
+/// Maximum bytes of a text that a transformer receives, far more than its token limit needs.
 const MAX_TEXT: usize = 8 * 1024;
-/// Chunks that are embedded before their vectors are stored: by a table within a tenth of a second, by a transformer
-/// within some seconds.
+/// Chunks per batch of a table, which takes a tenth of a second, and of a transformer, which takes some seconds.
 const BATCH: (usize, usize) = (2048, 32);
 
-/// What makes vectors of texts.
+/// The model that computes vectors of texts.
 pub struct Embedder {
     table: Table,
     transformer: Option<Transformer>,
@@ -43,7 +42,7 @@ impl std::fmt::Debug for Embedder {
 }
 
 impl Embedder {
-    /// The model inside the binary: `static-code-v1`, 384 dimensions.
+    /// The built-in model: `static-code-v1` with 384 dimensions.
     ///
     /// # Errors
     /// Never, as long as the tests of this crate pass.
@@ -51,7 +50,7 @@ impl Embedder {
         Ok(Self { table: Table::builtin()?, transformer: None })
     }
 
-    /// The embedder a config names: empty or `builtin` for the one inside, else a folder.
+    /// The embedder that a configuration names: empty or `builtin` for the built-in one, otherwise a folder.
     ///
     /// # Errors
     /// As [`Embedder::from_folder`].
@@ -59,11 +58,11 @@ impl Embedder {
         if matches!(name, "" | "builtin") { Self::builtin() } else { Self::from_folder(Path::new(name)) }
     }
 
-    /// A model from a folder: a transformer when it has a `model.safetensors` (with `config.json` and
-    /// `tokenizer.json`), else a static table (`table.bin` and `vocab.txt`).
+    /// A model from a folder: a transformer if the folder has a `model.safetensors` (with `config.json` and
+    /// `tokenizer.json`), otherwise a static table (`table.bin` and `vocab.txt`).
     ///
     /// # Errors
-    /// `invalid_params` with what is missing or wrong; `not_supported` for a transformer in a build without the feature.
+    /// `invalid_params` for a missing or invalid file; `not_supported` for a transformer in a build without the feature.
     pub fn from_folder(folder: &Path) -> Result<Self, Failure> {
         if !folder.is_dir() {
             let why = format!("model {}: there is no such folder", folder.display());
@@ -76,71 +75,71 @@ impl Embedder {
         }
     }
 
-    /// Dimensions of its vectors.
+    /// Number of dimensions of its vectors.
     pub fn dim(&self) -> usize {
         self.transformer.as_ref().map_or(self.table.dim(), Transformer::dim)
     }
 
-    /// Its name, as `index.status` tells it.
+    /// The model's name, as `index.status` reports it.
     pub fn name(&self) -> &str {
         self.transformer.as_ref().map_or(self.table.name(), Transformer::name)
     }
 
-    /// SHA-256 of all that decides its vectors: those of two models never mix.
+    /// SHA-256 of everything that determines its vectors, so that vectors of different models are never mixed.
     pub fn hash(&self) -> &[u8; 32] {
         self.transformer.as_ref().map_or_else(|| self.table.hash(), Transformer::hash)
     }
 
-    /// The vector of `text` (its pieces one after the other), of length 1; all zero when nothing of it has a meaning.
+    /// The vector of the concatenated pieces of `text`, of length 1; all zero if no word is known.
     ///
     /// # Errors
     /// `internal` when a transformer fails.
     pub fn embed(&self, text: &[&[u8]]) -> Result<Vec<f32>, Failure> {
         let Some(transformer) = &self.transformer else { return Ok(self.table.embed(text)) };
-        let made = transformer.embed(&[joined(text)], &|| true)?;
-        Ok(made.and_then(|mut all| all.pop()).unwrap_or_default())
+        let vectors = transformer.embed(&[joined(text)], &|| true)?;
+        Ok(vectors.and_then(|mut all| all.pop()).unwrap_or_default())
     }
 
-    /// The vectors of many texts, each in three pieces, by the threads of the pool this runs in. Nothing when `go_on` said
-    /// no, which a transformer asks before each of its batches.
+    /// The vectors of many texts of three pieces each, computed by the threads of the current pool. `None` if
+    /// `should_continue` returns false, which a transformer checks before each of its batches.
     ///
     /// # Errors
     /// `internal` when a transformer fails.
     pub fn embed_all(
         &self,
         texts: &[[&[u8]; 3]],
-        go_on: &(dyn Fn() -> bool + Sync),
+        should_continue: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Vec<Vec<f32>>>, Failure> {
         let Some(transformer) = &self.transformer else {
             return Ok(Some(texts.par_iter().map(|text| bulk::embed(&self.table, text)).collect()));
         };
         let texts: Vec<String> = texts.iter().map(|text| joined(text)).collect();
-        transformer.embed(&texts, go_on)
+        transformer.embed(&texts, should_continue)
     }
 
-    /// The static table that judges parts of windows: its own when it is one, else the built-in one.
+    /// The static table that compares parts of windows: the model itself if it is a table, otherwise the built-in one.
     pub(crate) fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Whether that table is not what made the vectors of the index.
+    /// True if the vectors of the index come from a transformer.
     pub(crate) fn is_transformer(&self) -> bool {
         self.transformer.is_some()
     }
 
-    /// Chunks that are embedded before their vectors are stored.
+    /// Number of chunks that are embedded before their vectors are stored.
     pub(crate) fn batch(&self) -> usize {
         if self.is_transformer() { BATCH.1 } else { BATCH.0 }
     }
 }
 
-/// The pieces as one text, cut at its limit.
+/// Concatenates the pieces up to the limit.
 fn joined(pieces: &[&[u8]]) -> String {
     let mut text = String::new();
     for piece in pieces {
-        let left = MAX_TEXT.saturating_sub(text.len());
-        // A character that the cut takes apart is one sign that means nothing.
-        let cut: Cow<'_, str> = String::from_utf8_lossy(&piece[..piece.len().min(left)]);
+        let remaining = MAX_TEXT.saturating_sub(text.len());
+        // A character that the limit splits becomes a replacement character, which has no meaning.
+        let cut: Cow<'_, str> = String::from_utf8_lossy(&piece[..piece.len().min(remaining)]);
         text.push_str(&cut);
     }
     text

@@ -1,4 +1,4 @@
-//! What a query may ask: checked parameters and compiled filters.
+//! Validation of query parameters, and compiled filters.
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::search::{MAX_K, SearchFilters, SearchParams};
@@ -6,21 +6,21 @@ use cairn_workspace::{View, language_named};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::dense::FileSet;
-use crate::live::{FileEntry, FileTable};
-use crate::symbols::KINDS;
+use crate::root_index::{FileEntry, FileTable};
+use cairn_symbols::KINDS;
 
-/// Longest query or pattern, in bytes.
+/// Maximum bytes of a query or pattern.
 pub const MAX_QUERY: usize = 4096;
 const MAX_CONTEXT: u32 = 50;
 const MAX_FILTERS: usize = 200;
 
-/// A failure that names the wrong field.
+/// A failure that names the invalid field.
 pub fn invalid(field: &str, what: impl std::fmt::Display) -> Failure {
     Failure::new(Reason::InvalidParams, format!("{field}: {what}"))
         .with_details(serde_json::json!({"field": field}))
 }
 
-/// Checks a search's parameters.
+/// Checks the parameters of a search.
 ///
 /// # Errors
 /// `invalid_params` that names the field.
@@ -49,7 +49,7 @@ pub fn check_text(field: &str, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Checks a number of results.
+/// Checks the requested number of results.
 ///
 /// # Errors
 /// `invalid_params`.
@@ -66,67 +66,73 @@ pub fn check_k(k: u32, most: u32) -> Result<(), Failure> {
 pub struct Filters {
     languages: Vec<&'static str>,
     prefix: Option<String>,
-    wanted: Option<GlobSet>,
-    unwanted: Option<GlobSet>,
+    included: Option<GlobSet>,
+    excluded: Option<GlobSet>,
     /// Symbol kinds; empty for all.
     pub kinds: Vec<String>,
-    /// Names of roots; empty for all.
+    /// Ids or paths of roots; empty for all.
     pub roots: Vec<String>,
 }
 
 impl Filters {
-    /// Compiles filters, with a further path prefix.
+    /// Compiles filters together with a second path prefix.
     ///
     /// # Errors
-    /// `bad_pattern` for a wrong glob, `invalid_params` for too many, an unknown language or kind, or a prefix that leads out.
-    pub fn new(given: Option<&SearchFilters>, prefix: Option<&str>) -> Result<Self, Failure> {
-        let given = given.cloned().unwrap_or_default();
-        let longest =
-            given.languages.len().max(given.globs.len()).max(given.kinds.len()).max(given.roots.len());
+    /// `bad_pattern` for an invalid glob; `invalid_params` for too many entries, an unknown language or kind, or a prefix
+    /// that leaves the root.
+    pub fn new(filters: Option<&SearchFilters>, prefix: Option<&str>) -> Result<Self, Failure> {
+        let filters = filters.cloned().unwrap_or_default();
+        let longest = filters
+            .languages
+            .len()
+            .max(filters.globs.len())
+            .max(filters.kinds.len())
+            .max(filters.roots.len());
         if longest > MAX_FILTERS {
             return Err(invalid("filters", format_args!("{longest} entries, at most {MAX_FILTERS}")));
         }
-        let prefixes = [clean_prefix(given.path_prefix.as_deref())?, clean_prefix(prefix)?];
+        let prefixes = [clean_prefix(filters.path_prefix.as_deref())?, clean_prefix(prefix)?];
         let prefix = match prefixes {
-            // Both must hold: the longer one, when it lies under the other; else nothing can.
-            [Some(a), Some(b)] if under(&a, &b) => Some(a),
-            [Some(a), Some(b)] if under(&b, &a) => Some(b),
+            // Both must match: the longer prefix if it is below the other, otherwise no path matches.
+            [Some(a), Some(b)] if is_under(&a, &b) => Some(a),
+            [Some(a), Some(b)] if is_under(&b, &a) => Some(b),
             [Some(_), Some(_)] => Some("\0".into()),
             [a, b] => a.or(b),
         };
-        let (no, yes): (Vec<String>, Vec<String>) = given.globs.into_iter().partition(|g| g.starts_with('!'));
+        let (negative, positive): (Vec<String>, Vec<String>) =
+            filters.globs.into_iter().partition(|g| g.starts_with('!'));
         Ok(Self {
-            languages: given.languages.iter().map(|name| language(name)).collect::<Result<_, _>>()?,
+            languages: filters.languages.iter().map(|name| language(name)).collect::<Result<_, _>>()?,
             prefix,
-            wanted: glob_set(&yes)?,
-            unwanted: glob_set(&no)?,
-            kinds: given.kinds.iter().map(|name| kind(name)).collect::<Result<_, _>>()?,
-            roots: given.roots,
+            included: glob_set(&positive)?,
+            excluded: glob_set(&negative)?,
+            kinds: filters.kinds.iter().map(|name| kind(name)).collect::<Result<_, _>>()?,
+            roots: filters.roots,
         })
     }
 
-    /// Whether a file may be in the answer.
-    pub fn admits(&self, file: &FileEntry) -> bool {
+    /// True if a file matches all filters.
+    pub fn matches(&self, file: &FileEntry) -> bool {
         (self.languages.is_empty() || file.lang().is_some_and(|l| self.languages.contains(&l)))
-            && self.prefix.as_ref().is_none_or(|p| under(&file.path, p))
-            && self.wanted.as_ref().is_none_or(|g| g.is_match(&*file.path))
-            && !self.unwanted.as_ref().is_some_and(|g| g.is_match(&*file.path))
+            && self.prefix.as_ref().is_none_or(|p| is_under(&file.path, p))
+            && self.included.as_ref().is_none_or(|g| g.is_match(&*file.path))
+            && !self.excluded.as_ref().is_some_and(|g| g.is_match(&*file.path))
     }
 
-    /// The files that may be in the answer, less what rules hide; `None` when all may.
+    /// The matching files that are visible in `view`; `None` if these are all files.
     pub fn files(&self, table: &FileTable, view: &View) -> Option<FileSet> {
-        let open = view.is_complete()
+        let is_unfiltered = view.is_complete()
             && self.languages.is_empty()
             && self.prefix.is_none()
-            && self.wanted.is_none()
-            && self.unwanted.is_none();
-        (!open).then(|| {
-            table.files.iter().filter(|f| self.admits(f) && view.shows(&f.path)).map(|f| f.id).collect()
+            && self.included.is_none()
+            && self.excluded.is_none();
+        (!is_unfiltered).then(|| {
+            table.files.iter().filter(|f| self.matches(f) && view.shows(&f.path)).map(|f| f.id).collect()
         })
     }
 }
 
-/// A language by one of its names. One that is unknown would find nothing and not say why.
+/// A language by one of its names. An unknown name is an error, because it would silently match nothing.
 fn language(name: &str) -> Result<&'static str, Failure> {
     let unknown = || {
         let name = name.escape_default();
@@ -147,8 +153,8 @@ fn kind(name: &str) -> Result<String, Failure> {
     Err(invalid("filters.kinds", format_args!("'{name}' is none of {all}")))
 }
 
-/// Whether `path` is `prefix` or lies below it, by whole components.
-fn under(path: &str, prefix: &str) -> bool {
+/// True if `path` is `prefix` or below it, compared by components.
+fn is_under(path: &str, prefix: &str) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -166,7 +172,7 @@ fn glob_set(globs: &[String]) -> Result<Option<GlobSet>, Failure> {
         return Ok(None);
     }
     let mut set = GlobSetBuilder::new();
-    let bad = |g: &str, e: &dyn std::fmt::Display| {
+    let invalid_glob = |g: &str, e: &dyn std::fmt::Display| {
         Failure::new(Reason::BadPattern, format!("filters.globs: '{}': {e}", g.escape_default()))
     };
     for glob in globs {
@@ -180,9 +186,9 @@ fn glob_set(globs: &[String]) -> Result<Option<GlobSet>, Failure> {
             text.push_str("**");
         }
         let built = GlobBuilder::new(&text).literal_separator(true).build();
-        set.add(built.map_err(|e| bad(glob, e.kind()))?);
+        set.add(built.map_err(|e| invalid_glob(glob, e.kind()))?);
     }
-    set.build().map(Some).map_err(|e| bad("", e.kind()))
+    set.build().map(Some).map_err(|e| invalid_glob("", e.kind()))
 }
 
 #[cfg(test)]
@@ -194,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_filter_must_hold() {
+    fn file_must_match_every_filter() {
         let filter = |f: SearchFilters, p: Option<&str>| Filters::new(Some(&f), p).unwrap();
         let globs = |g: &[&str]| SearchFilters {
             globs: g.iter().map(|s| (*s).into()).collect(),
@@ -229,12 +235,12 @@ mod tests {
                 true,
             ),
         ] {
-            assert_eq!(filters.admits(&entry(path)), admitted, "{filters:?} {path}");
+            assert_eq!(filters.matches(&entry(path)), admitted, "{filters:?} {path}");
         }
     }
 
     #[test]
-    fn wrong_parameters_are_named() {
+    fn invalid_parameters_are_named_in_the_failure() {
         let reason = |f: SearchFilters| Filters::new(Some(&f), None).unwrap_err().reason;
         assert_eq!(
             reason(SearchFilters { globs: vec!["a[".into()], ..Default::default() }),

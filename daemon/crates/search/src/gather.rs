@@ -1,5 +1,5 @@
-//! Candidates with everything the ranker needs, from the segments: words are counted by their postings, so that no text
-//! is read for a candidate that will not be an answer.
+//! Builds candidates with everything the ranker needs from the segments. Words are counted by their postings, so that no
+//! text is read for candidates that do not become results.
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use crate::lexical::Term;
-use crate::live::{FileEntry, FileTable};
-use crate::postings::{Place, Snapshot};
+use crate::postings::{Position, Snapshot};
+use crate::root_index::{FileEntry, FileTable};
 use crate::words;
 
 /// A definition that overlaps a candidate.
@@ -22,7 +22,7 @@ pub struct Span {
     pub end_line: u32,
 }
 
-/// A chunk that may be an answer.
+/// A chunk that may become a result.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// Position of its root in the query's list of roots.
@@ -34,33 +34,33 @@ pub struct Candidate {
     pub end_line: u32,
     pub fingerprint: u64,
     pub tokens: u32,
-    /// Definitions that overlap it; empty until it is read.
+    /// Definitions that overlap the chunk; empty until it is read.
     pub spans: Vec<Span>,
-    /// How often each term is in the body, in names that seem to be defined here, and in the path.
+    /// Occurrences of each term in the body, in names that appear to be defined here, and in the path.
     pub counts: Vec<[u16; 3]>,
-    /// Cosine with the query, when its vector is known.
+    /// Cosine with the query, if the chunk has a vector.
     pub cosine: Option<f32>,
 }
 
-/// Candidates at some places of one root's snapshot; those whose file is gone are left out.
+/// Builds the candidates at the given positions of one root's snapshot, without those whose file was removed.
 pub fn gather(
     snapshot: &Snapshot,
     table: &FileTable,
     root: usize,
-    places: &[Place],
+    positions: &[Position],
     terms: &[Term],
 ) -> Vec<Candidate> {
     let mut files: FxHashMap<u32, (Arc<str>, Vec<u16>)> = FxHashMap::default();
-    let mut all = Vec::with_capacity(places.len());
-    let mut kept = Vec::with_capacity(places.len());
-    for place in places {
+    let mut all = Vec::with_capacity(positions.len());
+    let mut by_position = Vec::with_capacity(positions.len());
+    for place in positions {
         let doc = snapshot.segments[place.segment as usize].doc(place.doc);
         let Some(entry) = table.get(doc.file) else { continue };
         let (path, in_path) = match files.entry(doc.file) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(slot) => slot.insert(((&*entry.path).into(), path_counts(entry, terms))),
         };
-        kept.push((*place, all.len()));
+        by_position.push((*place, all.len()));
         all.push(Candidate {
             root,
             chunk: doc.chunk as i64,
@@ -75,8 +75,8 @@ pub fn gather(
             cosine: None,
         });
     }
-    kept.sort_unstable();
-    count(snapshot, terms, &kept, &mut all);
+    by_position.sort_unstable();
+    count_terms(snapshot, terms, &by_position, &mut all);
     all
 }
 
@@ -90,9 +90,9 @@ fn path_counts(entry: &FileEntry, terms: &[Term]) -> Vec<u16> {
     counts
 }
 
-/// Looks each term up in each candidate's document; `places` are in order.
-fn count(snapshot: &Snapshot, terms: &[Term], places: &[(Place, usize)], all: &mut [Candidate]) {
-    for group in places.chunk_by(|a, b| a.0.segment == b.0.segment) {
+/// Looks each term up in each candidate's document; `positions` are in order.
+fn count_terms(snapshot: &Snapshot, terms: &[Term], positions: &[(Position, usize)], all: &mut [Candidate]) {
+    for group in positions.chunk_by(|a, b| a.0.segment == b.0.segment) {
         let segment = &snapshot.segments[group[0].0.segment as usize];
         for (t, term) in terms.iter().enumerate() {
             let Some(word) = segment.term(term.stem.as_bytes()) else { continue };
@@ -102,14 +102,15 @@ fn count(snapshot: &Snapshot, terms: &[Term], places: &[(Place, usize)], all: &m
                 if cursor.doc() == place.doc {
                     let payload = cursor.payload();
                     let counts = &mut all[*candidate].counts[t];
-                    (counts[0], counts[1]) = (payload.body().into(), payload.names().into());
+                    counts[0] = payload.body().into();
+                    counts[1] = payload.names().into();
                 }
             }
         }
     }
 }
 
-/// The definitions that overlap a candidate.
+/// Reads the definitions that overlap a candidate.
 ///
 /// # Errors
 /// When the database cannot be read.

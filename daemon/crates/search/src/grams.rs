@@ -1,9 +1,9 @@
-//! The trigram index of grep: which files hold which three bytes, letters of ASCII folded to lower case.
+//! The trigram index of grep: which files contain which three bytes, with ASCII letters folded to lower case.
 //!
-//! Immutable segments in mapped files (`grams-<id>.tri`), listed in the database's `gram_segment`; `file.grams` says of
-//! which files the trigrams are those of the text. The rule is that a file is passed over by a grep only when its
-//! trigrams speak for it: what is new, changed or in doubt is read. Nothing is held in memory beside the files: a few
-//! changed files are read by each grep until they are enough for a segment.
+//! Its immutable segments are mapped files (`grams-<id>.tri`), listed in the table `gram_segment`; `file.grams` is 1 for
+//! files whose trigrams are current. A grep skips a file only if a segment covers it: new, changed and uncertain files are
+//! read. There is no index in memory beside the files: a few changed files are read by each grep until they are enough for
+//! a segment.
 
 mod extract;
 mod merge;
@@ -15,10 +15,10 @@ mod store;
 mod tests;
 
 pub use query::{Flags, NEST_LIMIT, Query};
-pub use set::{Grams, Skips};
-pub use store::{batch, kill_paths, open, tidy, verify};
+pub use set::{Grams, SkipSet};
+pub use store::{batch, invalidate_paths, merge_segments, open, verify};
 
-/// Lower case for ASCII letters; all other bytes, those of UTF-8 among them, as they are.
+/// Maps ASCII letters to lower case and all other bytes, including those of UTF-8 sequences, to themselves.
 const FOLD: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -29,8 +29,8 @@ const FOLD: [u8; 256] = {
     table
 };
 
-/// Three bytes as a number, first byte highest.
+/// Three bytes as a number, the first byte highest.
 type Gram = u32;
 
-/// Trigrams there can be.
+/// Number of possible trigrams.
 const GRAMS: usize = 1 << 24;

@@ -1,10 +1,10 @@
-//! Lines by pattern: ripgrep's own matcher and searcher over the index's file list, read from the disk, so that the
-//! answer has the same lines as `rg -n`. Files whose trigrams say that nothing in them can match are passed over.
+//! Grep: ripgrep's matcher and searcher over the index's file list, reading from the disk, so that the answer has the same
+//! lines as `rg -n`. Files whose trigrams rule out a match are skipped.
 
 mod lines;
-mod order;
+mod ordered_output;
 mod pattern;
-mod told;
+mod stream;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,34 +20,34 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
-use crate::grams::{Query, Skips};
+use crate::grams::{Query, SkipSet};
 use crate::indexes::Indexes;
-use crate::live::{FileEntry, FileTable, Live};
+use crate::root_index::{FileEntry, FileTable, RootIndex};
 use crate::sync::{CancelFlag, lock};
 
-use lines::{Collect, FileHits, Whole, around};
-pub use order::OnLines;
-use order::Order;
+use lines::{BoundedReader, Collect, FileHits, context_of};
+pub use ordered_output::OnLines;
+use ordered_output::OrderedOutput;
 use pattern::Pattern;
-use told::Tell;
+use stream::StreamSink;
 
 const MAX_CONTEXT: u32 = 20;
-/// Longest time for a stream, whose client may read slowly.
+/// Time limit of a stream, whose client may read slowly.
 const STREAM_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// Unreadable files named.
+/// Maximum number of unreadable files in an answer.
 const MAX_UNREADABLE: usize = 100;
 
 /// The file list of one root.
 struct Scope {
-    live: Arc<Live>,
+    index: Arc<RootIndex>,
     table: Arc<FileTable>,
     opener: Opener,
-    skips: Skips,
-    /// Its files without those that rules hide.
+    skips: SkipSet,
+    /// The files that rules do not hide.
     view: View,
 }
 
-/// Where an answer goes on: the root and path of its last line, and that line.
+/// The position after which an answer continues: root, path and number of its last line.
 #[derive(Debug, PartialEq, Eq)]
 struct Cursor {
     root: String,
@@ -55,7 +55,7 @@ struct Cursor {
     path: String,
 }
 
-/// The cursor that goes on after the lines of a file.
+/// The cursor that continues after the lines of a file.
 pub fn cursor_after(file: &FileLines) -> String {
     Cursor::after(&file.root, file.lines.last().copied().unwrap_or(0), &file.path)
 }
@@ -77,7 +77,7 @@ impl Cursor {
 }
 
 impl Indexes {
-    /// `search.grep`: matching lines by path and line, or their number by file.
+    /// `search.grep`: matching lines ordered by path and line, or their number per file.
     ///
     /// # Errors
     /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `cancelled`, or a storage failure.
@@ -90,12 +90,12 @@ impl Indexes {
         }
         let filters = Filters::new(params.filters.as_ref(), params.path_prefix.as_deref())?;
         let job = Job::new(params, cancel, started + self.options().grep_limit)?;
-        // Before it looks at the index: what waits would else answer from what was.
+        // Threads are acquired before reading the index, so that waiting does not make the answer outdated.
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
         let (scopes, complete) = self.scopes(&filters, &job.query)?;
-        let files = chosen(&scopes, &filters, job.after.as_ref());
-        job.run_all(threads.count, &scopes, &files, None);
+        let files = target_files(&scopes, &filters, job.after.as_ref());
+        job.search_all(threads.count, &scopes, &files, None);
         drop(threads);
         job.check()?;
         let mut answer = job.answer(&scopes, &files);
@@ -105,8 +105,8 @@ impl Indexes {
         Ok(answer)
     }
 
-    /// `search.grepStream`: all matching lines by path and line, told while they are found. Who takes them slowly slows the
-    /// search down.
+    /// `search.grepStream`: all matching lines ordered by path and line, emitted while they are found. A slow consumer slows
+    /// down the search.
     ///
     /// # Errors
     /// As those of [`Indexes::grep`].
@@ -114,7 +114,7 @@ impl Indexes {
         &self,
         params: &GrepStreamParams,
         cancel: &CancelFlag,
-        tell: OnLines<'_>,
+        emit: OnLines<'_>,
     ) -> Result<GrepStreamEnd, Failure> {
         let started = Instant::now();
         check_text("pattern", &params.pattern)?;
@@ -139,46 +139,47 @@ impl Indexes {
         let opts = self.options();
         let threads = opts.greps.take(opts.threads, cancel)?;
         let (scopes, complete) = self.scopes(&filters, &job.query)?;
-        let files = chosen(&scopes, &filters, job.after.as_ref());
-        let place = |at: usize| {
+        let files = target_files(&scopes, &filters, job.after.as_ref());
+        let location = |at: usize| {
             let (scope, file): Target<'_> = files[at];
-            (&scopes[scope].live.root.id, &*file.path)
+            (&scopes[scope].index.root.id, &*file.path)
         };
-        let order = Order::new(params.k.unwrap_or(u64::MAX), tell, &place, cancel);
-        job.run_all(threads.count, &scopes, &files, Some(&order));
+        let output = OrderedOutput::new(params.k.unwrap_or(u64::MAX), emit, &location, cancel);
+        job.search_all(threads.count, &scopes, &files, Some(&output));
         drop(threads);
         job.check()?;
-        let (total, truncated) = order.finish()?;
-        let found = job.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (total, truncated) = output.finish()?;
+        let results = job.results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (files_searched, took_us) = (job.searched.into_inner(), started.elapsed().as_micros() as u64);
-        let (unreadable, restricted) = (found.named(), scopes.iter().any(|s| !s.view.is_complete()));
+        let (unreadable, restricted) =
+            (results.sorted_unreadable(), scopes.iter().any(|s| !s.view.is_complete()));
         Ok(GrepStreamEnd { total, files_searched, truncated, complete, unreadable, took_us, restricted })
     }
 
-    /// What is looked into, and whether the lists of files are whole.
+    /// The roots to search, and true if their file lists are complete.
     fn scopes(&self, filters: &Filters, query: &Query) -> Result<(Vec<Scope>, bool), Failure> {
         let (mut scopes, mut complete) = (Vec::new(), true);
-        for live in self.named(&filters.roots)? {
-            let state = live.now();
+        for index in self.named(&filters.roots)? {
+            let state = index.progress();
             complete &= state.walked_once && state.state != Some(IndexState::Failed);
-            let conn = live.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
-            let skips = live.grams.skips(query);
-            let table = live.files(&conn)?;
+            let conn = index.readers.get().map_err(|e| state.error.unwrap_or_else(|| e.into()))?;
+            let skips = index.grams.skippable_files(query);
+            let table = index.files(&conn)?;
             drop(conn);
-            let opener = live.root.opener()?;
-            let view = live.root.view();
-            scopes.push(Scope { live, table, opener, skips, view });
+            let opener = index.root.opener()?;
+            let view = index.root.view();
+            scopes.push(Scope { index, table, opener, skips, view });
         }
         Ok((scopes, complete))
     }
 }
 
-/// A file to look into: its scope and itself.
+/// A file to search, with the position of its scope.
 type Target<'a> = (usize, &'a FileEntry);
 
-fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) -> Vec<Target<'a>> {
+fn target_files<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) -> Vec<Target<'a>> {
     let mut files = Vec::new();
-    let first = after.and_then(|c| scopes.iter().position(|s| *s.live.root.id.0 == *c.root));
+    let first = after.and_then(|c| scopes.iter().position(|s| *s.index.root.id.0 == *c.root));
     for (n, scope) in scopes.iter().enumerate() {
         if first.is_some_and(|f| n < f) {
             continue;
@@ -187,41 +188,41 @@ fn chosen<'a>(scopes: &'a [Scope], filters: &Filters, after: Option<&Cursor>) ->
             Some(cursor) => scope.table.files.partition_point(|f| *f.path < *cursor.path),
             None => 0,
         };
-        let wanted =
-            |f: &&FileEntry| !scope.skips.has(f.id) && filters.admits(f) && scope.view.shows(&f.path);
-        files.extend(scope.table.files[from..].iter().filter(wanted).map(|f| (n, f)));
+        let is_target =
+            |f: &&FileEntry| !scope.skips.contains(f.id) && filters.matches(f) && scope.view.shows(&f.path);
+        files.extend(scope.table.files[from..].iter().filter(is_target).map(|f| (n, f)));
     }
     files
 }
 
-/// A grep at work, shared by its threads.
+/// A running grep, shared by its threads.
 struct Job<'a> {
     params: &'a GrepParams,
     matcher: RegexMatcher,
-    /// What a file must have so that the pattern can match in it.
+    /// Condition on the trigrams of files that can match.
     query: Query,
     multiline: bool,
-    /// Whether the matches of each line are told.
+    /// True if the ranges of matches are reported.
     ranges: bool,
     after: Option<Cursor>,
     cancel: &'a CancelFlag,
     deadline: Instant,
-    /// Set when the lines found so far fill the answer: no further file is begun.
+    /// Set once the lines found so far fill the answer, so that no further file is started.
     full: AtomicBool,
     lines: AtomicU64,
     searched: AtomicU64,
-    found: Mutex<Found>,
+    results: Mutex<Results>,
 }
 
 #[derive(Default)]
-struct Found {
+struct Results {
     files: Vec<(usize, FileHits)>,
     unreadable: Vec<String>,
 }
 
-impl Found {
-    /// The unreadable files, in order.
-    fn named(mut self) -> Vec<String> {
+impl Results {
+    /// The sorted paths of unreadable files.
+    fn sorted_unreadable(mut self) -> Vec<String> {
         self.unreadable.sort();
         self.unreadable
     }
@@ -229,11 +230,11 @@ impl Found {
 
 impl<'a> Job<'a> {
     fn new(params: &'a GrepParams, cancel: &'a CancelFlag, deadline: Instant) -> Result<Self, Failure> {
-        let Pattern { matcher, text, flags, multiline } = Pattern::of(params)?;
+        let Pattern { matcher, text, flags, multiline } = Pattern::compile(params)?;
         Ok(Self {
             params,
             matcher,
-            query: Query::of(&text, flags),
+            query: Query::parse(&text, flags),
             multiline,
             ranges: !multiline,
             after: params.cursor.as_deref().map(Cursor::parse).transpose()?,
@@ -242,16 +243,16 @@ impl<'a> Job<'a> {
             full: AtomicBool::new(false),
             lines: AtomicU64::new(0),
             searched: AtomicU64::new(0),
-            found: Mutex::default(),
+            results: Mutex::default(),
         })
     }
 
-    /// True if it goes on: nobody cancelled it, and its time is not over.
-    fn goes_on(&self) -> bool {
+    /// False once the grep is cancelled or its deadline has passed.
+    fn should_continue(&self) -> bool {
         !self.cancel.is_cancelled() && Instant::now() < self.deadline
     }
 
-    /// Fails when it was cut off.
+    /// Fails if the grep was cancelled or exceeded its deadline.
     fn check(&self) -> Result<(), Failure> {
         self.cancel.check()?;
         if Instant::now() < self.deadline {
@@ -259,7 +260,7 @@ impl<'a> Job<'a> {
         }
         Err(Failure::new(
             Reason::Cancelled,
-            "the pattern took too long to look for: name fewer files, or a simpler one",
+            "searching for the pattern took too long: restrict the files, or use a simpler pattern",
         ))
     }
 
@@ -274,45 +275,57 @@ impl<'a> Job<'a> {
             .build()
     }
 
-    /// Looks into all files with so many threads.
-    fn run_all(&self, threads: usize, scopes: &[Scope], files: &[Target<'_>], order: Option<&Order<'_>>) {
+    /// Searches all files with the given number of threads.
+    fn search_all(
+        &self,
+        threads: usize,
+        scopes: &[Scope],
+        files: &[Target<'_>],
+        output: Option<&OrderedOutput<'_>>,
+    ) {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                scope.spawn(|| self.run(scopes, files, &next, order));
+                scope.spawn(|| self.search_files(scopes, files, &next, output));
             }
-            self.run(scopes, files, &next, order);
+            self.search_files(scopes, files, &next, output);
         });
     }
 
-    /// Takes file after file until there is none, or the answer is full.
-    fn run(&self, scopes: &[Scope], files: &[Target<'_>], next: &AtomicUsize, order: Option<&Order<'_>>) {
+    /// Claims and searches files until none is left or the answer is full.
+    fn search_files(
+        &self,
+        scopes: &[Scope],
+        files: &[Target<'_>],
+        next: &AtomicUsize,
+        output: Option<&OrderedOutput<'_>>,
+    ) {
         let mut searcher = self.searcher();
-        // Its own, so that threads do not wait for each other's scratch memory.
+        // A clone per thread, so that threads do not contend for the matcher's scratch memory.
         let matcher = self.matcher.clone();
         let mut searched = 0;
-        while !self.full.load(Ordering::Relaxed) && self.goes_on() {
+        while !self.full.load(Ordering::Relaxed) && self.should_continue() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((scope, file)) = files.get(at) else { break };
             let scope = &scopes[*scope];
-            let skip = self.skipped(scope, file);
-            if let Some(order) = order {
-                let mut tell = Tell::new(self, &matcher, skip, (order, at));
-                searched += u64::from(self.look(&mut searcher, &matcher, (scope, file), &mut tell));
-                if !order.ended(at, tell.lines) {
+            let skip = self.lines_to_skip(scope, file);
+            if let Some(output) = output {
+                let mut sink = StreamSink::new(self, &matcher, skip, (output, at));
+                searched += u64::from(self.search_file(&mut searcher, &matcher, (scope, file), &mut sink));
+                if !output.file_finished(at, sink.lines) {
                     self.full.store(true, Ordering::Relaxed);
                 }
                 continue;
             }
             let mut collect = Collect::new(self, &matcher, skip);
-            searched += u64::from(self.look(&mut searcher, &matcher, (scope, file), &mut collect));
+            searched += u64::from(self.search_file(&mut searcher, &matcher, (scope, file), &mut collect));
             let hits = collect.hits;
             if hits.count == 0 {
                 continue;
             }
             let sum = self.lines.fetch_add(hits.count, Ordering::Relaxed) + hits.count;
-            lock(&self.found).files.push((at, hits));
-            // Files are begun in order: the answer's lines lie in those begun so far.
+            lock(&self.results).files.push((at, hits));
+            // Files are started in order, so the answer's lines are in those started so far.
             if !self.params.count_only && sum > u64::from(self.params.k) {
                 self.full.store(true, Ordering::Relaxed);
             }
@@ -320,14 +333,14 @@ impl<'a> Job<'a> {
         self.searched.fetch_add(searched, Ordering::Relaxed);
     }
 
-    /// The lines of a file that were on an earlier page: those up to this one.
-    fn skipped(&self, scope: &Scope, file: &FileEntry) -> u64 {
-        let same = |c: &&Cursor| *scope.live.root.id.0 == *c.root && *file.path == *c.path;
+    /// The last line of a file that was on an earlier page.
+    fn lines_to_skip(&self, scope: &Scope, file: &FileEntry) -> u64 {
+        let same = |c: &&Cursor| *scope.index.root.id.0 == *c.root && *file.path == *c.path;
         self.after.as_ref().filter(same).map_or(0, |c| c.line)
     }
 
-    /// Looks into one file. False when it is passed over, or gone.
-    fn look(
+    /// Searches one file. Returns false if it was skipped or does not exist.
+    fn search_file(
         &self,
         searcher: &mut Searcher,
         matcher: &RegexMatcher,
@@ -335,42 +348,42 @@ impl<'a> Job<'a> {
         sink: &mut impl Sink<Error = std::io::Error>,
     ) -> bool {
         let Scope { opener, skips, .. } = scope;
-        if skips.has_if(file.id, || opener.facts(&file.path)) {
+        if skips.contains_if_unchanged(file.id, || opener.facts(&file.path)) {
             return false;
         }
-        let looked = match opener.open_file(&file.path) {
+        let is_read = match opener.open_file(&file.path) {
             Ok((open, size)) => {
-                let whole = Whole { file: &open, left: size.max(1), job: self };
-                searcher.search_reader(matcher, whole, sink).is_ok()
+                let reader = BoundedReader { file: &open, left: size.max(1), job: self };
+                searcher.search_reader(matcher, reader, sink).is_ok()
             }
             Err(e) if e.is_not_found() || e.is_outside() || matches!(e, WorkspaceError::NotAFile { .. }) => {
                 return false;
             }
             Err(_) => false,
         };
-        if !looked && self.goes_on() {
-            let mut found = lock(&self.found);
-            if found.unreadable.len() < MAX_UNREADABLE {
-                found.unreadable.push(file.path.to_string());
+        if !is_read && self.should_continue() {
+            let mut results = lock(&self.results);
+            if results.unreadable.len() < MAX_UNREADABLE {
+                results.unreadable.push(file.path.to_string());
             }
         }
         true
     }
 
     fn answer(self, scopes: &[Scope], files: &[Target<'_>]) -> GrepAnswer {
-        let mut found = self.found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut in_files = std::mem::take(&mut found.files);
+        let mut results = self.results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut in_files = std::mem::take(&mut results.files);
         in_files.sort_by_key(|(at, _)| *at);
         let mut answer = GrepAnswer {
             total: self.lines.into_inner(),
             files_searched: self.searched.into_inner(),
-            unreadable: found.named(),
+            unreadable: results.sorted_unreadable(),
             ..GrepAnswer::default()
         };
         let (k, context) = (self.params.k as usize, self.params.context_lines as usize);
         for (at, mut hits) in in_files {
             let (scope, file) = files[at];
-            let root = &scopes[scope].live.root.id;
+            let root = &scopes[scope].index.root.id;
             if self.params.count_only {
                 answer.counts.push(GrepCount {
                     path: file.path.to_string(),
@@ -388,9 +401,9 @@ impl<'a> Job<'a> {
                     answer.truncated = true;
                     break;
                 }
-                let before = around(&hits.lines, n, number, context, true);
-                let after = around(&hits.lines, n, number, context, false);
-                // Its text may stand around others.
+                let before = context_of(&hits.lines, n, number, context, true);
+                let after = context_of(&hits.lines, n, number, context, false);
+                // With context, its text may also be the context of other lines.
                 let line =
                     if context == 0 { std::mem::take(&mut hits.lines[n]) } else { hits.lines[n].clone() };
                 answer.items.push(GrepItem { before, after, ..line.into_item(root, &file.path) });
@@ -409,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_are_read_back() {
+    fn cursors_are_parsed() {
         let cursor = Cursor::parse("root_1:12:a:b/c.rs").unwrap();
         assert_eq!(cursor, Cursor { root: "root_1".into(), line: 12, path: "a:b/c.rs".into() });
         assert!(Cursor::parse("x").is_err() && Cursor::parse("a:b:c").is_err());

@@ -1,5 +1,5 @@
-//! Ranked candidates to answers: what is gone is left out, the range is trimmed to the definition that answers, and
-//! text, highlights and freshness are filled in.
+//! Turns ranked passages into result items: skips removed files, trims the range to the definition, and fills in text,
+//! highlights and freshness.
 
 use std::collections::hash_map::Entry;
 use std::io::Read;
@@ -13,42 +13,42 @@ use cairn_workspace::language_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gather::{Candidate, Span};
-use crate::live::Live;
 use crate::packed;
 use crate::rank::{self, Passage, Scored};
+use crate::root_index::RootIndex;
 use crate::search::Query;
 use crate::sync::CancelFlag;
 use crate::words;
 
-/// Bytes of one item's text.
+/// Maximum bytes of an item's text.
 const MAX_TEXT: usize = 64 * 1024;
-/// Highlights of one item.
+/// Maximum number of highlights of an item.
 const MAX_HIGHLIGHTS: usize = 500;
 
-/// Passages in their order, with what they are passages of.
+/// Ranked passages with their candidates.
 pub struct Ranked<'a> {
     pub candidates: &'a [Candidate],
     pub passages: &'a [Passage],
     /// Best first.
     pub scored: Vec<Scored>,
-    /// Texts of some candidates, by index; the others are read when needed.
+    /// Texts of some candidates by index; others are read on demand.
     pub texts: &'a FxHashMap<usize, Vec<u8>>,
 }
 
-/// A file of the answer: how it is, and the lines of it that are told already.
-struct Told {
-    state: Option<Fresh>,
+/// A file of the answer, with the line ranges that are already in the answer.
+struct AnswerFile {
+    state: Option<FileState>,
     ranges: Vec<(u32, u32)>,
 }
 
-/// A file of the answer as the index and the disk have it.
-struct Fresh {
+/// The state of a file in the index compared with the disk.
+struct FileState {
     content_hash: String,
     clock: u64,
     changed: bool,
 }
 
-/// The first `k` answers of a query: `scored` names the passages, best first.
+/// Builds the first `k` items of a query from the ranked passages.
 ///
 /// # Errors
 /// `cancelled`, or when the database cannot be read.
@@ -57,7 +57,7 @@ pub fn build(
     ranked: &Ranked<'_>,
     cancel: &CancelFlag,
 ) -> Result<Vec<SearchItem>, Failure> {
-    let mut files: FxHashMap<(usize, u32), Told> = FxHashMap::default();
+    let mut files: FxHashMap<(usize, u32), AnswerFile> = FxHashMap::default();
     let mut texts: FxHashSet<u64> = FxHashSet::default();
     let mut items = Vec::new();
     for (i, score) in &ranked.scored {
@@ -67,62 +67,64 @@ pub fn build(
         cancel.check()?;
         let passage = &ranked.passages[*i];
         let c = &ranked.candidates[passage.candidate];
-        let live = &query.roots[c.root];
-        let told = match files.entry((c.root, c.file)) {
+        let index = &query.roots[c.root];
+        let file = match files.entry((c.root, c.file)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(slot) => slot.insert(Told { state: fresh(live, c)?, ranges: Vec::new() }),
+            Entry::Vacant(slot) => {
+                slot.insert(AnswerFile { state: current_state(index, c)?, ranges: Vec::new() })
+            }
         };
-        let Some(state) = &told.state else { continue };
+        let Some(state) = &file.state else { continue };
         let (symbol, range) = answer_range(c, passage, state.changed);
-        // Neither the same text nor the same lines twice.
-        if told.ranges.iter().any(|r| share_lines(*r, range))
-            || passage.print.is_some_and(|print| !texts.insert(print))
+        // Neither the same text nor the same lines appear twice.
+        if file.ranges.iter().any(|r| overlaps_by_half(*r, range))
+            || passage.fingerprint.is_some_and(|fingerprint| !texts.insert(fingerprint))
         {
             continue;
         }
-        let kept;
+        let loaded;
         let text = match ranked.texts.get(&passage.candidate) {
             Some(text) => text,
             None => {
-                let Some(text) = packed::text_of(&*live.readers.get()?, c.chunk)? else { continue };
-                kept = text;
-                &kept
+                let Some(text) = packed::text_of(&*index.readers.get()?, c.chunk)? else { continue };
+                loaded = text;
+                &loaded
             }
         };
-        let mut made = item(query, live, c, text, (symbol, range), state);
-        made.score = f64::from(*score);
+        let mut item = item(query, index, c, text, (symbol, range), state);
+        item.score = f64::from(*score);
         if query.params.explain {
-            made.explain = passage.features.shares(query.weights(), *score);
+            item.explain = passage.features.shares(query.weights(), *score);
         }
-        told.ranges.push(range);
-        items.push(made);
+        file.ranges.push(range);
+        items.push(item);
     }
     Ok(items)
 }
 
-/// Whether two ranges share at least half of the shorter one.
-fn share_lines(a: (u32, u32), b: (u32, u32)) -> bool {
+/// True if two ranges share at least half of the shorter one.
+fn overlaps_by_half(a: (u32, u32), b: (u32, u32)) -> bool {
     let both = (a.1.min(b.1) + 1).saturating_sub(a.0.max(b.0));
     2 * both > (a.1 - a.0).min(b.1 - b.0)
 }
 
-/// Compares the indexed file with the disk. Nothing when it is gone from either.
-fn fresh(live: &Live, c: &Candidate) -> Result<Option<Fresh>, Failure> {
-    let Ok(stat) = live.root.stat(&c.path) else { return Ok(None) };
+/// Compares the indexed file with the disk; `None` if it is missing in either.
+fn current_state(index: &RootIndex, c: &Candidate) -> Result<Option<FileState>, Failure> {
+    let Ok(stat) = index.root.stat(&c.path) else { return Ok(None) };
     if stat.kind != EntryKind::File {
         return Ok(None);
     }
-    let conn = live.readers.get()?;
+    let conn = index.readers.get()?;
     let mut get = conn
         .prepare_cached("SELECT size_bytes, mtime_ns, inode, sha256, clock, due FROM file WHERE id = ?")
         .map_err(StoreError::from)?;
-    let row: Option<Fresh> = get
+    let row: Option<FileState> = get
         .query_row([c.file], |r| {
             let same = r.get::<_, i64>(0)? == stat.size as i64
                 && r.get::<_, i64>(1)? == stat.mtime_ns
                 && r.get::<_, i64>(2)? == stat.inode as i64;
             let hash: Option<Vec<u8>> = r.get(3)?;
-            Ok(Fresh {
+            Ok(FileState {
                 content_hash: hex::encode(hash.unwrap_or_default()),
                 clock: r.get::<_, i64>(4)? as u64,
                 changed: !same,
@@ -135,15 +137,15 @@ fn fresh(live: &Live, c: &Candidate) -> Result<Option<Fresh>, Failure> {
 
 fn item(
     query: &Query<'_>,
-    live: &Live,
+    index: &RootIndex,
     c: &Candidate,
-    own: &[u8],
+    window_text: &[u8],
     (symbol, (start_line, end_line)): (Option<&Span>, (u32, u32)),
-    state: &Fresh,
+    state: &FileState,
 ) -> SearchItem {
-    let mut made = SearchItem {
+    let mut item = SearchItem {
         path: c.path.to_string(),
-        root: live.root.id.clone(),
+        root: index.root.id.clone(),
         start_line,
         end_line,
         score: 0.0,
@@ -159,15 +161,16 @@ fn item(
     };
     if query.params.include_text {
         let context = query.params.context_lines;
-        let (text, first) = text_of(live, c, own, (start_line, end_line), context, state.changed);
-        made.highlights = highlights(query, &text);
-        made.text_start_line = (first != start_line).then_some(first);
-        made.text = Some(text);
+        let (text, first) =
+            text_with_context(index, c, window_text, (start_line, end_line), context, state.changed);
+        item.highlights = highlights(query, &text);
+        item.text_start_line = (first != start_line).then_some(first);
+        item.text = Some(text);
     }
-    made
+    item
 }
 
-/// The definition that answers, or the one around the window, and the lines to show.
+/// The definition of the passage, or the one around its window, and the lines of the result.
 pub fn answer_range<'a>(
     c: &'a Candidate,
     passage: &Passage,
@@ -177,37 +180,37 @@ pub fn answer_range<'a>(
         let around = |s: &&Span| s.start_line <= passage.lines.0 && s.end_line >= passage.lines.1;
         return (c.spans.iter().rfind(around), passage.lines);
     };
-    // A window's edge is no edge of what it answers with.
-    let fits = rank::told_whole(span) && !changed;
+    // A short definition is shown completely, beyond the edge of the window.
+    let fits = rank::is_shown_complete(span) && !changed;
     (Some(span), if fits { (span.start_line, span.end_line) } else { passage.lines })
 }
 
-/// Lines of the file with context; of what is indexed when the file has changed since. With the first line's number.
-fn text_of(
-    live: &Live,
+/// The lines with context and the number of the first one, read from the file, or from the index if the file has changed.
+fn text_with_context(
+    index: &RootIndex,
     c: &Candidate,
-    own: &[u8],
+    window_text: &[u8],
     (from, to): (u32, u32),
     context: u32,
     changed: bool,
 ) -> (String, u32) {
-    let beyond = from < c.start_line || to > c.end_line;
-    if (context > 0 || beyond) && !changed {
+    let exceeds_window = from < c.start_line || to > c.end_line;
+    if (context > 0 || exceeds_window) && !changed {
         let mut bytes = Vec::new();
-        let read = live
+        let read = index
             .root
             .open_file(&c.path)
             .ok()
-            .and_then(|f| f.take(live.opts.max_file_bytes).read_to_end(&mut bytes).ok());
+            .and_then(|f| f.take(index.opts.max_file_bytes).read_to_end(&mut bytes).ok());
         if read.is_some() {
             let first = from.saturating_sub(context).max(1);
             return (lines(&bytes, 1, first, to.saturating_add(context)), first);
         }
     }
-    (lines(own, c.start_line, from, to), from)
+    (lines(window_text, c.start_line, from, to), from)
 }
 
-/// Lines `from` to `to` of `bytes`, whose first line has the number `base`.
+/// Lines `from..=to` of `bytes`, whose first line has the number `base`.
 pub fn lines(bytes: &[u8], base: u32, from: u32, to: u32) -> String {
     let (mut line, mut start, mut end) = (base, None, bytes.len());
     let mut at = 0;
@@ -230,7 +233,7 @@ pub fn lines(bytes: &[u8], base: u32, from: u32, to: u32) -> String {
 fn highlights(query: &Query<'_>, text: &str) -> Vec<[u32; 2]> {
     let mut ranges: Vec<[u32; 2]> = Vec::new();
     words::each_lexical(text.as_bytes(), |stem, start, end| {
-        if !query.has(&stem) || ranges.len() >= MAX_HIGHLIGHTS {
+        if !query.has_stem(&stem) || ranges.len() >= MAX_HIGHLIGHTS {
             return;
         }
         match ranges.last_mut() {
@@ -246,10 +249,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_that_share_half_of_the_shorter_are_alike() {
-        assert!(share_lines((1, 40), (35, 44)) && share_lines((5, 5), (1, 9)));
+    fn ranges_overlap_if_they_share_half_of_the_shorter_one() {
+        assert!(overlaps_by_half((1, 40), (35, 44)) && overlaps_by_half((5, 5), (1, 9)));
         assert!(
-            !share_lines((1, 40), (36, 60)) && !share_lines((1, 4), (5, 9)) && !share_lines((50, 60), (1, 9))
+            !overlaps_by_half((1, 40), (36, 60))
+                && !overlaps_by_half((1, 4), (5, 9))
+                && !overlaps_by_half((50, 60), (1, 9))
         );
     }
 

@@ -1,4 +1,4 @@
-//! The owner of all indexes: adds, removes, rebuilds and closes them, and waits for them.
+//! The registry of all indexes: it adds, removes, rebuilds, awaits and closes them.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,58 +17,58 @@ use rustc_hash::FxHashMap;
 use crate::db;
 use crate::embed::Embedder;
 use crate::grams;
-use crate::live::Live;
 use crate::postings;
 use crate::rebuild::{self, Folders, Rebuild, Roots};
 use crate::rescore::Rescorer;
-use crate::sync::{CancelFlag, Shared, lock};
+use crate::root_index::RootIndex;
+use crate::sync::{CancelFlag, ThreadBudget, lock};
 use crate::worker::{self, Job};
 
-/// How indexes are made and kept.
+/// Settings of all indexes.
 #[derive(Clone)]
 pub struct IndexOptions {
-    /// Globs of paths to leave out.
+    /// Globs of paths that are not indexed.
     pub exclude: Vec<String>,
-    /// Bytes over which a file's text is not indexed (grep still reads it).
+    /// Size in bytes above which a file's text is not indexed (grep still reads it).
     pub max_file_bytes: u64,
-    /// Threads that read, embed and parse, and that one grep uses.
+    /// Number of threads that read, embed and parse; also the limit of one grep.
     pub threads: usize,
-    /// The model of the vectors.
+    /// The model that computes the vectors.
     pub embedder: Arc<Embedder>,
-    /// What judges the best answers of a hybrid search once more; nothing unless set.
+    /// A second model that re-scores the best results of a hybrid search; off unless set.
     pub rescorer: Option<Arc<Rescorer>>,
-    /// Whether to notice changes.
+    /// Watch the file system for changes.
     pub watch: bool,
-    /// Seconds between two sweeps that find what the watch missed; 0 for none.
+    /// Seconds between two full walks, which find changes that the watch missed; 0 disables them.
     pub sweep_seconds: u64,
-    /// Called while much is indexed, whenever memory was freed that the allocator may keep: a host that can, gives it back
-    /// to the system. Takes some milliseconds at most; does nothing unless set.
-    pub give_back: fn(),
-    /// Longest time for the lines of one page of a grep.
+    /// Called during heavy indexing after memory was freed that the allocator may retain, so that a host can trim its
+    /// heap. It must return within some milliseconds. The default does nothing.
+    pub trim_memory: fn(),
+    /// Time limit for one page of a grep.
     pub grep_limit: Duration,
-    /// The threads for embedding and parsing, shared by all roots.
+    /// Threads for embedding and parsing, shared by all roots.
     pub(crate) pool: Arc<rayon::ThreadPool>,
-    /// The threads that help searches to read what they found.
+    /// Threads that help searches to read their candidates.
     pub(crate) helpers: Arc<rayon::ThreadPool>,
-    /// The threads of all greps, so that many of them leave room for other calls.
-    pub(crate) greps: Arc<Shared>,
-    /// How many roots are being indexed at this moment.
-    pub(crate) at_work: Arc<AtomicUsize>,
+    /// Threads of all greps together, so that many greps leave room for other calls.
+    pub(crate) greps: Arc<ThreadBudget>,
+    /// Number of roots that are being indexed right now.
+    pub(crate) active_passes: Arc<AtomicUsize>,
 }
 
-/// Greps that have their threads at the same time: a quick one need not wait for a slow one, and many leave room for
-/// other calls.
+/// Greps that run at full width at the same time: a quick grep does not wait for a slow one, and many greps still leave
+/// room for other calls.
 const GREPS: usize = 4;
-/// Longest time for a page of a grep, unless a host sets another.
+/// Default time limit for a page of a grep.
 const GREP_LIMIT: Duration = Duration::from_secs(60);
-/// Most threads that help searches.
+/// Maximum number of helper threads of searches.
 const MAX_HELPERS: usize = 8;
 
 impl IndexOptions {
-    /// The defaults: 1 MiB, two threads at most, watching, a sweep every ten minutes.
+    /// The defaults: files up to 1 MiB, at most two threads, watching, a sweep every ten minutes.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// `internal` when no thread can be started.
     pub fn new(embedder: Embedder) -> Result<Self, Failure> {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = processors.min(2);
@@ -78,8 +78,8 @@ impl IndexOptions {
             .build();
         Ok(Self {
             helpers: helpers.map(Arc::new).map_err(|e| no_threads(&e))?,
-            greps: Arc::new(Shared::new(GREPS * threads)),
-            at_work: Arc::default(),
+            greps: Arc::new(ThreadBudget::new(GREPS * threads)),
+            active_passes: Arc::default(),
             exclude: Vec::new(),
             max_file_bytes: 1024 * 1024,
             threads,
@@ -87,20 +87,20 @@ impl IndexOptions {
             rescorer: None,
             watch: true,
             sweep_seconds: 600,
-            give_back: || {},
+            trim_memory: || {},
             grep_limit: GREP_LIMIT,
             pool: pool(threads)?,
         })
     }
 
-    /// The same with another number of threads, 1 to 64.
+    /// Sets the number of threads, clamped to 1..=64.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// `internal` when no thread can be started.
     pub fn with_threads(mut self, threads: usize) -> Result<Self, Failure> {
         self.threads = threads.clamp(1, 64);
         self.pool = pool(self.threads)?;
-        self.greps = Arc::new(Shared::new(GREPS * self.threads));
+        self.greps = Arc::new(ThreadBudget::new(GREPS * self.threads));
         Ok(self)
     }
 
@@ -122,39 +122,40 @@ fn no_threads(error: &rayon::ThreadPoolBuildError) -> Failure {
     Failure::new(Reason::Internal, format!("no threads for the index: {error}"))
 }
 
-/// An index and its thread.
+/// An index and the thread that writes it.
 pub(crate) struct Running {
-    pub(crate) live: Arc<Live>,
+    pub(crate) index: Arc<RootIndex>,
     pub(crate) jobs: Sender<Job>,
     pub(crate) thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    /// Ends its thread; waits for it, within about a second.
+    /// Stops its thread and joins it, which takes about a second at most.
     pub(crate) fn stop(&mut self) {
-        self.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.index.stop.store(true, std::sync::atomic::Ordering::Relaxed);
         let _ = self.jobs.try_send(Job::Wake);
-        self.live.changed.notify_all();
+        self.index.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// How far [`Indexes::build_and_wait`] waits.
+/// The stage that [`Indexes::build_and_wait`] waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// The text of all files is searchable.
     Lexical,
-    /// Vectors too.
+    /// Text and vectors are searchable.
     Vectors,
-    /// Trigrams and symbols too.
+    /// Trigrams and symbols are complete as well.
     Everything,
 }
 
-/// How long the removal of a root is waited for, and how often a rebuild is looked at.
+/// Time that [`Indexes::remove_root`] waits for the removal.
 const REMOVE_WAIT: Duration = Duration::from_secs(2);
-const REBUILD_LOOK: Duration = Duration::from_millis(10);
+/// Interval at which a waiting caller checks a rebuild.
+const REBUILD_POLL: Duration = Duration::from_millis(10);
 
 /// All indexes: one folder and one thread for each root.
 pub struct Indexes {
@@ -163,147 +164,157 @@ pub struct Indexes {
     notify: Option<Sender<IndexProgress>>,
     roots: Roots,
     rebuilds: Mutex<FxHashMap<RootId, Rebuild>>,
-    /// Roots that are being added just now.
+    /// Roots that are being added by another thread.
     adding: Mutex<HashSet<RootId>>,
-    added: Condvar,
+    add_finished: Condvar,
 }
 
 impl Indexes {
-    /// Indexes in folders below `dir`. Opens none yet. `notify` receives progress; what it has no room for is lost.
+    /// Creates a registry of indexes in folders below `dir` without opening any. `notify` receives progress; steps are
+    /// dropped while it is full.
     pub fn open(dir: PathBuf, opts: IndexOptions, notify: Option<Sender<IndexProgress>>) -> Self {
-        let (folders, opts) = (Folders::new(dir), Arc::new(opts));
-        let (roots, rebuilds, adding, added) = Default::default();
-        Self { folders, opts, notify, roots, rebuilds, adding, added }
+        Self {
+            folders: Folders::new(dir),
+            opts: Arc::new(opts),
+            notify,
+            roots: Roots::default(),
+            rebuilds: Mutex::default(),
+            adding: Mutex::default(),
+            add_finished: Condvar::new(),
+        }
     }
 
     pub(crate) fn options(&self) -> &IndexOptions {
         &self.opts
     }
 
-    /// Opens or begins the index of `root` and returns; work goes on in the background. A root that is there stays.
+    /// Opens or creates the index of `root` and returns; indexing continues in the background. Adding a root twice is a
+    /// no-op.
     ///
     /// # Errors
-    /// When the system gives no thread. A database that cannot be used shows in the status.
+    /// `internal` when no thread can be started. An unusable database is reported by the status instead.
     pub fn add_root(&self, root: Root) -> Result<(), Failure> {
         let mut adding = lock(&self.adding);
         while adding.contains(&root.id) {
-            adding = self.added.wait(adding).unwrap_or_else(PoisonError::into_inner);
+            adding = self.add_finished.wait(adding).unwrap_or_else(PoisonError::into_inner);
         }
         if lock(&self.roots).contains_key(&root.id) {
             return Ok(());
         }
         adding.insert(root.id.clone());
         drop(adding);
-        // Outside all locks: a database on a slow disk delays nobody but those who add the same root.
+        // Outside all locks: a database on a slow disk delays only callers that add the same root.
         let started = self.start(&root);
         let outcome = started.map(|running| drop(lock(&self.roots).insert(root.id.clone(), running)));
         lock(&self.adding).remove(&root.id);
-        self.added.notify_all();
+        self.add_finished.notify_all();
         outcome
     }
 
     fn start(&self, root: &Root) -> Result<Running, Failure> {
         let folder = self.folders.choose(&root.id);
-        let live = Arc::new(Live::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
-        // So that searches find an existing index at once; a failure is met again, and told, by the worker.
-        if let Ok(conn) = db::open(&live.folder) {
-            let _ = postings::open(&live, &conn);
+        let index =
+            Arc::new(RootIndex::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
+        // Searches use an existing index at once; the worker meets any failure again and reports it.
+        if let Ok(conn) = db::open(&index.folder) {
+            let _ = postings::open(&index, &conn);
         }
-        let started = worker::start(Arc::clone(&live));
+        let started = worker::start(Arc::clone(&index));
         let (jobs, thread) =
             started.map_err(|e| Failure::new(Reason::Internal, format!("no thread for the index: {e}")))?;
-        Ok(Running { live, jobs, thread: Some(thread) })
+        Ok(Running { index, jobs, thread: Some(thread) })
     }
 
-    /// Stops the index of a root and deletes its folder. False when there is none. What takes longer than [`REMOVE_WAIT`] goes
-    /// on in the background.
+    /// Stops the index of a root and deletes its folder. Returns false when the root has no index. A removal that takes
+    /// longer than [`REMOVE_WAIT`] continues in the background.
     ///
     /// # Errors
-    /// When the folder cannot be deleted.
+    /// `storage_failed` when the folder cannot be deleted.
     pub fn remove_root(&self, id: &RootId) -> Result<bool, Failure> {
         let Some(running) = lock(&self.roots).remove(id) else { return Ok(false) };
         if let Some(rebuild) = lock(&self.rebuilds).remove(id) {
             rebuild.stop();
         }
-        running.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let (folders, (ended, end)) = (self.folders.clone(), crossbeam_channel::bounded(1));
+        running.index.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let folders = self.folders.clone();
+        let (done, finished_signal) = crossbeam_channel::bounded(1);
         let work = move || {
             let deleted = folders.retire(running);
             if let Err(error) = &deleted {
-                tracing::warn!(%error, "the index of a removed root stays");
+                tracing::warn!(%error, "the index folder of a removed root was not deleted");
             }
-            let _gone = ended.send(deleted);
+            let _no_receiver = done.send(deleted);
         };
         let thread = std::thread::Builder::new().name("cairn-remove".into()).spawn(work);
         thread
             .map_err(|e| Failure::new(Reason::Internal, format!("no thread for removing an index: {e}")))?;
-        end.recv_timeout(REMOVE_WAIT).unwrap_or(Ok(())).map(|()| true)
+        finished_signal.recv_timeout(REMOVE_WAIT).unwrap_or(Ok(())).map(|()| true)
     }
 
-    /// Makes the index of a root anew in the background. The old one answers until the new one is complete, and only then is
-    /// the end told. A rebuild that is at work already is that one.
+    /// Rebuilds the index of a root in the background. The old index answers until the new one is complete, and only then
+    /// is the end reported. If a rebuild is already running, this joins it.
     ///
     /// # Errors
     /// `root_not_found`, `storage_failed`, `disk_full`.
     pub fn rebuild(&self, id: &RootId) -> Result<(), Failure> {
         let mut rebuilds = lock(&self.rebuilds);
         rebuilds.retain(|_, rebuild| !rebuild.thread.is_finished());
-        let live = self.live(id)?;
-        if rebuilds.get(id).is_some_and(|rebuild| rebuild.is_at_work(Some(&live))) {
+        let index = self.index(id)?;
+        if rebuilds.get(id).is_some_and(|rebuild| rebuild.is_running(Some(&index))) {
             return Ok(());
         }
-        let rebuild = rebuild::start(&self.folders, &self.roots, live)?;
+        let rebuild = rebuild::start(&self.folders, &self.roots, index)?;
         rebuilds.insert(id.clone(), rebuild);
         Ok(())
     }
 
-    /// Waits until no rebuild of a root is at work.
+    /// Waits until no rebuild of a root is running.
     fn wait_for_rebuild(&self, id: &RootId, cancel: &CancelFlag) -> Result<(), Failure> {
         loop {
-            let live = self.live(id).ok();
-            let at_work = lock(&self.rebuilds).get(id).is_some_and(|r| r.is_at_work(live.as_ref()));
-            drop(live);
-            if !at_work {
+            let index = self.index(id).ok();
+            let is_running = lock(&self.rebuilds).get(id).is_some_and(|r| r.is_running(index.as_ref()));
+            drop(index);
+            if !is_running {
                 return Ok(());
             }
             cancel.check()?;
-            std::thread::sleep(REBUILD_LOOK);
+            std::thread::sleep(REBUILD_POLL);
         }
     }
 
-    /// The folder of the index that answers for a root.
+    /// The folder of a root's current index.
     ///
     /// # Errors
     /// `root_not_found`.
     pub fn folder(&self, id: &RootId) -> Result<PathBuf, Failure> {
-        Ok(self.live(id)?.folder.clone())
+        Ok(self.index(id)?.folder.clone())
     }
 
-    /// Looks for changes in the background, whatever the watch has seen.
+    /// Schedules a walk of the root, regardless of what the watch has reported.
     ///
     /// # Errors
     /// `root_not_found`, `overloaded`.
     pub fn rescan(&self, id: &RootId) -> Result<(), Failure> {
-        self.ask(id, Job::Scan).map(drop)
+        self.request(id, Job::Scan).map(drop)
     }
 
-    /// The ids of the `k` chunks of a root that are nearest to a text by their vectors, best first: what `search.semantic`
-    /// ranks, for measuring what the scan finds.
+    /// The ids of the `k` chunks of a root whose vectors are nearest to a text, best first: the candidates that
+    /// `search.semantic` ranks, for measuring the recall of the scan.
     ///
     /// # Errors
     /// `root_not_found`; `internal` when a transformer fails.
     pub fn nearest_chunks(&self, id: &RootId, text: &str, k: usize) -> Result<Vec<i64>, Failure> {
         let roots = lock(&self.roots);
-        let live = Arc::clone(&roots.get(id).ok_or_else(|| not_found(&id.0))?.live);
+        let index = Arc::clone(&roots.get(id).ok_or_else(|| not_found(&id.0))?.index);
         drop(roots);
-        let vector = live.opts.embedder.embed(&[text.as_bytes()])?;
-        Ok(live.dense.nearest(&vector, k, None).into_iter().map(|(chunk, _)| chunk).collect())
+        let vector = index.opts.embedder.embed(&[text.as_bytes()])?;
+        Ok(index.dense.nearest(&vector, k, None).into_iter().map(|(chunk, _)| chunk).collect())
     }
 
     /// Brings the index of a root up to date and waits for it.
     ///
     /// # Errors
-    /// `root_not_found`, `cancelled`, `shutting_down`, or why the index failed.
+    /// `root_not_found`, `cancelled`, `shutting_down`, or the failure of the index.
     pub fn build_and_wait(
         &self,
         id: &RootId,
@@ -312,121 +323,123 @@ impl Indexes {
     ) -> Result<RootStatus, Failure> {
         loop {
             self.wait_for_rebuild(id, cancel)?;
-            let (live, ticket) = self.ask(id, Job::Scan)?;
-            let waited = live.wait(cancel, |p| match until {
+            let (index, ticket) = self.request(id, Job::Scan)?;
+            let waited = index.wait(cancel, |p| match until {
                 Until::Lexical => ticket <= p.text_done,
                 Until::Vectors => ticket <= p.text_done && p.counts.vectors >= p.counts.chunks,
                 Until::Everything => ticket <= p.all_done,
             });
             match waited {
-                // Another was put in its place meanwhile.
-                Err(e) if e.reason == Reason::ShuttingDown && self.live(id).is_ok_and(|l| !l.stopping()) => {}
-                waited => return waited.map(|()| live.status()),
+                // A rebuilt index has replaced this one meanwhile.
+                Err(e)
+                    if e.reason == Reason::ShuttingDown && self.index(id).is_ok_and(|l| !l.is_stopping()) => {
+                }
+                waited => return waited.map(|()| index.status()),
             }
         }
     }
 
-    fn ask(&self, id: &RootId, job: Job) -> Result<(Arc<Live>, u64), Failure> {
+    fn request(&self, id: &RootId, job: Job) -> Result<(Arc<RootIndex>, u64), Failure> {
         let roots = lock(&self.roots);
         let running = roots.get(id).ok_or_else(|| not_found(&id.0))?;
         let ticket = {
-            let mut progress = lock(&running.live.progress);
-            progress.asked += 1;
+            let mut progress = lock(&running.index.progress);
+            progress.requested += 1;
             // Waiting for an answer to this request must not end with the failure of an earlier one.
             if progress.state == Some(IndexState::Failed) {
                 progress.state = Some(IndexState::Indexing);
             }
-            progress.asked
+            progress.requested
         };
-        // A full queue holds a scan already, and one scan answers all who asked before it.
+        // A full queue already contains a scan, and one scan answers all earlier requests.
         let _full = running.jobs.try_send(job);
-        Ok((Arc::clone(&running.live), ticket))
+        Ok((Arc::clone(&running.index), ticket))
     }
 
-    /// The state of one root's index, or of all, by path.
+    /// The status of one root's index, or of all sorted by path.
     ///
     /// # Errors
     /// `root_not_found`.
     pub fn status(&self, id: Option<&RootId>) -> Result<Vec<RootStatus>, Failure> {
         let mut all: Vec<RootStatus> = match id {
-            Some(id) => vec![self.live(id)?.status()],
+            Some(id) => vec![self.index(id)?.status()],
             None => self.all().iter().map(|l| l.status()).collect(),
         };
         all.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(all)
     }
 
-    /// The progress of those indexes that are at their end and are not being made anew.
-    pub fn ends(&self) -> Vec<IndexProgress> {
+    /// The last progress event of each index that is complete or failed and is not being rebuilt.
+    pub fn finished(&self) -> Vec<IndexProgress> {
         let rebuilt: Vec<RootId> = {
             let rebuilds = lock(&self.rebuilds);
             rebuilds.iter().filter(|(_, r)| !r.thread.is_finished()).map(|(id, _)| id.clone()).collect()
         };
         let all = self.all();
-        let idle = all.iter().filter(|live| !rebuilt.contains(&live.root.id));
-        idle.map(|live| live.note()).filter(|note| note.done).collect()
+        let idle = all.iter().filter(|index| !rebuilt.contains(&index.root.id));
+        idle.map(|index| index.progress_event()).filter(|progress_event| progress_event.done).collect()
     }
 
-    /// Looks for differences between a root's files and chunks and its indexes of trigrams and words; one line for each kind, none when all is
-    /// well. Differences while the index is being written mean nothing.
+    /// Compares a root's files and chunks with its trigram and word indexes. Returns one line per kind of difference, none
+    /// when they agree. Differences while the index is being written mean nothing.
     ///
     /// # Errors
     /// `root_not_found`, or when the database cannot be read.
     pub fn verify(&self, id: &RootId) -> Result<Vec<String>, Failure> {
-        let live = self.live(id)?;
-        let conn = live.readers.get()?;
-        let mut found = postings::verify(&live, &conn)?;
-        found.extend(grams::verify(&live, &conn)?);
-        Ok(found)
+        let index = self.index(id)?;
+        let conn = index.readers.get()?;
+        let mut problems = postings::verify(&index, &conn)?;
+        problems.extend(grams::verify(&index, &conn)?);
+        Ok(problems)
     }
 
-    /// Stops all threads, within about a second. What is indexed stays.
+    /// Stops all threads, within about a second. The index folders remain.
     pub fn close(&self) {
         let rebuilds = std::mem::take(&mut *lock(&self.rebuilds));
         rebuilds.values().for_each(Rebuild::stop);
         let all = std::mem::take(&mut *lock(&self.roots));
         for running in all.values() {
-            running.live.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            running.index.stop.store(true, std::sync::atomic::Ordering::Relaxed);
             let _ = running.jobs.try_send(Job::Wake);
         }
         for mut running in all.into_values() {
             running.stop();
-            running.live.readers.clear();
+            running.index.readers.clear();
         }
         for rebuild in rebuilds.into_values().filter(|r| !r.thread.is_finished()) {
-            let _ended = rebuild.thread.join();
+            let _panicked = rebuild.thread.join();
         }
     }
 
-    pub(crate) fn live(&self, id: &RootId) -> Result<Arc<Live>, Failure> {
-        lock(&self.roots).get(id).map(|r| Arc::clone(&r.live)).ok_or_else(|| not_found(&id.0))
+    pub(crate) fn index(&self, id: &RootId) -> Result<Arc<RootIndex>, Failure> {
+        lock(&self.roots).get(id).map(|r| Arc::clone(&r.index)).ok_or_else(|| not_found(&id.0))
     }
 
-    /// All roots, by path.
-    pub(crate) fn all(&self) -> Vec<Arc<Live>> {
-        let mut all: Vec<_> = lock(&self.roots).values().map(|r| Arc::clone(&r.live)).collect();
+    /// All indexes, sorted by path.
+    pub(crate) fn all(&self) -> Vec<Arc<RootIndex>> {
+        let mut all: Vec<_> = lock(&self.roots).values().map(|r| Arc::clone(&r.index)).collect();
         all.sort_by(|a, b| a.root.path.cmp(&b.root.path));
         all
     }
 
-    /// The roots named by id or absolute path; all when none is named.
+    /// The indexes of the roots named by id or absolute path; all indexes when `names` is empty.
     ///
     /// # Errors
     /// `root_not_found`, `no_roots`.
-    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Arc<Live>>, Failure> {
+    pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Arc<RootIndex>>, Failure> {
         let all = self.all();
         if all.is_empty() {
             return Err(Failure::new(Reason::NoRoots, "no root is declared"));
         }
-        let is = |live: &Live, name: &str| {
-            *live.root.id.0 == *name || live.root.path.as_os_str() == name.trim_end_matches('/')
+        let matches = |index: &RootIndex, name: &str| {
+            *index.root.id.0 == *name || index.root.path.as_os_str() == name.trim_end_matches('/')
         };
         for name in names {
-            if !all.iter().any(|l| is(l, name)) {
+            if !all.iter().any(|l| matches(l, name)) {
                 return Err(not_found(name));
             }
         }
-        Ok(all.into_iter().filter(|l| names.is_empty() || names.iter().any(|n| is(l, n))).collect())
+        Ok(all.into_iter().filter(|l| names.is_empty() || names.iter().any(|n| matches(l, n))).collect())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files to rows: comparing a walk with the database.
+//! Compares a walk with the database and updates the rows of files.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -10,15 +10,15 @@ use cairn_workspace::{FileStat, Walked, language_of, walk};
 use rustc_hash::FxHashMap;
 
 use crate::db::{meta, set_meta};
-use crate::grams::kill_paths;
-use crate::live::Live;
+use crate::grams::invalidate_paths;
+use crate::root_index::RootIndex;
 use crate::sync::lock;
 use crate::text::text_pass;
 
-/// Rows of one transaction that only adds or removes files.
+/// Maximum rows of one transaction that only adds or removes files.
 const BATCH_ROWS: usize = 20_000;
 
-/// What a pass over a walk found to do.
+/// Numbers of files that a walk found to differ from the database.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     pub added: usize,
@@ -26,75 +26,80 @@ pub struct Scan {
     pub removed: usize,
 }
 
-/// Walks the root and marks what is new, changed or gone. Writes no row when nothing is.
-pub fn scan(live: &Live, conn: &mut Connection) -> Result<Scan, Failure> {
-    let found: Mutex<Vec<Walked>> = Mutex::default();
-    // A walk waits for the disk more than for the processors.
-    let (known, report) = std::thread::scope(|scope| {
-        let report = scope.spawn(|| walk(&live.root, &live.opts.walk_options(), &|w| lock(&found).push(w)));
-        (known_files(conn), report.join())
+/// Walks the root and marks new, changed and removed files. Writes no row when there is no change.
+pub fn scan(index: &RootIndex, conn: &mut Connection) -> Result<Scan, Failure> {
+    let entries: Mutex<Vec<Walked>> = Mutex::default();
+    // The walk is bound by the disk, so the rows are loaded in parallel.
+    let (known_rows, report) = std::thread::scope(|scope| {
+        let report =
+            scope.spawn(|| walk(&index.root, &index.opts.walk_options(), &|w| lock(&entries).push(w)));
+        (load_known_files(conn), report.join())
     });
     let report = report.map_err(|_| Failure::new(Reason::Internal, "the walk panicked"))?;
-    let mut known = known?;
-    let found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if live.root.path.metadata().is_err() {
-        let text = format!("root {} is gone", live.root.path.display());
+    let mut known_rows = known_rows?;
+    let entries = entries.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if index.root.path.metadata().is_err() {
+        let text = format!("root {} does not exist any more", index.root.path.display());
         return Err(Failure::new(Reason::PathNotFound, text));
     }
     let (mut added, mut changed) = (Vec::new(), Vec::new());
-    for file in &found {
-        match known.remove(file.rel.as_str()) {
+    for file in &entries {
+        match known_rows.remove(file.rel.as_str()) {
             None => added.push(file),
             Some(row) if row.differs(&file.stat) => changed.push(row.id),
             Some(_) => {}
         }
     }
-    let mut removed: Vec<i64> = known.into_values().map(|row| row.id).collect();
-    // The walk comes in any order. Only what is to be done is put in one: most passes find nothing.
+    let mut removed: Vec<i64> = known_rows.into_values().map(|row| row.id).collect();
+    // The walk is unordered. Only the differences are sorted, because most passes find none.
     added.sort_unstable_by(|a, b| a.rel.cmp(&b.rel));
     changed.sort_unstable();
     removed.sort_unstable();
-    live.grams.kill(changed.iter().chain(&removed).map(|id| *id as u32));
+    index.grams.mark_changed(changed.iter().chain(&removed).map(|id| *id as u32));
     let result = Scan { added: added.len(), changed: changed.len(), removed: removed.len() };
-    for part in added.chunks(BATCH_ROWS) {
-        write(live, conn, |tx| part.iter().try_for_each(|f| insert_file(tx, &f.rel, &f.stat)))?;
+    for rows in added.chunks(BATCH_ROWS) {
+        write(index, conn, |tx| rows.iter().try_for_each(|f| insert_file(tx, &f.rel, &f.stat)))?;
     }
-    for part in changed.chunks(BATCH_ROWS) {
-        write(live, conn, |tx| {
+    for rows in changed.chunks(BATCH_ROWS) {
+        write(index, conn, |tx| {
             let mut mark = tx.prepare_cached("UPDATE file SET due = due | 1, grams = 0 WHERE id = ?")?;
-            part.iter().try_for_each(|id| mark.execute([id]).map(drop))?;
+            rows.iter().try_for_each(|id| mark.execute([id]).map(drop))?;
             Ok(())
         })?;
     }
-    for part in removed.chunks(256) {
-        let gone = write(live, conn, |tx| {
-            let mut gone = Vec::new();
-            part.iter().try_for_each(|id| remove_file(tx, *id, &mut gone))?;
-            Ok(gone)
+    for rows in removed.chunks(256) {
+        let removed_chunks = write(index, conn, |tx| {
+            let mut removed_chunks = Vec::new();
+            rows.iter().try_for_each(|id| remove_file(tx, *id, &mut removed_chunks))?;
+            Ok(removed_chunks)
         })?;
-        live.forget(gone);
+        index.remove_chunks(removed_chunks);
     }
     if result.added + result.removed > 0 {
-        live.files_version.fetch_add(1, Ordering::Release);
+        index.files_version.fetch_add(1, Ordering::Release);
     }
-    note_walk(live, conn, &report)?;
+    record_walk(index, conn, &report)?;
     Ok(result)
 }
 
-/// Keeps what a walk could not give, for the status.
-fn note_walk(live: &Live, conn: &Connection, report: &cairn_workspace::WalkReport) -> Result<(), StoreError> {
+/// Stores the numbers of paths that the walk could not read, for the status.
+fn record_walk(
+    index: &RootIndex,
+    conn: &Connection,
+    report: &cairn_workspace::WalkReport,
+) -> Result<(), StoreError> {
     for (key, value) in [("invalid_names", report.invalid_names), ("unreadable", report.unreadable_count)] {
         if meta(conn, key)?.unwrap_or(0) != value as i64 {
             set_meta(conn, key, value as i64)?;
         }
     }
     if let Some(first) = report.unreadable.first() {
-        tracing::warn!(root = %live.root.path.display(), first, count = report.unreadable_count, "paths could not be walked");
+        tracing::warn!(root = %index.root.path.display(), first, count = report.unreadable_count, "some paths could not be walked");
     }
     Ok(())
 }
 
-struct Known {
+struct KnownFile {
     id: i64,
     size: u64,
     mtime_ns: i64,
@@ -102,7 +107,7 @@ struct Known {
     unreadable: bool,
 }
 
-impl Known {
+impl KnownFile {
     fn differs(&self, stat: &FileStat) -> bool {
         self.unreadable
             || self.size != stat.size
@@ -111,16 +116,16 @@ impl Known {
     }
 }
 
-fn known_files(conn: &Connection) -> Result<FxHashMap<Box<str>, Known>, StoreError> {
+fn load_known_files(conn: &Connection) -> Result<FxHashMap<Box<str>, KnownFile>, StoreError> {
     let mut all = conn.prepare_cached("SELECT id, path, size_bytes, mtime_ns, inode, skipped FROM file")?;
     let mut rows = all.query([])?;
-    let mut known = FxHashMap::default();
+    let mut known_rows = FxHashMap::default();
     while let Some(row) = rows.next()? {
         let path: Box<str> = row.get_ref(1)?.as_str().unwrap_or("").into();
         let unreadable = row.get_ref(5)?.as_str().is_ok_and(|s| s == "unreadable");
-        known.insert(
+        known_rows.insert(
             path,
-            Known {
+            KnownFile {
                 id: row.get(0)?,
                 size: row.get(2)?,
                 mtime_ns: row.get(3)?,
@@ -129,12 +134,12 @@ fn known_files(conn: &Connection) -> Result<FxHashMap<Box<str>, Known>, StoreErr
             },
         );
     }
-    Ok(known)
+    Ok(known_rows)
 }
 
-/// Runs `work` in a transaction that moves the clock on.
+/// Runs `work` in a transaction that advances the clock.
 pub fn write<T>(
-    live: &Live,
+    index: &RootIndex,
     conn: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
@@ -143,12 +148,12 @@ pub fn write<T>(
     set_meta(&tx, "clock", clock)?;
     let value = work(&tx)?;
     tx.commit()?;
-    lock(&live.progress).clock = clock as u64;
+    lock(&index.progress).clock = clock as u64;
     Ok(value)
 }
 
-/// Runs `work` in a transaction that leaves the clock alone: nothing that a client sees changes.
-pub fn quietly<T>(
+/// Runs `work` in a transaction that does not advance the clock, because clients see no change.
+pub fn write_without_clock<T>(
     conn: &mut Connection,
     work: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
@@ -158,7 +163,7 @@ pub fn quietly<T>(
     Ok(value)
 }
 
-/// Adds a row for a file whose text is due.
+/// Adds a row for a file whose text is pending.
 pub fn insert_file(tx: &Connection, rel: &str, stat: &FileStat) -> Result<(), StoreError> {
     let mut add =
         tx.prepare_cached("INSERT INTO file(path, lang, size_bytes, mtime_ns, inode) VALUES(?, ?, ?, ?, ?)")?;
@@ -166,54 +171,54 @@ pub fn insert_file(tx: &Connection, rel: &str, stat: &FileStat) -> Result<(), St
     Ok(())
 }
 
-/// Removes a file with all that hangs on it; its chunks are added to `gone`.
-pub fn remove_file(tx: &Connection, id: i64, gone: &mut Vec<i64>) -> Result<(), StoreError> {
-    remove_chunks(tx, id, gone)?;
+/// Removes a file with its symbols and references; its chunk ids are added to `removed_chunks`.
+pub fn remove_file(tx: &Connection, id: i64, removed_chunks: &mut Vec<i64>) -> Result<(), StoreError> {
+    remove_chunks(tx, id, removed_chunks)?;
     tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([id])?;
     tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([id])?;
     tx.prepare_cached("DELETE FROM file WHERE id = ?")?.execute([id])?;
     Ok(())
 }
 
-/// Removes the chunks of a file; their ids are added to `gone`.
-pub fn remove_chunks(tx: &Connection, file: i64, gone: &mut Vec<i64>) -> Result<(), StoreError> {
-    let from = gone.len();
+/// Removes the chunks of a file; their ids are added to `removed_chunks`.
+pub fn remove_chunks(tx: &Connection, file: i64, removed_chunks: &mut Vec<i64>) -> Result<(), StoreError> {
+    let from = removed_chunks.len();
     let mut ids = tx.prepare_cached("SELECT id FROM chunk WHERE file_id = ?")?;
     for id in ids.query_map([file], |r| r.get(0))? {
-        gone.push(id?);
+        removed_chunks.push(id?);
     }
-    let mut bury = tx.prepare_cached("INSERT OR IGNORE INTO gone_chunk(chunk_id) VALUES(?)")?;
+    let mut mark_removed = tx.prepare_cached("INSERT OR IGNORE INTO gone_chunk(chunk_id) VALUES(?)")?;
     let mut vec = tx.prepare_cached("DELETE FROM chunk_vec WHERE chunk_id = ?")?;
-    for id in &gone[from..] {
-        bury.execute([id])?;
+    for id in &removed_chunks[from..] {
+        mark_removed.execute([id])?;
         vec.execute([id])?;
     }
     tx.prepare_cached("DELETE FROM chunk WHERE file_id = ?")?.execute([file])?;
     Ok(())
 }
 
-/// Looks at single paths again: files that came, changed or went, folders that went.
+/// Updates single paths: files that were added, changed or removed, and removed folders.
 pub fn apply_paths(
-    live: &Live,
+    index: &RootIndex,
     conn: &mut Connection,
     paths: &std::collections::BTreeSet<String>,
 ) -> Result<(), Failure> {
-    let ignore = cairn_workspace::Ignore::build(&live.root, &live.opts.walk_options());
+    let ignore = cairn_workspace::Ignore::build(&index.root, &index.opts.walk_options());
     let mut files_changed = false;
-    kill_paths(live, conn, paths)?;
-    let gone = write(live, conn, |tx| {
-        let mut gone = Vec::new();
+    invalidate_paths(index, conn, paths)?;
+    let removed_chunks = write(index, conn, |tx| {
+        let mut removed_chunks = Vec::new();
         for rel in paths {
             let stat =
-                live.root.stat(rel).ok().filter(|s| s.kind == cairn_protocol::content::EntryKind::File);
+                index.root.stat(rel).ok().filter(|s| s.kind == cairn_protocol::content::EntryKind::File);
             let stat = stat.filter(|_| ignore.is_walked(rel, false));
-            let known: Option<i64> = {
+            let known_rows: Option<i64> = {
                 let mut get = tx.prepare_cached("SELECT id FROM file WHERE path = ?")?;
                 let mut rows = get.query([rel])?;
                 rows.next()?.map(|r| r.get(0)).transpose()?
             };
-            match (stat, known) {
-                // An event is believed even where size and time are the same.
+            match (stat, known_rows) {
+                // An event counts even if size and time are unchanged.
                 (Some(_), Some(id)) => {
                     tx.prepare_cached("UPDATE file SET due = due | 1, grams = 0 WHERE id = ?")?
                         .execute([id])?;
@@ -222,23 +227,23 @@ pub fn apply_paths(
                     insert_file(tx, rel, &stat)?;
                     files_changed = true;
                 }
-                (None, known) => {
-                    let mut ids: Vec<i64> = known.into_iter().collect();
-                    let mut below =
+                (None, known_rows) => {
+                    let mut ids: Vec<i64> = known_rows.into_iter().collect();
+                    let mut rows_below =
                         tx.prepare_cached("SELECT id FROM file WHERE path > ?1 || '/' AND path < ?1 || '0'")?;
-                    for id in below.query_map([rel], |r| r.get(0))? {
+                    for id in rows_below.query_map([rel], |r| r.get(0))? {
                         ids.push(id?);
                     }
                     files_changed |= !ids.is_empty();
-                    ids.into_iter().try_for_each(|id| remove_file(tx, id, &mut gone))?;
+                    ids.into_iter().try_for_each(|id| remove_file(tx, id, &mut removed_chunks))?;
                 }
             }
         }
-        Ok(gone)
+        Ok(removed_chunks)
     })?;
-    live.forget(gone);
+    index.remove_chunks(removed_chunks);
     if files_changed {
-        live.files_version.fetch_add(1, Ordering::Release);
+        index.files_version.fetch_add(1, Ordering::Release);
     }
-    text_pass(live, conn)
+    text_pass(index, conn)
 }

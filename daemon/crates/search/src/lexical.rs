@@ -1,28 +1,29 @@
-//! Candidates by words: the terms of a query and the windows that hold the most telling of them.
+//! Lexical candidates: the terms of a query and the windows with the best scores for them.
 
 use cairn_protocol::error::Failure;
 
 use crate::dense::FileSet;
 use crate::postings::{self, Hit, Snapshot, rarity};
 use crate::sync::CancelFlag;
-use crate::words::{Stem, is_stop};
+use crate::words::{Stem, is_stop_word};
 
-/// Words of a query that count.
+/// Maximum number of query words that are used.
 const MAX_STEMS: usize = 64;
 
-/// A word of the query and how many chunks have it.
+/// A word of the query with its frequency.
 #[derive(Debug, Clone)]
 pub struct Term {
     pub stem: Stem,
+    /// Number of chunks with the word.
     pub chunks: u64,
-    /// Its weight by that.
+    /// BM25 weight for that frequency.
     pub rarity: f32,
 }
 
-/// The words of a query that say something, in order, with their frequencies.
+/// The selective words of a query in order, with their frequencies; all words if none is selective.
 pub fn terms(snapshot: &Snapshot, stems: &[Stem]) -> Vec<Term> {
-    let telling: Vec<Stem> = stems.iter().copied().filter(|s| !is_stop(s)).collect();
-    let chosen = if telling.is_empty() { stems } else { &telling };
+    let selective: Vec<Stem> = stems.iter().copied().filter(|s| !is_stop_word(s)).collect();
+    let chosen = if selective.is_empty() { stems } else { &selective };
     let all = snapshot.docs();
     let term = |stem: &Stem| {
         let chunks = snapshot.frequency(stem.as_bytes());
@@ -31,7 +32,7 @@ pub fn terms(snapshot: &Snapshot, stems: &[Stem]) -> Vec<Term> {
     chosen.iter().take(MAX_STEMS).map(term).collect()
 }
 
-/// Chunks that match the terms, best first, at most `limit`, in `files` only when given.
+/// The chunks that match the terms, best first, at most `limit`, restricted to `files` if given.
 ///
 /// # Errors
 /// `cancelled`.
@@ -44,5 +45,5 @@ pub fn candidates(
 ) -> Result<Vec<Hit>, Failure> {
     let known = terms.iter().filter(|t| t.chunks > 0);
     let words: Vec<_> = known.map(|t| postings::Term { word: t.stem.as_bytes(), weight: t.rarity }).collect();
-    postings::best(&snapshot.segments, &words, limit, files, cancel)
+    postings::search_top(&snapshot.segments, &words, limit, files, cancel)
 }

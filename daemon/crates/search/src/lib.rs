@@ -1,7 +1,9 @@
-//! Chunk, embed, index, query, fuse, rank, grep, symbols: everything that finds.
+//! The search engine: chunking, embedding, indexing, queries, rank fusion, grep and symbols.
 //!
-//! [`Indexes`] owns one index folder for each root and all threads that keep them fresh; queries are blocking
-//! functions on it.
+//! [`Indexes`] owns one index folder per root and the threads that keep the indexes up to date; queries are blocking
+//! methods on it.
+
+#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
 mod bulk;
 mod chunk;
@@ -18,7 +20,6 @@ mod hits;
 mod indexes;
 mod ingest;
 mod lexical;
-mod live;
 mod mapped;
 mod overview;
 mod packed;
@@ -27,6 +28,7 @@ mod rank;
 mod reading;
 mod rebuild;
 mod rescore;
+mod root_index;
 mod search;
 mod simd;
 pub mod symbols;

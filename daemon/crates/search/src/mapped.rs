@@ -1,4 +1,4 @@
-//! Files that are only appended to, and mapped into memory.
+//! Append-only files that are mapped into memory.
 #![expect(
     unsafe_code,
     reason = "mapping a file; it is only appended to, and replaced by renaming, never cut while mapped"
@@ -9,7 +9,7 @@ use std::io::Write;
 
 use memmap2::Mmap;
 
-/// An append-only file and its mapping.
+/// An append-only file with its mapping.
 pub struct Mapped {
     pub map: Mmap,
     pub file: File,
@@ -19,16 +19,16 @@ impl Mapped {
     /// Maps a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The I/O error of mapping.
     pub fn new(file: File) -> std::io::Result<Self> {
         // SAFETY: see the module's reason.
         Ok(Self { map: unsafe { Mmap::map(&file)? }, file })
     }
 
-    /// Appends behind the first `good` bytes; a failed write is cut off again.
+    /// Appends to the first `good` bytes; a failed write is truncated.
     ///
     /// # Errors
-    /// What the system says.
+    /// The I/O error of writing or mapping.
     pub fn append(&mut self, good: usize, bytes: &[u8]) -> std::io::Result<()> {
         if let Err(error) = self.file.write_all(bytes) {
             self.file.set_len(good as u64)?;
@@ -40,7 +40,7 @@ impl Mapped {
     }
 }
 
-/// How files are made: for their owner alone.
+/// Open options that create files with access for their owner only.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]

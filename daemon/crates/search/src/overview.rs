@@ -1,4 +1,4 @@
-//! What an index knows about a root as a whole: its folders and its files.
+//! Overviews of a root: its folders and files.
 
 use std::collections::BTreeMap;
 
@@ -6,38 +6,38 @@ use cairn_protocol::error::Failure;
 use cairn_protocol::id::RootId;
 
 use crate::indexes::Indexes;
-use crate::live::FileEntry;
+use crate::root_index::FileEntry;
 
-/// A top-level folder and what it holds.
+/// A top-level folder with totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// Its name; `.` for files at the root.
+    /// Name of the folder; `.` for files at the root.
     pub path: String,
-    /// Files in it, at any depth.
+    /// Number of files at any depth.
     pub files: u64,
-    /// The language of most of its files, when known.
+    /// The most frequent known language of its files.
     pub language: Option<&'static str>,
 }
 
-/// Sums over the files of a root.
+/// Totals over the files of a root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileStats {
-    /// Files of the walk.
+    /// Number of files that the walk found.
     pub files: u64,
-    /// Files by language, files left out of the index included.
+    /// Number of files by language, including files that are not indexed.
     pub languages: BTreeMap<&'static str, u64>,
 }
 
 impl Indexes {
-    /// The top-level folders of a root, by path.
+    /// The top-level folders of a root, sorted by path.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.
     pub fn folders(&self, root: &RootId) -> Result<Vec<Folder>, Failure> {
-        let live = self.live(root)?;
-        let table = live.file_table()?;
+        let index = self.index(root)?;
+        let table = index.file_table()?;
         let mut folders: BTreeMap<&str, (u64, BTreeMap<&'static str, u64>)> = BTreeMap::new();
-        let view = live.root.view();
+        let view = index.root.view();
         for file in table.files.iter().filter(|f| view.shows(&f.path)) {
             let top = file.path.split_once('/').map_or(".", |(top, _)| top);
             let (files, languages) = folders.entry(top).or_default();
@@ -55,13 +55,13 @@ impl Indexes {
             .collect())
     }
 
-    /// Numbers of files of a root.
+    /// The totals over the files of a root.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.
     pub fn file_stats(&self, root: &RootId) -> Result<FileStats, Failure> {
-        let live = self.live(root)?;
-        let table = live.file_table()?;
+        let index = self.index(root)?;
+        let table = index.file_table()?;
         let mut stats = FileStats { files: table.files.len() as u64, ..FileStats::default() };
         for lang in table.files.iter().filter_map(FileEntry::lang) {
             *stats.languages.entry(lang).or_default() += 1;
@@ -69,14 +69,14 @@ impl Indexes {
         Ok(stats)
     }
 
-    /// Paths of a root's files, sorted: those of the walk, whether their text is indexed or not.
+    /// The sorted paths of a root's files that the walk found, including files that are not indexed.
     ///
     /// # Errors
     /// `root_not_found`, or a storage failure.
     pub fn paths(&self, root: &RootId) -> Result<Vec<String>, Failure> {
-        let live = self.live(root)?;
-        let table = live.file_table()?;
-        let view = live.root.view();
+        let index = self.index(root)?;
+        let table = index.file_table()?;
+        let view = index.root.view();
         Ok(table.files.iter().filter(|f| view.shows(&f.path)).map(|f| f.path.to_string()).collect())
     }
 }

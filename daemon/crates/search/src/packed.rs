@@ -1,6 +1,5 @@
-//! The text of windows in the database: windows of a file that follow each other share a zstd frame, so that a window
-//! is packed with what is like it. The frame lies with the first of them; `lead` says how many chunks before a chunk
-//! that one is.
+//! Compression of window text in the database: consecutive windows of a file share a zstd frame, so that similar text is
+//! compressed together. The frame is stored with its first window; the column `lead` is the distance to that window.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -11,24 +10,24 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::chunk::{MAX_BYTES, Window};
 
-/// Text of one frame, in bytes, unless a single window is longer. A frame of twice as much would be 6 % smaller, but two of
-/// these fit a page of the database where one of those would.
+/// Target bytes of text in one frame, unless a single window is longer. Frames of twice the size compress 6 % better, but
+/// two compressed frames of this size fit one database page.
 const FRAME: usize = 8 * 1024;
-/// Text of one frame at most.
+/// Maximum bytes of text in one frame.
 const MAX_FRAME: usize = FRAME + MAX_BYTES;
-/// The fastest level that finds more than lz4 does.
+/// The fastest level that compresses better than lz4.
 const LEVEL: i32 = 1;
 
-/// A window's place in its frame.
+/// The position of a window in its frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
-    /// Windows before it in the frame.
+    /// Number of windows before it in the frame.
     pub lead: u32,
-    /// The frame in the buffer it was written to, with its first window; empty with the others.
+    /// Range of the frame in the output buffer for its first window; empty for the others.
     pub frame: Range<usize>,
 }
 
-/// Packs the windows of `text`, which follow each other without a gap, into frames behind `out`.
+/// Packs the windows of `text`, which are contiguous, into frames appended to `out`.
 pub fn pack(text: &[u8], windows: &[Window], out: &mut Vec<u8>) -> Vec<Packed> {
     let mut all = Vec::with_capacity(windows.len());
     let mut rest = windows;
@@ -43,7 +42,7 @@ pub fn pack(text: &[u8], windows: &[Window], out: &mut Vec<u8>) -> Vec<Packed> {
     all
 }
 
-/// Appends a frame. One that could not be made is empty, and then what is stored is no text.
+/// Appends a frame; it is empty if compression failed, and then no text is stored.
 fn append(text: &[u8], out: &mut Vec<u8>) -> Range<usize> {
     thread_local!(static PACKER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) });
     let start = out.len();
@@ -58,7 +57,7 @@ fn append(text: &[u8], out: &mut Vec<u8>) -> Range<usize> {
     start..out.len()
 }
 
-/// The text of a frame; that of a damaged one is empty.
+/// Decompresses a frame; a damaged frame yields no text.
 pub fn unpack(frame: &[u8]) -> Vec<u8> {
     thread_local!(static UNPACKER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) });
     let size = zstd::zstd_safe::get_frame_content_size(frame).ok().flatten().unwrap_or(0);
@@ -73,83 +72,91 @@ pub fn unpack(frame: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Columns that [`Frames::piece`] reads, of `chunk`.
+/// Columns of `chunk` that [`Frames::piece`] reads.
 pub const COLUMNS: &str = "id, lead, byte_range_start, byte_range_end, text";
 
-/// Reads windows one after the other and unpacks each frame once.
+/// Reads windows in sequence and decompresses each frame once.
 #[derive(Default)]
 pub struct Frames {
-    /// The chunk the frame lies with, where its text begins in the file, and the text.
-    held: Option<(i64, usize, Vec<u8>)>,
+    /// The first chunk of the current frame, the offset of its text in the file, and the text.
+    current: Option<(i64, usize, Vec<u8>)>,
 }
 
 impl Frames {
-    /// The id and text of the window in a row whose columns from `at` on are [`COLUMNS`].
+    /// The id and text of the window in a row whose columns from `first_column` on are [`COLUMNS`].
     ///
     /// # Errors
-    /// When the frame of an earlier window is needed and cannot be read.
-    pub fn piece(&mut self, conn: &Connection, row: &Row<'_>, at: usize) -> Result<(i64, &[u8]), StoreError> {
-        let (id, lead): (i64, i64) = (row.get(at)?, row.get(at + 1)?);
-        let (start, end): (usize, usize) = (row.get(at + 2)?, row.get(at + 3)?);
-        let home = id - lead;
-        if self.held.as_ref().is_none_or(|(held, _, _)| *held != home) {
-            self.held = match lead {
-                0 => Some((home, start, unpack(row.get_ref(at + 4)?.as_blob().unwrap_or(&[])))),
-                _ => frame_of(conn, home)?.map(|(start, text)| (home, start, text)),
+    /// When the frame of an earlier window cannot be read.
+    pub fn piece(
+        &mut self,
+        conn: &Connection,
+        row: &Row<'_>,
+        first_column: usize,
+    ) -> Result<(i64, &[u8]), StoreError> {
+        let (id, lead): (i64, i64) = (row.get(first_column)?, row.get(first_column + 1)?);
+        let (start, end): (usize, usize) = (row.get(first_column + 2)?, row.get(first_column + 3)?);
+        let frame_chunk = id - lead;
+        if self.current.as_ref().is_none_or(|(current, _, _)| *current != frame_chunk) {
+            self.current = match lead {
+                0 => Some((
+                    frame_chunk,
+                    start,
+                    unpack(row.get_ref(first_column + 4)?.as_blob().unwrap_or(&[])),
+                )),
+                _ => frame_of(conn, frame_chunk)?.map(|(start, text)| (frame_chunk, start, text)),
             };
         }
-        let text = self.held.as_ref().map_or(&[][..], |(_, from, text)| {
+        let text = self.current.as_ref().map_or(&[][..], |(_, from, text)| {
             text.get(start.wrapping_sub(*from)..end.wrapping_sub(*from)).unwrap_or(&[])
         });
         Ok((id, text))
     }
 }
 
-/// Where the frame of a chunk begins in its file, and its text.
+/// The offset of a chunk's frame in its file, and the frame's text.
 fn frame_of(conn: &Connection, chunk: i64) -> Result<Option<(usize, Vec<u8>)>, StoreError> {
     let mut get = conn.prepare_cached("SELECT byte_range_start, text FROM chunk WHERE id = ?")?;
     let frame = |r: &Row<'_>| Ok((r.get(0)?, unpack(r.get_ref(1)?.as_blob().unwrap_or(&[]))));
     Ok(get.query_row([chunk], frame).optional()?)
 }
 
-/// A window with what shares its frame: what stands before and behind it in its file.
+/// A window with the text of its whole frame, which surrounds it in the file.
 #[derive(Debug)]
-pub struct Around {
-    /// Text of the whole frame.
+pub struct WindowContext {
+    /// Text of the frame.
     pub text: Vec<u8>,
-    /// Where the window lies in it.
+    /// Range of the window in `text`.
     pub window: Range<usize>,
 }
 
-impl Around {
-    /// The text of the window.
-    pub fn own(&self) -> &[u8] {
+impl WindowContext {
+    pub fn window_text(&self) -> &[u8] {
         &self.text[self.window.clone()]
     }
 }
 
-/// A window with what shares its frame; `None` when it is gone.
+/// Reads a window with its frame; `None` if the chunk does not exist any more.
 ///
 /// # Errors
 /// When the database cannot be read.
-pub fn around(conn: &Connection, chunk: i64) -> Result<Option<Around>, StoreError> {
+pub fn window_context(conn: &Connection, chunk: i64) -> Result<Option<WindowContext>, StoreError> {
     let mut get = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM chunk WHERE id = ?"))?;
     let mut rows = get.query([chunk])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let mut frames = Frames::default();
     let size = frames.piece(conn, row, 0)?.1.len();
-    let (start, Some((_, from, text))) = (row.get::<_, usize>(2)?, frames.held) else { return Ok(None) };
+    let (start, Some((_, from, text))) = (row.get::<_, usize>(2)?, frames.current) else { return Ok(None) };
     // The window of a damaged frame is empty.
     let at = if size == 0 { 0 } else { start - from };
-    Ok(Some(Around { text, window: at..at + size }))
+    Ok(Some(WindowContext { text, window: at..at + size }))
 }
 
-/// The text of a chunk; `None` when it is gone.
+/// The text of a chunk; `None` if it does not exist any more.
 ///
 /// # Errors
 /// When the database cannot be read.
 pub fn text_of(conn: &Connection, chunk: i64) -> Result<Option<Vec<u8>>, StoreError> {
-    Ok(around(conn, chunk)?.map(|a| a.own().to_vec()))
+    Ok(window_context(conn, chunk)?.map(|a| a.window_text().to_vec()))
 }
 
 #[cfg(test)]
@@ -161,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_window_comes_back(lines in proptest::collection::vec("[a-z \u{e9}]{0,300}", 0..400)) {
+        fn windows_round_trip_through_frames(lines in proptest::collection::vec("[a-z \u{e9}]{0,300}", 0..400)) {
             let text = lines.join("\n").into_bytes();
             let all = windows(&text);
             let mut out = b"before".to_vec();
@@ -180,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_text_is_empty() {
+    fn damaged_frame_yields_no_text() {
         let mut out = Vec::new();
         let text = b"hello hello hello".repeat(20);
         let frame = append(&text, &mut out);

@@ -1,9 +1,9 @@
-//! The inverted index of lexical search: immutable segments of compressed postings with the highest score of each
-//! block, so that a query skips what cannot be among the best.
+//! The inverted index of lexical search: immutable segments of compressed postings. Each block has its maximum score, so
+//! that a query skips blocks that cannot reach the top results.
 //!
-//! The database stays the record: a segment is a derived file beside it, listed in its `segment` table in the same
-//! transaction as the chunks it covers. Chunks behind the last file are held in memory and made again from their text
-//! at the next opening.
+//! The database remains the source of truth: a segment is a derived file, listed in the table `segment` by the same
+//! transaction that adds its chunks. Chunks after the last file are indexed in memory only, and again from their text
+//! when the index is opened.
 
 mod build;
 mod encode;
@@ -19,53 +19,53 @@ pub use build::Builder;
 pub use encode::leb128;
 pub use segment::Doc;
 use segment::Segment;
-pub use set::{Place, Postings, Snapshot};
-pub use store::{Pending, add, gone, heal, open, settle, tidy, verify};
-pub use top::{Hit, Term, best};
+pub use set::{Position, Postings, Snapshot};
+pub use store::{Pending, add, flush, merge_segments, open, removed_chunks, repair, verify};
+pub use top::{Hit, Term, search_top};
 
-/// What a posting says of its word, packed in seven bits.
+/// The counts of a posting, packed in seven bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payload(pub u8);
 
 impl Payload {
-    /// Highest count of the body that is kept; more count as this many.
+    /// Maximum stored count of the body; higher counts saturate.
     pub const MAX_BODY: u8 = 15;
-    /// Highest count of names that is kept.
+    /// Maximum stored count of names.
     pub const MAX_NAMES: u8 = 3;
 
-    /// How often the word is in the window's text, 0 to 15.
+    /// Occurrences of the word in the window's text, 0 to 15.
     pub fn body(self) -> u8 {
         self.0 & 15
     }
 
-    /// Whether it is in the file's path.
+    /// True if the word is in the file's path.
     pub fn in_path(self) -> bool {
         self.0 & 16 != 0
     }
 
-    /// In how many names that the window seems to define, 0 to 3.
+    /// Number of names with the word that the window appears to define, 0 to 3.
     pub fn names(self) -> u8 {
         self.0 >> 5 & 3
     }
 }
 
-/// Weights of a posting's score, which chooses the candidates that [`rank`](crate::rank) then orders by weights of its own.
-/// The blocks' highest scores are made with them, so that a change asks for a new `FORMAT`.
+/// Weights of a posting's score. The score only selects candidates; the ranker orders them with weights of its own. The
+/// stored block maxima depend on these weights, so a change requires a new `FORMAT`.
 const DEFS: f32 = 3.0;
 const PATH: f32 = 1.0;
 const K1: f32 = 1.2;
 const B: f32 = 0.6;
-/// Words of a usual window.
-const USUAL: f32 = 160.0;
-/// Classes of window lengths, four for each doubling.
+/// Words of an average window.
+const AVERAGE_LENGTH: f32 = 160.0;
+/// Number of classes of window lengths, four per doubling.
 const CLASSES: usize = 64;
 
-/// The class of a window of `tokens` words.
+/// The length class of a window of `tokens` words.
 fn length_class(tokens: u32) -> u8 {
     ((tokens.max(1) as f32).log2() * 4.0).round().min(CLASSES as f32 - 1.0) as u8
 }
 
-/// BM25's part of each payload in a window of each class, 0 to below 1, before the word's rarity.
+/// The BM25 term of each payload in each length class without the word's weight, in 0..1.
 struct Impacts(Box<[[f32; CLASSES]; 128]>);
 
 impl Impacts {
@@ -76,7 +76,7 @@ impl Impacts {
             for (bits, row) in table.iter_mut().enumerate() {
                 let payload = Payload(bits as u8);
                 for (class, value) in row.iter_mut().enumerate() {
-                    let length = 1.0 - B + B * 2f32.powf(class as f32 / 4.0) / USUAL;
+                    let length = 1.0 - B + B * 2f32.powf(class as f32 / 4.0) / AVERAGE_LENGTH;
                     let count = f32::from(payload.body()) / length
                         + DEFS * f32::from(payload.names())
                         + if payload.in_path() { PATH } else { 0.0 };
@@ -88,12 +88,12 @@ impl Impacts {
     }
 
     #[inline]
-    fn of(&self, payload: u8, class: u8) -> f32 {
+    fn score(&self, payload: u8, class: u8) -> f32 {
         self.0[(payload & 127) as usize][(class as usize) & (CLASSES - 1)]
     }
 }
 
-/// A word's weight when `n` of `all` windows have it (BM25's).
+/// The BM25 weight of a word that `n` of `all` windows contain.
 pub fn rarity(n: u64, all: u64) -> f32 {
     let (n, all) = (n as f32, all.max(n) as f32);
     ((all - n + 0.5) / (n + 0.5) + 1.0).ln()

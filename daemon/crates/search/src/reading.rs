@@ -1,5 +1,5 @@
-//! Reading the best windows of a search: their text, the definitions in it, and what speaks for each. It is what a search
-//! takes longest for beside the scan, so that a second thread helps.
+//! Reads the best windows of a search: their text, the definitions in it and the features of each. Beside the scan this is
+//! the slowest part of a search, so that a second thread helps.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,21 +8,21 @@ use cairn_protocol::error::Failure;
 
 use crate::db::Transaction;
 use crate::gather::{Span, spans};
-use crate::packed::around;
-use crate::rank::{self, Base, Meaning, Passage, Ranker};
+use crate::packed::window_context;
+use crate::rank::{self, Base, Passage, Ranker, SemanticContext};
 use crate::search::Query;
 
 /// A window that was read.
 pub struct Window {
-    /// Which candidate it is.
-    pub at: usize,
+    /// Index of its candidate.
+    pub candidate: usize,
     pub text: Vec<u8>,
     pub spans: Vec<Span>,
     pub passages: Vec<Passage>,
 }
 
 impl Query<'_> {
-    /// Reads the best windows, at most `most`, best first. One that is gone meanwhile is left out.
+    /// Reads at most `most` of the best windows, best first, without those that were removed in the meantime.
     ///
     /// # Errors
     /// `cancelled`, or when the database cannot be read.
@@ -30,56 +30,60 @@ impl Query<'_> {
         let best = &base.order[..base.order.len().min(most)];
         let Some(root) = self.roots.first() else { return Ok(Vec::new()) };
         let (next, done) = (AtomicUsize::new(0), best.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
-        // Whoever is free takes the next one; when the helpers are busy, this thread reads them all.
-        let work = || {
-            let mut opened = None;
+        // Each thread claims the next window; if the helpers are busy, this thread reads all of them.
+        let read_candidates = || {
+            let mut open_transaction = None;
             while let n = next.fetch_add(1, Ordering::Relaxed)
-                && let (Some((at, _)), Some(slot)) = (best.get(n), done.get(n))
+                && let (Some((candidate, _)), Some(slot)) = (best.get(n), done.get(n))
             {
-                let read = self.cancel.check().and_then(|()| self.read(*at, ranker, base, &mut opened));
-                let failed = read.is_err();
+                let read = self
+                    .cancel
+                    .check()
+                    .and_then(|()| self.read(*candidate, ranker, base, &mut open_transaction));
+                let is_error = read.is_err();
                 let _first = slot.set(read);
-                if failed {
+                if is_error {
                     return;
                 }
             }
         };
-        if root.opts.at_work.load(Ordering::Relaxed) == 0 {
+        if root.opts.active_passes.load(Ordering::Relaxed) == 0 {
             root.opts.helpers.in_place_scope(|scope| {
-                scope.spawn(|_| work());
-                work();
+                scope.spawn(|_| read_candidates());
+                read_candidates();
             });
         } else {
-            // A helper that waits for a processor beside the threads that index would be waited for.
-            work();
+            // While indexing occupies the processors, waiting for a helper would delay the search.
+            read_candidates();
         }
         let read = done.into_iter().filter_map(OnceLock::into_inner);
         read.filter_map(Result::transpose).collect()
     }
 
-    /// Reads one window. `opened` keeps the database of a root for the next ones, which are mostly of the same root.
+    /// Reads one window. `open_transaction` caches the transaction of a root, because the next window is mostly of the same
+    /// root.
     fn read<'q>(
         &'q self,
-        at: usize,
+        candidate: usize,
         ranker: &Ranker<'_>,
         base: &Base,
-        opened: &mut Option<(usize, Transaction<'q>)>,
+        open_transaction: &mut Option<(usize, Transaction<'q>)>,
     ) -> Result<Option<Window>, Failure> {
-        let c = &self.candidates[at];
-        let live = &self.roots[c.root];
-        let conn = match opened.take() {
+        let c = &self.candidates[candidate];
+        let index = &self.roots[c.root];
+        let conn = match open_transaction.take() {
             Some((root, conn)) if root == c.root => conn,
-            _ => live.readers.transaction()?,
+            _ => index.readers.transaction()?,
         };
-        let conn = &*opened.insert((c.root, conn)).1;
+        let conn = &*open_transaction.insert((c.root, conn)).1;
         let spans = if c.spans.is_empty() { spans(conn, c)? } else { c.spans.clone() };
-        let Some(text) = around(conn, c.chunk)? else { return Ok(None) };
-        let meaning = Meaning {
-            table: live.opts.embedder.table(),
+        let Some(text) = window_context(conn, c.chunk)? else { return Ok(None) };
+        let semantics = SemanticContext {
+            table: index.opts.embedder.table(),
             vector: self.by_table.as_deref().unwrap_or(&self.vector),
             relative: self.by_table.is_some(),
         };
-        let passages = rank::by_definitions(ranker, (at, c, &spans), &text, base, &meaning);
-        Ok(Some(Window { at, text: text.own().to_vec(), spans, passages }))
+        let passages = rank::by_definitions(ranker, (candidate, c, &spans), &text, base, &semantics);
+        Ok(Some(Window { candidate, text: text.window_text().to_vec(), spans, passages }))
     }
 }

@@ -1,6 +1,6 @@
-//! A second judgement of the best passages of a hybrid search, by a model that is too slow to judge all.
+//! Re-scores the best passages of a hybrid search with a model that is too slow for all of them.
 //!
-//! What it says is one more feature of the ranker. Vectors of passages are kept, so that they are made once for a text.
+//! Its similarity is one more feature of the ranker. Vectors of passages are cached by the hash of their text.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,52 +14,53 @@ use crate::rank::Mode;
 use crate::search::{Query, Ranking};
 use crate::sync::{CancelFlag, lock};
 
-/// Vectors that are kept at most: twice this. One of 384 dimensions takes 1.6 KB.
-const KEPT: usize = 4096;
-/// Texts that are embedded between two looks at the clock, for each thread.
+/// Vectors per generation of the cache, which has two. A vector of 384 dimensions takes 1.6 KB.
+const GENERATION_SIZE: usize = 4096;
+/// Texts per thread that are embedded between two checks of the clock.
 const STEP: usize = 4;
 
-/// How much one search may be re-scored.
+/// Limits of re-scoring for one search.
 #[derive(Debug, Clone, Copy)]
 pub struct RescoreLimits {
-    /// Passages, best first, 1 to 200.
+    /// Number of best passages, 1 to 200.
     pub top: usize,
-    /// Time after which the rest keeps its place. It is overstepped by the texts at work, some tenths of a second.
+    /// Time limit, after which the remaining passages are not re-scored. Texts that are being embedded may exceed it by
+    /// some tenths of a second.
     pub time: Duration,
-    /// Threads, 1 to 64.
+    /// Number of threads, 1 to 64.
     pub threads: usize,
 }
 
-/// The model that re-scores, and what it has read.
+/// The re-scoring model with its cache of vectors.
 pub struct Rescorer {
     model: std::sync::Arc<Embedder>,
     limits: RescoreLimits,
     pool: rayon::ThreadPool,
-    kept: Mutex<Kept>,
+    cache: Mutex<VectorCache>,
 }
 
-/// How much of a search was re-scored.
+/// The extent to which a search was re-scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rescored {
-    /// Nothing: no model is set, or meaning does not count.
-    Not,
-    /// What should be.
-    Fully,
-    /// The best of it, then time was up.
-    Partly,
-    /// Nothing, because time was up at once or the model failed.
-    Late,
+    /// Not at all: there is no model, or the search is not hybrid.
+    Off,
+    /// All selected passages.
+    Complete,
+    /// Only the best passages within the time limit.
+    Partial,
+    /// None, because the time limit passed or the model failed.
+    TimedOut,
 }
 
 impl Rescored {
-    /// Whether the second judgement counts.
+    /// True if the feature has values.
     pub fn counts(self) -> bool {
-        matches!(self, Self::Fully | Self::Partly)
+        matches!(self, Self::Complete | Self::Partial)
     }
 
-    /// Whether less was re-scored than should be.
-    pub fn lacks(self) -> bool {
-        matches!(self, Self::Partly | Self::Late)
+    /// True if fewer passages were re-scored than requested.
+    pub fn is_partial(self) -> bool {
+        matches!(self, Self::Partial | Self::TimedOut)
     }
 }
 
@@ -70,10 +71,10 @@ impl std::fmt::Debug for Rescorer {
 }
 
 impl Rescorer {
-    /// With a model of any kind.
+    /// Creates a rescorer with its own threads.
     ///
     /// # Errors
-    /// `internal` when the system gives no threads.
+    /// `internal` when no thread can be started.
     pub fn new(model: std::sync::Arc<Embedder>, limits: RescoreLimits) -> Result<Self, Failure> {
         let limits =
             RescoreLimits { top: limits.top.clamp(1, 200), threads: limits.threads.clamp(1, 64), ..limits };
@@ -82,10 +83,10 @@ impl Rescorer {
             .thread_name(|n| format!("cairn-rescore-{n}"))
             .build()
             .map_err(|e| Failure::new(Reason::Internal, format!("no threads for re-scoring: {e}")))?;
-        Ok(Self { model, limits, pool, kept: Mutex::default() })
+        Ok(Self { model, limits, pool, cache: Mutex::default() })
     }
 
-    /// The cosine of each text with the query; nothing for those that time did not suffice for, which are the last.
+    /// The cosine of each text with the query; `None` for the last texts if the time limit was reached.
     fn cosines(
         &self,
         query: &str,
@@ -93,30 +94,30 @@ impl Rescorer {
         cancel: &CancelFlag,
     ) -> Result<Vec<Option<f32>>, Failure> {
         let started = Instant::now();
-        let asked = self.model.embed(&[query.as_bytes()])?;
-        let near = |v: &[f32]| v.iter().zip(&asked).map(|(a, b)| a * b).sum::<f32>();
+        let query_vector = self.model.embed(&[query.as_bytes()])?;
+        let similarity = |v: &[f32]| v.iter().zip(&query_vector).map(|(a, b)| a * b).sum::<f32>();
         let keys: Vec<Key> = texts.iter().map(|text| key(text)).collect();
-        let mut found: Vec<Option<f32>> = {
-            let mut kept = lock(&self.kept);
-            keys.iter().map(|key| kept.get(key).map(&near)).collect()
+        let mut cosines: Vec<Option<f32>> = {
+            let mut cache = lock(&self.cache);
+            keys.iter().map(|key| cache.get(key).map(&similarity)).collect()
         };
-        let missing: Vec<usize> = (0..texts.len()).filter(|i| found[*i].is_none()).collect();
-        for step in missing.chunks(STEP * self.limits.threads) {
+        let uncached: Vec<usize> = (0..texts.len()).filter(|i| cosines[*i].is_none()).collect();
+        for step in uncached.chunks(STEP * self.limits.threads) {
             cancel.check()?;
             if started.elapsed() >= self.limits.time {
                 break;
             }
             let some: Vec<[&[u8]; 3]> =
                 step.iter().map(|i| [texts[*i].as_bytes(), &b""[..], &b""[..]]).collect();
-            let made = self.pool.install(|| self.model.embed_all(&some, &|| !cancel.is_cancelled()))?;
-            let mut kept = lock(&self.kept);
-            for (i, vector) in step.iter().zip(made.into_iter().flatten()) {
-                found[*i] = Some(near(&vector));
-                kept.put(keys[*i], vector.into());
+            let vectors = self.pool.install(|| self.model.embed_all(&some, &|| !cancel.is_cancelled()))?;
+            let mut cache = lock(&self.cache);
+            for (i, vector) in step.iter().zip(vectors.into_iter().flatten()) {
+                cosines[*i] = Some(similarity(&vector));
+                cache.insert(keys[*i], vector.into());
             }
         }
         cancel.check()?;
-        Ok(found)
+        Ok(cosines)
     }
 }
 
@@ -127,37 +128,37 @@ fn key(text: &str) -> Key {
     *hash.first_chunk().unwrap_or(&[0; 16])
 }
 
-/// Vectors by the hash of their text: those used lately, and those used before them.
+/// A cache of vectors by the hash of their text, with two generations.
 #[derive(Default)]
-struct Kept {
-    new: FxHashMap<Key, Box<[f32]>>,
-    old: FxHashMap<Key, Box<[f32]>>,
+struct VectorCache {
+    recent: FxHashMap<Key, Box<[f32]>>,
+    older: FxHashMap<Key, Box<[f32]>>,
 }
 
-impl Kept {
+impl VectorCache {
     fn get(&mut self, key: &Key) -> Option<&[f32]> {
-        if let Some(vector) = self.old.remove(key) {
-            self.put(*key, vector);
+        if let Some(vector) = self.older.remove(key) {
+            self.insert(*key, vector);
         }
-        self.new.get(key).map(|v| &**v)
+        self.recent.get(key).map(|v| &**v)
     }
 
-    fn put(&mut self, key: Key, vector: Box<[f32]>) {
-        if self.new.len() >= KEPT {
-            self.old = std::mem::take(&mut self.new);
+    fn insert(&mut self, key: Key, vector: Box<[f32]>) {
+        if self.recent.len() >= GENERATION_SIZE {
+            self.older = std::mem::take(&mut self.recent);
         }
-        self.new.insert(key, vector);
+        self.recent.insert(key, vector);
     }
 }
 
 impl Query<'_> {
-    /// Lets the model judge the best passages, and puts all in order again.
+    /// Re-scores the best passages and sorts all passages again.
     ///
     /// # Errors
-    /// `cancelled`, or when a text cannot be read. A model that fails leaves the order as it is.
+    /// `cancelled`, or when a text cannot be read. A failure of the model leaves the order unchanged.
     pub fn rescore(&mut self, ranking: &mut Ranking) -> Result<(), Failure> {
-        let set = self.roots.first().and_then(|live| live.opts.rescorer.clone());
-        let Some(rescorer) = set.filter(|_| self.mode == Mode::Hybrid) else { return Ok(()) };
+        let configured = self.roots.first().and_then(|index| index.opts.rescorer.clone());
+        let Some(rescorer) = configured.filter(|_| self.mode == Mode::Hybrid) else { return Ok(()) };
         let top: Vec<usize> = ranking.scored.iter().take(rescorer.limits.top).map(|(i, _)| *i).collect();
         let text = |i: &usize| {
             let passage = &ranking.passages[*i];
@@ -169,14 +170,14 @@ impl Query<'_> {
             Ok(cosines) => cosines,
             Err(error) if error.reason == Reason::Cancelled => return Err(error),
             Err(error) => {
-                tracing::warn!(error = error.message, "not re-scored");
+                tracing::warn!(error = error.message, "re-scoring failed");
                 vec![None; top.len()]
             }
         };
         self.rescored = match cosines.iter().flatten().count() {
-            all if all == cosines.len() => Rescored::Fully,
-            0 => Rescored::Late,
-            _ => Rescored::Partly,
+            all if all == cosines.len() => Rescored::Complete,
+            0 => Rescored::TimedOut,
+            _ => Rescored::Partial,
         };
         let known = || cosines.iter().flatten().copied();
         let low = known().fold(f32::MAX, f32::min);
@@ -194,15 +195,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays_and_the_rest_is_bounded() {
-        let mut kept = Kept::default();
+    fn recently_used_vectors_stay_and_the_cache_is_bounded() {
+        let mut cache = VectorCache::default();
         let at = |n: usize| key(&n.to_string());
-        for n in 0..5 * KEPT {
-            kept.put(at(n), vec![n as f32].into());
-            assert!(kept.get(&at(0)).is_some(), "{n}");
-            assert!(kept.new.len() <= KEPT && kept.old.len() <= KEPT);
+        for n in 0..5 * GENERATION_SIZE {
+            cache.insert(at(n), vec![n as f32].into());
+            assert!(cache.get(&at(0)).is_some(), "{n}");
+            assert!(cache.recent.len() <= GENERATION_SIZE && cache.older.len() <= GENERATION_SIZE);
         }
-        assert_eq!(kept.get(&at(5 * KEPT - 1)), Some(&[(5 * KEPT - 1) as f32][..]));
-        assert_eq!(kept.get(&at(1)), None);
+        assert_eq!(cache.get(&at(5 * GENERATION_SIZE - 1)), Some(&[(5 * GENERATION_SIZE - 1) as f32][..]));
+        assert_eq!(cache.get(&at(1)), None);
     }
 }

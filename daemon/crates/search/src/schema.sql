@@ -1,8 +1,8 @@
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
--- One row for each file of the walk. `due` says what is still to do: 1 text, 2 vectors, 4 symbols.
--- Files left out of the index stay here with the reason in `skipped`, so that grep still reads them.
--- `grams` is 1 while a segment of trigrams says what is in the file. Ids never come back: they are the documents of those.
+-- One row per file of the walk. `due` has a bit for each pending stage: 1 text, 2 vectors, 4 symbols.
+-- Files that are not indexed are listed with the reason in `skipped`, so that grep still reads them.
+-- `grams` is 1 while a trigram segment covers the file. Ids are never reused, because segments refer to them.
 CREATE TABLE file(
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
@@ -19,8 +19,8 @@ CREATE TABLE file(
 );
 CREATE INDEX file_due ON file(due) WHERE due <> 0;
 
--- `text` of a window with `lead` 0 is a zstd frame of its bytes and those of the windows behind it up to the next `lead` 0;
--- the others have none: their frame lies `lead` ids before.
+-- `text` of a window with `lead` 0 is a zstd frame of its bytes and of those of the following windows up to the next
+-- `lead` 0. Other windows have no text of their own: their frame is that of the chunk `lead` ids before.
 CREATE TABLE chunk(
     id INTEGER PRIMARY KEY,
     file_id INTEGER NOT NULL,
@@ -36,8 +36,8 @@ CREATE TABLE chunk(
 );
 CREATE INDEX chunk_file ON chunk(file_id);
 
--- The files of the inverted index (`words-<id>.seg`) and the chunks each covers. Chunks behind the last one are made again
--- from their text when the index is opened.
+-- Files of the inverted index (`words-<id>.seg`) and the chunks that each covers. Chunks after the last segment are
+-- indexed again from their text when the index is opened.
 CREATE TABLE segment(
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     first_chunk INTEGER NOT NULL DEFAULT 0,
@@ -45,13 +45,13 @@ CREATE TABLE segment(
     docs INTEGER NOT NULL DEFAULT 0,
     bytes INTEGER NOT NULL
 );
--- Chunks that are gone while a segment still has them.
+-- Removed chunks that a segment still contains.
 CREATE TABLE gone_chunk(chunk_id INTEGER PRIMARY KEY);
 
--- The files of the trigram index (`grams-<id>.tri`); the newest speaks for a file that is in several.
+-- Files of the trigram index (`grams-<id>.tri`); the newest segment wins for a file that is in several.
 CREATE TABLE gram_segment(id INTEGER PRIMARY KEY AUTOINCREMENT, bytes INTEGER NOT NULL);
 
--- `vec`: Float16, little-endian, length 1 (or all zero); Float32 in what older versions wrote.
+-- `vec`: Float16, little-endian, of length 1 (or all zero); Float32 if an older version wrote it.
 CREATE TABLE chunk_vec(
     chunk_id INTEGER PRIMARY KEY,
     dim INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-//! One search from parameters to answer: candidates by words and by vectors side by side, then rank, then hits.
+//! The query pipeline: candidates by words and by vectors in parallel, then ranking, then result items.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,11 +10,11 @@ use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
-use crate::live::{FileTable, Live, Progress};
 use crate::packed::text_of;
-use crate::postings::{Place, Snapshot};
+use crate::postings::{Position, Snapshot};
 use crate::rank::{self, Mode, Passage, Ranker, Repeat, Scored, Weights};
 use crate::rescore::Rescored;
+use crate::root_index::{FileTable, Progress, RootIndex};
 use crate::sync::CancelFlag;
 use crate::words::{Stem, query_stems};
 use cairn_protocol::error::{Failure, Reason};
@@ -22,18 +22,18 @@ use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{Corpus, Fusion, SearchAnswer, SearchItem, SearchParams, SearchPartial};
 use rustc_hash::FxHashMap;
 
-/// Candidates of each list.
-const LIST: usize = 200;
-/// Windows that are read and judged by their definitions.
-const READ: usize = 40;
-/// Answers that MMR chooses from, for each one asked for.
+/// Candidates of each list, unless `k` needs more.
+const CANDIDATES_PER_LIST: usize = 200;
+/// Maximum number of windows that are read and ranked by their definitions.
+const MAX_READ: usize = 40;
+/// Passages that MMR chooses from, per requested result.
 const MMR_DEPTH: usize = 3;
 
 /// Receives partial answers.
 pub type OnPartial<'a> = &'a (dyn Fn(SearchPartial) + Sync);
 
 impl Indexes {
-    /// `search.lexical`: by words.
+    /// `search.lexical`: search by words.
     ///
     /// # Errors
     /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`, `cancelled`, or a storage failure.
@@ -46,7 +46,7 @@ impl Indexes {
         self.search(params, Mode::Lexical, cancel, partial)
     }
 
-    /// `search.semantic`: by vectors.
+    /// `search.semantic`: search by vectors.
     ///
     /// # Errors
     /// As [`Indexes::lexical`].
@@ -59,7 +59,7 @@ impl Indexes {
         self.search(params, Mode::Semantic, cancel, partial)
     }
 
-    /// `search.hybrid`: by both, fused and ranked.
+    /// `search.hybrid`: search by words and vectors, fused and ranked.
     ///
     /// # Errors
     /// As [`Indexes::lexical`].
@@ -72,19 +72,18 @@ impl Indexes {
         self.search(params, Mode::Hybrid, cancel, partial)
     }
 
-    /// Everything that a search ranks, best first and nothing left out, with what speaks for it: for fitting the
-    /// weights.
+    /// All ranked passages of a search with their features, best first and without deduplication, for fitting the weights.
     ///
     /// # Errors
     /// As [`Indexes::hybrid`].
     pub fn ranked(&self, params: &SearchParams, mode: Mode) -> Result<Vec<RankedLines>, Failure> {
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let lives = self.named(&filters.roots)?;
+        let indexes = self.named(&filters.roots)?;
         let mut query = Query::new(params, mode, filters, CancelFlag::new());
-        for live in &lives {
-            query.collect(live, &|_| ())?;
+        for index in &indexes {
+            query.collect(index, &|_| ())?;
         }
-        let ranking = query.order()?;
+        let ranking = query.rank()?;
         let lines = |(i, _): &Scored| {
             let passage = &ranking.passages[*i];
             let c = &query.candidates[passage.candidate];
@@ -105,15 +104,15 @@ impl Indexes {
         let started = Instant::now();
         check_search(params)?;
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let lives = self.named(&filters.roots)?;
-        let mut states: Vec<Progress> = lives.iter().map(|l| l.now()).collect();
+        let indexes = self.named(&filters.roots)?;
+        let mut states: Vec<Progress> = indexes.iter().map(|index| index.progress()).collect();
         let mut query = Query::new(params, mode, filters, cancel.clone());
-        for live in &lives {
-            query.collect(live, partial)?;
+        for index in &indexes {
+            query.collect(index, partial)?;
             cancel.check()?;
         }
-        let mut ranking = query.order()?;
-        query.spread(&mut ranking)?;
+        let mut ranking = query.rank()?;
+        query.diversify(&mut ranking)?;
         let ranked = Ranked {
             candidates: &query.candidates,
             passages: &ranking.passages,
@@ -121,8 +120,8 @@ impl Indexes {
             texts: &ranking.texts,
         };
         let items = hits::build(&query, &ranked, cancel)?;
-        // What was being made when it was looked into was not seen, though it may be whole by now.
-        states.extend(lives.iter().map(|l| l.now()));
+        // The state after the search counts as well: parts that were added during the search were not seen.
+        states.extend(indexes.iter().map(|index| index.progress()));
         let mut degraded = query.degraded(&states);
         let complete = states.iter().all(|p| p.state == Some(IndexState::Ready));
         if !complete && degraded.is_empty() {
@@ -136,7 +135,7 @@ impl Indexes {
             };
             partial(SearchPartial { request_id: request.clone(), corpus, items: items.clone(), done: true });
         }
-        let restricted = lives.iter().any(|live| !live.root.view().is_complete());
+        let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
         Ok(SearchAnswer {
             items,
             complete,
@@ -147,34 +146,34 @@ impl Indexes {
     }
 }
 
-/// Lines that were ranked.
+/// A ranked passage.
 #[derive(Debug, Clone)]
 pub struct RankedLines {
     /// Path in its root.
     pub path: String,
-    /// First line that would be told.
+    /// First line of the result.
     pub start_line: u32,
-    /// Last line.
+    /// Last line of the result.
     pub end_line: u32,
-    /// Each feature by its name on the wire, and the factor of the path as `prior`.
+    /// Each feature by its name on the wire, and the path's factor as `prior`.
     pub values: Vec<(&'static str, f32)>,
 }
 
-/// Sends a list of one root.
-type Tell<'a> = &'a dyn Fn(Corpus, &[Place]) -> Result<(), Failure>;
+/// Emits a partial answer for a list of one root.
+type Emit<'a> = &'a dyn Fn(Corpus, &[Position]) -> Result<(), Failure>;
 
-/// A search at work.
+/// The state of a running search.
 pub struct Query<'a> {
     pub params: &'a SearchParams,
     pub mode: Mode,
     pub filters: Filters,
     pub stems: Vec<Stem>,
-    pub roots: Vec<Arc<Live>>,
+    pub roots: Vec<Arc<RootIndex>>,
     /// Terms of each root.
     terms: Vec<Vec<Term>>,
-    /// The query's vector; empty when meaning does not count.
+    /// The query's vector; empty for a lexical search.
     pub vector: Vec<f32>,
-    /// The same by the static table, when the vectors of the index are not its own.
+    /// The query's vector by the static table, if a transformer computed the vectors of the index.
     pub by_table: Option<Vec<f32>>,
     pub candidates: Vec<Candidate>,
     pub cancel: CancelFlag,
@@ -195,132 +194,138 @@ impl<'a> Query<'a> {
             by_table: None,
             candidates: Vec::new(),
             cancel,
-            rescored: Rescored::Not,
+            rescored: Rescored::Off,
         }
     }
 
     /// Adds the candidates of one root.
-    fn collect(&mut self, live: &Arc<Live>, partial: OnPartial<'_>) -> Result<(), Failure> {
-        let conn = match live.readers.get() {
+    fn collect(&mut self, index: &Arc<RootIndex>, partial: OnPartial<'_>) -> Result<(), Failure> {
+        let conn = match index.readers.get() {
             Ok(conn) => conn,
-            // An index that could not be opened says why.
-            Err(error) => return Err(live.now().error.unwrap_or_else(|| error.into())),
+            // The progress has the reason if the index could not be opened.
+            Err(error) => return Err(index.progress().error.unwrap_or_else(|| error.into())),
         };
-        let table = live.files(&conn)?;
-        let snapshot = live.postings.snapshot();
-        let files = self.filters.files(&table, &live.root.view());
+        let table = index.files(&conn)?;
+        let snapshot = index.postings.snapshot();
+        let files = self.filters.files(&table, &index.root.view());
         if self.mode != Mode::Lexical && self.vector.is_empty() {
-            let (embedder, text) = (&live.opts.embedder, [self.params.query.as_bytes()]);
+            let (embedder, text) = (&index.opts.embedder, [self.params.query.as_bytes()]);
             self.vector = embedder.embed(&text)?;
             self.by_table = embedder.is_transformer().then(|| embedder.table().embed(&text));
         }
         let root = self.roots.len();
         self.terms.push(lexical::terms(&snapshot, &self.stems));
-        self.roots.push(Arc::clone(live));
-        let told = self.mode == Mode::Hybrid && self.params.request_id.is_some();
-        let tell = |corpus: Corpus, places: &[Place]| match told {
-            true => self.partial(&snapshot, &table, root, corpus, places, partial),
+        self.roots.push(Arc::clone(index));
+        let emits_partials = self.mode == Mode::Hybrid && self.params.request_id.is_some();
+        let emit = |corpus: Corpus, positions: &[Position]| match emits_partials {
+            true => self.partial(&snapshot, &table, root, corpus, positions, partial),
             false => Ok(()),
         };
-        let (words, near) = self.lists(live, &snapshot, root, files.as_ref(), &tell)?;
-        let mut places = words;
-        let seen: rustc_hash::FxHashSet<Place> = places.iter().copied().collect();
-        places.extend(near.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
-        let mut found = gather(&snapshot, &table, root, &places, &self.terms[root]);
+        let (words, nearest) = self.lists(index, &snapshot, root, files.as_ref(), &emit)?;
+        let mut positions = words;
+        let seen: rustc_hash::FxHashSet<Position> = positions.iter().copied().collect();
+        positions.extend(nearest.iter().map(|n| n.0).filter(|p| !seen.contains(p)));
+        let mut candidates = gather(&snapshot, &table, root, &positions, &self.terms[root]);
         if !self.vector.is_empty() {
             let mut known: FxHashMap<i64, f32> =
-                near.iter().map(|(_, chunk, cosine)| (*chunk, *cosine)).collect();
+                nearest.iter().map(|(_, chunk, cosine)| (*chunk, *cosine)).collect();
             let by_words: Vec<i64> =
-                found.iter().map(|c| c.chunk).filter(|c| !known.contains_key(c)).collect();
-            let cosines = live.dense.cosines(&self.vector, &by_words);
+                candidates.iter().map(|c| c.chunk).filter(|c| !known.contains_key(c)).collect();
+            let cosines = index.dense.cosines(&self.vector, &by_words);
             known.extend(by_words.iter().zip(cosines).filter_map(|(chunk, cosine)| Some((*chunk, cosine?))));
-            found.iter_mut().for_each(|c| c.cosine = known.get(&c.chunk).copied());
+            candidates.iter_mut().for_each(|c| c.cosine = known.get(&c.chunk).copied());
         }
-        self.keep_kinds(&conn, &mut found)?;
-        self.candidates.append(&mut found);
+        self.retain_kinds(&conn, &mut candidates)?;
+        self.candidates.append(&mut candidates);
         Ok(())
     }
 
-    /// The best windows by words and by vectors, looked for side by side; each list is told as soon as it is there.
+    /// Finds the best windows by words and by vectors in parallel and emits each list as soon as it is complete.
     fn lists(
         &self,
-        live: &Live,
+        index: &RootIndex,
         snapshot: &Snapshot,
         root: usize,
         files: Option<&FileSet>,
-        tell: Tell<'_>,
-    ) -> Result<(Vec<Place>, Vec<Near>), Failure> {
-        let limit = self.list_length();
+        emit: Emit<'_>,
+    ) -> Result<(Vec<Position>, Vec<Neighbour>), Failure> {
+        let limit = self.list_len();
         let by_words = || {
             let hits = lexical::candidates(snapshot, &self.terms[root], limit, files, &self.cancel)?;
-            let places: Vec<Place> = hits.iter().map(|h| Place { segment: h.segment, doc: h.doc }).collect();
-            tell(Corpus::Lex, &places)?;
-            Ok::<_, Failure>(places)
+            let positions: Vec<Position> =
+                hits.iter().map(|h| Position { segment: h.segment, doc: h.doc }).collect();
+            emit(Corpus::Lex, &positions)?;
+            Ok::<_, Failure>(positions)
         };
         if self.vector.is_empty() {
             return Ok((by_words()?, Vec::new()));
         }
-        let scan = live.dense.scan(&self.vector, limit, files);
+        let scan = index.dense.scan(&self.vector, limit, files);
         let mut words = Ok(Vec::new());
-        live.opts.helpers.in_place_scope(|scope| {
+        index.opts.helpers.in_place_scope(|scope| {
             if self.mode == Mode::Hybrid || scan.is_large() {
-                scope.spawn(|_| scan.work());
+                scope.spawn(|_| scan.run());
             }
             if self.mode == Mode::Hybrid {
                 words = by_words();
             }
-            scan.work();
+            scan.run();
         });
-        let near = scan.finish().into_iter();
-        let near: Vec<Near> =
-            near.filter_map(|(id, score)| Some((snapshot.find(id as u64)?, id, score))).collect();
+        let nearest = scan.finish().into_iter();
+        let nearest: Vec<Neighbour> =
+            nearest.filter_map(|(id, score)| Some((snapshot.find(id as u64)?, id, score))).collect();
         if self.mode == Mode::Semantic {
-            return Ok((Vec::new(), near));
+            return Ok((Vec::new(), nearest));
         }
-        let places: Vec<Place> = near.iter().map(|n| n.0).collect();
-        tell(Corpus::Sem, &places)?;
-        Ok((words?, near))
+        let positions: Vec<Position> = nearest.iter().map(|n| n.0).collect();
+        emit(Corpus::Sem, &positions)?;
+        Ok((words?, nearest))
     }
 
-    /// Candidates of each list: those of a semantic search are in order already, but for what is aside or gone.
-    fn list_length(&self) -> usize {
-        let few = self.mode == Mode::Semantic && self.filters.kinds.is_empty();
-        if few { 30 + 2 * self.params.k as usize } else { LIST.max(2 * self.params.k as usize) }
+    /// Length of each list. A semantic search needs few, because its list is already in order except for secondary and
+    /// removed files.
+    fn list_len(&self) -> usize {
+        let is_short = self.mode == Mode::Semantic && self.filters.kinds.is_empty();
+        if is_short {
+            30 + 2 * self.params.k as usize
+        } else {
+            CANDIDATES_PER_LIST.max(2 * self.params.k as usize)
+        }
     }
 
-    /// With a filter by kind, only candidates inside such a definition stay.
-    fn keep_kinds(
+    /// With a filter by kind, removes candidates without a definition of that kind.
+    fn retain_kinds(
         &self,
         conn: &cairn_store::rusqlite::Connection,
-        found: &mut Vec<Candidate>,
+        candidates: &mut Vec<Candidate>,
     ) -> Result<(), Failure> {
         if !self.filters.kinds.is_empty() {
-            for c in found.iter_mut() {
+            for c in candidates.iter_mut() {
                 c.spans = spans(conn, c)?;
                 c.spans.retain(|s| self.filters.kinds.contains(&s.kind));
             }
-            found.retain(|c| !c.spans.is_empty());
+            candidates.retain(|c| !c.spans.is_empty());
         }
         Ok(())
     }
 
-    /// Sends a list of one root as it is before fusion.
+    /// Emits a list of one root before fusion.
     fn partial(
         &self,
         snapshot: &Snapshot,
         table: &FileTable,
         root: usize,
         corpus: Corpus,
-        places: &[Place],
+        positions: &[Position],
         partial: OnPartial<'_>,
     ) -> Result<(), Failure> {
-        let first = &places[..places.len().min(self.params.k as usize)];
+        let first = &positions[..positions.len().min(self.params.k as usize)];
         let mut candidates = gather(snapshot, table, root, first, &self.terms[root]);
-        self.keep_kinds(&*self.roots[root].readers.get()?, &mut candidates)?;
+        self.retain_kinds(&*self.roots[root].readers.get()?, &mut candidates)?;
         let ranker = Ranker::new(&self.params.query, &self.terms, self.mode);
         let base = ranker.windows(&candidates, Fusion::Minmax);
         let passages: Vec<Passage> =
-            candidates.iter().enumerate().map(|(i, c)| rank::whole(&ranker, i, c, &base)).collect();
+            candidates.iter().enumerate().map(|(i, c)| rank::window_passage(&ranker, i, c, &base)).collect();
         let scored: Vec<Scored> = (0..passages.len()).map(|i| (i, 1.0 / (1.0 + i as f32))).collect();
         let ranked =
             Ranked { candidates: &candidates, passages: &passages, scored, texts: &FxHashMap::default() };
@@ -330,23 +335,23 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// Ranks the candidates, and then what the best of them hold.
-    fn order(&mut self) -> Result<Ranking, Failure> {
+    /// Ranks the candidates, then the definitions in the best of them.
+    fn rank(&mut self) -> Result<Ranking, Failure> {
         let fusion = self.params.fusion.unwrap_or(Fusion::Minmax);
         let ranker = Ranker::new(&self.params.query, &self.terms, self.mode);
         let base = ranker.windows(&self.candidates, fusion);
         let by_kind = !self.filters.kinds.is_empty();
-        let most = if by_kind { self.candidates.len() } else { READ.max(self.params.k as usize) };
+        let most = if by_kind { self.candidates.len() } else { MAX_READ.max(self.params.k as usize) };
         let read = self.read_best(&ranker, &base, most)?;
         let (mut passages, mut texts) = (Vec::new(), FxHashMap::default());
         for window in read {
-            // With a filter by kind, a window is no answer, only what it holds.
+            // With a filter by kind only definitions are results, not windows.
             passages.extend(window.passages.into_iter().filter(|p| p.span.is_some() || !by_kind));
-            self.candidates[window.at].spans = window.spans;
-            texts.insert(window.at, window.text);
+            self.candidates[window.candidate].spans = window.spans;
+            texts.insert(window.candidate, window.text);
         }
         let rest = base.order.iter().skip(most);
-        passages.extend(rest.map(|(i, _)| rank::whole(&ranker, *i, &self.candidates[*i], &base)));
+        passages.extend(rest.map(|(i, _)| rank::window_passage(&ranker, *i, &self.candidates[*i], &base)));
         let mut ranking = Ranking { scored: self.sorted(&passages), passages, texts };
         self.rescore(&mut ranking)?;
         let mut scores = vec![0.0; ranking.passages.len()];
@@ -355,12 +360,12 @@ impl<'a> Query<'a> {
         Ok(ranking)
     }
 
-    /// What each feature counts in this search.
+    /// The weights of the features in this search.
     pub fn weights(&self) -> &'static Weights {
         Weights::of(self.mode, self.rescored.counts())
     }
 
-    /// Best first; ties by path and line.
+    /// Sorts passages by score, ties by path and line.
     pub fn sorted(&self, passages: &[Passage]) -> Vec<Scored> {
         let weights = self.weights();
         let mut scored: Vec<Scored> =
@@ -370,10 +375,10 @@ impl<'a> Query<'a> {
         scored
     }
 
-    /// Spreads the answers as far as it was asked for.
-    fn spread(&self, ranking: &mut Ranking) -> Result<(), Failure> {
+    /// Diversifies the results according to the parameters.
+    fn diversify(&self, ranking: &mut Ranking) -> Result<(), Failure> {
         let passages = &ranking.passages;
-        let repeat = if self.params.diversify == Some(true) { Repeat::DIVERSE } else { Repeat::USUAL };
+        let repeat = if self.params.diversify == Some(true) { Repeat::DIVERSE } else { Repeat::DEFAULT };
         rank::diversify(&mut ranking.scored, repeat, |i| {
             let c = &self.candidates[passages[i].candidate];
             (c.root, c.file)
@@ -387,7 +392,7 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
-    /// The text of a passage as it is indexed.
+    /// The indexed text of a passage.
     pub fn text(&self, passage: &Passage, known: &FxHashMap<usize, Vec<u8>>) -> Result<String, Failure> {
         let c = &self.candidates[passage.candidate];
         let read;
@@ -402,41 +407,41 @@ impl<'a> Query<'a> {
     }
 
     fn degraded(&self, states: &[Progress]) -> Vec<String> {
-        let mut what = Vec::new();
-        let mut note = |is: bool, name: &str| {
+        let mut reasons = Vec::new();
+        let mut add_if = |is: bool, name: &str| {
             if is {
-                what.push(name.to_owned());
+                reasons.push(name.to_owned());
             }
         };
-        note(states.iter().any(|p| p.state == Some(IndexState::Indexing) || p.pending > 0), "indexing");
-        note(
+        add_if(states.iter().any(|p| p.state == Some(IndexState::Indexing) || p.pending > 0), "indexing");
+        add_if(
             self.mode != Mode::Lexical && states.iter().any(|p| p.counts.vectors < p.counts.chunks),
             "vectors",
         );
-        note(states.iter().any(|p| p.counts.symbol_files < p.counts.files), "symbols");
-        note(states.iter().any(|p| p.state == Some(IndexState::Failed)), "failed");
-        note(self.rescored.lacks(), "rerank");
-        what
+        add_if(states.iter().any(|p| p.counts.symbol_files < p.counts.files), "symbols");
+        add_if(states.iter().any(|p| p.state == Some(IndexState::Failed)), "failed");
+        add_if(self.rescored.is_partial(), "rerank");
+        reasons
     }
 
-    /// Whether a stem is a word of the query.
-    pub fn has(&self, stem: &Stem) -> bool {
+    /// True if a stem is a word of the query.
+    pub fn has_stem(&self, stem: &Stem) -> bool {
         self.terms.iter().flatten().any(|t| t.stem == *stem)
     }
 }
 
-/// What a ranking gives.
+/// The result of ranking.
 pub struct Ranking {
     pub passages: Vec<Passage>,
     pub scored: Vec<Scored>,
-    /// Texts of the candidates that were read, by index.
+    /// Texts of the candidates that were read, by candidate index.
     pub texts: FxHashMap<usize, Vec<u8>>,
 }
 
-/// A window, its chunk, and its cosine.
-type Near = (Place, i64, f32);
+/// The position of a window, its chunk id and its cosine.
+type Neighbour = (Position, i64, f32);
 
-/// The failure of a root that is there but has no such file.
+/// The failure for a path that is not in the index.
 pub fn no_file(path: &str) -> Failure {
     Failure::new(Reason::PathNotFound, format!("'{}' is not in the index", path.escape_default()))
 }

@@ -1,38 +1,7 @@
-//! Definitions: taken from syntax trees, asked for by name or by file, and ranked by who refers to them.
+//! Queries for definitions by name or by file, repository maps, and the centrality of files.
 
-mod bodies;
-mod central;
-pub mod extract;
-pub mod languages;
-pub mod map;
-mod mapping;
+mod centrality;
+mod map_query;
 pub mod names;
-mod naming;
 mod query;
-mod sections;
-mod shell;
-mod tables;
-mod walk;
-
-/// All kinds of definitions.
-pub const KINDS: &[&str] = &[
-    "actor",
-    "class",
-    "constant",
-    "constructor",
-    "enum",
-    "function",
-    "interface",
-    "macro",
-    "method",
-    "module",
-    "property",
-    "protocol",
-    "record",
-    "section",
-    "struct",
-    "trait",
-    "type",
-    "union",
-    "variable",
-];
+pub mod repo_map;

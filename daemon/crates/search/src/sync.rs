@@ -1,4 +1,4 @@
-//! Locks that outlive a panic of their holder, the flag that cancels a query, and threads that queries share.
+//! Locking that ignores poisoning, the cancellation flag of queries, and a thread budget that queries share.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cairn_protocol::error::{Failure, Reason};
 
-/// Locks `mutex`; a value left by a panicked holder is used as it is.
+/// Locks `mutex` and ignores poisoning.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -17,22 +17,20 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct CancelFlag(Arc<AtomicBool>);
 
 impl CancelFlag {
-    /// A flag that is not set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets it: the query ends at its next check, within some milliseconds.
+    /// Sets the flag: the query ends at its next check, within some milliseconds.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Fails when it is set.
+    /// Fails if the flag is set.
     ///
     /// # Errors
     /// `cancelled`.
@@ -41,70 +39,69 @@ impl CancelFlag {
     }
 }
 
-/// How often a query that waits looks whether it was cancelled.
-const LOOK: Duration = Duration::from_millis(10);
+/// Interval at which a waiting query checks whether it was cancelled.
+const POLL: Duration = Duration::from_millis(10);
 
-/// A number of threads that queries share, in the order they come.
+/// A number of threads that queries share, first come, first served.
 #[derive(Debug)]
-pub struct Shared {
-    line: Mutex<Line>,
+pub struct ThreadBudget {
+    queue: Mutex<WaitQueue>,
     freed: Condvar,
 }
 
 #[derive(Debug)]
-struct Line {
+struct WaitQueue {
     free: usize,
-    /// The number of the next to come, and those that wait.
-    next: u64,
+    next_ticket: u64,
     waiting: VecDeque<u64>,
 }
 
-/// Threads that one query has; given back when dropped.
+/// The threads of one query, released on drop.
 #[derive(Debug)]
-pub struct Taken<'a> {
-    shared: &'a Shared,
-    /// How many, at least one.
+pub struct Slots<'a> {
+    shared: &'a ThreadBudget,
+    /// Number of threads, at least one.
     pub count: usize,
 }
 
-impl Shared {
-    /// So many, at least one.
+impl ThreadBudget {
+    /// Creates a budget of `count` threads, at least one.
     pub fn new(count: usize) -> Self {
-        let line = Line { free: count.max(1), next: 0, waiting: VecDeque::new() };
-        Self { line: Mutex::new(line), freed: Condvar::new() }
+        let queue = WaitQueue { free: count.max(1), next_ticket: 0, waiting: VecDeque::new() };
+        Self { queue: Mutex::new(queue), freed: Condvar::new() }
     }
 
-    /// Waits until all who came earlier have theirs and one is free, then takes that and what else is, up to `most`.
+    /// Waits until all earlier queries have their threads and one is free, then takes the free threads up to `limit`.
     ///
     /// # Errors
-    /// `cancelled`, while waiting.
-    pub fn take(&self, most: usize, cancel: &CancelFlag) -> Result<Taken<'_>, Failure> {
-        let mut line = lock(&self.line);
-        let own = line.next;
-        line.next += 1;
-        line.waiting.push_back(own);
-        while line.free == 0 || line.waiting.front() != Some(&own) {
+    /// `cancelled` while waiting.
+    pub fn take(&self, limit: usize, cancel: &CancelFlag) -> Result<Slots<'_>, Failure> {
+        let mut queue = lock(&self.queue);
+        let ticket = queue.next_ticket;
+        queue.next_ticket += 1;
+        queue.waiting.push_back(ticket);
+        while queue.free == 0 || queue.waiting.front() != Some(&ticket) {
             if let Err(cancelled) = cancel.check() {
-                line.waiting.retain(|n| *n != own);
-                drop(line);
+                queue.waiting.retain(|n| *n != ticket);
+                drop(queue);
                 self.freed.notify_all();
                 return Err(cancelled);
             }
-            line = self.freed.wait_timeout(line, LOOK).unwrap_or_else(|e| e.into_inner()).0;
+            queue = self.freed.wait_timeout(queue, POLL).unwrap_or_else(|e| e.into_inner()).0;
         }
-        line.waiting.pop_front();
-        let count = line.free.min(most.max(1));
-        line.free -= count;
-        drop(line);
-        // Whoever is next may find one as well.
+        queue.waiting.pop_front();
+        let count = queue.free.min(limit.max(1));
+        queue.free -= count;
+        drop(queue);
+        // The next query in the queue may find a free thread as well.
         self.freed.notify_all();
-        Ok(Taken { shared: self, count })
+        Ok(Slots { shared: self, count })
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Slots<'_> {
     fn drop(&mut self) {
-        lock(&self.shared.line).free += self.count;
+        lock(&self.shared.queue).free += self.count;
         self.shared.freed.notify_all();
     }
 }
@@ -116,39 +113,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_are_taken_than_there_are() {
-        let (shared, none) = (Shared::new(3), CancelFlag::new());
-        let (at_once, turns) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    fn concurrent_queries_stay_within_the_budget() {
+        let (shared, never_cancelled) = (ThreadBudget::new(3), CancelFlag::new());
+        let (at_once, slots_taken_total) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let taken = shared.take(2, &none).unwrap();
-                        let with_mine = at_once.fetch_add(taken.count, Ordering::SeqCst) + taken.count;
-                        assert!((1..=2).contains(&taken.count) && with_mine <= 3);
-                        turns.fetch_add(1, Ordering::SeqCst);
+                        let taken = shared.take(2, &never_cancelled).unwrap();
+                        let in_use = at_once.fetch_add(taken.count, Ordering::SeqCst) + taken.count;
+                        assert!((1..=2).contains(&taken.count) && in_use <= 3);
+                        slots_taken_total.fetch_add(1, Ordering::SeqCst);
                         std::thread::yield_now();
                         at_once.fetch_sub(taken.count, Ordering::SeqCst);
                     }
                 });
             }
         });
-        assert_eq!((turns.into_inner(), shared.take(9, &none).unwrap().count), (400, 3));
+        assert_eq!(
+            (slots_taken_total.into_inner(), shared.take(9, &never_cancelled).unwrap().count),
+            (400, 3)
+        );
     }
 
     #[test]
-    fn who_is_cancelled_leaves_the_line() {
-        let (shared, none, flag) = (Shared::new(1), CancelFlag::new(), CancelFlag::new());
-        let held = shared.take(1, &none).unwrap();
+    fn cancelled_waiter_is_removed_from_queue() {
+        let (shared, never_cancelled, flag) = (ThreadBudget::new(1), CancelFlag::new(), CancelFlag::new());
+        let slots = shared.take(1, &never_cancelled).unwrap();
         std::thread::scope(|scope| {
             let first = scope.spawn(|| shared.take(1, &flag).is_err());
-            while lock(&shared.line).waiting.is_empty() {
+            while lock(&shared.queue).waiting.is_empty() {
                 std::thread::yield_now();
             }
-            let second = scope.spawn(|| shared.take(1, &none).map(|t| t.count).unwrap());
+            let second = scope.spawn(|| shared.take(1, &never_cancelled).map(|t| t.count).unwrap());
             flag.cancel();
             assert!(first.join().unwrap());
-            drop(held);
+            drop(slots);
             assert_eq!(second.join().unwrap(), 1);
         });
     }

@@ -1,4 +1,4 @@
-//! A hash table from byte strings to numbers, the bytes kept by its owner: one arena for all, nothing to allocate for each.
+//! A hash table from byte strings to numbers. The owner stores the bytes in one arena, so that entries need no allocation.
 
 use std::hash::Hasher;
 
@@ -6,7 +6,7 @@ use crate::simd;
 
 const NONE: u32 = u32::MAX;
 
-/// A hash of bytes; not for keys that somebody could choose to collide where that would do harm.
+/// A fast hash of bytes, which is not resistant to chosen collisions.
 #[inline]
 pub fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
@@ -14,42 +14,42 @@ pub fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A hash table of byte strings, open addressing, half full at most.
+/// A hash table of byte strings with open addressing, at most half full.
 pub struct Table {
-    /// Entry's number and some bits of its hash.
+    /// The number of an entry and some bits of its hash.
     slots: Vec<(u32, u32)>,
 }
 
 impl Table {
-    /// Room for half of `size` entries before it grows.
+    /// Creates a table that grows after `size / 2` entries.
     pub fn new(size: usize) -> Self {
         Self { slots: vec![(NONE, 0); size.next_power_of_two()] }
     }
 
-    /// The slot where the search for a hash begins.
+    /// The first slot that is probed for a hash.
     #[inline]
     fn first(&self, hash: u64) -> usize {
         hash as usize & (self.slots.len() - 1)
     }
 
-    /// The entry, or the free slot for it.
+    /// Finds the entry for which `is` returns true, or else the free slot for it.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let (mut at, bits) = (self.first(hash), (hash >> 32) as u32);
         loop {
-            let (entry, have) = self.slots[at];
+            let (entry, stored_bits) = self.slots[at];
             if entry == NONE {
                 return Err(at);
             }
-            if have == bits && is(entry) {
+            if stored_bits == bits && is(entry) {
                 return Ok(entry);
             }
             at = (at + 1) & mask;
         }
     }
 
-    /// Puts an entry into the slot that [`Table::find`] gave for its hash; `hash_of` gives the hash of any entry.
+    /// Inserts an entry into the slot that [`Table::find`] returned for its hash; `hash_of` computes the hash of an entry.
     pub fn put(&mut self, slot: usize, hash: u64, entry: u32, hash_of: impl Fn(u32) -> u64) {
         self.slots[slot] = (entry, (hash >> 32) as u32);
         if (entry as usize + 1) * 2 > self.slots.len() {
@@ -65,10 +65,10 @@ impl Table {
     }
 }
 
-/// Longest key of a [`RunTable`] that is worth its room, in bytes.
+/// Maximum bytes of a key of [`RunTable`]; longer runs are too rare to be worth caching.
 pub const MAX_RUN: usize = 64;
 
-/// Runs of letters and digits, each with something known about it; all that a look-up needs lies together.
+/// A cache from runs of letters and digits to values, laid out so that a look-up touches few cache lines.
 pub struct RunTable<T> {
     table: Table,
     entries: Vec<Run<T>>,
@@ -76,71 +76,68 @@ pub struct RunTable<T> {
 }
 
 struct Run<T> {
-    /// Its first sixteen bytes, and where the others are in `bytes`.
+    /// Its first sixteen bytes; the others are in `bytes` from `rest` on.
     key: [u64; 2],
     rest: u32,
     len: u32,
-    known: T,
+    value: T,
 }
 
 impl<T: Copy> RunTable<T> {
-    /// An empty one.
     pub fn new() -> Self {
         Self { table: Table::new(1 << 12), entries: Vec::new(), bytes: Vec::new() }
     }
 
-    /// Runs in it.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The hash of a run with its [`key`](crate::words::runs), for [`RunTable::get`]; where it is looked up first is asked
-    /// for ahead.
+    /// Computes the hash of a run with its [`key`](crate::words::runs) for [`RunTable::get`] and prefetches its slot.
     #[inline]
-    pub fn ahead(&self, run: &[u8], key: u128) -> u64 {
-        let of = hash_parts(run.get(16..).unwrap_or(&[]), halves(key), run.len() as u32);
-        simd::prefetch(&self.table.slots, self.table.first(of));
-        of
+    pub fn prefetch_slot(&self, run: &[u8], key: u128) -> u64 {
+        let hash_of_run = hash_parts(run.get(16..).unwrap_or(&[]), halves(key), run.len() as u32);
+        simd::prefetch(&self.table.slots, self.table.first(hash_of_run));
+        hash_of_run
     }
 
-    /// Asks for the entry that a hash leads to first.
+    /// Prefetches the first entry that a hash leads to.
     #[inline]
-    pub fn nearer(&self, of: u64) {
-        simd::prefetch(&self.entries, self.table.slots[self.table.first(of)].0 as usize);
+    pub fn prefetch_entry(&self, hash_of_run: u64) {
+        simd::prefetch(&self.entries, self.table.slots[self.table.first(hash_of_run)].0 as usize);
     }
 
-    /// What is known of a run with its [`key`](crate::words::runs) and its hash; `learn` tells it the first time.
+    /// The value of a run with its [`key`](crate::words::runs) and hash; `compute` computes it the first time.
     #[inline]
-    pub fn get(&mut self, run: &[u8], (key, of): (u128, u64), learn: impl FnOnce() -> T) -> T {
+    pub fn get(&mut self, run: &[u8], (key, hash_of_run): (u128, u64), compute: impl FnOnce() -> T) -> T {
         let (entries, bytes, halves) = (&self.entries, &self.bytes, halves(key));
-        let found = self.table.find(of, |e| {
+        let lookup = self.table.find(hash_of_run, |e| {
             let entry = &entries[e as usize];
             entry.key == halves
                 && entry.len as usize == run.len()
                 && (run.len() <= 16 || bytes[entry.rest as usize..][..run.len() - 16] == run[16..])
         });
-        match found {
-            Ok(entry) => self.entries[entry as usize].known,
+        match lookup {
+            Ok(entry) => self.entries[entry as usize].value,
             Err(slot) => {
-                let known = learn();
-                self.put(run, key, of, slot, known);
-                known
+                let value = compute();
+                self.put(run, key, hash_of_run, slot, value);
+                value
             }
         }
     }
 
     #[cold]
-    fn put(&mut self, run: &[u8], key: u128, of: u64, slot: usize, known: T) {
+    fn put(&mut self, run: &[u8], key: u128, hash_of_run: u64, slot: usize, value: T) {
         let number = self.entries.len() as u32;
         self.entries.push(Run {
             key: halves(key),
             rest: self.bytes.len() as u32,
             len: run.len() as u32,
-            known,
+            value,
         });
         self.bytes.extend_from_slice(run.get(16..).unwrap_or(&[]));
         let (entries, bytes) = (&self.entries, &self.bytes);
-        self.table.put(slot, of, number, |e| {
+        self.table.put(slot, hash_of_run, number, |e| {
             let entry = &entries[e as usize];
             let rest = (entry.len as usize).saturating_sub(16);
             hash_parts(&bytes[entry.rest as usize..][..rest], entry.key, entry.len)
@@ -148,7 +145,7 @@ impl<T: Copy> RunTable<T> {
     }
 }
 
-/// A key in a form that needs no room to be aligned.
+/// A key as two words, which need no 16-byte alignment.
 #[inline]
 fn halves(key: u128) -> [u64; 2] {
     [key as u64, (key >> 64) as u64]
@@ -168,19 +165,19 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_known_of_a_run_is_found_again(text in "([a-c]{1,4}|[a-b]{14,40}|[xyz]{15,17}| ){0,300}") {
+        fn cached_runs_are_found(text in "([a-c]{1,4}|[a-b]{14,40}|[xyz]{15,17}| ){0,300}") {
             let mut table = RunTable::new();
-            let mut known = std::collections::HashMap::new();
+            let mut value = std::collections::HashMap::new();
             for _ in 0..2 {
                 crate::words::runs(text.as_bytes(), |run, key| {
-                    let next = known.len() as u32;
-                    let wanted = *known.entry(run.to_vec()).or_insert(next);
-                    let of = table.ahead(run, key);
-                    table.nearer(of);
-                    assert_eq!(table.get(run, (key, of), || next), wanted);
+                    let next = value.len() as u32;
+                    let expected = *value.entry(run.to_vec()).or_insert(next);
+                    let hash_of_run = table.prefetch_slot(run, key);
+                    table.prefetch_entry(hash_of_run);
+                    assert_eq!(table.get(run, (key, hash_of_run), || next), expected);
                 });
             }
-            assert_eq!(table.len(), known.len());
+            assert_eq!(table.len(), value.len());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The text of new and changed files: read and cut by some threads, written batch by batch by one.
+//! The text stage: several threads read and split new and changed files, one thread writes them in batches.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,30 +11,31 @@ use cairn_workspace::{FileStat, Root, WorkspaceError};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::chunk;
-use crate::db::{due, meta, set_meta};
+use crate::db::{meta, pending, set_meta};
 use crate::digest::sha256_all;
 use crate::ingest::{remove_chunks, remove_file, write};
-use crate::live::{Counts, Live};
 use crate::packed::{self, Packed};
-use crate::postings::{Builder, Doc, Pending, add, tidy};
+use crate::postings::{Builder, Doc, Pending, add, merge_segments};
+use crate::root_index::{Counts, RootIndex};
 
-/// Text of a reader's first batch and of its later ones, in bytes: something can be found soon, and then the work is
-/// done in pieces whose words stay in the processor's cache.
+/// Bytes of text in a reader's first batch and the limit of later ones. The first batch is small so that searches find
+/// something early; later ones are as large as their words fit the processor's cache.
 const BATCH_BYTES: (usize, usize) = (512 * 1024, 4 * 1024 * 1024);
-/// Files of one batch.
+/// Maximum files of one batch.
 const BATCH_FILES: usize = 4096;
-/// Text and files that are hashed together.
+/// Bytes of text from which a group is hashed.
 const GROUP_BYTES: usize = 1024 * 1024;
+/// Files from which a group is hashed.
 const GROUP_FILES: usize = 128;
 /// Batches that may wait for the writer.
 const QUEUE: usize = 1;
-/// Files that one thread brings in as fast as several.
-const FEW: usize = 8;
-/// Segments from which they are merged while the pass goes on.
+/// Number of files up to which one thread is as fast as several.
+const MIN_PARALLEL_FILES: usize = 8;
+/// Number of segments above which they are merged during the pass.
 const MANY_SEGMENTS: usize = 48;
 
-/// A file read and cut, ready to be written.
-struct Prepared {
+/// A file that was read and split, ready to be written.
+struct PreparedFile {
     id: i64,
     path: String,
     stat: FileStat,
@@ -46,51 +47,50 @@ struct Prepared {
 
 struct PreparedChunk {
     window: chunk::Window,
-    /// Its frame is in the batch's `texts`.
+    /// Its frame refers to the batch's `texts`.
     packed: Packed,
     fingerprint: i64,
     tokens: u32,
 }
 
-/// A file, or the id of one that is gone.
-type Handed = Result<Prepared, i64>;
+/// A file, or the id of one that does not exist any more.
+type Item = Result<PreparedFile, i64>;
 
-/// What a reader hands the writer: files, or the ids of those that are gone, and the words of all their windows in
-/// the same order.
+/// Files for the writer, and the words of all their windows in the same order.
 #[derive(Default)]
 struct Batch {
-    files: Vec<Handed>,
+    files: Vec<Item>,
     words: Builder,
-    /// The frames of their text.
+    /// Compressed frames of the files' text.
     texts: Vec<u8>,
     bytes: usize,
 }
 
-/// Brings the text of every file that is due into the index, in batches; lexical search sees each at once.
-pub fn text_pass(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
-    let due = due_files(conn)?;
-    live.update(|p| p.pending = due.len() as u64);
-    if due.is_empty() {
+/// Indexes the text of every pending file in batches; lexical search sees each batch as soon as it is written.
+pub fn text_pass(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
+    let files = pending_files(conn)?;
+    index.update(|p| p.pending = files.len() as u64);
+    if files.is_empty() {
         return Ok(());
     }
     let next = AtomicUsize::new(0);
     let (tx, rx) = crossbeam_channel::bounded(QUEUE);
-    let threads = if due.len() <= FEW { 1 } else { live.opts.threads.max(1) };
+    let threads = if files.len() <= MIN_PARALLEL_FILES { 1 } else { index.opts.threads.max(1) };
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (tx, next, due) = (tx.clone(), &next, &due);
-            scope.spawn(move || read_some(live, due, next, &tx));
+            let (tx, next, files) = (tx.clone(), &next, &files);
+            scope.spawn(move || read_files(index, files, next, &tx));
         }
         drop(tx);
-        // Whichever way it leaves, it drops `rx`, and with it the readers end.
-        write_all(live, conn, rx, due.len())
+        // Every return drops `rx`, which ends the readers.
+        write_all(index, conn, rx, files.len())
     })
 }
 
-/// A file waiting for its text: id, path, and the hash of what is indexed of it now.
-type Due = (i64, String, Option<[u8; 32]>);
+/// A file whose text is pending: its id, its path and the hash of its indexed text.
+type PendingFile = (i64, String, Option<[u8; 32]>);
 
-fn due_files(conn: &Connection) -> Result<Vec<Due>, StoreError> {
+fn pending_files(conn: &Connection) -> Result<Vec<PendingFile>, StoreError> {
     let mut all = conn.prepare_cached(
         "SELECT id, path, iif(skipped IS NULL, sha256, NULL) FROM file WHERE due <> 0 AND due & 1 ORDER BY path",
     )?;
@@ -98,71 +98,71 @@ fn due_files(conn: &Connection) -> Result<Vec<Due>, StoreError> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn read_some(live: &Live, due: &[Due], next: &AtomicUsize, tx: &Sender<Batch>) {
-    let (mut group, mut batch, mut limit) = (Group::default(), Batch::default(), BATCH_BYTES.0);
+fn read_files(index: &RootIndex, files: &[PendingFile], next: &AtomicUsize, tx: &Sender<Batch>) {
+    let (mut group, mut batch, mut limit) = (HashGroup::default(), Batch::default(), BATCH_BYTES.0);
     loop {
-        let one = due.get(next.fetch_add(1, Ordering::Relaxed));
-        if live.stopping() {
+        let entry = files.get(next.fetch_add(1, Ordering::Relaxed));
+        if index.is_stopping() {
             return;
         }
-        if let Some((id, path, sha256)) = one {
-            group.read(&live.root, live.opts.max_file_bytes, *id, path, *sha256);
+        if let Some((id, path, sha256)) = entry {
+            group.read(&index.root, index.opts.max_file_bytes, *id, path, *sha256);
         }
-        if one.is_none() || group.is_full() {
-            group.cut_into(&mut batch);
+        if entry.is_none() || group.is_full() {
+            group.index_into(&mut batch);
         }
         let full = batch.bytes >= limit || batch.files.len() >= BATCH_FILES;
-        if (full || one.is_none()) && !batch.files.is_empty() {
+        if (full || entry.is_none()) && !batch.files.is_empty() {
             if tx.send(std::mem::take(&mut batch)).is_err() {
                 return;
             }
             limit = (limit * 2).min(BATCH_BYTES.1);
         }
-        if one.is_none() {
+        if entry.is_none() {
             return;
         }
     }
 }
 
-/// Files read but not hashed yet: many are hashed at once.
+/// Files that were read but not hashed yet, because many are hashed at once.
 #[derive(Default)]
-struct Group {
-    /// Each file, and the hash of what is indexed of it.
-    files: Vec<(Handed, Option<[u8; 32]>)>,
+struct HashGroup {
+    /// Each file with the hash of its indexed text.
+    files: Vec<(Item, Option<[u8; 32]>)>,
     texts: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-impl Group {
+impl HashGroup {
     fn is_full(&self) -> bool {
         self.bytes >= GROUP_BYTES || self.files.len() >= GROUP_FILES
     }
 
-    fn read(&mut self, root: &Root, max_bytes: u64, id: i64, path: &str, known: Option<[u8; 32]>) {
+    fn read(&mut self, root: &Root, max_bytes: u64, id: i64, path: &str, known_hash: Option<[u8; 32]>) {
         if self.texts.len() == self.files.len() {
             self.texts.push(Vec::new());
         }
         let text = &mut self.texts[self.files.len()];
-        let made = prepare(root, max_bytes, id, path.to_owned(), text);
+        let file = prepare(root, max_bytes, id, path.to_owned(), text);
         self.bytes += text.len();
-        self.files.push((made.ok_or(id), known));
+        self.files.push((file.ok_or(id), known_hash));
     }
 
-    /// Hashes what was read, cuts what is new, and is empty again.
-    fn cut_into(&mut self, batch: &mut Batch) {
+    /// Hashes the files, indexes the changed ones and empties the group.
+    fn index_into(&mut self, batch: &mut Batch) {
         let texts: Vec<&[u8]> = self.texts[..self.files.len()].iter().map(Vec::as_slice).collect();
         let hashes = sha256_all(&texts);
-        for (((made, known), text), hash) in self.files.drain(..).zip(texts).zip(hashes) {
-            batch.files.push(made.map(|mut made| {
-                if !matches!(made.skipped, Some("unreadable" | "too_large")) {
-                    made.sha256 = Some(hash);
-                    made.skipped = chunk::unfit(&made.path, text);
+        for (((file, known_hash), text), hash) in self.files.drain(..).zip(texts).zip(hashes) {
+            batch.files.push(file.map(|mut file| {
+                if !matches!(file.skipped, Some("unreadable" | "too_large")) {
+                    file.sha256 = Some(hash);
+                    file.skipped = chunk::skip_reason(&file.path, text);
                 }
-                batch.bytes += made.size;
-                if made.skipped.is_none() && known != Some(hash) {
-                    cut(&mut made, text, &mut batch.words, &mut batch.texts);
+                batch.bytes += file.size;
+                if file.skipped.is_none() && known_hash != Some(hash) {
+                    index_text(&mut file, text, &mut batch.words, &mut batch.texts);
                 }
-                made
+                file
             }));
         }
         if self.bytes > 4 * GROUP_BYTES {
@@ -172,8 +172,8 @@ impl Group {
     }
 }
 
-/// Reads a file. One that cannot be read or is left out has its reason; one that is gone is nothing.
-fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<u8>) -> Option<Prepared> {
+/// Reads a file. A file that cannot be read or is too large has its reason in `skipped`; `None` if it does not exist.
+fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<u8>) -> Option<PreparedFile> {
     buffer.clear();
     let read = root.open_file(&path).and_then(|file| {
         let unreadable = |source| WorkspaceError::Unreadable { path: path.clone(), source };
@@ -183,7 +183,7 @@ fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<
         }
         Ok(stat)
     });
-    let mut made = Prepared {
+    let mut file = PreparedFile {
         id,
         stat: FileStat { size: 0, mtime_ns: 0, inode: 0, kind: cairn_protocol::content::EntryKind::File },
         sha256: None,
@@ -193,26 +193,26 @@ fn prepare(root: &Root, max_bytes: u64, id: i64, path: String, buffer: &mut Vec<
         path,
     };
     match read {
-        Ok(stat) => made.stat = stat,
+        Ok(stat) => file.stat = stat,
         Err(e) if e.is_not_found() => return None,
         Err(_) => {
-            made.stat = root.stat(&made.path).ok()?;
-            made.skipped = Some("unreadable");
-            return Some(made);
+            file.stat = root.stat(&file.path).ok()?;
+            file.skipped = Some("unreadable");
+            return Some(file);
         }
     }
-    if made.stat.size > max_bytes || buffer.len() as u64 > max_bytes {
+    if file.stat.size > max_bytes || buffer.len() as u64 > max_bytes {
         buffer.clear();
-        made.skipped = Some("too_large");
-        return Some(made);
+        file.skipped = Some("too_large");
+        return Some(file);
     }
-    made.size = buffer.len();
-    Some(made)
+    file.size = buffer.len();
+    Some(file)
 }
 
-/// Cuts the text of a file that is to be indexed.
-fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder, texts: &mut Vec<u8>) {
-    let path = words.path(&made.path);
+/// Splits a file's text into windows and adds their words.
+fn index_text(file: &mut PreparedFile, text: &[u8], words: &mut Builder, texts: &mut Vec<u8>) {
+    let path = words.path(&file.path);
     let windows = chunk::windows(text);
     let packed = packed::pack(text, &windows, texts);
     for (window, packed) in windows.into_iter().zip(packed) {
@@ -220,138 +220,152 @@ fn cut(made: &mut Prepared, text: &[u8], words: &mut Builder, texts: &mut Vec<u8
         let fingerprint = chunk::fingerprint(piece);
         let doc = Doc {
             chunk: words.len() as u64,
-            file: made.id as u32,
+            file: file.id as u32,
             start_line: window.start_line,
             end_line: window.end_line,
             tokens: 0,
             fingerprint: fingerprint as u64,
         };
         let tokens = words.add(doc, &path, piece);
-        made.chunks.push(PreparedChunk { window, packed, fingerprint, tokens });
+        file.chunks.push(PreparedChunk { window, packed, fingerprint, tokens });
     }
 }
 
-fn write_all(live: &Live, conn: &mut Connection, rx: Receiver<Batch>, total: usize) -> Result<(), Failure> {
+fn write_all(
+    index: &RootIndex,
+    conn: &mut Connection,
+    rx: Receiver<Batch>,
+    total: usize,
+) -> Result<(), Failure> {
     let mut done = 0;
     for (batches, batch) in (1..).zip(rx) {
-        if live.stopping() {
+        if index.is_stopping() {
             return Ok(());
         }
         done += batch.files.len();
-        let (mut delta, mut pending, mut gone) = (Counts::default(), Pending::default(), Vec::new());
-        let written =
-            write(live, conn, |tx| write_batch(tx, live, batch, &mut pending, &mut gone, &mut delta));
+        let mut delta = Counts::default();
+        let mut pending = Pending::default();
+        let mut removed_chunks = Vec::new();
+        let written = write(index, conn, |tx| {
+            write_batch(tx, index, batch, &mut pending, &mut removed_chunks, &mut delta)
+        });
         if let Err(error) = written {
-            pending.withdraw(&live.postings);
+            pending.withdraw(&index.postings);
             return Err(error.into());
         }
-        pending.publish(&live.postings);
-        live.forget(gone);
-        live.update(|p| {
+        pending.publish(&index.postings);
+        index.remove_chunks(removed_chunks);
+        index.update(|p| {
             p.pending = (total - done.min(total)) as u64;
             p.counts.files += delta.files;
             p.counts.bytes += delta.bytes;
             p.counts.chunks += delta.chunks;
         });
-        live.ease(batches);
-        tidy(live, conn, MANY_SEGMENTS)?;
+        index.maybe_trim(batches);
+        merge_segments(index, conn, MANY_SEGMENTS)?;
     }
     Ok(())
 }
 
 fn write_batch(
     tx: &Connection,
-    live: &Live,
+    index: &RootIndex,
     batch: Batch,
     pending: &mut Pending,
-    gone: &mut Vec<i64>,
+    removed_chunks: &mut Vec<i64>,
     delta: &mut Counts,
 ) -> Result<(), StoreError> {
     let first = meta(tx, "next_chunk")?.unwrap_or(1);
     let mut next = first;
     for file in &batch.files {
         match file {
-            Ok(made) => {
-                if !write_file(tx, made, &batch.texts, next, gone, delta)? {
-                    // Its windows are among the words already.
-                    gone.extend(next..next + made.chunks.len() as i64);
+            Ok(file) => {
+                if !write_file(tx, file, &batch.texts, next, removed_chunks, delta)? {
+                    // The builder already contains its windows.
+                    removed_chunks.extend(next..next + file.chunks.len() as i64);
                 }
-                next += made.chunks.len() as i64;
+                next += file.chunks.len() as i64;
             }
-            Err(id) => remove_file(tx, *id, gone)?,
+            Err(id) => remove_file(tx, *id, removed_chunks)?,
         }
     }
     set_meta(tx, "next_chunk", next)?;
-    add(tx, &live.postings, batch.words, first as u64, pending)
+    add(tx, &index.postings, batch.words, first as u64, pending)
 }
 
-/// Writes one file: its row, and its chunks when its text is new. False when its chunks are not wanted.
+/// Writes the row of a file, and its chunks if its text has changed. Returns false if the chunks are not used.
 fn write_file(
     tx: &Connection,
-    made: &Prepared,
+    file: &PreparedFile,
     texts: &[u8],
     first: i64,
-    gone: &mut Vec<i64>,
+    removed_chunks: &mut Vec<i64>,
     delta: &mut Counts,
 ) -> Result<bool, StoreError> {
     let old: Option<(Option<[u8; 32]>, Option<String>, i64)> = {
         let mut get = tx.prepare_cached("SELECT sha256, skipped, due FROM file WHERE id = ?")?;
-        let mut rows = get.query([made.id])?;
+        let mut rows = get.query([file.id])?;
         match rows.next()? {
             Some(r) => Some((r.get(0)?, r.get(1)?, r.get(2)?)),
             None => None,
         }
     };
-    let Some((old_hash, old_skip, old_due)) = old else { return Ok(false) };
-    let same = made.sha256.is_some() && old_hash == made.sha256 && old_skip.as_deref() == made.skipped;
-    let left = match (same, made.skipped) {
-        (true, _) => old_due & !due::TEXT,
-        (false, None) => due::VECTORS | due::SYMBOLS,
+    let Some((old_hash, old_skip, old_pending)) = old else { return Ok(false) };
+    let same = file.sha256.is_some() && old_hash == file.sha256 && old_skip.as_deref() == file.skipped;
+    let still_pending = match (same, file.skipped) {
+        (true, _) => old_pending & !pending::TEXT,
+        (false, None) => pending::VECTORS | pending::SYMBOLS,
         (false, Some(_)) => 0,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
-    update_row(tx, made, left, same, now)?;
+    update_row(tx, file, still_pending, same, now)?;
     if same {
         return Ok(false);
     }
-    remove_chunks(tx, made.id, gone)?;
-    if made.skipped.is_some() {
-        tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([made.id])?;
-        tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([made.id])?;
+    remove_chunks(tx, file.id, removed_chunks)?;
+    if file.skipped.is_some() {
+        tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([file.id])?;
+        tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([file.id])?;
         return Ok(false);
     }
     delta.files += 1;
-    delta.bytes += made.size as u64;
-    delta.chunks += made.chunks.len() as u64;
-    write_chunks(tx, made, texts, first, now)?;
+    delta.bytes += file.size as u64;
+    delta.chunks += file.chunks.len() as u64;
+    write_chunks(tx, file, texts, first, now)?;
     Ok(true)
 }
 
-fn update_row(tx: &Connection, made: &Prepared, left: i64, same: bool, now: i64) -> Result<(), StoreError> {
+fn update_row(
+    tx: &Connection,
+    file: &PreparedFile,
+    still_pending: i64,
+    same: bool,
+    now: i64,
+) -> Result<(), StoreError> {
     let clock = meta(tx, "clock")?.unwrap_or(0);
     let mut set = tx.prepare_cached(
         "UPDATE file SET size_bytes = ?, mtime_ns = ?, inode = ?, sha256 = ?, skipped = ?, due = ?,
          indexed_at = iif(?7, indexed_at, ?8), clock = iif(?7, clock, ?9) WHERE id = ?10",
     )?;
-    let (size, inode) = (made.stat.size as i64, made.stat.inode as i64);
+    let (size, inode) = (file.stat.size as i64, file.stat.inode as i64);
     set.execute(params![
         size,
-        made.stat.mtime_ns,
+        file.stat.mtime_ns,
         inode,
-        made.sha256,
-        made.skipped,
-        left,
+        file.sha256,
+        file.skipped,
+        still_pending,
         same,
         now,
         clock,
-        made.id
+        file.id
     ])?;
     Ok(())
 }
 
 fn write_chunks(
     tx: &Connection,
-    made: &Prepared,
+    file: &PreparedFile,
     texts: &[u8],
     first: i64,
     now: i64,
@@ -360,11 +374,11 @@ fn write_chunks(
         "INSERT INTO chunk(id, file_id, start_line, end_line, byte_range_start, byte_range_end, lead, text,
          fingerprint, tokens, created_at) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
-    for (id, c) in (first..).zip(&made.chunks) {
+    for (id, c) in (first..).zip(&file.chunks) {
         let w = &c.window;
         add.execute(params![
             id,
-            made.id,
+            file.id,
             w.start_line,
             w.end_line,
             w.start as i64,

@@ -1,10 +1,10 @@
-//! Vectors as the database keeps them: half precision, little-endian. Half of what is written for an index would else be
-//! digits of vectors that no search looks at.
+//! The stored form of vectors: half precision, little-endian. With single precision, half of an index's bytes would be
+//! digits that no search reads.
 
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
-/// Puts the bytes of a vector into `out`, whose content goes.
+/// Replaces the content of `out` with the bytes of a vector.
 pub fn pack(vector: &[f32], halves: &mut Vec<u16>, out: &mut Vec<u8>) {
     halves.clear();
     halves.resize(vector.len(), 0);
@@ -14,8 +14,8 @@ pub fn pack(vector: &[f32], halves: &mut Vec<u16>, out: &mut Vec<u8>) {
     out.as_chunks_mut::<2>().0.iter_mut().zip(halves).for_each(|(bytes, half)| *bytes = half.to_le_bytes());
 }
 
-/// The vector of a row of `chunk_vec`, by its columns `vec` and `dim`; databases of older versions have single precision,
-/// which the length tells. Nothing when the length is neither.
+/// Decodes a vector from the columns `vec` and `dim` of `chunk_vec`. Older databases have single precision, which the
+/// length shows. `None` if the length matches neither.
 pub fn unpack(bytes: &[u8], dim: usize) -> Option<Vec<f32>> {
     match bytes.len() {
         len if len == 2 * dim => {
@@ -35,11 +35,11 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn vectors_come_back(values in proptest::collection::vec(-1f32..=1.0, 0..400)) {
+        fn vectors_round_trip_at_half_precision(values in proptest::collection::vec(-1f32..=1.0, 0..400)) {
             let (mut halves, mut bytes) = (vec![7], vec![7]);
             pack(&values, &mut halves, &mut bytes);
             let back = unpack(&bytes, values.len()).unwrap();
-            // Eleven bits, and 2^-24 near zero.
+            // Half precision has eleven significant bits, and steps of 2^-24 near zero.
             assert!(back.iter().zip(&values).all(|(a, b)| (a - b).abs() <= b.abs() / 2048.0 + 6e-8));
             let single: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
             assert_eq!(unpack(&single, values.len()), Some(values.clone()));

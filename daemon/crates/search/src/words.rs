@@ -1,23 +1,23 @@
-//! Text to words: one byte loop with two outputs, the words of lexical search and those of the embedding table.
+//! The tokenizer: one pass over the bytes yields the words of lexical search and those of the embedding table.
 //!
-//! Embedding words are the matches of `[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+` in ASCII text, lower-cased (the model
-//! card's definition). Lexical words are the same parts of at least two bytes, stemmed, and beside them each run
-//! that mixes letters and digits (`utf8`, `h2`), and words of other scripts whole.
+//! Embedding words are the matches of `[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+` in ASCII text, lower-cased (the definition
+//! of the model card). Lexical words are the same parts if they have at least two bytes, stemmed; in addition each run
+//! that mixes letters and digits (`utf8`, `h2`), and unsplit words of other scripts.
 
 use std::fmt::Write as _;
 
 use crate::simd;
 
-/// Longest word passed on, in bytes; longer ones are cut. No word of a table is longer.
+/// Maximum bytes of a word; longer ones are cut. No word of a table is longer.
 pub const MAX_WORD: usize = 64;
-/// Longest mixed run of letters and digits that is a word of its own.
+/// Maximum bytes of a mixed run of letters and digits that is a word by itself.
 const MAX_MIXED: usize = 16;
 
 const SEPARATOR: u8 = 0;
 const LOWER: u8 = 1;
 const UPPER: u8 = 2;
 const DIGIT: u8 = 3;
-const WIDE: u8 = 4;
+const NON_ASCII: u8 = 4;
 
 const CLASS: [u8; 256] = {
     let mut table = [SEPARATOR; 256];
@@ -27,7 +27,7 @@ const CLASS: [u8; 256] = {
             b'a'..=b'z' => LOWER,
             b'A'..=b'Z' => UPPER,
             b'0'..=b'9' => DIGIT,
-            128.. => WIDE,
+            128.. => NON_ASCII,
             _ => SEPARATOR,
         };
         byte += 1;
@@ -35,17 +35,17 @@ const CLASS: [u8; 256] = {
     table
 };
 
-/// Whether a byte belongs to a run: a letter, a digit, or part of a character outside ASCII.
+/// True if a byte belongs to a run: a letter, a digit, or part of a non-ASCII character.
 #[inline]
 pub fn is_letter_or_digit(byte: u8) -> bool {
     CLASS[byte as usize] != SEPARATOR
 }
 
-/// Receives words, lower-cased and cut to [`MAX_WORD`] bytes, with their byte range in the text.
+/// A receiver of words, which are lower-cased and cut to [`MAX_WORD`] bytes.
 pub trait Sink {
-    /// A word of lexical search, not yet stemmed.
+    /// Receives a word of lexical search, not yet stemmed, with its byte range in the text.
     fn lexical(&mut self, word: &[u8], start: usize, end: usize);
-    /// A word for the embedding table.
+    /// Receives a word for the embedding table.
     fn embed(&mut self, word: &[u8]);
 }
 
@@ -53,51 +53,51 @@ pub trait Sink {
 pub fn scan(text: &[u8], sink: &mut impl Sink) {
     spans(text, |start, end| {
         let run = &text[start..end];
-        let seen = run.iter().fold(0u8, |seen, b| seen | 1 << CLASS[*b as usize]);
-        if seen & (1 << WIDE) == 0 {
-            ascii_run(run, start, seen, sink, true);
+        let classes = run.iter().fold(0u8, |classes, b| classes | 1 << CLASS[*b as usize]);
+        if classes & (1 << NON_ASCII) == 0 {
+            ascii_run(run, start, classes, sink, true);
         } else {
-            wide_run(run, start, sink);
+            unicode_run(run, start, sink);
         }
     });
 }
 
-/// Calls `each` with every run of letters, digits and bytes outside ASCII, and its [`key`]: what [`each_lexical`] of a
-/// text finds is what it finds of its runs, one after the other.
+/// Calls `each` with every run of letters, digits and non-ASCII bytes, and its [`key`]. The words that [`each_lexical`]
+/// yields for a text are those of its runs in sequence.
 #[inline]
 pub fn runs<'a>(text: &'a [u8], mut each: impl FnMut(&'a [u8], u128)) {
     spans(text, |start, end| each(&text[start..end], key(text, start, end - start)));
 }
 
-/// Calls `each` with the beginning and the end of every run.
+/// Calls `each` with the start and end of every run.
 #[inline]
 fn spans(text: &[u8], mut each: impl FnMut(usize, usize)) {
     let (blocks, rest) = text.as_chunks::<64>();
     let mut last = [0; 64];
     last[..rest.len()].copy_from_slice(rest);
-    // The last block ends with a separator, so that every run ends.
-    let (mut start, mut inside, mut base) = (0, 0, 0);
+    // The last block is padded with separators, so that every run ends.
+    let (mut start, mut previous, mut offset_base) = (0, 0, 0);
     for block in blocks.iter().chain(std::iter::once(&last)) {
         let letters = simd::letters(block);
-        let mut edges = letters ^ (letters << 1 | inside);
-        inside = letters >> 63;
+        let mut edges = letters ^ (letters << 1 | previous);
+        previous = letters >> 63;
         while edges != 0 {
             let bit = edges.trailing_zeros();
             edges &= edges - 1;
             if letters >> bit & 1 == 1 {
-                start = base + bit as usize;
+                start = offset_base + bit as usize;
             } else {
-                each(start, base + bit as usize);
+                each(start, offset_base + bit as usize);
             }
         }
-        base += 64;
+        offset_base += 64;
     }
 }
 
-/// The first sixteen bytes of `text[start..][..len]` as a number, zeros behind a shorter one.
+/// The first sixteen bytes of `text[start..][..len]` as a number, padded with zeros.
 #[inline]
 fn key(text: &[u8], start: usize, len: usize) -> u128 {
-    let whole = match text[start..].first_chunk::<16>() {
+    let key_bytes = match text[start..].first_chunk::<16>() {
         Some(bytes) => u128::from_le_bytes(*bytes),
         None => {
             let mut bytes = [0; 16];
@@ -106,35 +106,35 @@ fn key(text: &[u8], start: usize, len: usize) -> u128 {
             u128::from_le_bytes(bytes)
         }
     };
-    if len >= 16 { whole } else { whole & ((1 << (8 * len)) - 1) }
+    if len >= 16 { key_bytes } else { key_bytes & ((1 << (8 * len)) - 1) }
 }
 
-/// A run of ASCII letters and digits; `both` says whether its parts are embedding words too.
-fn ascii_run(run: &[u8], base: usize, seen: u8, sink: &mut impl Sink, both: bool) {
+/// Splits a run of ASCII letters and digits; its parts are embedding words too if `with_embedding`.
+fn ascii_run(run: &[u8], offset_base: usize, classes: u8, sink: &mut impl Sink, with_embedding: bool) {
     let mut buffer = [0u8; MAX_WORD];
-    let mixed = seen & (1 << DIGIT) != 0 && seen & ((1 << LOWER) | (1 << UPPER)) != 0;
+    let mixed = classes & (1 << DIGIT) != 0 && classes & ((1 << LOWER) | (1 << UPPER)) != 0;
     if mixed && run.len() <= MAX_MIXED {
-        // First, so that words come in the order of their beginnings.
-        sink.lexical(lower(run, &mut buffer), base, base + run.len());
+        // First, so that words are ordered by their start.
+        sink.lexical(lower(run, &mut buffer), offset_base, offset_base + run.len());
     }
     parts(run, |start, end| {
         let word = lower(&run[start..end], &mut buffer);
         if word.len() > 1 {
-            sink.lexical(word, base + start, base + end);
+            sink.lexical(word, offset_base + start, offset_base + end);
         }
-        if both {
+        if with_embedding {
             sink.embed(word);
         }
     });
 }
 
-/// A run with bytes outside ASCII: its ASCII pieces for the table, words by Unicode for lexical search.
-fn wide_run(run: &[u8], base: usize, sink: &mut impl Sink) {
+/// Splits a run with non-ASCII bytes: its ASCII pieces are embedding words, its Unicode words lexical words.
+fn unicode_run(run: &[u8], offset_base: usize, sink: &mut impl Sink) {
     let mut buffer = [0u8; MAX_WORD];
     for piece in run.split(|b| !b.is_ascii()) {
         parts(piece, |start, end| sink.embed(lower(&piece[start..end], &mut buffer)));
     }
-    let mut offset = base;
+    let mut offset = offset_base;
     for piece in run.utf8_chunks() {
         let text = piece.valid();
         let mut rest = text.char_indices().peekable();
@@ -152,10 +152,10 @@ fn wide_run(run: &[u8], base: usize, sink: &mut impl Sink) {
     }
 }
 
-fn unicode_word(word: &str, base: usize, sink: &mut impl Sink) {
+fn unicode_word(word: &str, offset_base: usize, sink: &mut impl Sink) {
     if word.is_ascii() {
-        let seen = word.bytes().fold(0, |seen, b| seen | 1 << CLASS[b as usize]);
-        return ascii_run(word.as_bytes(), base, seen, sink, false);
+        let classes = word.bytes().fold(0, |classes, b| classes | 1 << CLASS[b as usize]);
+        return ascii_run(word.as_bytes(), offset_base, classes, sink, false);
     }
     let mut small = word.to_lowercase();
     let mut cut = small.len().min(MAX_WORD);
@@ -163,10 +163,10 @@ fn unicode_word(word: &str, base: usize, sink: &mut impl Sink) {
         cut -= 1;
     }
     small.truncate(cut);
-    sink.lexical(small.as_bytes(), base, base + word.len());
+    sink.lexical(small.as_bytes(), offset_base, offset_base + word.len());
 }
 
-/// The parts of an identifier: an upper-case run keeps its last letter for the lower-case letters behind it.
+/// Splits an identifier into parts; the last letter of an upper-case run belongs to lower-case letters after it.
 fn parts(run: &[u8], mut part: impl FnMut(usize, usize)) {
     let class = |i: usize| run.get(i).map_or(SEPARATOR, |b| CLASS[*b as usize]);
     let mut at = 0;
@@ -222,7 +222,7 @@ pub fn query_stems(query: &str) -> Vec<Stem> {
     stems
 }
 
-/// A stem, kept in place.
+/// A stem, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stem {
     bytes: [u8; MAX_WORD],
@@ -244,8 +244,8 @@ impl std::fmt::Debug for Stem {
     }
 }
 
-/// The stem of a lower-case word: plural, `-ed`, `-ing`, a final `e` and a few endings of nouns are taken off, so
-/// that `parse`, `parses`, `parsing` and `parsed` meet. Words with anything but ASCII letters stay as they are.
+/// The stem of a lower-case word. Plural endings, `-ed`, `-ing`, a final `e` and some noun endings are removed, so that
+/// `parse`, `parses`, `parsing` and `parsed` have the same stem. Words with other than ASCII letters are not changed.
 pub fn stemmed(word: &[u8]) -> Stem {
     let mut stem = Stem { bytes: [0; MAX_WORD], len: word.len().min(MAX_WORD) as u8 };
     stem.bytes[..stem.len as usize].copy_from_slice(&word[..stem.len as usize]);
@@ -285,8 +285,8 @@ impl Stem {
         self.bytes[..self.len as usize].ends_with(ending)
     }
 
-    fn cut(&mut self, ending: &str, keep: usize) -> bool {
-        let fits = self.len as usize >= ending.len() + keep && self.ends(ending.as_bytes());
+    fn cut(&mut self, ending: &str, min_stem: usize) -> bool {
+        let fits = self.len as usize >= ending.len() + min_stem && self.ends(ending.as_bytes());
         if fits {
             self.len -= ending.len() as u8;
         }
@@ -300,7 +300,7 @@ impl Stem {
         }
     }
 
-    /// Takes `ending` off where a vowel stands before it; a doubled consonant left behind becomes one.
+    /// Removes `ending` if a vowel precedes it; a doubled consonant before it is reduced to one.
     fn cut_if_vowel(&mut self, ending: &str) -> bool {
         let Some(rest) = (self.len as usize).checked_sub(ending.len()) else { return false };
         let vowel = self.bytes[..rest].iter().any(|b| b"aeiouy".contains(b));
@@ -315,8 +315,8 @@ impl Stem {
     }
 }
 
-/// Stems of words so common in English that they say nothing beside others; sorted.
-const STOP: [&str; 67] = [
+/// Stems of the most common English words, which do not discriminate; sorted.
+const STOP_WORDS: [&str; 67] = [
     "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "do",
     "doe", "each", "for", "from", "ha", "has", "hav", "have", "how", "if", "in", "into", "is", "it", "its",
     "no", "not", "of", "on", "one", "or", "other", "out", "should", "so", "som", "some", "such", "that",
@@ -324,16 +324,16 @@ const STOP: [&str; 67] = [
     "what", "when", "wher", "where", "which", "will", "with", "would", "you", "your",
 ];
 
-/// Whether a stem is one of the commonest English words.
-pub fn is_stop(stem: &str) -> bool {
-    STOP.binary_search(&stem).is_ok()
+/// True for a stem of the most common English words.
+pub fn is_stop_word(stem: &str) -> bool {
+    STOP_WORDS.binary_search(&stem).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn both(text: &str) -> (Vec<String>, Vec<String>) {
+    fn lexical_and_embedding_words(text: &str) -> (Vec<String>, Vec<String>) {
         struct Two(Vec<String>, Vec<String>);
         impl Sink for Two {
             fn lexical(&mut self, word: &[u8], _: usize, _: usize) {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn embedding_words_follow_the_table() {
+    fn embedding_words_match_the_model_card() {
         for (text, words) in [
             ("ABCd", "ab cd"),
             ("FOObar", "fo obar"),
@@ -359,12 +359,12 @@ mod tests {
             ("naïveCase x", "na ve case x"),
             ("", ""),
         ] {
-            assert_eq!(both(text).1.join(" "), words, "{text}");
+            assert_eq!(lexical_and_embedding_words(text).1.join(" "), words, "{text}");
         }
     }
 
     #[test]
-    fn lexical_words_have_scripts_and_mixed_runs() {
+    fn lexical_words_include_other_scripts_and_mixed_runs() {
         for (text, words) in [
             ("readFile", "read file"),
             ("utf8 h2 x", "utf8 utf h2"),
@@ -372,7 +372,7 @@ mod tests {
             ("don’t—fooBar", "don foo bar"),
             ("日本 語", "日本 語"),
         ] {
-            assert_eq!(both(text).0.join(" "), words, "{text}");
+            assert_eq!(lexical_and_embedding_words(text).0.join(" "), words, "{text}");
         }
     }
 
@@ -395,13 +395,13 @@ mod tests {
 
     #[test]
     fn stop_words_are_sorted() {
-        assert!(STOP.is_sorted());
-        assert!(is_stop("the") && !is_stop("parse"));
+        assert!(STOP_WORDS.is_sorted());
+        assert!(is_stop_word("the") && !is_stop_word("parse"));
     }
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_split_and_ranges_lie_in_the_text(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        fn words_of_arbitrary_bytes_have_ascending_ranges_within_the_text(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
             let mut before = 0;
             each_lexical(&bytes, |stem, start, end| {
                 assert!(before <= start);
@@ -411,15 +411,15 @@ mod tests {
             let mut split = bytes.split(|b| !is_letter_or_digit(*b)).filter(|run| !run.is_empty());
             runs(&bytes, |run, _| assert_eq!(Some(run), split.next()));
             assert_eq!(split.next(), None);
-            let (mut whole, mut by_run) = (Vec::new(), Vec::new());
-            each_lexical(&bytes, |stem, _, _| whole.push(stem));
+            let (mut by_text, mut by_run) = (Vec::new(), Vec::new());
+            each_lexical(&bytes, |stem, _, _| by_text.push(stem));
             runs(&bytes, |run, key| {
                 let mut start = [0; 16];
                 start[..run.len().min(16)].copy_from_slice(&run[..run.len().min(16)]);
                 assert_eq!(key, u128::from_le_bytes(start));
                 each_lexical(run, |stem, _, _| by_run.push(stem));
             });
-            assert_eq!(whole, by_run);
+            assert_eq!(by_text, by_run);
         }
     }
 }

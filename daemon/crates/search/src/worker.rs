@@ -1,4 +1,4 @@
-//! The one thread that writes a root's index: what changed first, then what is still to do, then it waits.
+//! The single writer thread of a root's index: it handles changes first, then pending stages, then it waits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,44 +10,44 @@ use cairn_store::rusqlite::Connection;
 use cairn_workspace::{Change, Watch};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 
-use crate::live::{Counts, EASE, Live};
+use crate::root_index::{Counts, RootIndex, TRIM_INTERVAL};
 use crate::{db, enrich, grams, ingest, postings, text};
 
-/// Jobs and changes that may wait.
+/// Capacity of the queues of jobs and changes.
 const QUEUE: usize = 64;
-/// First and longest wait after a failure.
+/// First and longest delay of a retry after a failure.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Paths beyond which a rescan is cheaper.
+/// Number of changed paths above which a rescan is cheaper.
 const MAX_PATHS: usize = 2_000;
 
-/// What the worker is asked to do.
+/// A request to the worker.
 #[derive(Debug, Clone, Copy)]
 pub enum Job {
-    /// Walk and bring everything up to date.
+    /// Walk the root and bring the index up to date.
     Scan,
-    /// Look at the stop flag.
+    /// Check the stop flag.
     Wake,
 }
 
-/// Starts the worker of `live`.
-pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::JoinHandle<()>)> {
+/// Starts the worker of `index`.
+pub fn start(index: Arc<RootIndex>) -> std::io::Result<(Sender<Job>, std::thread::JoinHandle<()>)> {
     let (tx, rx) = bounded(QUEUE);
     let handle = std::thread::Builder::new().name("cairn-index".into()).spawn(move || {
         cairn_workspace::background_thread();
         let mut worker = Worker {
-            sweep: Duration::from_secs(live.opts.sweep_seconds),
-            live,
+            sweep: Duration::from_secs(index.opts.sweep_seconds),
+            index,
             jobs: rx,
             changes: never(),
             watch: None,
             conn: None,
-            todo: Todo { scan: true, ..Todo::default() },
+            work: Work { scan: true, ..Work::default() },
             retry: RETRY.0,
             pass: 0,
             received: 0,
-            counted: None,
-            enriched: true,
-            grams_due: false,
+            counted_changes: None,
+            is_enriched: true,
+            grams_pending: false,
             batches: 0,
         };
         worker.run();
@@ -56,98 +56,98 @@ pub fn start(live: Arc<Live>) -> std::io::Result<(Sender<Job>, std::thread::Join
 }
 
 #[derive(Default)]
-struct Todo {
+struct Work {
     scan: bool,
     paths: BTreeSet<String>,
 }
 
-/// A part of opening an index.
-type Step = fn(&Live, &mut Connection) -> Result<(), Failure>;
+/// A step of opening an index.
+type Step = fn(&RootIndex, &mut Connection) -> Result<(), Failure>;
 
 struct Worker {
-    live: Arc<Live>,
+    index: Arc<RootIndex>,
     jobs: Receiver<Job>,
     changes: Receiver<Change>,
     watch: Option<Watch>,
     conn: Option<Connection>,
-    todo: Todo,
+    work: Work,
     sweep: Duration,
     retry: Duration,
-    /// The request the current pass answers.
+    /// The request that the current pass answers.
     pass: u64,
-    enriched: bool,
+    is_enriched: bool,
     /// Files may need trigrams.
-    grams_due: bool,
+    grams_pending: bool,
     /// Batches of this pass.
     batches: usize,
-    /// Changes that the watch has sent and that were taken.
+    /// Number of changes received from the watch.
     received: u64,
-    /// Rows that the connection had changed when the sums were last counted.
-    counted: Option<u64>,
+    /// The connection's change counter when the totals were last computed.
+    counted_changes: Option<u64>,
 }
 
 impl Worker {
     fn run(&mut self) {
-        let mut swept = Instant::now();
-        while !self.live.stopping() {
-            self.take_waiting();
-            if self.todo.scan {
-                swept = Instant::now();
+        let mut last_sweep = Instant::now();
+        while !self.index.is_stopping() {
+            self.drain_queues();
+            if self.work.scan {
+                last_sweep = Instant::now();
             }
-            let at_work = Arc::clone(&self.live.opts.at_work);
-            at_work.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let stepped = self.step();
-            at_work.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-            match stepped {
+            let active_passes = Arc::clone(&self.index.opts.active_passes);
+            active_passes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let outcome = self.step();
+            active_passes.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            match outcome {
                 Ok(true) => {}
-                // The job that told of it may be taken already: nothing would wake the wait.
-                Ok(false) if self.live.stopping() => break,
+                // The job that announced the stop may be consumed already: nothing would end the wait.
+                Ok(false) if self.index.is_stopping() => break,
                 Ok(false) => {
                     self.retry = RETRY.0;
-                    let left = self.sweep.saturating_sub(swept.elapsed());
-                    self.wait(if self.sweep.is_zero() { Duration::from_secs(3600) } else { left });
-                    if !self.sweep.is_zero() && swept.elapsed() >= self.sweep {
-                        self.todo.scan = true;
+                    let until_sweep = self.sweep.saturating_sub(last_sweep.elapsed());
+                    self.wait(if self.sweep.is_zero() { Duration::from_secs(3600) } else { until_sweep });
+                    if !self.sweep.is_zero() && last_sweep.elapsed() >= self.sweep {
+                        self.work.scan = true;
                     }
                 }
                 Err(error) => self.failed(&error),
             }
         }
         if let Some(conn) = &mut self.conn
-            && let Err(error) = postings::settle(&self.live, conn)
+            && let Err(error) = postings::flush(&self.index, conn)
         {
-            tracing::debug!(error = error.message, "words in memory were not put into a file");
+            tracing::debug!(error = error.message, "words in memory were not flushed to a file");
         }
-        self.live.changed.notify_all();
+        self.index.changed.notify_all();
     }
 
-    /// Keeps the failure for the status and tries again later.
+    /// Records the failure for the status and delays the next attempt.
     fn failed(&mut self, error: &Failure) {
-        tracing::warn!(root = %self.live.root.path.display(), error = error.message, "index pass failed");
-        self.live.update(|p| {
+        tracing::warn!(root = %self.index.root.path.display(), error = error.message, "index pass failed");
+        self.index.update(|p| {
             p.state = Some(IndexState::Failed);
             p.error = Some(error.clone());
         });
-        self.todo.scan = true;
+        self.work.scan = true;
         let until = Instant::now() + self.retry;
         self.retry = (self.retry * 2).min(RETRY.1);
-        while Instant::now() < until && !self.live.stopping() {
+        while Instant::now() < until && !self.index.is_stopping() {
             if self.wait(until.saturating_duration_since(Instant::now())) {
                 break;
             }
         }
     }
 
-    /// Waits for a job or a change. True when a job came.
+    /// Waits for a job or a change. Returns true for a job.
     fn wait(&mut self, longest: Duration) -> bool {
         select! {
             recv(self.jobs) -> job => match job {
-                Ok(job) => { self.take_job(job); true }
-                Err(_) => { self.live.stop.store(true, std::sync::atomic::Ordering::Relaxed); true }
+                Ok(job) => { self.accept_job(job); true }
+                Err(_) => { self.index.stop.store(true, std::sync::atomic::Ordering::Relaxed); true }
             },
             recv(self.changes) -> change => {
                 match change {
-                    Ok(change) => self.take_change(change),
+                    Ok(change) => self.accept_change(change),
                     Err(_) => self.changes = never(),
                 }
                 false
@@ -156,185 +156,194 @@ impl Worker {
         }
     }
 
-    fn take_waiting(&mut self) {
+    fn drain_queues(&mut self) {
         while let Ok(job) = self.jobs.try_recv() {
-            self.take_job(job);
+            self.accept_job(job);
         }
         while let Ok(change) = self.changes.try_recv() {
-            self.take_change(change);
+            self.accept_change(change);
         }
-        // Every file that was told of was killed among the trigrams; a scan must first find out which they are.
-        if !self.todo.scan {
-            self.live.grams.took(self.received);
+        // The trigrams of every reported file are invalidated by now; only a scan must first find out which files changed.
+        if !self.work.scan {
+            self.index.grams.set_applied(self.received);
         }
     }
 
-    fn take_job(&mut self, job: Job) {
+    fn accept_job(&mut self, job: Job) {
         match job {
-            Job::Scan => self.todo.scan = true,
+            Job::Scan => self.work.scan = true,
             Job::Wake => {}
         }
     }
 
-    fn take_change(&mut self, change: Change) {
+    fn accept_change(&mut self, change: Change) {
         self.received += 1;
         match change {
             Change::Paths(paths) => {
-                // At once: the text of others may be worked at for long before these are looked at.
+                // Immediately, because indexing other files may delay these for long.
                 if let Some(conn) = &self.conn
-                    && grams::kill_paths(&self.live, conn, &paths).is_err()
+                    && grams::invalidate_paths(&self.index, conn, &paths).is_err()
                 {
-                    self.todo.scan = true;
+                    self.work.scan = true;
                 }
-                self.todo.paths.extend(paths);
+                self.work.paths.extend(paths);
             }
-            Change::Rescan => self.todo.scan = true,
+            Change::Rescan => self.work.scan = true,
         }
-        let rules = |p: &String| matches!(p.rsplit('/').next(), Some(".gitignore" | ".ignore" | ".rgignore"));
-        if self.todo.paths.len() > MAX_PATHS || self.todo.paths.iter().any(rules) {
-            self.todo.scan = true;
+        let is_ignore_file =
+            |p: &String| matches!(p.rsplit('/').next(), Some(".gitignore" | ".ignore" | ".rgignore"));
+        if self.work.paths.len() > MAX_PATHS || self.work.paths.iter().any(is_ignore_file) {
+            self.work.scan = true;
         }
     }
 
-    /// Does the most urgent thing. False when there is nothing.
+    /// Performs the most urgent piece of work. Returns false when there is none.
     fn step(&mut self) -> Result<bool, Failure> {
         if self.conn.is_none() {
             self.open()?;
         }
-        let live = Arc::clone(&self.live);
+        let index = Arc::clone(&self.index);
         let Some(conn) = &mut self.conn else { return Ok(false) };
-        if self.todo.scan {
-            self.todo = Todo::default();
-            self.pass = live.now().asked;
-            // A sweep that finds nothing must not look like work.
-            if live.now().state != Some(IndexState::Ready) {
-                live.update(|p| p.state = Some(IndexState::Indexing));
+        if self.work.scan {
+            self.work = Work::default();
+            self.pass = index.progress().requested;
+            // A sweep that finds no change must not be reported as indexing.
+            if index.progress().state != Some(IndexState::Ready) {
+                index.update(|p| p.state = Some(IndexState::Indexing));
             }
-            let found = ingest::scan(&live, conn)?;
-            live.update(|p| {
+            let changes = ingest::scan(&index, conn)?;
+            index.update(|p| {
                 p.walked_once = true;
-                if found != ingest::Scan::default() {
+                if changes != ingest::Scan::default() {
                     p.state = Some(IndexState::Indexing);
                 }
             });
-            live.grams.took(self.received);
-            tracing::debug!(root = %live.root.path.display(), ?found, "walked");
-            text::text_pass(&live, conn)?;
-            return self.text_is_done();
+            index.grams.set_applied(self.received);
+            tracing::debug!(root = %index.root.path.display(), ?changes, "walked");
+            text::text_pass(&index, conn)?;
+            return self.finish_text();
         }
-        if !self.todo.paths.is_empty() {
-            let paths = std::mem::take(&mut self.todo.paths);
-            live.update(|p| (p.state, p.pending) = (Some(IndexState::Indexing), paths.len() as u64));
-            if let Err(error) = ingest::apply_paths(&live, conn, &paths) {
-                self.todo.paths = paths;
+        if !self.work.paths.is_empty() {
+            let paths = std::mem::take(&mut self.work.paths);
+            index.update(|p| {
+                p.state = Some(IndexState::Indexing);
+                p.pending = paths.len() as u64;
+            });
+            if let Err(error) = ingest::apply_paths(&index, conn, &paths) {
+                self.work.paths = paths;
                 return Err(error);
             }
-            return self.text_is_done();
+            return self.finish_text();
         }
-        if self.enriched {
+        if self.is_enriched {
             return Ok(false);
         }
         self.batches += 1;
-        live.ease(self.batches);
-        // What takes longest comes last. A grep reads every file until it has trigrams; a search finds nothing by meaning
-        // without vectors.
-        let slow = live.opts.embedder.is_transformer();
-        if !slow && enrich::vector_batch(&live, conn)?.is_some() {
+        index.maybe_trim(self.batches);
+        // The slowest stage comes last. Until a file has trigrams, every grep reads it; without vectors, semantic search
+        // finds nothing.
+        let slow = index.opts.embedder.is_transformer();
+        if !slow && enrich::vector_batch(&index, conn)?.is_some() {
             return Ok(true);
         }
-        if self.grams_due {
-            self.grams_due = grams::batch(&live, conn)?;
+        if self.grams_pending {
+            self.grams_pending = grams::batch(&index, conn)?;
             return Ok(true);
         }
-        let worked = enrich::symbol_batch(&live, conn)?.is_some()
-            || slow && enrich::vector_batch(&live, conn)?.is_some();
-        if worked {
+        let did_work = enrich::symbol_batch(&index, conn)?.is_some()
+            || slow && enrich::vector_batch(&index, conn)?.is_some();
+        if did_work {
             return Ok(true);
         }
-        self.finish()
+        self.finish_pass()
     }
 
-    fn text_is_done(&mut self) -> Result<bool, Failure> {
-        if self.live.stopping() {
+    fn finish_text(&mut self) -> Result<bool, Failure> {
+        if self.index.is_stopping() {
             return Ok(false);
         }
         let pass = self.pass;
-        (self.enriched, self.grams_due) = (false, true);
-        self.live.update(|p| {
-            (p.state, p.pending) = (Some(IndexState::Enriching), 0);
+        self.is_enriched = false;
+        self.grams_pending = true;
+        self.index.update(|p| {
+            p.state = Some(IndexState::Enriching);
+            p.pending = 0;
             p.text_done = p.text_done.max(pass);
         });
         Ok(true)
     }
 
-    fn finish(&mut self) -> Result<bool, Failure> {
+    fn finish_pass(&mut self) -> Result<bool, Failure> {
         let Some(conn) = &mut self.conn else { return Ok(false) };
-        if self.live.stopping() {
+        if self.index.is_stopping() {
             return Ok(false);
         }
-        // Merging takes as much memory as the largest segment has.
-        if std::mem::take(&mut self.batches) >= EASE {
-            (self.live.opts.give_back)();
+        // Merging needs as much memory as the largest segment.
+        if std::mem::take(&mut self.batches) >= TRIM_INTERVAL {
+            (self.index.opts.trim_memory)();
         }
-        postings::tidy(&self.live, conn, 0)?;
-        grams::tidy(&self.live, conn)?;
-        let (rows, dead) = self.live.dense.size();
+        postings::merge_segments(&self.index, conn, 0)?;
+        grams::merge_segments(&self.index, conn)?;
+        let (rows, dead) = self.index.dense.size();
         if dead > 1000
             && dead * 3 > rows
-            && let Err(error) = self.live.dense.compact()
+            && let Err(error) = self.index.dense.compact()
         {
-            tracing::warn!(root = %self.live.root.path.display(), %error, "vectors were not compacted");
+            tracing::warn!(root = %self.index.root.path.display(), %error, "compacting the vectors failed");
         }
-        // Counting reads whole tables.
-        if self.live.stopping() {
+        // Counting scans entire tables.
+        if self.index.is_stopping() {
             return Ok(false);
         }
         let changed = Some(conn.total_changes());
-        let counts = (changed != self.counted).then(|| read_counts(conn)).transpose()?;
+        let counts = (changed != self.counted_changes).then(|| read_counts(conn)).transpose()?;
         let pass = self.pass;
-        (self.enriched, self.counted) = (true, changed);
-        self.live.update(|p| {
+        self.is_enriched = true;
+        self.counted_changes = changed;
+        self.index.update(|p| {
             p.counts = counts.unwrap_or_else(|| std::mem::take(&mut p.counts));
-            (p.state, p.error) = (Some(IndexState::Ready), None);
+            p.state = Some(IndexState::Ready);
+            p.error = None;
             p.all_done = p.all_done.max(pass);
         });
-        // Idle: give the pages back.
+        // Release page memory while idle.
         let _ = conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE); PRAGMA shrink_memory");
         Ok(true)
     }
 
     fn open(&mut self) -> Result<(), Failure> {
-        let mut conn = db::open(&self.live.folder)?;
-        self.counted = None;
+        let mut conn = db::open(&self.index.folder)?;
+        self.counted_changes = None;
         let clock = db::meta(&conn, "clock")?.unwrap_or(0) as u64;
-        self.live.update(|p| p.clock = clock);
-        // First what searches need. Of a million chunks the others take some tenths of a second each, which who ends need
-        // not wait for.
+        self.index.update(|p| p.clock = clock);
+        // Searches need the first steps. With a million chunks each of the others takes some tenths of a second, which a
+        // shutdown does not wait for.
         let steps: [Step; 6] = [
-            |live, conn| Ok(postings::open(live, conn)?),
+            |index, conn| Ok(postings::open(index, conn)?),
             enrich::open_vectors,
             count,
-            postings::heal,
+            postings::repair,
             grams::open,
-            |live, conn| if enrich::check_vectors(live, conn)? { count(live, conn) } else { Ok(()) },
+            |index, conn| if enrich::check_vectors(index, conn)? { count(index, conn) } else { Ok(()) },
         ];
         for step in steps {
-            if self.live.stopping() {
+            if self.index.is_stopping() {
                 return Ok(());
             }
-            step(&self.live, &mut conn)?;
+            step(&self.index, &mut conn)?;
         }
         self.conn = Some(conn);
-        if self.live.opts.watch && self.watch.is_none() {
+        if self.index.opts.watch && self.watch.is_none() {
             let (tx, rx) = bounded(QUEUE);
-            match Watch::start(&self.live.root, &self.live.opts.walk_options(), tx) {
+            match Watch::start(&self.index.root, &self.index.opts.walk_options(), tx) {
                 Ok(watch) => {
-                    self.live.update(|p| p.watch = watch.mode());
-                    self.live.grams.follow(watch.ticks());
-                    (self.watch, self.changes) = (Some(watch), rx);
+                    self.index.update(|p| p.watch = watch.mode());
+                    self.index.grams.follow(watch.ticks());
+                    self.watch = Some(watch);
+                    self.changes = rx;
                 }
                 Err(error) => {
-                    tracing::warn!(root = %self.live.root.path.display(), %error, "not watched")
+                    tracing::warn!(root = %self.index.root.path.display(), %error, "watching the root failed")
                 }
             }
         }
@@ -342,9 +351,9 @@ impl Worker {
     }
 }
 
-fn count(live: &Live, conn: &mut Connection) -> Result<(), Failure> {
+fn count(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
     let counts = read_counts(conn)?;
-    live.update(|p| p.counts = counts);
+    index.update(|p| p.counts = counts);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! A small corpus with what must come first: identifiers, paths, questions, filters, diversity, copies.
+//! Expected first results on a small corpus: identifiers, paths, questions, filters, diversity, copies.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -10,7 +10,7 @@ use cairn_workspace::Roots;
 
 const CORPUS: &str = include_str!("golden/corpus.txt");
 
-/// The corpus in a folder, indexed; the folder goes when dropped.
+/// The indexed corpus in a temporary folder.
 fn corpus() -> (tempfile::TempDir, Indexes) {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().join("root");
@@ -31,21 +31,21 @@ fn corpus() -> (tempfile::TempDir, Indexes) {
     (dir, indexes)
 }
 
-fn ask(indexes: &Indexes, params: serde_json::Value) -> Vec<SearchItem> {
+fn search(indexes: &Indexes, params: serde_json::Value) -> Vec<SearchItem> {
     let params: SearchParams = serde_json::from_value(params).unwrap();
     indexes.hybrid(&params, &CancelFlag::new(), &|_| {}).unwrap().items
 }
 
-fn told(item: &SearchItem) -> String {
+fn describe_item(item: &SearchItem) -> String {
     format!("{} {}", item.path, item.symbol.as_ref().map_or("-", |s| s.name.as_str()))
 }
 
 #[test]
-fn what_is_asked_for_comes_first() {
+fn expected_result_comes_first() {
     let (_dir, indexes) = corpus();
     let mut wrong = Vec::new();
     for (query, first) in [
-        // Identifiers, in the way of their language and in another.
+        // Identifiers, in the spelling of their language and in another.
         ("retry_with_backoff", "src/mail/queue.rs retry_with_backoff"),
         ("retryWithBackoff", "src/mail/queue.rs retry_with_backoff"),
         ("verify_password", "web/login.ts verifyPassword"),
@@ -61,16 +61,16 @@ fn what_is_asked_for_comes_first() {
         ("lower the price for regular customers", "src/store/cart.py"),
         ("fill in the values of a template", "web/render.ts renderTemplate"),
         ("what does it cost altogether", "src/store/cart.py"),
-        // What a program says.
+        // Quoted messages.
         ("the card has expired", "src/store/checkout.py"),
-        // Tests and documents only when they are asked for.
+        // Tests and documents only if the query asks for them.
         ("may a client make another request", "server/limit.go"),
         ("test that the third request is refused", "server/limit_test.go"),
         ("documentation of the size of a letter", "docs/limits.md Size of a letter"),
     ] {
-        let items = ask(&indexes, serde_json::json!({"query": query, "k": 5}));
-        let all: Vec<String> = items.iter().map(told).collect();
-        // A window as short as these may be told whole: then the file is what counts.
+        let items = search(&indexes, serde_json::json!({"query": query, "k": 5}));
+        let all: Vec<String> = items.iter().map(describe_item).collect();
+        // A short window may be shown completely; then only the file is compared.
         if all.first().is_none_or(|a| a != first && a.split(' ').next() != Some(first)) {
             wrong.push(format!("{query}: {first} is not the first of {all:#?}"));
         }
@@ -79,11 +79,11 @@ fn what_is_asked_for_comes_first() {
 }
 
 #[test]
-fn answers_are_definitions_and_say_why() {
+fn results_are_definitions_with_an_explanation() {
     let (_dir, indexes) = corpus();
     let query =
         serde_json::json!({"query": "retry with backoff", "k": 3, "explain": true, "includeText": true});
-    let items = ask(&indexes, query);
+    let items = search(&indexes, query);
     let first = &items[0];
     assert_eq!((first.start_line, first.end_line), (15, 29), "{first:?}");
     assert!(first.text.as_ref().unwrap().starts_with("    pub fn retry_with_backoff"));
@@ -94,11 +94,11 @@ fn answers_are_definitions_and_say_why() {
 }
 
 #[test]
-fn filters_hold_and_copies_are_told_once() {
+fn filters_are_applied_and_copies_appear_once() {
     let (_dir, indexes) = corpus();
     let paths = |filters: serde_json::Value| -> Vec<String> {
-        let asked = serde_json::json!({"query": "total price of the items in a cart", "filters": filters});
-        ask(&indexes, asked).into_iter().map(|i| i.path).collect()
+        let params = serde_json::json!({"query": "total price of the items in a cart", "filters": filters});
+        search(&indexes, params).into_iter().map(|i| i.path).collect()
     };
     let python = paths(serde_json::json!({"languages": ["python"]}));
     assert!(!python.is_empty() && python.iter().all(|p| p.ends_with(".py")), "{python:?}");
@@ -106,22 +106,23 @@ fn filters_hold_and_copies_are_told_once() {
     assert!(below.iter().all(|p| p.starts_with("src/mail/")), "{below:?}");
     let globs = paths(serde_json::json!({"globs": ["**/*.ts", "!web/login.ts"]}));
     assert!(globs.iter().all(|p| p == "web/render.ts"), "{globs:?}");
-    let kinds = ask(&indexes, serde_json::json!({"query": "letter", "filters": {"kinds": ["method"]}}));
+    let kinds = search(&indexes, serde_json::json!({"query": "letter", "filters": {"kinds": ["method"]}}));
     assert!(kinds.iter().all(|i| i.symbol.as_ref().is_some_and(|s| s.kind == "method")), "{kinds:?}");
-    // The copy below `vendor` says nothing new.
-    let copies = ask(&indexes, serde_json::json!({"query": "parse_address", "k": 20}));
-    let copies: Vec<String> = copies.iter().map(told).filter(|t| t.ends_with(" parse_address")).collect();
+    // The copy below `vendor` is a duplicate.
+    let copies = search(&indexes, serde_json::json!({"query": "parse_address", "k": 20}));
+    let copies: Vec<String> =
+        copies.iter().map(describe_item).filter(|t| t.ends_with(" parse_address")).collect();
     assert_eq!(copies, ["src/mail/address.rs parse_address"]);
 }
 
 #[test]
-fn answers_are_spread_when_asked() {
+fn results_are_diversified_on_request() {
     let (_dir, indexes) = corpus();
     let query = "cart items total price product amount";
     let first = |more: serde_json::Value| -> Vec<String> {
-        let mut asked = serde_json::json!({"query": query, "k": 4});
-        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        ask(&indexes, asked).into_iter().map(|i| i.path).collect()
+        let mut params = serde_json::json!({"query": query, "k": 4});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        search(&indexes, params).into_iter().map(|i| i.path).collect()
     };
     let plain = first(serde_json::json!({}));
     let spread = first(serde_json::json!({"diversify": true}));
@@ -130,10 +131,10 @@ fn answers_are_spread_when_asked() {
     assert!(files(&few[0]) < files(&few[1]), "{few:?}");
     assert_eq!(plain[0], spread[0]);
     let all = first(serde_json::json!({"mmr": 1.0}));
-    assert_eq!(all, plain, "all relevance is the plain order");
+    assert_eq!(all, plain, "full relevance preserves the order");
     let unlike = first(serde_json::json!({"mmr": 0.3}));
     assert_eq!(unlike[0], plain[0]);
     for _ in 0..3 {
-        assert_eq!(first(serde_json::json!({})), plain, "the same question has the same answer");
+        assert_eq!(first(serde_json::json!({})), plain, "the same query has the same answer");
     }
 }

@@ -1,5 +1,5 @@
-//! Grep beside `rg` on the same files: this repository and odd ones, every pattern of `grep_patterns.txt`, with trigrams
-//! that say nothing, that are asked file by file, and that are followed by a watch.
+//! Compares grep with `rg` on the same files: this repository and unusual files, every pattern of `grep_patterns.txt`,
+//! without trigrams, with trigrams that are verified per file, and with a watch.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
@@ -18,9 +18,9 @@ use cairn_protocol::search::{GrepAnswer, GrepItem, GrepParams};
 use cairn_search::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
 use cairn_workspace::{Roots, WalkOptions, walk};
 
-/// Age from which the time of a file's change is trusted.
+/// Age from which the change time of a file is trusted.
 const OLD: Duration = Duration::from_secs(2);
-/// Pages of lines that are compared.
+/// Number of pages that are compared.
 const PAGES: usize = 3;
 
 fn open(dir: &Path, top: &Path, watch: bool) -> (Indexes, RootId) {
@@ -38,19 +38,19 @@ fn build(indexes: &Indexes, id: &RootId) {
     assert_eq!(indexes.verify(id).unwrap(), Vec::<String>::new());
 }
 
-/// What this test needs and the machine has not: a notice, or a failure where everything is required.
+/// Checks that `rg` exists: prints a note if not, or fails if all peers are required.
 fn has_rg() -> bool {
-    let found = Command::new("rg").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let found = found.is_ok_and(|s| s.success());
+    let is_present = Command::new("rg").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let is_present = is_present.is_ok_and(|s| s.success());
     let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
-    assert!(found || !required, "rg is required and missing");
-    if !found {
+    assert!(is_present || !required, "rg is required and missing");
+    if !is_present {
         eprintln!("note: left out: rg is missing");
     }
-    found
+    is_present
 }
 
-/// A copy of this repository as a walk sees it, and files that are hard to search.
+/// Writes a copy of this repository as a walk sees it, and files that are difficult to search.
 fn fill(top: &Path) {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().unwrap();
     let root = Roots::new(Vec::new()).declare(&repository).unwrap();
@@ -66,7 +66,7 @@ fn fill(top: &Path) {
         let pair = |unit: u16| if be { unit.to_be_bytes() } else { unit.to_le_bytes() };
         text.encode_utf16().flat_map(pair).collect()
     });
-    // Farther than any buffer reaches: a NUL in the first one hides all of the file, and buffers grow with long lines.
+    // Beyond any buffer: a NUL in the first buffer hides the entire file, and buffers grow with long lines.
     let far = "a line among many, nothing in it\n".repeat(150_000).into_bytes();
     put(top, "odd/empty.rs", b"");
     put(top, "odd/newline.rs", b"\n\n\n\n");
@@ -120,15 +120,15 @@ fn patterns() -> Vec<(String, String)> {
     lines.map(|l| l.split_once('\t').map(|(f, p)| (f.to_owned(), p.to_owned())).unwrap()).collect()
 }
 
-type Line = (String, u64);
+type WaitQueue_ = (String, u64);
 
-/// What rg has: lines by path and number, each with its text, and counts by path.
-struct Wanted {
-    lines: BTreeMap<Line, Vec<u8>>,
+/// The results of rg: lines with text by path and number, and counts by path.
+struct Expected {
+    lines: BTreeMap<WaitQueue_, Vec<u8>>,
     counts: BTreeMap<String, u64>,
 }
 
-fn rg(top: &Path, flags: &str, pattern: &str, more: &[&str]) -> Vec<Vec<u8>> {
+fn rg(top: &Path, flags: &str, pattern: &str, extra: &[&str]) -> Vec<Vec<u8>> {
     let mut command = Command::new("rg");
     command.args(["--no-config", "--no-heading", "--with-filename", "--null", "--color", "never"]);
     for flag in flags.chars().filter(|f| *f != '-') {
@@ -138,15 +138,15 @@ fn rg(top: &Path, flags: &str, pattern: &str, more: &[&str]) -> Vec<Vec<u8>> {
         };
     }
     let out =
-        command.args(more).arg("-e").arg(pattern).arg(".").current_dir(top).stdin(Stdio::null()).output();
+        command.args(extra).arg("-e").arg(pattern).arg(".").current_dir(top).stdin(Stdio::null()).output();
     let out = out.unwrap();
     assert_ne!(out.status.code(), Some(2), "{pattern}: {}", String::from_utf8_lossy(&out.stderr));
     out.stdout.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect()
 }
 
-impl Wanted {
+impl Expected {
     fn of(top: &Path, flags: &str, pattern: &str) -> Self {
-        // A line without a NUL is rg's remark on a binary file.
+        // A line without a NUL is rg's notice about a binary file.
         let parts = |line: Vec<u8>| -> Option<(String, Vec<u8>)> {
             let at = line.iter().position(|b| *b == 0)?;
             let path = String::from_utf8(line[..at].to_vec()).unwrap();
@@ -185,20 +185,20 @@ fn streamed(indexes: &Indexes, page: &GrepParams) -> Vec<GrepItem> {
         "requestId": "r", "pattern": page.pattern, "isRegex": page.is_regex, "flags": page.flags, "withRanges": true,
     }))
     .unwrap();
-    let told = std::sync::Mutex::new(Vec::new());
-    let tell = |files: Vec<FileLines>, _| {
-        told.lock().unwrap().extend(files.iter().flat_map(FileLines::items));
+    let lines_found = std::sync::Mutex::new(Vec::new());
+    let collect = |files: Vec<FileLines>, _| {
+        lines_found.lock().unwrap().extend(files.iter().flat_map(FileLines::items));
         true
     };
-    indexes.grep_stream(&params, &CancelFlag::new(), &tell).unwrap();
-    told.into_inner().unwrap()
+    indexes.grep_stream(&params, &CancelFlag::new(), &collect).unwrap();
+    lines_found.into_inner().unwrap()
 }
 
-/// Compares one pattern with what rg has.
-fn compare(indexes: &Indexes, (flags, pattern): &(String, String), wanted: &Wanted, mode: &str) {
+/// Compares the results of one pattern with those of rg.
+fn compare(indexes: &Indexes, (flags, pattern): &(String, String), expected: &Expected, mode: &str) {
     let what = format!("{mode}: {flags} {pattern}");
     let mut page = params(flags, pattern, false);
-    let (mut all, mut told) = (wanted.lines.iter(), Vec::new());
+    let (mut all, mut lines_found) = (expected.lines.iter(), Vec::new());
     for _ in 0..PAGES {
         let answer = grep(indexes, &page);
         for item in &answer.items {
@@ -210,29 +210,29 @@ fn compare(indexes: &Indexes, (flags, pattern): &(String, String), wanted: &Want
                 assert_eq!(item.text, text.strip_suffix('\r').unwrap_or(text), "{what}");
             }
         }
-        told.extend(answer.items);
+        lines_found.extend(answer.items);
         page.cursor = answer.next_cursor;
         if page.cursor.is_none() {
-            assert!(told == streamed(indexes, &page), "{what}: pages and the stream");
+            assert!(lines_found == streamed(indexes, &page), "{what}: pages and the stream");
             assert_eq!(all.next(), None, "{what}: is missing");
             break;
         }
     }
-    // Over several lines rg counts matches.
+    // For multi-line patterns rg counts matches.
     if !flags.contains('U') {
         let answer = grep(indexes, &params(flags, pattern, true));
         let counts: BTreeMap<String, u64> = answer.counts.into_iter().map(|c| (c.path, c.lines)).collect();
-        assert_eq!(counts, wanted.counts, "{what}");
+        assert_eq!(counts, expected.counts, "{what}");
     }
 }
 
-/// Files that a grep for a rare word reads.
+/// Number of files that a grep for a rare word reads.
 fn read_for_rare(indexes: &Indexes) -> u64 {
     grep(indexes, &params("F", "value149;", true)).files_searched
 }
 
 #[test]
-fn the_same_lines_as_ripgrep() {
+fn grep_returns_the_same_lines_as_ripgrep() {
     if !has_rg() {
         return;
     }
@@ -240,24 +240,27 @@ fn the_same_lines_as_ripgrep() {
     let (top, index) = (dir.path().join("root"), dir.path().join("index"));
     fs::create_dir(&top).unwrap();
     fill(&top);
-    let begun = Instant::now();
+    let started = Instant::now();
     let patterns = patterns();
     assert!(patterns.len() >= 200);
-    let wanted: Vec<Wanted> =
-        patterns.iter().map(|(flags, pattern)| Wanted::of(&top, flags, pattern)).collect();
-    let found = wanted.iter().filter(|w| !w.lines.is_empty()).count();
-    assert!(found > patterns.len() * 8 / 10, "{found} patterns are anywhere");
+    let expected: Vec<Expected> =
+        patterns.iter().map(|(flags, pattern)| Expected::of(&top, flags, pattern)).collect();
+    let is_present = expected.iter().filter(|w| !w.lines.is_empty()).count();
+    assert!(is_present > patterns.len() * 8 / 10, "only {is_present} patterns match anywhere");
     let all = |indexes: &Indexes, mode: &str| {
-        patterns.iter().zip(&wanted).for_each(|(pattern, wanted)| compare(indexes, pattern, wanted, mode));
+        patterns
+            .iter()
+            .zip(&expected)
+            .for_each(|(pattern, expected)| compare(indexes, pattern, expected, mode));
     };
-    // The index is not there yet, or comes while this goes on.
+    // The index does not exist yet, or is built during the comparison.
     let (indexes, id) = open(&index, &top, false);
     indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
     all(&indexes, "coming");
     build(&indexes, &id);
     let files = indexes.status(Some(&id)).unwrap()[0].files;
-    // No tool sets the time of a change: to be trusted it must have passed.
-    std::thread::sleep(OLD.saturating_sub(begun.elapsed()) + Duration::from_millis(100));
+    // No tool can set the change time, so the test waits until it is trusted.
+    std::thread::sleep(OLD.saturating_sub(started.elapsed()) + Duration::from_millis(100));
     indexes.rebuild(&id).unwrap();
     build(&indexes, &id);
     let read = read_for_rare(&indexes);
@@ -273,19 +276,23 @@ fn the_same_lines_as_ripgrep() {
     }
     indexes.close();
     let (indexes, _) = open(&index, &top, false);
-    patterns.iter().zip(&wanted).step_by(7).for_each(|(one, wanted)| compare(&indexes, one, wanted, "lost"));
+    patterns
+        .iter()
+        .zip(&expected)
+        .step_by(7)
+        .for_each(|(one, expected)| compare(&indexes, one, expected, "lost"));
 }
 
 fn segments(index: &Path, id: &RootId) -> BTreeSet<PathBuf> {
-    // A rebuilt index lies in a folder with a number behind its name.
+    // A rebuilt index is in a folder with a number appended to its name.
     let folders = fs::read_dir(index).unwrap().map(|e| e.unwrap().path());
     let own = folders.filter(|f| f.file_name().unwrap().to_str().unwrap().starts_with(&*id.0)).max().unwrap();
     let entries = fs::read_dir(own).unwrap().map(|e| e.unwrap().path());
     entries.filter(|p| p.extension().is_some_and(|e| e == "tri")).collect()
 }
 
-/// A tree of small files, old enough that their times are trusted when `wait`.
-fn small(top: &Path, wait: bool) {
+/// Writes a tree of small files; with `wait`, they are old enough that their times are trusted.
+fn write_small_tree(top: &Path, wait: bool) {
     for n in 0..300 {
         put(top, &format!("d{}/f{n}.rs", n % 7), format!("fn wombat{n}() {{}}\n").as_bytes());
     }
@@ -299,11 +306,11 @@ fn paths(indexes: &Indexes, word: &str) -> Vec<String> {
 }
 
 #[test]
-fn damaged_missing_and_strange_segments_are_made_again() {
+fn damaged_missing_and_orphan_segments_are_repaired() {
     let dir = tempfile::tempdir().unwrap();
     let (top, index) = (dir.path().join("root"), dir.path().join("index"));
     fs::create_dir(&top).unwrap();
-    small(&top, false);
+    write_small_tree(&top, false);
     let (indexes, id) = open(&index, &top, false);
     build(&indexes, &id);
     indexes.close();
@@ -344,14 +351,14 @@ fn changes_are_found_with_and_without_a_watch() {
     let dir = tempfile::tempdir().unwrap();
     let (top, index) = (dir.path().join("root"), dir.path().join("index"));
     fs::create_dir(&top).unwrap();
-    small(&top, true);
+    write_small_tree(&top, true);
     for watch in [false, true] {
         let (indexes, id) = open(&index, &top, watch);
         build(&indexes, &id);
         assert_eq!(paths(&indexes, "wombat250"), ["d5/f250.rs"]);
         assert!(grep(&indexes, &params("w", "wombat250", true)).files_searched < 30);
         for n in 0..20 {
-            // The same size and the same time: only the system knows.
+            // Same size and modification time: only the change time differs.
             let path = top.join(format!("d{}/f{n}.rs", n % 7));
             let (time, text) =
                 (fs::metadata(&path).unwrap().modified().unwrap(), fs::read_to_string(&path).unwrap());
@@ -359,7 +366,7 @@ fn changes_are_found_with_and_without_a_watch() {
             let old = if watch { "numbat" } else { "wombat" };
             fs::write(&path, text.replace(&format!("{old}{n}()"), &format!("{new}{n}()"))).unwrap();
             fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-            // A watch hears of it in a moment; without one, facts are asked for.
+            // A watch reports the change after a moment; without one, facts are read for each file.
             let until = Instant::now() + Duration::from_secs(60);
             while paths(&indexes, &format!("{new}{n}")) != [format!("d{}/f{n}.rs", n % 7)] {
                 assert!(watch && Instant::now() < until, "watch {watch}: {new}{n} is not found");

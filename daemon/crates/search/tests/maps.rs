@@ -1,4 +1,4 @@
-//! Maps of real indexes: what is in them, what moves them, what they cost.
+//! Maps of real indexes: their content, focus and cost.
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::fs;
@@ -17,7 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("src/main.rs", "fn main() { append_record(); serve_requests(); }\n"),
     ("tests/log.rs", "fn log_grows() { append_record(); }\n"),
 ];
-/// A second root that uses what the first one defines, and has a file of the same name.
+/// A second root that uses definitions of the first one, and has a file of the same name.
 const OTHER: &[(&str, &str)] =
     &[("src/main.rs", "fn other_main() { close_record_log(); }\n"), ("tool.py", "def rotate_logs(): pass\n")];
 
@@ -69,7 +69,7 @@ fn paths(answer: &MapAnswer) -> Vec<&str> {
 }
 
 #[test]
-fn a_map_shows_what_the_rest_refers_to() {
+fn map_shows_the_most_referenced_definitions() {
     let world = world();
     let answer = world.map(json!({}));
     assert!(
@@ -80,12 +80,12 @@ fn a_map_shows_what_the_rest_refers_to() {
     assert_eq!(answer.tokens as usize, answer.text.len().div_ceil(4));
     let names: Vec<&str> = answer.files[0].definitions.iter().map(|d| &*d.name).collect();
     assert_eq!(names, ["append_record", "close_record_log"]);
-    // Nothing of the other root.
+    // The other root is not included.
     assert!(!answer.text.contains("rotate_logs") && !answer.text.contains("other_main"));
 }
 
 #[test]
-fn a_map_fits_its_budget() {
+fn map_fits_its_budget() {
     let world = world();
     for budget in 1..90 {
         let answer = world.map(json!({"budget": budget}));
@@ -95,24 +95,24 @@ fn a_map_fits_its_budget() {
 }
 
 #[test]
-fn what_is_worked_on_comes_first() {
+fn files_and_names_in_focus_come_first() {
     let world = world();
     let server = world.map(json!({"files": ["src/server.rs"]}));
     assert_eq!(paths(&server)[0], "src/server.rs");
     let rank = |a: &MapAnswer, path: &str| a.files.iter().find(|f| f.path == path).unwrap().score;
     let header = |a: &MapAnswer| rank(a, "src/header.rs") / rank(a, "src/log.rs");
     assert!(header(&server) > header(&world.map(json!({}))), "{server:?}");
-    // By its whole path too, and by what a search finds.
-    let whole = world.map(json!({"files": [format!("{}/src/server.rs", world.one())]}));
-    assert_eq!(whole.files, server.files);
+    // Also by absolute path, and by the results of a search.
+    let complete_ = world.map(json!({"files": [format!("{}/src/server.rs", world.one())]}));
+    assert_eq!(complete_.files, server.files);
     for query in ["parse_header", "read the first bytes of a request"] {
-        let asked = world.map(json!({"query": query, "budget": 40}));
-        assert!(asked.text.contains("function parse_header"), "{query}: {asked:?}");
+        let map = world.map(json!({"query": query, "budget": 40}));
+        assert!(map.text.contains("function parse_header"), "{query}: {map:?}");
     }
 }
 
 #[test]
-fn roots_are_told_apart_and_refer_to_each_other() {
+fn roots_are_distinguished_and_refer_to_each_other() {
     let world = world();
     let both = world.indexes.map(&MapParams::default(), &CancelFlag::new()).unwrap();
     let mains: Vec<_> = both.files.iter().filter(|f| f.path == "src/main.rs").collect();
@@ -124,9 +124,9 @@ fn roots_are_told_apart_and_refer_to_each_other() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_parameters_are_refused() {
     let world = world();
-    for (params, want) in [
+    for (params, expected) in [
         (json!({"budget": 0}), Reason::InvalidParams),
         (json!({"budget": 16385}), Reason::InvalidParams),
         (json!({"files": vec!["a"; 201]}), Reason::InvalidParams),
@@ -135,7 +135,7 @@ fn what_cannot_be_is_refused() {
         (json!({"files": ["src/gone.rs"]}), Reason::PathNotFound),
         (json!({"roots": ["root_none"]}), Reason::RootNotFound),
     ] {
-        assert_eq!(world.refused(params.clone()), want, "{params}");
+        assert_eq!(world.refused(params.clone()), expected, "{params}");
     }
     let cancelled = CancelFlag::new();
     cancelled.cancel();
@@ -144,7 +144,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn files_that_are_gone_are_left_out() {
+fn removed_files_are_not_in_the_map() {
     let world = world();
     fs::remove_file(world.dir.path().join("one/src/log.rs")).unwrap();
     let answer = world.map(json!({}));

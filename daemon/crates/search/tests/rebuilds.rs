@@ -1,7 +1,8 @@
-//! Rebuilding beside searches: the old index answers until the new one is complete.
+//! Rebuilding during searches: the old index answers until the new one is complete.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+use cairn_test_support::StopOnDrop;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +26,7 @@ fn indexes(dir: &Path) -> (Indexes, Receiver<IndexProgress>) {
     (Indexes::open(dir.join("index"), opts, Some(tx)), rx)
 }
 
-fn declared(dir: &Path) -> cairn_workspace::Root {
+fn declare_root(dir: &Path) -> cairn_workspace::Root {
     let top = dir.join("root");
     fs::create_dir_all(&top).unwrap();
     for n in 0..FILES {
@@ -34,55 +35,45 @@ fn declared(dir: &Path) -> cairn_workspace::Root {
     Roots::new(vec![]).declare(&top).unwrap()
 }
 
-/// What a search, and what a grep finds.
-fn found(indexes: &Indexes) -> (usize, u64) {
+/// The numbers of results of a search and of a grep.
+fn count_results(indexes: &Indexes) -> (usize, u64) {
     let flag = CancelFlag::new();
     let search = serde_json::json!({"query": "wombat parse_header", "k": 20});
     let search: SearchParams = serde_json::from_value(search).unwrap();
     let grep = serde_json::json!({"pattern": "parse_header", "k": 1000});
     let grep: GrepParams = serde_json::from_value(grep).unwrap();
     let answer = indexes.hybrid(&search, &flag, &|_| {}).unwrap();
-    assert!(answer.complete, "an answer of the old index is a complete one");
+    assert!(answer.complete, "answers of the old index are complete");
     (answer.items.len(), indexes.grep(&grep, &flag).unwrap().total)
 }
 
-/// Sets a flag when it is dropped, so that threads end when the test fails as well.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Waits for the end of an index that is not the one in the folder `old`.
-fn wait_for_end(notes: &Receiver<IndexProgress>, old: &str) -> IndexProgress {
+fn wait_for_end(events: &Receiver<IndexProgress>, old: &str) -> IndexProgress {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let note = notes.recv_deadline(until).unwrap();
+        let note = events.recv_deadline(until).unwrap();
         if note.done && note.index != old {
             return note;
         }
     }
 }
 
-// R2, S11
 #[test]
-fn the_old_index_answers_until_the_new_one_is_complete() {
+fn old_index_answers_until_the_new_one_is_complete() {
     let dir = tempfile::tempdir().unwrap();
-    let (indexes, notes) = indexes(dir.path());
-    let root = declared(dir.path());
+    let (indexes, events) = indexes(dir.path());
+    let root = declare_root(dir.path());
     let id = root.id.clone();
     indexes.add_root(root).unwrap();
     indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    wait_for_end(&notes, "");
+    wait_for_end(&events, "");
     let (stop, searches) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let stop_at_end = SetOnDrop(&stop);
+        let _stop = StopOnDrop(&stop);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    assert_eq!(found(&indexes), (20, FILES as u64));
+                    assert_eq!(count_results(&indexes), (20, FILES as u64));
                     searches.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -90,23 +81,26 @@ fn the_old_index_answers_until_the_new_one_is_complete() {
         for _ in 0..8 {
             let before = indexes.folder(&id).unwrap();
             indexes.rebuild(&id).unwrap();
-            let end = wait_for_end(&notes, before.file_name().unwrap().to_str().unwrap());
-            assert_ne!(indexes.folder(&id).unwrap(), before, "the end was told before the new index answers");
+            let end = wait_for_end(&events, before.file_name().unwrap().to_str().unwrap());
+            assert_ne!(
+                indexes.folder(&id).unwrap(),
+                before,
+                "the end was reported before the new index answers"
+            );
             assert_eq!(end.files_indexed, FILES as u64);
         }
-        drop(stop_at_end);
     });
     assert!(searches.load(Ordering::Relaxed) > 8);
     assert_eq!(indexes.verify(&id).unwrap(), Vec::<String>::new());
     indexes.close();
 }
 
-// R2: whatever a daemon that died has left, the complete index with the highest number is the one.
+// Of the folders that a crashed daemon left, the complete index with the highest number is used.
 #[test]
-fn an_unfinished_index_is_no_index_after_a_restart() {
+fn unfinished_index_is_deleted_at_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (first, _notes) = indexes(dir.path());
-    let root = declared(dir.path());
+    let root = declare_root(dir.path());
     let id: RootId = root.id.clone();
     first.add_root(root.clone()).unwrap();
     first.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
@@ -122,24 +116,24 @@ fn an_unfinished_index_is_no_index_after_a_restart() {
     assert_eq!(second.folder(&id).unwrap(), folder);
     assert!(!unfinished.exists());
     second.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert_eq!(found(&second), (20, FILES as u64));
-    // Closing while one is made leaves the old one.
+    assert_eq!(count_results(&second), (20, FILES as u64));
+    // Closing during a rebuild leaves the old index.
     second.rebuild(&id).unwrap();
     second.close();
     drop(second);
     let (third, _notes) = indexes(dir.path());
     third.add_root(root).unwrap();
     third.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert_eq!(found(&third).1, FILES as u64);
+    assert_eq!(count_results(&third).1, FILES as u64);
     third.close();
 }
 
-// R3: a removal does not wait for an index that is being made, and the root can be added again at once.
+// A removal does not wait for a running rebuild, and the root can be added again at once.
 #[test]
-fn a_root_is_removed_at_once_and_can_be_added_again() {
+fn removed_root_can_be_added_again_during_a_rebuild() {
     let dir = tempfile::tempdir().unwrap();
     let (indexes, _notes) = indexes(dir.path());
-    let root = declared(dir.path());
+    let root = declare_root(dir.path());
     let id = root.id.clone();
     for _ in 0..5 {
         indexes.add_root(root.clone()).unwrap();
@@ -152,6 +146,6 @@ fn a_root_is_removed_at_once_and_can_be_added_again() {
     }
     indexes.add_root(root).unwrap();
     indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert_eq!(found(&indexes), (20, FILES as u64));
+    assert_eq!(count_results(&indexes), (20, FILES as u64));
     indexes.close();
 }

@@ -1,4 +1,4 @@
-//! The second judgement of the best answers. The built-in table plays the model: what it says is known then.
+//! Re-scoring of the best results, with the built-in table as the model, whose scores are known.
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -45,8 +45,8 @@ fn hybrid(indexes: &Indexes) -> SearchAnswer {
     indexes.hybrid(&params(), &CancelFlag::new(), &|_| {}).unwrap()
 }
 
-/// Items with a share of the second judgement, and whether all shares are the scores.
-fn judged(answer: &SearchAnswer) -> (usize, bool) {
+/// The number of items with a share of re-scoring, and true if all shares add up to the scores.
+fn count_rescored(answer: &SearchAnswer) -> (usize, bool) {
     let has = |item: &&cairn_protocol::search::SearchItem| item.explain.iter().any(|s| s.feature == "rerank");
     let fits = |item: &cairn_protocol::search::SearchItem| {
         (item.explain.iter().map(|s| s.share).sum::<f64>() - item.score).abs() < 1e-4
@@ -55,33 +55,33 @@ fn judged(answer: &SearchAnswer) -> (usize, bool) {
 }
 
 #[test]
-fn the_best_are_judged_once_more_and_say_so() {
+fn best_results_are_rescored_with_an_explanation() {
     let dir = tempfile::tempdir().unwrap();
     let plain = open(dir.path(), None);
     let before = hybrid(&plain);
-    assert_eq!(judged(&before), (0, true));
+    assert_eq!(count_rescored(&before), (0, true));
     plain.close();
     let long = Duration::from_secs(600);
     let all = open(dir.path(), rescorer(200, long));
     let answer = hybrid(&all);
-    let (count, fits) = judged(&answer);
-    // The farthest of those that were asked about gets nothing.
+    let (count, fits) = count_rescored(&answer);
+    // The farthest of the re-scored passages has a share of 0.
     assert!(count + 1 >= answer.items.len() && count > 5 && fits, "{count} of {}", answer.items.len());
     assert_eq!((answer.items.len(), answer.degraded.len()), (before.items.len(), 0));
-    let again = hybrid(&all);
-    assert_eq!(again.items, answer.items);
-    let other = |made: Result<SearchAnswer, _>| judged(&made.unwrap_or_default()).0;
+    let rebuild_range = hybrid(&all);
+    assert_eq!(rebuild_range.items, answer.items);
+    let other = |answer: Result<SearchAnswer, _>| count_rescored(&answer.unwrap_or_default()).0;
     let none = CancelFlag::new();
     assert_eq!(other(all.lexical(&params(), &none, &|_| {})), 0);
     assert_eq!(other(all.semantic(&params(), &none, &|_| {})), 0);
     all.close();
     let few = open(dir.path(), rescorer(4, long));
-    assert!((1..=4).contains(&judged(&hybrid(&few)).0));
+    assert!((1..=4).contains(&count_rescored(&hybrid(&few)).0));
     few.close();
 }
 
 #[test]
-fn without_time_the_order_stays_and_the_answer_says_so() {
+fn order_is_unchanged_and_degraded_without_time() {
     let dir = tempfile::tempdir().unwrap();
     let plain = open(dir.path(), None);
     let before = hybrid(&plain);
@@ -89,7 +89,7 @@ fn without_time_the_order_stays_and_the_answer_says_so() {
     let late = open(dir.path(), rescorer(50, Duration::ZERO));
     let answer = hybrid(&late);
     assert_eq!(answer.degraded, ["rerank"]);
-    assert_eq!(judged(&answer).0, 0);
+    assert_eq!(count_rescored(&answer).0, 0);
     assert_eq!(answer.items, before.items);
     let cancelled = CancelFlag::new();
     cancelled.cancel();

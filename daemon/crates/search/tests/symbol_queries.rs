@@ -1,4 +1,4 @@
-//! Which definitions a name finds, and in what order.
+//! Definitions that a name finds, and their order.
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 use std::fs;
@@ -48,7 +48,7 @@ fn index() -> (tempfile::TempDir, Indexes) {
     (dir, indexes)
 }
 
-fn ask(indexes: &Indexes, params: serde_json::Value) -> Vec<String> {
+fn query_symbols(indexes: &Indexes, params: serde_json::Value) -> Vec<String> {
     let params: SymbolsParams = serde_json::from_value(params).unwrap();
     let show = |s: cairn_protocol::search::SymbolItem| {
         let inside = s.container.map(|c| format!("{c}.")).unwrap_or_default();
@@ -57,26 +57,25 @@ fn ask(indexes: &Indexes, params: serde_json::Value) -> Vec<String> {
     indexes.symbols(&params).unwrap().items.into_iter().map(show).collect()
 }
 
-// R6
 #[test]
-fn places_in_a_file_that_has_changed_since_are_marked() {
+fn answer_with_a_changed_file_is_incomplete() {
     let (dir, indexes) = index();
     let params: SymbolsParams = serde_json::from_value(serde_json::json!({"query": "Parser"})).unwrap();
     let complete = || indexes.symbols(&params).unwrap().complete;
     assert!(complete(), "the control");
     let file = FILES.iter().find(|(path, _)| path.ends_with("/parser.rs") || *path == "parser.rs").unwrap();
     fs::write(dir.path().join("root").join(file.0), format!("// a line above\n{}", file.1)).unwrap();
-    assert!(!complete(), "nobody has told the index yet");
+    assert!(!complete(), "the index was not notified yet");
     let id = indexes.status(None).unwrap()[0].root.clone();
     indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
     assert!(complete());
 }
 
 #[test]
-fn the_order_of_answers() {
+fn results_are_ordered_by_match_and_location() {
     let (_dir, indexes) = index();
-    for (query, wanted) in [
-        // Equal before other case; among those code before tests, types before constants, headings last.
+    for (query, expected) in [
+        // Equal names before other case; then code before tests, types before constants, headings last.
         ("Parser", &["parser.rs Parser", "guide.md Parser", "parser.rs PARSER", "parser_test.rs parser"][..]),
         ("parser", &["parser_test.rs parser", "parser.rs Parser", "parser.rs PARSER", "guide.md Parser"]),
         ("Server::run", &["server.rs Server.run", "parser.rs Parser.run", "query.rs run"]),
@@ -92,7 +91,7 @@ fn the_order_of_answers() {
         ("Order.Total", &["Orders.cs Order.Total"]),
         ("execute_query", &["query.rs execute_query", "app.ts App.executeQuery"]),
         ("executeQuery", &["app.ts App.executeQuery", "query.rs execute_query"]),
-        // Half an identifier, in the other spelling.
+        // A part of an identifier in another spelling.
         (
             "parseHead",
             &[
@@ -104,45 +103,53 @@ fn the_order_of_answers() {
         ),
         ("fetchal", &["store.rb Cache.fetch_all"]),
         ("block", &["parser.rs Parser.parse_header_block", "parser_test.rs parse_header_block"]),
-        // One slip.
+        // A typo.
         ("exceute_query", &["app.ts App.executeQuery", "query.rs execute_query"]),
         ("Servr", &["server.rs Server"]),
         ("getting started", &["guide.md Guide.Getting started"]),
         ("nothing_like_it", &[]),
     ] {
-        let found = ask(&indexes, serde_json::json!({"query": query}));
-        let shown: Vec<&str> = found.iter().map(|f| f.as_str()).take(wanted.len().max(1)).collect();
-        let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
-        let plain = |s: &str| s.replace("Guide.Parser", "Parser");
-        assert_eq!(shown.into_iter().map(plain).collect::<Vec<_>>(), wanted, "{query}: {found:?}");
+        let results = query_symbols(&indexes, serde_json::json!({"query": query}));
+        let first_results: Vec<&str> =
+            results.iter().map(|f| f.as_str()).take(expected.len().max(1)).collect();
+        let expected: Vec<String> = expected.iter().map(|w| (*w).to_owned()).collect();
+        let without_prefix = |s: &str| s.replace("Guide.Parser", "Parser");
+        assert_eq!(
+            first_results.into_iter().map(without_prefix).collect::<Vec<_>>(),
+            expected,
+            "{query}: {results:?}"
+        );
     }
 }
 
 #[test]
-fn ways_of_matching_and_filters() {
+fn match_modes_and_filters_are_applied() {
     let (dir, indexes) = index();
-    let count = |p: serde_json::Value| ask(&indexes, p).len();
-    assert_eq!(ask(&indexes, serde_json::json!({"query": "run", "match": "exact"})).len(), 3);
+    let count = |p: serde_json::Value| query_symbols(&indexes, p).len();
+    assert_eq!(query_symbols(&indexes, serde_json::json!({"query": "run", "match": "exact"})).len(), 3);
     assert_eq!(count(serde_json::json!({"query": "RUN", "match": "exact"})), 0);
     assert_eq!(count(serde_json::json!({"query": "parse_header", "match": "prefix"})), 4);
     assert_eq!(count(serde_json::json!({"query": "parse_haeder", "match": "prefix"})), 0);
     assert_eq!(count(serde_json::json!({"query": "parse_haeder", "match": "fuzzy"})), 2);
     assert_eq!(count(serde_json::json!({"query": "parse", "k": 2})), 2);
     let only = serde_json::json!({"query": "parser", "filters": {"kinds": ["section"]}});
-    assert_eq!(ask(&indexes, only), ["guide.md Guide.Parser"]);
+    assert_eq!(query_symbols(&indexes, only), ["guide.md Guide.Parser"]);
     let within = serde_json::json!({"query": "run", "path": "src/query.rs"});
-    assert_eq!(ask(&indexes, within), ["query.rs run"]);
-    // A file that is gone is told no more, even before the index knows.
+    assert_eq!(query_symbols(&indexes, within), ["query.rs run"]);
+    // A removed file is no longer returned, even before the index notices.
     fs::remove_file(dir.path().join("root/src/query.rs")).unwrap();
     assert_eq!(count(serde_json::json!({"query": "run"})), 2);
 }
 
 #[test]
-fn new_names_are_found_after_a_change() {
+fn new_name_is_found_after_a_change() {
     let (dir, indexes) = index();
-    assert!(ask(&indexes, serde_json::json!({"query": "brandNew"})).is_empty());
+    assert!(query_symbols(&indexes, serde_json::json!({"query": "brandNew"})).is_empty());
     fs::write(dir.path().join("root/src/query.rs"), "pub fn brand_new_thing() {}\n").unwrap();
     let root = Roots::new(Vec::new()).declare(&dir.path().join("root")).unwrap();
     indexes.build_and_wait(&root.id, Until::Everything, &CancelFlag::new()).unwrap();
-    assert_eq!(ask(&indexes, serde_json::json!({"query": "brandNew"})), ["query.rs brand_new_thing"]);
+    assert_eq!(
+        query_symbols(&indexes, serde_json::json!({"query": "brandNew"})),
+        ["query.rs brand_new_thing"]
+    );
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a database.
+//! Errors of database operations.
 
 use std::path::PathBuf;
 
@@ -8,28 +8,28 @@ use rusqlite::ErrorCode;
 /// A failed database operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database was written by a newer build.
+    /// A newer build has written the database.
     #[error(
         "database {path} has version {found}, this build reads up to {known}: use a newer cairn, or move the file away"
     )]
     Newer {
-        /// The file.
+        /// The database file.
         path: PathBuf,
-        /// Its version.
+        /// Version of the file.
         found: u32,
-        /// The newest version this build knows.
+        /// The newest version that this build supports.
         known: u32,
     },
-    /// No room on the disk.
+    /// The disk is full.
     #[error("no room left on the disk: {0}")]
     DiskFull(String),
     /// The file is damaged or not a database.
     #[error("database is damaged: {0}")]
     Corrupt(String),
-    /// The writer has ended.
+    /// The writer has stopped.
     #[error("the database's writer has stopped")]
     Closed,
-    /// The job panicked; what it wrote is undone.
+    /// The job panicked, and its writes were rolled back.
     #[error("a job of the database's writer panicked")]
     Panicked,
     /// The writer's queue is full.
@@ -38,9 +38,9 @@ pub enum StoreError {
     /// The folder or file cannot be used.
     #[error("cannot use {path}: {source}")]
     Io {
-        /// What was touched.
+        /// The folder or file.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// Any other failure of SQLite.
@@ -52,7 +52,7 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => StoreError::DiskFull(error.to_string()),
-            // A full file system shows as an I/O error when the write-ahead log or its index cannot grow.
+            // On a full file system SQLite reports an I/O error if the write-ahead log or its index cannot grow.
             Some(ErrorCode::SystemIoFailure) if is_no_space(&error) => {
                 StoreError::DiskFull(error.to_string())
             }
@@ -65,13 +65,26 @@ impl From<rusqlite::Error> for StoreError {
 }
 
 fn is_no_space(error: &rusqlite::Error) -> bool {
-    // SQLITE_IOERR_WRITE, _FSYNC, _TRUNCATE, _SHMSIZE, _SHMMAP: what a full disk makes of a WAL database.
+    // SQLITE_IOERR_WRITE, _FSYNC, _TRUNCATE, _SHMSIZE, _SHMMAP, which a full disk causes in WAL mode.
     const GROWING: [i32; 5] = [778, 1034, 1546, 4874, 5386];
     error.sqlite_error().is_some_and(|e| GROWING.contains(&e.extended_code))
 }
 
 impl StoreError {
-    /// A copy for a second reader of the same failure: errors of a shared commit reach every waiting caller.
+    /// The reason on the wire.
+    pub fn reason(&self) -> Reason {
+        match self {
+            StoreError::DiskFull(_) => Reason::DiskFull,
+            StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                Reason::DiskFull
+            }
+            StoreError::Busy => Reason::Overloaded,
+            StoreError::Closed => Reason::ShuttingDown,
+            _ => Reason::StorageFailed,
+        }
+    }
+
+    /// Copies the error, because an error of a shared commit is returned to every waiting caller.
     pub(crate) fn duplicate(&self) -> StoreError {
         match self {
             StoreError::DiskFull(m) => StoreError::DiskFull(m.clone()),
@@ -85,15 +98,6 @@ impl StoreError {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let reason = match &error {
-            StoreError::DiskFull(_) => Reason::DiskFull,
-            StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                Reason::DiskFull
-            }
-            StoreError::Busy => Reason::Overloaded,
-            StoreError::Closed => Reason::ShuttingDown,
-            _ => Reason::StorageFailed,
-        };
-        Failure::new(reason, error.to_string())
+        Failure::new(error.reason(), error.to_string())
     }
 }

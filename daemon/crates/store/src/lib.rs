@@ -1,7 +1,7 @@
-//! SQLite for everyone: open, migrate, one writer thread. Knows no table.
+//! Shared SQLite code: opening, migrations and a writer thread. It does not know any table.
 //!
-//! Each crate that owns tables passes its own numbered [`Migration`]s; the version reached is kept in
-//! `user_version`. A database from a newer build is refused, never touched.
+//! Each crate that owns tables passes its own numbered [`Migration`]s; the current version is stored in `user_version`. A
+//! database of a newer build is refused and never modified.
 
 mod error;
 mod open;

@@ -1,4 +1,4 @@
-//! Opening a database: modes, private permissions, migrations.
+//! Opens databases: modes, private permissions and migrations.
 
 use std::path::Path;
 
@@ -10,34 +10,34 @@ use crate::StoreError;
 /// One step of a schema. Versions count from 1 without gaps.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
-    /// The version this step reaches.
+    /// The schema version after this step.
     pub version: u32,
-    /// Its statements.
+    /// The SQL statements of this step.
     pub sql: &'static str,
 }
 
-/// Opens (or makes) the database at `path`, brings it to the last of `migrations`, sets write-ahead logging and
+/// Opens or creates the database at `path`, applies pending `migrations`, and sets write-ahead logging and
 /// `synchronous=FULL`. Files are private to the user.
 ///
 /// # Errors
-/// [`StoreError::Newer`] for a database of a newer build; [`StoreError::Corrupt`] for a file that is none.
+/// [`StoreError::Newer`] for a database of a newer build; [`StoreError::Corrupt`] for a file that is not a database.
 pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreError> {
     make_private(path)?;
     let mut conn = Connection::open(path)?;
     prepare(&conn)?;
-    let known = migrations.last().map_or(0, |m| m.version);
-    let found: u32 = conn.query_row("PRAGMA user_version", [], |r| r.get(0))?;
-    if found > known {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    let latest = migrations.last().map_or(0, |m| m.version);
+    let version: u32 = conn.query_row("PRAGMA user_version", [], |r| r.get(0))?;
+    if version > latest {
+        return Err(StoreError::Newer { path: path.to_owned(), found: version, known: latest });
     }
-    if found < known {
-        // The mode is kept in the file; setting it needs the lock, so only where there is something to write.
+    if version < latest {
+        // The mode is stored in the file. Setting it needs the lock, so it is only set if there are migrations.
         conn.query_row("PRAGMA journal_mode=WAL", [], |_| Ok(()))?;
         let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        for step in migrations.iter().filter(|m| m.version > found) {
+        for step in migrations.iter().filter(|m| m.version > version) {
             tx.execute_batch(step.sql)?;
         }
-        tx.pragma_update(None, "user_version", known)?;
+        tx.pragma_update(None, "user_version", latest)?;
         tx.commit()?;
     }
     Ok(conn)
@@ -46,7 +46,7 @@ pub fn open(path: &Path, migrations: &[Migration]) -> Result<Connection, StoreEr
 /// Opens an existing database for reading.
 ///
 /// # Errors
-/// When the file is not there or not a database.
+/// When the file does not exist or is not a database.
 pub fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     let conn = Connection::open_with_flags(
         path,
@@ -54,31 +54,31 @@ pub fn open_read_only(path: &Path) -> Result<Connection, StoreError> {
     )?;
     conn.busy_timeout(std::time::Duration::from_secs(5))?;
     conn.pragma_update(None, "cache_size", -2048)?;
-    keep_plans(&conn)?;
+    enable_stable_plans(&conn)?;
     Ok(conn)
 }
 
-/// Makes a statement keep its plan whatever is bound to it. Without it SQLite compiles a statement with a range anew for
-/// each new value, as a search's for every window it reads. The price: only a statement that spells out the condition of a
-/// partial index can use it, not one that binds it, and `LIKE ?` finds no index.
-fn keep_plans(conn: &Connection) -> Result<(), StoreError> {
+/// Enables query plans that do not depend on bound values. Otherwise SQLite recompiles a statement with a range for every
+/// new value, which a search would do for each window it reads. In return, a statement can use a partial index only if it
+/// contains the index's condition literally, and `LIKE ?` cannot use an index.
+fn enable_stable_plans(conn: &Connection) -> Result<(), StoreError> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// `ok`, or what SQLite's own check found.
+/// Runs SQLite's integrity check and returns `ok` or its findings.
 ///
 /// # Errors
-/// When the check itself cannot run.
+/// When the check cannot run.
 pub fn integrity_check(conn: &Connection) -> Result<String, StoreError> {
     Ok(conn.query_row("PRAGMA integrity_check", [], |r| r.get(0))?)
 }
 
-/// Sets how many bytes the page caches of all databases of this process may take together; they give pages back rather than
-/// go over it. Zero is no limit.
+/// Limits the bytes of the page caches of all databases of this process together; caches evict pages to stay below. Zero
+/// removes the limit.
 ///
 /// # Errors
-/// When SQLite does not take it.
+/// When SQLite rejects the limit.
 pub fn limit_memory(bytes: u64) -> Result<(), StoreError> {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     let sql = format!("PRAGMA soft_heap_limit = {bytes}");
@@ -90,7 +90,7 @@ fn prepare(conn: &Connection) -> Result<(), StoreError> {
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
-    keep_plans(conn)
+    enable_stable_plans(conn)
 }
 
 fn make_private(path: &Path) -> Result<(), StoreError> {
@@ -110,7 +110,7 @@ mod tests {
     const V2: Migration = Migration { version: 2, sql: "CREATE TABLE b(x)" };
 
     #[test]
-    fn migrates_up_and_refuses_down() {
+    fn older_database_is_migrated_and_newer_one_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.db");
         drop(open(&path, &[V1]).unwrap());
@@ -123,8 +123,8 @@ mod tests {
     }
 
     #[test]
-    #[expect(unsafe_code, reason = "SQLite's own count of its bytes has no safe form")]
-    fn caches_stay_within_their_limit() {
+    #[expect(unsafe_code, reason = "SQLite's memory counter has no safe wrapper")]
+    fn page_caches_stay_within_their_limit() {
         let dir = tempfile::tempdir().unwrap();
         let conn = open(&dir.path().join("t.db"), &[V1]).unwrap();
         conn.pragma_update(None, "synchronous", "OFF").unwrap();
@@ -135,7 +135,7 @@ mod tests {
             let conn = open(&dir.path().join("t.db"), &[V1]).unwrap();
             conn.pragma_update(None, "cache_size", -1_000_000).unwrap();
             conn.query_row("SELECT sum(length(hex(x))) FROM a", [], |_| Ok(())).unwrap();
-            // SAFETY: it reads a counter and takes nothing.
+            // SAFETY: the function reads a counter and has no arguments.
             unsafe { rusqlite::ffi::sqlite3_memory_used() }
         };
         const MIB: i64 = 1024 * 1024;
@@ -144,7 +144,7 @@ mod tests {
         limit_memory(4 * MIB as u64).unwrap();
         let limited = used_after_a_scan();
         limit_memory(0).unwrap();
-        assert!(free > 24 * MIB, "the table fills a cache without limit: {free}");
+        assert!(free > 24 * MIB, "without a limit the table fills the cache: {free}");
         assert!(limited < 10 * MIB, "{limited}");
     }
 
@@ -154,7 +154,7 @@ mod tests {
             version: 1,
             sql: "CREATE TABLE span(file INTEGER, start INTEGER, end INTEGER); CREATE INDEX of ON span(file)",
         };
-        let compiled_anew = |conn: &Connection| {
+        let reprepare_count = |conn: &Connection| {
             let mut get = conn
                 .prepare("SELECT * FROM span WHERE file = ? AND start <= ? AND end >= ? ORDER BY start")
                 .unwrap();
@@ -165,13 +165,17 @@ mod tests {
         };
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.db");
-        assert_eq!(compiled_anew(&open(&path, &[SPANS]).unwrap()), 0);
-        assert_eq!(compiled_anew(&open_read_only(&path).unwrap()), 0);
-        assert_ne!(compiled_anew(&Connection::open(&path).unwrap()), 0, "as it is without");
+        assert_eq!(reprepare_count(&open(&path, &[SPANS]).unwrap()), 0);
+        assert_eq!(reprepare_count(&open_read_only(&path).unwrap()), 0);
+        assert_ne!(
+            reprepare_count(&Connection::open(&path).unwrap()),
+            0,
+            "the control: without stable plans"
+        );
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_named_so() {
+    fn file_that_is_not_a_database_is_corrupt() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.db");
         std::fs::write(&path, vec![b'x'; 8192]).unwrap();
@@ -180,7 +184,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn files_are_private() {
+    fn database_files_are_private() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.db");

@@ -1,7 +1,7 @@
-//! One thread that writes: jobs are queued, run in one transaction, and answered after its commit.
+//! The writer thread: jobs are queued, run in one transaction, and answered after its commit.
 //!
-//! Whoever waits for an answer knows that what it wrote is on the disk. Grouping is by drain: what waits when a
-//! commit ends goes into the next one, so a single job pays one commit and a thousand share one.
+//! A caller that has its answer knows that its writes are durable. Commits are grouped by draining the queue: all jobs that
+//! are queued when a commit ends share the next one, so a single job pays one commit and a thousand jobs share one.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -17,20 +17,20 @@ use tokio::sync::oneshot;
 
 use crate::StoreError;
 
-/// Jobs that may wait; over it [`StoreError::Busy`].
+/// Capacity of the queue, above which jobs fail with [`StoreError::Busy`].
 const QUEUE: usize = 16_384;
-/// Jobs of one transaction at most.
+/// Maximum jobs of one transaction.
 const BATCH: usize = 4_096;
 
-/// Runs in the transaction, or learns why there is none; its caller is answered by what it returns.
-type Job = Box<dyn FnOnce(Result<&Savepoint<'_>, StoreError>) -> Done + Send>;
-/// What a job leaves: whether it succeeded (or the savepoint is rolled back), and how to tell its caller.
-struct Done {
+/// Runs in a savepoint of the transaction, or receives the error of starting it.
+type Job = Box<dyn FnOnce(Result<&Savepoint<'_>, StoreError>) -> Completion + Send>;
+/// The completion of a job: its success, without which the savepoint is rolled back, and the notification of its caller.
+struct Completion {
     ok: bool,
-    tell: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
+    notify: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
 }
 
-/// Handle of the writer thread. Clones share it; the thread ends when the last one is dropped.
+/// A handle of the writer thread. The thread stops when the last clone is dropped.
 #[derive(Clone)]
 pub struct Writer {
     jobs: Sender<Job>,
@@ -40,9 +40,9 @@ pub struct Writer {
 /// Counters of a writer.
 #[derive(Debug, Default)]
 pub struct WriterStats {
-    /// Transactions committed.
+    /// Number of committed transactions.
     pub commits: AtomicU64,
-    /// Jobs that succeeded.
+    /// Number of successful jobs.
     pub jobs: AtomicU64,
 }
 
@@ -50,7 +50,7 @@ impl Writer {
     /// Starts the thread on `conn`.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// [`StoreError::Io`] when the thread cannot be started.
     pub fn start(name: &str, conn: Connection) -> Result<Self, StoreError> {
         let (jobs, queue) = bounded(QUEUE);
         let stats = Arc::new(WriterStats::default());
@@ -62,11 +62,12 @@ impl Writer {
         Ok(Self { jobs, stats })
     }
 
-    /// Queues `job` and returns what it answered, after the commit. `after` runs on the writer thread right after
-    /// the commit, in commit order: the place to publish.
+    /// Queues `job`; the receiver has its result after the commit. `after` runs on the writer thread right after the commit
+    /// and in commit order, for publishing.
     ///
     /// # Errors
-    /// The job's own error (its writes are undone), the commit's, or [`StoreError::Busy`] with a full queue.
+    /// [`StoreError::Busy`] for a full queue. The receiver has the error of the job, whose writes are rolled back, or of the
+    /// commit.
     pub fn submit<T, F, A>(
         &self,
         job: F,
@@ -77,28 +78,28 @@ impl Writer {
         F: FnOnce(&Savepoint<'_>) -> Result<T, StoreError> + Send + 'static,
         A: FnOnce(&T) + Send + 'static,
     {
-        let (answer, wait) = oneshot::channel();
+        let (answer, receiver) = oneshot::channel();
         let boxed: Job = Box::new(move |tx| {
-            // A panic is a defect of one job: the others, and the thread, go on.
+            // A panic only affects its own job; other jobs and the thread continue.
             let run = AssertUnwindSafe(|| tx.and_then(job));
             let outcome = catch_unwind(run).unwrap_or(Err(StoreError::Panicked));
-            Done {
+            Completion {
                 ok: outcome.is_ok(),
-                tell: Box::new(move |fate| {
-                    let outcome = fate.and(outcome);
+                notify: Box::new(move |commit_result| {
+                    let outcome = commit_result.and(outcome);
                     if let Ok(value) = &outcome {
                         let publish = AssertUnwindSafe(|| after(value));
                         if catch_unwind(publish).is_err() {
                             tracing::error!("publishing a committed job panicked");
                         }
                     }
-                    // The caller may have gone; what was committed stays.
-                    let _gone = answer.send(outcome);
+                    // The caller may have stopped waiting; the commit stands.
+                    let _no_receiver = answer.send(outcome);
                 }),
             }
         });
         match self.jobs.try_send(boxed) {
-            Ok(()) => Ok(wait),
+            Ok(()) => Ok(receiver),
             Err(TrySendError::Full(_)) => Err(StoreError::Busy),
             Err(TrySendError::Disconnected(_)) => Err(StoreError::Closed),
         }
@@ -116,7 +117,7 @@ impl Writer {
         self.submit(job, |_| ())?.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Jobs that wait now.
+    /// Number of queued jobs.
     pub fn queued(&self) -> usize {
         self.jobs.len()
     }
@@ -130,16 +131,16 @@ impl Writer {
 fn run(mut conn: Connection, queue: &Receiver<Job>, stats: &WriterStats) {
     conn.set_prepared_statement_cache_capacity(64);
     while let Ok(first) = queue.recv() {
-        let mut done = Vec::new();
-        let fate = commit_batch(&mut conn, first, queue, &mut done);
-        if fate.is_ok() {
+        let mut completions = Vec::new();
+        let commit_result = commit_batch(&mut conn, first, queue, &mut completions);
+        if commit_result.is_ok() {
             stats.commits.fetch_add(1, Ordering::Relaxed);
         }
-        for Done { ok, tell } in done {
-            if ok && fate.is_ok() {
+        for Completion { ok, notify } in completions {
+            if ok && commit_result.is_ok() {
                 stats.jobs.fetch_add(1, Ordering::Relaxed);
             }
-            tell(fate.as_ref().copied().map_err(StoreError::duplicate));
+            notify(commit_result.as_ref().copied().map_err(StoreError::duplicate));
         }
     }
 }
@@ -148,29 +149,29 @@ fn commit_batch(
     conn: &mut Connection,
     first: Job,
     queue: &Receiver<Job>,
-    done: &mut Vec<Done>,
+    completions: &mut Vec<Completion>,
 ) -> Result<(), StoreError> {
     let mut tx = match conn.transaction_with_behavior(TransactionBehavior::Immediate) {
         Ok(tx) => tx,
         Err(error) => {
             let error = StoreError::from(error);
-            done.push(first(Err(error.duplicate())));
+            completions.push(first(Err(error.duplicate())));
             return Err(error);
         }
     };
-    run_one(&mut tx, first, done)?;
-    while done.len() < BATCH {
+    run_job(&mut tx, first, completions)?;
+    while completions.len() < BATCH {
         let Ok(job) = queue.try_recv() else { break };
-        run_one(&mut tx, job, done)?;
+        run_job(&mut tx, job, completions)?;
     }
     Ok(tx.commit()?)
 }
 
-fn run_one(tx: &mut Transaction<'_>, job: Job, done: &mut Vec<Done>) -> Result<(), StoreError> {
+fn run_job(tx: &mut Transaction<'_>, job: Job, completions: &mut Vec<Completion>) -> Result<(), StoreError> {
     let mut point = tx.savepoint()?;
     let outcome = job(Ok(&point));
     let ok = outcome.ok;
-    done.push(outcome);
+    completions.push(outcome);
     if !ok {
         point.rollback()?;
     }
@@ -189,14 +190,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_job_undoes_only_itself() {
+    async fn failed_job_rolls_back_only_its_own_writes() {
         let dir = tempfile::tempdir().unwrap();
         let w = writer(dir.path());
-        let put = |x: i64| move |tx: &Savepoint<'_>| Ok(tx.execute("INSERT INTO a VALUES (?1)", [x])?);
-        let waits: Vec<_> = [1, 2, 2, 3].map(|x| w.submit(put(x), |_| ()).unwrap()).into();
+        let insert = |x: i64| move |tx: &Savepoint<'_>| Ok(tx.execute("INSERT INTO a VALUES (?1)", [x])?);
+        let receivers: Vec<_> = [1, 2, 2, 3].map(|x| w.submit(insert(x), |_| ()).unwrap()).into();
         let mut oks = Vec::new();
-        for wait in waits {
-            oks.push(wait.await.unwrap().is_ok());
+        for receiver in receivers {
+            oks.push(receiver.await.unwrap().is_ok());
         }
         assert_eq!(oks, [true, true, false, true]);
         let count: i64 =
@@ -204,44 +205,43 @@ mod tests {
         assert_eq!(count, 3);
     }
 
-    // S13
     #[tokio::test]
-    async fn a_panic_in_a_job_ends_that_job_alone() {
+    async fn panicking_job_does_not_affect_other_jobs() {
         let dir = tempfile::tempdir().unwrap();
         let w = writer(dir.path());
-        let lost = w
+        let outcome = w
             .write(|tx| -> Result<(), StoreError> {
                 tx.execute("INSERT INTO a VALUES (1)", [])?;
                 panic!("a defect of the job")
             })
             .await;
-        assert!(matches!(lost, Err(StoreError::Panicked)), "{lost:?}");
-        let wait = w.submit(|tx| Ok(tx.execute("INSERT INTO a VALUES (2)", [])?), |_| panic!("a defect"));
-        assert_eq!(wait.unwrap().await.unwrap().unwrap(), 1);
+        assert!(matches!(outcome, Err(StoreError::Panicked)), "{outcome:?}");
+        let receiver = w.submit(|tx| Ok(tx.execute("INSERT INTO a VALUES (2)", [])?), |_| panic!("a defect"));
+        assert_eq!(receiver.unwrap().await.unwrap().unwrap(), 1);
         let all: Vec<i64> = w
             .write(|tx| {
                 Ok(tx.prepare("SELECT x FROM a")?.query_map([], |r| r.get(0))?.collect::<Result<_, _>>()?)
             })
             .await
             .unwrap();
-        assert_eq!(all, [2], "what the panicked job wrote is undone");
+        assert_eq!(all, [2], "the writes of the panicked job are rolled back");
     }
 
     #[tokio::test]
-    async fn after_runs_in_commit_order() {
+    async fn after_callbacks_run_in_commit_order() {
         let dir = tempfile::tempdir().unwrap();
         let w = writer(dir.path());
-        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let mut waits = Vec::new();
+        let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let mut receivers = Vec::new();
         for x in 0..100_i64 {
-            let seen = Arc::clone(&seen);
+            let order = Arc::clone(&order);
             let job =
                 move |tx: &Savepoint<'_>| Ok(tx.execute("INSERT INTO a VALUES (?1)", [x]).map(|_| x)?);
-            waits.push(w.submit(job, move |x| seen.lock().unwrap().push(*x)).unwrap());
+            receivers.push(w.submit(job, move |x| order.lock().unwrap().push(*x)).unwrap());
         }
-        for wait in waits {
-            wait.await.unwrap().unwrap();
+        for receiver in receivers {
+            receiver.await.unwrap().unwrap();
         }
-        assert_eq!(*seen.lock().unwrap(), (0..100).collect::<Vec<_>>());
+        assert_eq!(*order.lock().unwrap(), (0..100).collect::<Vec<_>>());
     }
 }

@@ -57,6 +57,9 @@ const TESTS: &[(&str, Test)] = &[
     ("run_paths_are_mounted_only_beneath_the_root", || {
         Box::pin(spellings::run_paths_are_mounted_only_beneath_the_root())
     }),
+    ("a_folder_above_the_root_that_is_swapped_leads_no_command_outside", || {
+        Box::pin(spellings::a_folder_above_the_root_that_is_swapped_leads_no_command_outside())
+    }),
     ("evaluate_starts_no_program", || Box::pin(spellings::evaluate_starts_no_program())),
 ];
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, atomic::Ordering};
 use cairn_protocol::{
     approval::{Approval, Resolution},
     envelope::{Body, Envelope, Origin},
-    error::{Failure, Reason},
     event::AgentEvt,
     explore::RunState,
     id::{ApprovalId, RunId, SessionId},
@@ -18,7 +17,7 @@ use cairn_store::{
 };
 use uuid::Uuid;
 
-use crate::{Line, Trace, approval, blob, receipt};
+use crate::{Line, Trace, TraceError, approval, blob, receipt};
 
 /// A record before it has its number.
 #[derive(Debug, Clone)]
@@ -144,17 +143,17 @@ impl Append {
             .query_row([session.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
             .optional()?;
         let Some((head, state)) = found else {
-            return Ok(Written::refused(session, Reason::SessionNotFound));
+            return Ok(Written::refused(session.clone(), TraceError::SessionNotFound(session)));
         };
         if let Some(allowed) = &self.only_if
             && !RunState::parse(&state).is_some_and(|s| allowed.contains(&s))
         {
-            return Ok(Written::refused(session, Reason::SessionBusy));
+            return Ok(Written::refused(session.clone(), TraceError::WrongState(session)));
         }
         if let Some(change) = &self.change
-            && let Some(reason) = change.write(tx)?
+            && let Some(refusal) = change.write(tx)?
         {
-            return Ok(Written::refused(session, reason));
+            return Ok(Written::refused(session, refusal));
         }
         let mut lines = Vec::with_capacity(self.records.len());
         let mut insert = tx.prepare_cached("INSERT INTO trace_event VALUES (?1, ?2, ?3, ?4, ?5)")?;
@@ -209,12 +208,12 @@ struct Written {
     session: SessionId,
     first: u64,
     lines: Vec<Line>,
-    refused: Option<Reason>,
+    refused: Option<TraceError>,
 }
 
 impl Written {
-    fn refused(session: SessionId, reason: Reason) -> Self {
-        Self { session, first: 0, lines: vec![], refused: Some(reason) }
+    fn refused(session: SessionId, refusal: TraceError) -> Self {
+        Self { session, first: 0, lines: vec![], refused: Some(refusal) }
     }
 }
 
@@ -223,7 +222,7 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`, `session_busy` (see [`Append::only_if`]), `overloaded`, `disk_full`, `storage_failed`.
-    pub async fn append(&self, append: Append) -> Result<Appended, Failure> {
+    pub async fn append(&self, append: Append) -> Result<Appended, TraceError> {
         self.append_with(append, false, |_| Ok(())).await.0
     }
 
@@ -234,7 +233,7 @@ impl Trace {
         append: Append,
         anyway: bool,
         rows: impl FnOnce(&Savepoint<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> (Result<Appended, Failure>, Option<T>) {
+    ) -> (Result<Appended, TraceError>, Option<T>) {
         let inner = Arc::downgrade(&self.inner);
         let publish = move |(written, _): &(Written, Option<T>)| {
             if let Some(inner) = inner.upgrade() {
@@ -259,21 +258,10 @@ impl Trace {
 }
 
 impl Written {
-    fn outcome(self) -> Result<Appended, Failure> {
+    fn outcome(self) -> Result<Appended, TraceError> {
         let written = self;
         match written.refused {
-            Some(Reason::SessionBusy) => {
-                let text =
-                    format!("session {} already has a run at work, or none to go on with", written.session);
-                Err(Failure::new(Reason::SessionBusy, text))
-            }
-            Some(Reason::ApprovalResolved) => {
-                Err(Failure::new(Reason::ApprovalResolved, "the approval is answered already"))
-            }
-            Some(Reason::ApprovalNotFound) => {
-                Err(Failure::new(Reason::ApprovalNotFound, "there is no such approval"))
-            }
-            Some(reason) => Err(Failure::new(reason, format!("there is no session {}", written.session))),
+            Some(refusal) => Err(refusal),
             None => {
                 let last = written.first + (written.lines.len() as u64).max(1) - 1;
                 Ok(Appended { first: written.first, last })

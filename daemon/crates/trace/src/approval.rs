@@ -2,7 +2,6 @@
 
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, Resolution},
-    error::{Failure, Reason},
     id::{ApprovalId, SessionId},
     time::Timestamp,
 };
@@ -11,7 +10,7 @@ use cairn_store::{
     rusqlite::{OptionalExtension, Row, Savepoint, params},
 };
 
-use crate::{PAGE, Trace, sql};
+use crate::{PAGE, Trace, TraceError};
 
 /// What an append does to approvals.
 #[derive(Debug, Clone)]
@@ -24,7 +23,7 @@ pub(crate) enum Change {
 
 impl Change {
     /// Writes it; the reason where it cannot be.
-    pub fn write(&self, tx: &Savepoint<'_>) -> Result<Option<Reason>, StoreError> {
+    pub fn write(&self, tx: &Savepoint<'_>) -> Result<Option<TraceError>, StoreError> {
         match self {
             Change::Ask(approval, call) => {
                 let request = serde_json::to_string(approval)
@@ -63,7 +62,10 @@ impl Change {
                 let known = tx
                     .query_row("SELECT 1 FROM approval WHERE id = ?1", [id.as_str()], |_| Ok(()))
                     .optional()?;
-                Ok(Some(if known.is_some() { Reason::ApprovalResolved } else { Reason::ApprovalNotFound }))
+                Ok(Some(match known {
+                    Some(()) => TraceError::ApprovalResolved,
+                    None => TraceError::ApprovalNotFound(id.clone()),
+                }))
             }
         }
     }
@@ -96,16 +98,16 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, Failure> {
+    pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, TraceError> {
         self.read(move |conn| {
             let query = format!(
                 "SELECT {COLUMNS} FROM approval WHERE (?1 IS NULL OR session_id = ?1) AND (?2 OR decision IS NULL)
                  ORDER BY id DESC LIMIT {PAGE}"
             );
-            let mut statement = conn.prepare_cached(&query).map_err(sql)?;
+            let mut statement = conn.prepare_cached(&query)?;
             let session = list.session_id.as_ref().map(SessionId::as_str);
-            let rows = statement.query_map(params![session, list.resolved], row).map_err(sql)?;
-            rows.filter_map(Result::transpose).map(|r| r.map_err(sql)).collect()
+            let rows = statement.query_map(params![session, list.resolved], row)?;
+            rows.filter_map(Result::transpose).map(|r| r.map_err(TraceError::from)).collect()
         })
         .await
     }
@@ -114,16 +116,16 @@ impl Trace {
     ///
     /// # Errors
     /// `approval_not_found`.
-    pub async fn approval(&self, id: &ApprovalId) -> Result<Approval, Failure> {
+    pub async fn approval(&self, id: &ApprovalId) -> Result<Approval, TraceError> {
         let key = id.clone();
         let found = self
             .read(move |conn| {
                 let query = format!("SELECT {COLUMNS} FROM approval WHERE id = ?1");
-                let mut statement = conn.prepare_cached(&query).map_err(sql)?;
-                statement.query_row([key.as_str()], row).optional().map_err(sql)
+                let mut statement = conn.prepare_cached(&query)?;
+                statement.query_row([key.as_str()], row).optional().map_err(TraceError::from)
             })
             .await?;
-        let missing = || Failure::new(Reason::ApprovalNotFound, format!("there is no approval {id}"));
+        let missing = || TraceError::ApprovalNotFound(id.clone());
         found.flatten().ok_or_else(missing)
     }
 
@@ -135,14 +137,14 @@ impl Trace {
         &self,
         session: &SessionId,
         call: &str,
-    ) -> Result<Option<Approval>, Failure> {
+    ) -> Result<Option<Approval>, TraceError> {
         let (session, call) = (session.clone(), call.to_owned());
         self.read(move |conn| {
             let query = format!(
                 "SELECT {COLUMNS} FROM approval WHERE session_id = ?1 AND call_id = ?2 ORDER BY id DESC LIMIT 1"
             );
-            let mut statement = conn.prepare_cached(&query).map_err(sql)?;
-            statement.query_row(params![session.as_str(), call], row).optional().map_err(sql)
+            let mut statement = conn.prepare_cached(&query)?;
+            statement.query_row(params![session.as_str(), call], row).optional().map_err(TraceError::from)
         })
         .await
         .map(Option::flatten)
@@ -152,13 +154,13 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn session_grants(&self, session: &SessionId) -> Result<Vec<String>, Failure> {
+    pub async fn session_grants(&self, session: &SessionId) -> Result<Vec<String>, TraceError> {
         let session = session.clone();
         self.read(move |conn| {
             let query = "SELECT DISTINCT grants FROM approval WHERE session_id = ?1 AND decision = 'session'";
-            let mut statement = conn.prepare_cached(query).map_err(sql)?;
-            let rows = statement.query_map([session.as_str()], |r| r.get(0)).map_err(sql)?;
-            rows.collect::<Result<_, _>>().map_err(sql)
+            let mut statement = conn.prepare_cached(query)?;
+            let rows = statement.query_map([session.as_str()], |r| r.get(0))?;
+            rows.collect::<Result<_, _>>().map_err(TraceError::from)
         })
         .await
     }

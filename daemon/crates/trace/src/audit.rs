@@ -1,12 +1,10 @@
 //! The audit: one row for each tool call, written before the action and completed after it.
 
-use cairn_protocol::{
-    error::Failure, id::SessionId, time::Timestamp, trace::AuditEntry, trace::AuditQueryParams,
-};
+use cairn_protocol::{id::SessionId, time::Timestamp, trace::AuditEntry, trace::AuditQueryParams};
 use cairn_store::rusqlite::params;
 use cairn_store::{StoreError, rusqlite::Savepoint};
 
-use crate::{Append, PAGE, Trace, sql};
+use crate::{Append, PAGE, Trace, TraceError};
 
 /// Outcome of a call that the end of a daemon cut off, and reason of its end record.
 pub const INTERRUPTED: &str = "interrupted";
@@ -78,7 +76,11 @@ impl Trace {
     ///
     /// # Errors
     /// When it cannot be stored: then nothing may be done.
-    pub async fn audit_intent(&self, intent: AuditIntent, opening: Option<Append>) -> Result<u64, Failure> {
+    pub async fn audit_intent(
+        &self,
+        intent: AuditIntent,
+        opening: Option<Append>,
+    ) -> Result<u64, TraceError> {
         let rows = move |tx: &Savepoint<'_>| intent.write(tx);
         let Some(opening) = opening else { return Ok(self.inner.writer.write(rows).await?) };
         let (appended, id) = self.append_with(opening, false, rows).await;
@@ -95,7 +97,7 @@ impl Trace {
         id: u64,
         outcome: AuditOutcome,
         closing: Option<Append>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), TraceError> {
         let rows = move |tx: &Savepoint<'_>| outcome.write(tx, id);
         match closing {
             None => Ok(self.inner.writer.write(rows).await?),
@@ -107,14 +109,13 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn audit_open(&self, session: &SessionId, call: &str) -> Result<bool, Failure> {
+    pub async fn audit_open(&self, session: &SessionId, call: &str) -> Result<bool, TraceError> {
         let (session, call) = (session.clone(), call.to_owned());
         self.read(move |conn| {
             let query = "SELECT count(*) FROM audit
                 WHERE session_id = ?1 AND call_id = ?2 AND decision = 'allow'
                 AND (outcome IS NULL OR outcome = 'interrupted')";
-            let open: u64 =
-                conn.query_row(query, params![session.as_str(), call], |r| r.get(0)).map_err(sql)?;
+            let open: u64 = conn.query_row(query, params![session.as_str(), call], |r| r.get(0))?;
             Ok(open > 0)
         })
         .await
@@ -125,7 +126,7 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read or written.
-    pub(crate) async fn close_audit(&self) -> Result<Vec<SessionId>, Failure> {
+    pub(crate) async fn close_audit(&self) -> Result<Vec<SessionId>, TraceError> {
         let sessions = self
             .inner
             .writer
@@ -150,11 +151,11 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn audit_query(&self, query: AuditQueryParams) -> Result<Vec<AuditEntry>, Failure> {
+    pub async fn audit_query(&self, query: AuditQueryParams) -> Result<Vec<AuditEntry>, TraceError> {
         self.read(move |conn| {
             let text = "SELECT id, ts, session_id, tool, args_digest, decision, rule, millis, outcome, exit_code, truncated, command
                 FROM audit WHERE id > ?1 AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR tool = ?3) ORDER BY id LIMIT ?4";
-            let mut statement = conn.prepare_cached(text).map_err(sql)?;
+            let mut statement = conn.prepare_cached(text)?;
             let session = query.session_id.as_ref().map(SessionId::as_str);
             let after = query.after.min(i64::MAX as u64);
             let limit = query.limit.unwrap_or(100).clamp(1, PAGE);
@@ -163,8 +164,8 @@ impl Trace {
                     let session: String = r.get(2)?;
                     Ok(session.parse::<SessionId>().ok().map(|session_id| entry(r, session_id)))
                 })
-                .map_err(sql)?;
-            rows.filter_map(Result::transpose).map(|row| row.and_then(|inner| inner).map_err(sql)).collect()
+                ?;
+            rows.filter_map(Result::transpose).map(|row| row.and_then(|inner| inner).map_err(TraceError::from)).collect()
         })
         .await
     }

@@ -1,7 +1,6 @@
 //! Blobs: results too large for the log, stored by the hash of their content.
 
 use cairn_protocol::{
-    error::{Failure, Reason},
     id::SessionId,
     trace::{BlobParams, BlobPart},
 };
@@ -10,7 +9,7 @@ use cairn_store::{
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 
-use crate::{Trace, sql};
+use crate::{Trace, TraceError};
 
 /// Most bytes of one part.
 const PART: u32 = 256 * 1024;
@@ -32,7 +31,7 @@ impl Trace {
     ///
     /// # Errors
     /// `blob_not_found`.
-    pub async fn whole_blob(&self, sha256: &str) -> Result<String, Failure> {
+    pub async fn whole_blob(&self, sha256: &str) -> Result<String, TraceError> {
         let mut text = String::new();
         let mut offset = Some(0);
         while let Some(at) = offset {
@@ -47,25 +46,18 @@ impl Trace {
     ///
     /// # Errors
     /// `blob_not_found`, or `invalid_params` for an offset inside a character or past the end.
-    pub async fn blob(&self, params: BlobParams) -> Result<BlobPart, Failure> {
+    pub async fn blob(&self, params: BlobParams) -> Result<BlobPart, TraceError> {
         let hash = params.sha256.clone();
         let found: Option<Vec<u8>> = self
             .read(move |conn| {
                 conn.query_row("SELECT content FROM blob WHERE sha256 = ?1", [hash], |r| r.get(0))
                     .optional()
-                    .map_err(sql)
+                    .map_err(TraceError::from)
             })
             .await?;
-        let missing = || {
-            Failure::new(Reason::BlobNotFound, format!("there is no blob {}", params.sha256.escape_default()))
-        };
+        let missing = || TraceError::BlobNotFound(params.sha256.clone());
         let text = found.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(missing)?;
-        let bad = || {
-            Failure::new(
-                Reason::InvalidParams,
-                format!("offset {} is not a boundary in this blob", params.offset),
-            )
-        };
+        let bad = || TraceError::BlobOffset(params.offset);
         let start = usize::try_from(params.offset).map_err(|_| bad())?;
         let rest = text.get(start..).ok_or_else(bad)?;
         let limit = params.limit.unwrap_or(PART).clamp(4, PART) as usize;

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 
 use cairn_protocol::{
-    error::{Failure, Reason},
     id::SessionId,
     time::Timestamp,
     trace::{BlobParams, TraceBlobLine, TraceExportPart, TraceHeader},
 };
 
 use crate::{
-    PAGE, Trace,
+    PAGE, Trace, TraceError,
     checksum::{Checksum, Sum},
-    sql,
 };
 
 /// Artifact of an imported session: the parameters its latest run was started with, as JSON. It is kept apart from those of runs made
@@ -27,8 +25,8 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`; `invalid_params` for a cursor that is none.
-    pub async fn export(&self, id: &SessionId, cursor: Option<&str>) -> Result<TraceExportPart, Failure> {
-        let bad = || Failure::new(Reason::InvalidParams, "cursor is not one of this export");
+    pub async fn export(&self, id: &SessionId, cursor: Option<&str>) -> Result<TraceExportPart, TraceError> {
+        let bad = || TraceError::ExportCursor;
         let mut after: u64 = match cursor.map(|c| (c, c.split_once(':'))) {
             None => 0,
             Some((_, Some((sha256, offset)))) => {
@@ -48,8 +46,7 @@ impl Trace {
                 exported_at: Timestamp::now(),
                 artifacts: self.artifacts(id).await?,
             };
-            let line = serde_json::to_string(&head)
-                .map_err(|e| Failure::new(Reason::Internal, format!("header cannot be written: {e}")))?;
+            let line = serde_json::to_string(&head).map_err(TraceError::UnwritableLine)?;
             jsonl.push_str(&line);
             jsonl.push('\n');
         }
@@ -73,20 +70,19 @@ impl Trace {
     }
 
     /// The line behind the last of so many records.
-    async fn checksum(&self, id: &SessionId, records: u64) -> Result<String, Failure> {
+    async fn checksum(&self, id: &SessionId, records: u64) -> Result<String, TraceError> {
         let (mut sum, mut after) = (Sum::default(), 0);
         while after < records {
             let lines = self.lines(id, after, PAGE).await?;
             let wanted = usize::try_from(records - after).unwrap_or(usize::MAX).min(lines.len());
             if wanted == 0 {
-                return Err(Failure::new(Reason::SessionNotFound, format!("session {id} was deleted")));
+                return Err(TraceError::SessionNotFound(id.clone()));
             }
             lines[..wanted].iter().for_each(|line| sum.add(line));
             after += wanted as u64;
         }
         let line = Checksum { digest: sum.finish(), session_id: id.clone(), records };
-        serde_json::to_string(&line)
-            .map_err(|e| Failure::new(Reason::Internal, format!("a checksum cannot be written: {e}")))
+        serde_json::to_string(&line).map_err(TraceError::UnwritableLine)
     }
 
     /// The rest of a part: what records refer to, from a place in the blob `sha256` on; they stand in the order of their hashes.
@@ -96,7 +92,7 @@ impl Trace {
         mut jsonl: String,
         sha256: &str,
         mut offset: u64,
-    ) -> Result<TraceExportPart, Failure> {
+    ) -> Result<TraceExportPart, TraceError> {
         for hash in self.blobs_of(id, sha256).await? {
             let mut next = if hash == sha256 { Some(offset) } else { Some(0) };
             while let Some(at) = next {
@@ -107,8 +103,8 @@ impl Trace {
                 let part = match self.blob(BlobParams { sha256: hash.clone(), offset, limit: None }).await {
                     Ok(part) => part,
                     // No text, or deleted meanwhile: nothing that is read again.
-                    Err(failure) if failure.reason == Reason::BlobNotFound => break,
-                    Err(failure) => return Err(failure),
+                    Err(TraceError::BlobNotFound(_)) => break,
+                    Err(error) => return Err(error),
                 };
                 let line = TraceBlobLine {
                     blob: hash.clone(),
@@ -117,8 +113,7 @@ impl Trace {
                     size: part.size,
                     text: part.text,
                 };
-                let line = serde_json::to_string(&line)
-                    .map_err(|e| Failure::new(Reason::Internal, format!("a blob cannot be written: {e}")))?;
+                let line = serde_json::to_string(&line).map_err(TraceError::UnwritableLine)?;
                 jsonl.push_str(&line);
                 jsonl.push('\n');
                 next = part.next_offset;
@@ -128,16 +123,15 @@ impl Trace {
     }
 
     /// A session's artifacts by name, with how its latest run was started.
-    async fn artifacts(&self, id: &SessionId) -> Result<BTreeMap<String, String>, Failure> {
+    async fn artifacts(&self, id: &SessionId) -> Result<BTreeMap<String, String>, TraceError> {
         let latest = self.latest_run(id).await?;
         let key = id.as_str().to_owned();
         let mut all = self
             .read(move |conn| {
-                let mut query = conn
-                    .prepare_cached("SELECT name, content FROM artifact WHERE session_id = ?1")
-                    .map_err(sql)?;
-                let rows = query.query_map([key], |row| Ok((row.get(0)?, row.get(1)?))).map_err(sql)?;
-                rows.collect::<Result<BTreeMap<String, String>, _>>().map_err(sql)
+                let mut query =
+                    conn.prepare_cached("SELECT name, content FROM artifact WHERE session_id = ?1")?;
+                let rows = query.query_map([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                rows.collect::<Result<BTreeMap<String, String>, _>>().map_err(TraceError::from)
             })
             .await?;
         if let Some(run) = latest {
@@ -147,17 +141,15 @@ impl Trace {
     }
 
     /// Hashes of a session's blobs from `first` on, in their order.
-    async fn blobs_of(&self, id: &SessionId, first: &str) -> Result<Vec<String>, Failure> {
+    async fn blobs_of(&self, id: &SessionId, first: &str) -> Result<Vec<String>, TraceError> {
         let (id, first) = (id.as_str().to_owned(), first.to_owned());
         self.read(move |conn| {
-            let mut all = conn
-                .prepare_cached(
-                    "SELECT r.sha256 FROM blob_ref r JOIN blob b ON b.sha256 = r.sha256
+            let mut all = conn.prepare_cached(
+                "SELECT r.sha256 FROM blob_ref r JOIN blob b ON b.sha256 = r.sha256
                      WHERE r.session_id = ?1 AND r.sha256 >= ?2 ORDER BY r.sha256",
-                )
-                .map_err(sql)?;
-            let rows = all.query_map([id, first], |row| row.get(0)).map_err(sql)?;
-            rows.collect::<Result<Vec<String>, _>>().map_err(sql)
+            )?;
+            let rows = all.query_map([id, first], |row| row.get(0))?;
+            rows.collect::<Result<Vec<String>, _>>().map_err(TraceError::from)
         })
         .await
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cairn_protocol::{
-    error::{Failure, Reason},
     id::SessionId,
     session::{After, Session},
 };
@@ -13,7 +12,7 @@ use tokio::sync::{
 };
 
 use crate::{
-    Line, Trace,
+    Line, Trace, TraceError,
     live::{Head, Live},
 };
 
@@ -52,7 +51,11 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`, or `after_beyond_head` when there is no such record yet.
-    pub async fn follow(&self, session: &SessionId, after: &After) -> Result<(Follower, Session), Failure> {
+    pub async fn follow(
+        &self,
+        session: &SessionId,
+        after: &After,
+    ) -> Result<(Follower, Session), TraceError> {
         // Joined first, so that whatever is committed from here on raises the head.
         let live = self.inner.live.join(session);
         let found = self.session(session).await?;
@@ -62,9 +65,8 @@ impl Trace {
             After::Word(_) => found.head_seq,
         };
         if after > found.head_seq {
-            let text = format!("session {session} ends at {}, there is no record {after}", found.head_seq);
-            let details = serde_json::json!({"headSeq": found.head_seq});
-            return Err(Failure::new(Reason::AfterBeyondHead, text).with_details(details));
+            let session = session.clone();
+            return Err(TraceError::AfterBeyondHead { session, after, head_seq: found.head_seq });
         }
         let (head, passing) = (live.watch(), live.hear());
         let (trace, session) = (self.clone(), session.clone());
@@ -100,7 +102,7 @@ impl Follower {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn step(&mut self) -> Result<Step, Failure> {
+    pub async fn step(&mut self) -> Result<Step, TraceError> {
         loop {
             let passing = self.passed();
             // What passed by while this reader was behind is told again by records.
@@ -148,7 +150,7 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
-    use cairn_protocol::{envelope::Body, event::AgentEvt};
+    use cairn_protocol::{envelope::Body, error::Reason, event::AgentEvt};
     use proptest::prelude::*;
 
     use super::*;
@@ -261,7 +263,7 @@ mod tests {
         let trace = Trace::open(&dir.path().join("trace.db")).unwrap();
         let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
         let error = trace.follow(&id, &After::Seq(1)).await.err().unwrap();
-        assert_eq!(error.reason, Reason::AfterBeyondHead);
+        assert_eq!(error.reason(), Reason::AfterBeyondHead);
         let (mut follower, _) = trace.follow(&id, &After::Seq(0)).await.unwrap();
         assert!(matches!(follower.step().await.unwrap(), Step::Synced(0)));
         trace.delete_session(&id).await.unwrap();
@@ -279,12 +281,12 @@ mod tests {
             .session_id;
         trace.append(Append::new(&id, (0..5).map(record).collect())).await.unwrap();
         let text = trace.export(&id, None).await.unwrap().jsonl;
-        assert_eq!(trace.import(&text).await.unwrap_err().reason, Reason::SessionExists);
+        assert_eq!(trace.import(&text).await.unwrap_err().reason(), Reason::SessionExists);
         let other = Trace::open(&dir.path().join("b.db")).unwrap();
         other.import(&text).await.unwrap();
         assert_eq!(other.lines(&id, 0, 10).await.unwrap(), trace.lines(&id, 0, 10).await.unwrap());
         let broken = text.replacen("\"seq\":3", "\"seq\":4", 1);
         let fresh = Trace::open(&dir.path().join("c.db")).unwrap();
-        assert_eq!(fresh.import(&broken).await.unwrap_err().reason, Reason::BadTrace);
+        assert_eq!(fresh.import(&broken).await.unwrap_err().reason(), Reason::BadTrace);
     }
 }

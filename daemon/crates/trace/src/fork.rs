@@ -2,7 +2,6 @@
 
 use cairn_protocol::{
     envelope::{Body, Envelope},
-    error::{Failure, Reason},
     event::AgentEvt,
     explore::RunState,
     id::SessionId,
@@ -14,7 +13,7 @@ use cairn_store::{
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 
-use crate::{NewRecord, Trace};
+use crate::{NewRecord, Trace, TraceError};
 
 /// The part of a session's past that a fork gets.
 #[derive(Debug, Clone, Default)]
@@ -33,15 +32,13 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`; `session_busy` while a run is at work in it.
-    pub async fn fork(&self, from: &SessionId, cut: ForkCut, title: String) -> Result<Session, Failure> {
+    pub async fn fork(&self, from: &SessionId, cut: ForkCut, title: String) -> Result<Session, TraceError> {
         let (old, new) = (from.clone(), SessionId::new());
         let made = new.clone();
         let busy = self.inner.writer.write(move |tx| copy(tx, &old, &made, cut, &title)).await?;
         match busy {
-            None => Err(Failure::new(Reason::SessionNotFound, format!("there is no session {from}"))),
-            Some(true) => {
-                Err(Failure::new(Reason::SessionBusy, format!("a run is at work in session {from}")))
-            }
+            None => Err(TraceError::SessionNotFound(from.clone())),
+            Some(true) => Err(TraceError::SessionBusy(from.clone())),
             Some(false) => self.session(&new).await,
         }
     }
@@ -50,7 +47,7 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`.
-    pub async fn archive(&self, id: &SessionId, archived: bool) -> Result<Session, Failure> {
+    pub async fn archive(&self, id: &SessionId, archived: bool) -> Result<Session, TraceError> {
         let key = id.clone();
         let query = "UPDATE session SET archived = ?2 WHERE id = ?1";
         self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), archived])?)).await?;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cairn_protocol::{
     envelope::Envelope,
-    error::{Failure, Reason},
     explore::RunState,
     id::SessionId,
     session::Session,
@@ -19,7 +18,7 @@ use cairn_store::{
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Line, Trace,
+    Line, Trace, TraceError,
     checksum::{self, Checksum},
 };
 
@@ -50,7 +49,7 @@ enum Taken {
     /// It is in the log.
     Here,
     /// A session of that id is here, and none that was imported up to this part.
-    Refused(Reason, String),
+    Refused(TraceError),
     /// What came in so far is not what was exported.
     Changed,
 }
@@ -61,7 +60,7 @@ impl Trace {
     ///
     /// # Errors
     /// `bad_trace` naming the line; `session_exists`; `session_not_found` for a part whose first part is not here.
-    pub async fn import(&self, jsonl: &str) -> Result<Session, Failure> {
+    pub async fn import(&self, jsonl: &str) -> Result<Session, TraceError> {
         let part = check(jsonl)?;
         let id = part.session.clone();
         let live = Arc::downgrade(&self.inner);
@@ -75,15 +74,15 @@ impl Trace {
         let wait = self.inner.writer.submit(move |tx| part.write(tx), publish)?;
         match wait.await.unwrap_or(Err(StoreError::Closed))? {
             Taken::Here => self.session(&id).await,
-            Taken::Refused(reason, text) => Err(Failure::new(reason, text)),
+            Taken::Refused(error) => Err(error),
             Taken::Changed => {
                 // Earlier parts of it are no trace of anything.
                 match self.delete_session(&id).await {
-                    Err(failure) if failure.reason != Reason::SessionNotFound => return Err(failure),
-                    _ => {}
+                    Err(TraceError::SessionNotFound(_)) | Ok(()) => {}
+                    Err(error) => return Err(error),
                 }
                 let text = format!("session {id}: the records are not those that were exported");
-                Err(Failure::new(Reason::BadTrace, text))
+                Err(TraceError::BadTrace(text))
             }
         }
     }
@@ -109,24 +108,20 @@ impl Part {
             .prepare_cached("SELECT head_seq, imported FROM session WHERE id = ?1")?
             .query_row([id.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
             .optional()?;
-        let refused = |reason, text: String| Ok(Taken::Refused(reason, text));
+        let refused = |error| Ok(Taken::Refused(error));
         match (&self.header, found) {
             (Some(_), Some(_)) => {
-                return refused(Reason::SessionExists, format!("session {id} is here already"));
+                return refused(TraceError::SessionExists(id.clone()));
             }
             (Some(header), None) => make(tx, header, last)?,
-            (None, None) => {
-                let text =
-                    format!("session {id} is not here: its import begins with the header of the export");
-                return refused(Reason::SessionNotFound, text);
-            }
+            (None, None) => return refused(TraceError::ImportNotStarted(id.clone())),
             (None, Some((_, false))) => {
-                return refused(Reason::SessionExists, format!("session {id} was made here, not imported"));
+                return refused(TraceError::SessionNotImported(id.clone()));
             }
             (None, Some((head, true))) if self.first.is_some_and(|first| head + 1 != first) => {
                 let text =
                     format!("session {id} goes on with record {}, this part begins with {first}", head + 1);
-                return refused(Reason::BadTrace, text);
+                return refused(TraceError::BadTrace(text));
             }
             (None, Some((_, true))) if self.first.is_none() => {}
             (None, Some((_, true))) => {
@@ -144,7 +139,7 @@ impl Part {
         }
         for blob in &self.blobs {
             if let Some(why) = take(tx, blob)? {
-                return refused(Reason::BadTrace, why);
+                return refused(TraceError::BadTrace(why));
             }
         }
         Ok(Taken::Here)
@@ -218,15 +213,15 @@ fn continued(session: SessionId) -> Part {
     Part { header: None, session, first: None, lines: Vec::new(), checksum: None, blobs: Vec::new() }
 }
 
-fn bad(line: usize, what: String) -> Failure {
-    Failure::new(Reason::BadTrace, format!("line {line}: {what}"))
+fn bad(line: usize, what: String) -> TraceError {
+    TraceError::BadTrace(format!("line {line}: {what}"))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(line: usize, text: &str, what: &str) -> Result<T, Failure> {
+fn parsed<T: serde::de::DeserializeOwned>(line: usize, text: &str, what: &str) -> Result<T, TraceError> {
     serde_json::from_str(text).map_err(|e| bad(line, format!("not {what}: {e}")))
 }
 
-fn check(jsonl: &str) -> Result<Part, Failure> {
+fn check(jsonl: &str) -> Result<Part, TraceError> {
     let mut lines = jsonl.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (at, first) = *lines.peek().ok_or_else(|| bad(1, "there is neither header nor record".into()))?;
     let mut part = match serde_json::from_str::<Envelope>(first) {
@@ -250,7 +245,7 @@ fn check(jsonl: &str) -> Result<Part, Failure> {
     Ok(part)
 }
 
-fn header(at: usize, text: &str) -> Result<TraceHeader, Failure> {
+fn header(at: usize, text: &str) -> Result<TraceHeader, TraceError> {
     let header: TraceHeader = parsed(at, text, "a trace header")?;
     if header.format != "cairn-trace" || header.version != 1 {
         return Err(bad(at, format!("format {} {} is not known here", header.format, header.version)));
@@ -264,7 +259,7 @@ fn header(at: usize, text: &str) -> Result<TraceHeader, Failure> {
 
 impl Part {
     /// Takes a line after the first: a record, then the checksum, then parts of blobs.
-    fn take(&mut self, at: usize, line: &str) -> Result<(), Failure> {
+    fn take(&mut self, at: usize, line: &str) -> Result<(), TraceError> {
         if line.starts_with(BLOB) {
             let blob: TraceBlobLine = parsed(at, line, "a part of a blob")?;
             if blob.session_id != self.session {
@@ -304,6 +299,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use cairn_protocol::error::Reason;
+
     use crate::{Append, NewRecord, NewSession, Step};
 
     fn record(text: &str) -> NewRecord {
@@ -343,7 +340,7 @@ mod tests {
             for part in parts {
                 if let Err(failure) = other.import(part).await {
                     assert!(other.session(&id).await.is_err(), "nothing of it stays");
-                    return Some(failure.reason);
+                    return Some(failure.reason());
                 }
             }
             None
@@ -371,7 +368,7 @@ mod tests {
         let (trace, id, parts) = exported(dir.path()).await;
         assert!(parts.len() > 2);
         let other = Trace::open(&dir.path().join("b.db")).unwrap();
-        let reason = |e: Result<Session, Failure>| e.unwrap_err().reason;
+        let reason = |e: Result<Session, TraceError>| e.unwrap_err().reason();
         assert_eq!(reason(other.import(&parts[1]).await), Reason::SessionNotFound);
         let begun = other.import(&parts[0]).await.unwrap();
         assert!(begun.head_seq < 50);

@@ -4,14 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use cairn_protocol::{
     envelope::{Body, Envelope},
-    error::Failure,
     event::AgentEvt,
     explore::RunState,
     id::SessionId,
 };
 use uuid::Uuid;
 
-use crate::{Append, INTERRUPTED, NewRecord, PAGE, Trace, sql};
+use crate::{Append, INTERRUPTED, NewRecord, Trace, TraceError};
 
 /// An operation whose start is in the log.
 struct Operation {
@@ -27,13 +26,13 @@ impl Trace {
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub async fn mark_interrupted(&self) -> Result<Vec<SessionId>, Failure> {
+    pub async fn mark_interrupted(&self) -> Result<Vec<SessionId>, TraceError> {
         let query = "SELECT id, run_op FROM session WHERE state = 'running'";
         let found: Vec<(String, String)> = self
             .read(move |conn| {
-                let mut statement = conn.prepare(query).map_err(sql)?;
-                let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).map_err(sql)?;
-                rows.collect::<Result<_, _>>().map_err(sql)
+                let mut statement = conn.prepare(query)?;
+                let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
+                rows.collect::<Result<_, _>>().map_err(TraceError::from)
             })
             .await?;
         let running: Vec<(SessionId, String)> =
@@ -58,27 +57,19 @@ impl Trace {
     }
 
     /// The audit outlives its session.
-    async fn append_if_there(&self, append: Append) -> Result<(), Failure> {
+    async fn append_if_there(&self, append: Append) -> Result<(), TraceError> {
         match self.append(append).await {
-            Err(failure) if failure.reason == cairn_protocol::error::Reason::SessionNotFound => Ok(()),
+            Err(TraceError::SessionNotFound(_)) => Ok(()),
             other => other.map(drop),
         }
     }
 
     /// End records for the operations of a session that have none. A call that waits for an approval is not cut off: it waits
     /// on.
-    async fn open_operations(&self, session: &SessionId) -> Result<Vec<NewRecord>, Failure> {
+    async fn open_operations(&self, session: &SessionId) -> Result<Vec<NewRecord>, TraceError> {
         let mut open: HashMap<Uuid, Operation> = HashMap::new();
         let mut asked: HashMap<cairn_protocol::id::ApprovalId, Uuid> = HashMap::new();
-        let mut at = 0;
-        loop {
-            let page = self.records(session, at, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            at = last.seq;
-            for record in page {
-                take(record, &mut open, &mut asked);
-            }
-        }
+        self.for_each_record(session, |record| take(record, &mut open, &mut asked)).await?;
         for waiting in asked.into_values() {
             open.remove(&waiting);
         }

@@ -10,6 +10,7 @@ mod approval;
 mod audit;
 mod blob;
 mod checksum;
+mod error;
 mod export;
 mod follow;
 mod fork;
@@ -31,11 +32,11 @@ use std::{
     },
 };
 
-use cairn_protocol::error::{Failure, Reason};
 use cairn_store::{StoreError, Writer, rusqlite::Connection};
 
 pub use append::{Append, Appended, NewRecord};
 pub use audit::{AuditIntent, AuditOutcome, INTERRUPTED};
+pub use error::TraceError;
 pub use export::RUN_PARAMS;
 pub use follow::{Follower, Step};
 pub use fork::ForkCut;
@@ -91,19 +92,20 @@ impl Trace {
     }
 
     /// Runs `job` on a read connection, off the async threads.
-    async fn read<T, F>(&self, job: F) -> Result<T, Failure>
+    async fn read<T, F>(&self, job: F) -> Result<T, TraceError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, TraceError> + Send + 'static,
     {
         let this = self.clone();
         let run = move || this.read_blocking(job);
-        tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| {
-            Err(Failure::new(Reason::Internal, format!("log reader failed: {error}")))
-        })
+        tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| Err(TraceError::ReaderFailed(error)))
     }
 
-    fn read_blocking<T>(&self, job: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn read_blocking<T>(
+        &self,
+        job: impl FnOnce(&Connection) -> Result<T, TraceError>,
+    ) -> Result<T, TraceError> {
         let readers = &self.inner.readers;
         let pooled = readers.idle.lock().ok().and_then(|mut idle| idle.pop());
         let conn = match pooled {
@@ -140,12 +142,7 @@ impl Trace {
     ///
     /// # Errors
     /// When the check cannot run.
-    pub async fn integrity_check(&self) -> Result<String, Failure> {
+    pub async fn integrity_check(&self) -> Result<String, TraceError> {
         self.read(|conn| Ok(cairn_store::integrity_check(conn)?)).await
     }
-}
-
-/// A failed statement as clients see it.
-fn sql(error: cairn_store::rusqlite::Error) -> Failure {
-    StoreError::from(error).into()
 }

@@ -1,33 +1,27 @@
 //! Reading records.
 
-use cairn_protocol::{
-    envelope::Envelope,
-    error::{Failure, Reason},
-    id::SessionId,
-};
+use cairn_protocol::{envelope::Envelope, id::SessionId};
 use cairn_store::rusqlite::params;
 
-use crate::{Line, PAGE, Trace, sql};
+use crate::{Line, PAGE, Trace, TraceError};
 
 impl Trace {
     /// Records after `after`, as they are stored.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn lines(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<Line>, Failure> {
+    pub async fn lines(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<Line>, TraceError> {
         let session = session.clone();
         // SQLite counts in signed 64 bits; no record lies beyond.
         let after = after.min(i64::MAX as u64);
         self.read(move |conn| {
             let query =
                 "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3";
-            let mut statement = conn.prepare_cached(query).map_err(sql)?;
-            let rows = statement
-                .query_map(params![session.as_str(), after, limit.min(PAGE)], |r| {
-                    r.get::<_, String>(0).map(Line::from)
-                })
-                .map_err(sql)?;
-            rows.collect::<Result<_, _>>().map_err(sql)
+            let mut statement = conn.prepare_cached(query)?;
+            let rows = statement.query_map(params![session.as_str(), after, limit.min(PAGE)], |r| {
+                r.get::<_, String>(0).map(Line::from)
+            })?;
+            rows.collect::<Result<_, _>>().map_err(TraceError::from)
         })
         .await
     }
@@ -41,15 +35,32 @@ impl Trace {
         session: &SessionId,
         after: u64,
         limit: u32,
-    ) -> Result<Vec<Envelope>, Failure> {
+    ) -> Result<Vec<Envelope>, TraceError> {
         let lines = self.lines(session, after, limit).await?;
         lines.iter().map(|line| parse(line)).collect()
+    }
+
+    /// Calls `visit` with each record of a session in order, a page at a time in memory. Returns the number of the last one, 0
+    /// for none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn for_each_record(
+        &self,
+        session: &SessionId,
+        mut visit: impl FnMut(Envelope),
+    ) -> Result<u64, TraceError> {
+        let mut seq = 0;
+        loop {
+            let page = self.records(session, seq, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(seq) };
+            seq = last.seq;
+            page.into_iter().for_each(&mut visit);
+        }
     }
 }
 
 /// A stored record.
-pub fn parse(line: &str) -> Result<Envelope, Failure> {
-    serde_json::from_str(line).map_err(|error| {
-        Failure::new(Reason::StorageFailed, format!("a stored record cannot be read: {error}"))
-    })
+pub fn parse(line: &str) -> Result<Envelope, TraceError> {
+    serde_json::from_str(line).map_err(TraceError::UnreadableRecord)
 }

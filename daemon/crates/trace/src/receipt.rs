@@ -1,16 +1,13 @@
 //! Receipts: a retry with the same key and content gets the first answer again.
 
-use cairn_protocol::{
-    error::{Failure, Reason},
-    id::SessionId,
-};
+use cairn_protocol::id::SessionId;
 use cairn_store::{
     StoreError,
     rusqlite::{OptionalExtension, Savepoint, params},
 };
 use sha2::{Digest, Sha256};
 
-use crate::{Trace, sql};
+use crate::{Trace, TraceError};
 
 /// A receipt to store.
 #[derive(Debug, Clone)]
@@ -55,9 +52,9 @@ impl Trace {
         scope: &str,
         request_id: &str,
         digest: &str,
-    ) -> Result<Option<serde_json::Value>, Failure> {
+    ) -> Result<Option<serde_json::Value>, TraceError> {
         if request_id.is_empty() || request_id.len() > 128 {
-            return Err(Failure::new(Reason::InvalidParams, "requestId must have 1 to 128 bytes"));
+            return Err(TraceError::RequestId);
         }
         let key = (scope.to_owned(), request_id.to_owned());
         let found: Option<(String, String)> = self
@@ -66,16 +63,13 @@ impl Trace {
                     "SELECT digest, receipt FROM receipt WHERE scope = ?1 AND request_id = ?2",
                 )
                 .and_then(|mut s| s.query_row([key.0, key.1], |r| Ok((r.get(0)?, r.get(1)?))).optional())
-                .map_err(sql)
+                .map_err(TraceError::from)
             })
             .await?;
         match found {
             None => Ok(None),
             Some((known, receipt)) if known == digest => Ok(serde_json::from_str(&receipt).ok()),
-            Some(_) => {
-                let text = format!("requestId '{}' was used with other content", request_id.escape_default());
-                Err(Failure::new(Reason::RequestConflict, text))
-            }
+            Some(_) => Err(TraceError::RequestConflict(request_id.to_owned())),
         }
     }
 }

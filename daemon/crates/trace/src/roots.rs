@@ -5,9 +5,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use cairn_protocol::{error::Failure, id::SessionId};
+use cairn_protocol::id::SessionId;
 
-use crate::Trace;
+use crate::{Trace, TraceError};
 
 /// Sessions that are remembered.
 const KEPT: usize = 1024;
@@ -51,7 +51,7 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`, or when the database cannot be read.
-    pub async fn session_root(&self, id: &SessionId) -> Result<Option<String>, Failure> {
+    pub async fn session_root(&self, id: &SessionId) -> Result<Option<String>, TraceError> {
         let before = {
             let known = self.inner.roots.known();
             if let Some(root) = known.roots.get(id) {

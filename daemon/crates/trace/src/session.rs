@@ -1,7 +1,6 @@
 //! Sessions: make, list, find, delete.
 
 use cairn_protocol::{
-    error::{Failure, Reason},
     explore::RunState,
     id::{RunId, SessionId},
     session::{Page, Session},
@@ -10,7 +9,7 @@ use cairn_protocol::{
 };
 use cairn_store::rusqlite::{OptionalExtension, Row, params};
 
-use crate::{PAGE, Trace, receipt, sql};
+use crate::{PAGE, Trace, TraceError, receipt};
 
 /// A session to make.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +63,7 @@ impl Trace {
     ///
     /// # Errors
     /// When it cannot be stored.
-    pub async fn create_session(&self, new: NewSession) -> Result<Session, Failure> {
+    pub async fn create_session(&self, new: NewSession) -> Result<Session, TraceError> {
         let now = Timestamp::now();
         let NewSession { title, root, request } = new;
         // Lists show it whole.
@@ -103,16 +102,16 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`.
-    pub async fn session(&self, id: &SessionId) -> Result<Session, Failure> {
+    pub async fn session(&self, id: &SessionId) -> Result<Session, TraceError> {
         let key = id.clone();
         let found = self
             .read(move |conn| {
                 let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
-                let mut statement = conn.prepare_cached(&query).map_err(sql)?;
-                statement.query_row([key.as_str()], row).optional().map_err(sql)
+                let mut statement = conn.prepare_cached(&query)?;
+                statement.query_row([key.as_str()], row).optional().map_err(TraceError::from)
             })
             .await?;
-        let missing = || Failure::new(Reason::SessionNotFound, format!("there is no session {id}"));
+        let missing = || TraceError::SessionNotFound(id.clone());
         found.map(|(_, session)| session).ok_or_else(missing)
     }
 
@@ -125,21 +124,19 @@ impl Trace {
         cursor: Option<String>,
         limit: Option<u32>,
         archived: bool,
-    ) -> Result<Page<Session>, Failure> {
-        let cursor: Option<SessionId> = cursor
-            .map(|c| c.parse())
-            .transpose()
-            .map_err(|e: String| Failure::new(Reason::InvalidParams, e))?;
+    ) -> Result<Page<Session>, TraceError> {
+        let cursor: Option<SessionId> =
+            cursor.map(|c| c.parse()).transpose().map_err(TraceError::SessionCursor)?;
         let limit = limit.unwrap_or(100).clamp(1, PAGE);
         self.read(move |conn| {
             // Ids are made of UUIDv7, so that their order is the order of making.
             let query = format!(
                 "SELECT {COLUMNS} FROM session WHERE id < ?1 AND archived <= ?3 ORDER BY id DESC LIMIT ?2"
             );
-            let mut statement = conn.prepare_cached(&query).map_err(sql)?;
+            let mut statement = conn.prepare_cached(&query)?;
             let before = cursor.as_ref().map_or("ses_g", SessionId::as_str);
-            let rows = statement.query_map(params![before, limit + 1, archived], row).map_err(sql)?;
-            let mut data: Vec<(String, Session)> = rows.collect::<Result<_, _>>().map_err(sql)?;
+            let rows = statement.query_map(params![before, limit + 1, archived], row)?;
+            let mut data: Vec<(String, Session)> = rows.collect::<Result<_, _>>()?;
             let more = data.len() > limit as usize;
             data.truncate(limit as usize);
             let next_cursor = more.then(|| data.last().map(|(id, _)| id.clone())).flatten();
@@ -152,22 +149,25 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn session_count(&self) -> Result<u64, Failure> {
-        self.read(|conn| conn.query_row("SELECT count(*) FROM session", [], |r| r.get(0)).map_err(sql)).await
+    pub async fn session_count(&self) -> Result<u64, TraceError> {
+        self.read(|conn| {
+            conn.query_row("SELECT count(*) FROM session", [], |r| r.get(0)).map_err(TraceError::from)
+        })
+        .await
     }
 
     /// Latest run of a session.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn latest_run(&self, id: &SessionId) -> Result<Option<LatestRun>, Failure> {
+    pub async fn latest_run(&self, id: &SessionId) -> Result<Option<LatestRun>, TraceError> {
         let key = id.clone();
         let found: Option<(Option<String>, Option<String>, String)> = self
             .read(move |conn| {
                 let query = "SELECT run_id, run_params, run_op FROM session WHERE id = ?1";
                 conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
                     .optional()
-                    .map_err(sql)
+                    .map_err(TraceError::from)
             })
             .await?;
         Ok(found
@@ -178,14 +178,14 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn chosen_model(&self, id: &SessionId) -> Result<Option<ModelChoice>, Failure> {
+    pub async fn chosen_model(&self, id: &SessionId) -> Result<Option<ModelChoice>, TraceError> {
         let key = id.clone();
         let found: Option<(Option<String>, Option<String>, Option<String>)> = self
             .read(move |conn| {
                 let query = "SELECT provider, model, endpoint FROM session WHERE id = ?1";
                 conn.query_row(query, [key.as_str()], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
                     .optional()
-                    .map_err(sql)
+                    .map_err(TraceError::from)
             })
             .await?;
         Ok(found.and_then(|(provider, model, endpoint)| {
@@ -197,7 +197,7 @@ impl Trace {
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub async fn set_root(&self, id: &SessionId, root: &str) -> Result<(), Failure> {
+    pub async fn set_root(&self, id: &SessionId, root: &str) -> Result<(), TraceError> {
         let (key, root) = (id.clone(), root.to_owned());
         let query = "UPDATE session SET root = ?2 WHERE id = ?1";
         self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), root])?)).await?;
@@ -209,11 +209,13 @@ impl Trace {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn artifact(&self, id: &SessionId, name: &str) -> Result<Option<String>, Failure> {
+    pub async fn artifact(&self, id: &SessionId, name: &str) -> Result<Option<String>, TraceError> {
         let (key, name) = (id.clone(), name.to_owned());
         self.read(move |conn| {
             let query = "SELECT content FROM artifact WHERE session_id = ?1 AND name = ?2";
-            conn.query_row(query, params![key.as_str(), name], |r| r.get(0)).optional().map_err(sql)
+            conn.query_row(query, params![key.as_str(), name], |r| r.get(0))
+                .optional()
+                .map_err(TraceError::from)
         })
         .await
     }
@@ -222,7 +224,7 @@ impl Trace {
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub async fn remove_artifact(&self, id: &SessionId, name: &str) -> Result<(), Failure> {
+    pub async fn remove_artifact(&self, id: &SessionId, name: &str) -> Result<(), TraceError> {
         let (key, name) = (id.clone(), name.to_owned());
         let query = "DELETE FROM artifact WHERE session_id = ?1 AND name = ?2";
         self.inner.writer.write(move |tx| Ok(tx.execute(query, params![key.as_str(), name])?)).await?;
@@ -234,7 +236,7 @@ impl Trace {
     ///
     /// # Errors
     /// `session_not_found`, `session_busy`.
-    pub async fn delete_session(&self, id: &SessionId) -> Result<(), Failure> {
+    pub async fn delete_session(&self, id: &SessionId) -> Result<(), TraceError> {
         let key = id.clone();
         let state: Option<String> = self
             .inner
@@ -250,10 +252,8 @@ impl Trace {
             })
             .await?;
         match state.as_deref() {
-            None => Err(Failure::new(Reason::SessionNotFound, format!("there is no session {id}"))),
-            Some("running") => {
-                Err(Failure::new(Reason::SessionBusy, format!("session {id} has a run at work")))
-            }
+            None => Err(TraceError::SessionNotFound(id.clone())),
+            Some("running") => Err(TraceError::SessionBusy(id.clone())),
             Some(_) => {
                 self.inner.roots.forget(id);
                 self.inner.live.deleted(id);

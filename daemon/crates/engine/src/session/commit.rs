@@ -62,12 +62,12 @@ impl Actor {
             Commit::Steer { run } => self.steer(run).await,
             Commit::Answer { .. } => self.resolve().await,
             Commit::Edit => self.edit().await,
-            Commit::Delete => self.engine.inner.trace.delete_session(&self.session).await,
+            Commit::Delete => Ok(self.engine.inner.trace.delete_session(&self.session).await?),
         }
     }
 
     async fn append(&self, append: Append) -> Result<u64, Failure> {
-        self.engine.inner.trace.append(append).await.map(|appended| appended.first)
+        Ok(self.engine.inner.trace.append(append).await?.first)
     }
 
     fn receipt(&mut self, run: &RunId, seq: u64) {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use cairn_protocol::{
-    envelope::Body,
+    envelope::{Body, Envelope},
     error::{Failure, Reason},
     event::AgentEvt,
     explore::RunState,
@@ -47,36 +47,31 @@ pub(super) async fn state(
 /// Turns of the log that were accepted and have no end, the one that had started first.
 async fn unfinished(engine: &Engine, session: &SessionId) -> Result<Vec<QueuedTurn>, Failure> {
     let mut turns: Vec<QueuedTurn> = Vec::new();
-    let mut at = 0;
-    loop {
-        let page = engine.inner.trace.records(session, at, cairn_trace::PAGE).await?;
-        let Some(last) = page.last() else { break };
-        at = last.seq;
-        for record in page {
-            let client = record.origin.and_then(|o| o.client);
-            let Body::Evt { evt } = record.body else { continue };
-            match evt {
-                AgentEvt::TurnAccepted { run_id: run, turn_id, input, policy, metadata } => {
-                    let params = RunStartParams {
-                        session_id: session.clone(),
-                        turn_id,
-                        input: Input::Parts(input),
-                        context: None,
-                        policy,
-                        metadata,
-                    };
-                    turns.push(QueuedTurn { run, params, client, resumed: false });
-                }
-                AgentEvt::RunStarted { run_id, .. } => {
-                    for turn in turns.iter_mut().filter(|t| t.run == run_id) {
-                        turn.resumed = true;
-                    }
-                }
-                AgentEvt::RunCompleted { result } => turns.retain(|t| t.run != result.run_id),
-                _ => {}
+    let visit = |record: Envelope| {
+        let client = record.origin.and_then(|o| o.client);
+        let Body::Evt { evt } = record.body else { return };
+        match evt {
+            AgentEvt::TurnAccepted { run_id: run, turn_id, input, policy, metadata } => {
+                let params = RunStartParams {
+                    session_id: session.clone(),
+                    turn_id,
+                    input: Input::Parts(input),
+                    context: None,
+                    policy,
+                    metadata,
+                };
+                turns.push(QueuedTurn { run, params, client, resumed: false });
             }
+            AgentEvt::RunStarted { run_id, .. } => {
+                for turn in turns.iter_mut().filter(|t| t.run == run_id) {
+                    turn.resumed = true;
+                }
+            }
+            AgentEvt::RunCompleted { result } => turns.retain(|t| t.run != result.run_id),
+            _ => {}
         }
-    }
+    };
+    engine.inner.trace.for_each_record(session, visit).await?;
     // Logs of earlier versions may hold turns that were accepted before it and never started.
     turns.sort_by_key(|turn| !turn.resumed);
     Ok(turns)

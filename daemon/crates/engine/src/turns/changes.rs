@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use cairn_harness::diff;
 use cairn_protocol::{
-    envelope::Body,
+    envelope::{Body, Envelope},
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, FileChange},
     id::{RunId, SessionId},
 };
-use cairn_trace::{PAGE, Trace};
+use cairn_trace::Trace;
 use cairn_workspace::{MAX_WRITTEN_BYTES, Root};
 
 /// Largest diff of a turn, in bytes.
@@ -41,26 +41,21 @@ pub(crate) async fn of_turn(
         Turn::Run(run) => Some((*run).clone()),
         Turn::Id(_) => None,
     };
-    let mut at = 0;
-    loop {
-        let page = trace.records(session, at, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        at = last.seq;
-        for record in page {
-            let of = record.origin.and_then(|o| o.run_id);
-            let Body::Evt { evt } = record.body else { continue };
-            match evt {
-                AgentEvt::TurnAccepted { run_id, turn_id, .. } if matches!(turn, Turn::Id(id) if *id == turn_id) =>
-                {
-                    run = Some(run_id);
-                }
-                AgentEvt::ToolResult(outcome) if of.is_some() && of == run => {
-                    outcome.changes.into_iter().for_each(|change| add(&mut files, change));
-                }
-                _ => {}
+    let visit = |record: Envelope| {
+        let of = record.origin.and_then(|o| o.run_id);
+        let Body::Evt { evt } = record.body else { return };
+        match evt {
+            AgentEvt::TurnAccepted { run_id, turn_id, .. } if matches!(turn, Turn::Id(id) if *id == turn_id) =>
+            {
+                run = Some(run_id);
             }
+            AgentEvt::ToolResult(outcome) if of.is_some() && of == run => {
+                outcome.changes.into_iter().for_each(|change| add(&mut files, change));
+            }
+            _ => {}
         }
-    }
+    };
+    trace.for_each_record(session, visit).await?;
     if run.is_none() {
         let text = format!("session {session} has no such turn");
         return Err(Failure::new(Reason::RunNotFound, text));

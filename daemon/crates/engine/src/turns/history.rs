@@ -9,7 +9,7 @@ use cairn_protocol::{
     id::{RunId, SessionId},
     model::{Message, Part, ToolUse},
 };
-use cairn_trace::{PAGE, Trace};
+use cairn_trace::Trace;
 
 use super::shown;
 
@@ -169,13 +169,7 @@ impl Conversation {
         session: &SessionId,
     ) -> Result<(Self, Vec<(u64, String)>), Failure> {
         let mut fold = Fold::default();
-        let mut at = 0;
-        loop {
-            let page = trace.records(session, at, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            at = last.seq;
-            page.into_iter().for_each(|record| fold.take(record));
-        }
+        trace.for_each_record(session, |record| fold.take(record)).await?;
         for (place, id, blob, chars) in std::mem::take(&mut fold.blobs) {
             let text = crate::recorded::whole_blob(trace, &blob).await?;
             let message = fold.talk.messages.get_mut(place);

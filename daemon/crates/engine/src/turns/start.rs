@@ -150,7 +150,8 @@ impl Engine {
         self.inner.trace.append(append).await?;
         let span = span::run(OP, session, &turn.run, false);
         let end = self.drive_turn(&cx, turn).instrument(span).await;
-        self.inner.trace.append(Append::new(session, end.records).state(end.state)).await.map(drop)
+        self.inner.trace.append(Append::new(session, end.records).state(end.state)).await?;
+        Ok(())
     }
 
     /// State of the latest turn of a session.

@@ -160,7 +160,7 @@ static HUNG: AtomicBool = AtomicBool::new(false);
 async fn closing_does_not_wait_for_an_index_that_hangs() {
     let dir = tempfile::tempdir().unwrap();
     let mut setup = Setup::new();
-    setup.options.give_back = || {
+    setup.options.trim_memory = || {
         while HANGS.load(Ordering::SeqCst) {
             HUNG.store(true, Ordering::SeqCst);
             std::thread::sleep(Duration::from_millis(5));

@@ -5,6 +5,7 @@
 //! `cargo test --release -p cairn-engine --test it long_schedules -- --ignored --nocapture`; most of its time is waiting for the
 //! disk, which `TMPDIR=/dev/shm` spares.
 
+use cairn_test_support::Rng;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     future::Future,
@@ -33,18 +34,6 @@ const LONG: u64 = 2000;
 const PATIENCE: Duration = Duration::from_secs(120);
 const SESSIONS: usize = 2;
 
-/// xorshift64*: the same schedule for the same seed, as far as threads allow.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n.max(1)
-    }
-}
-
 /// Runs `life` in a runtime of its own and then kills that runtime: every task ends at the point where it waits, as in a
 /// daemon that dies. What the log's thread had been given is written, then nothing more.
 pub fn kill<T, F: Future<Output = (T, Trace)>>(life: impl FnOnce() -> F) -> (T, Trace) {
@@ -70,7 +59,7 @@ struct Known {
 
 struct Client<'a> {
     seed: u64,
-    dice: &'a mut Dice,
+    random: &'a mut Rng,
     known: &'a mut Known,
     stage: &'a Stage,
     root: &'a Path,
@@ -78,7 +67,7 @@ struct Client<'a> {
 
 impl Client<'_> {
     fn some_session(&mut self) -> SessionId {
-        let at = self.dice.below(self.known.sessions.len());
+        let at = self.random.usize(..self.known.sessions.len().max(1));
         self.known.sessions[at].clone()
     }
 
@@ -97,18 +86,18 @@ impl Client<'_> {
     }
 
     async fn one_step(&mut self) {
-        match self.dice.below(20) {
+        match self.random.usize(..20) {
             0..=5 => self.start().await,
             6..=7 => self.cancel().await,
             8..=10 => self.answer().await,
             11 => self.steer().await,
             12..=13 => self.resume().await,
             14 => self.fork_or_archive().await,
-            15 if self.dice.below(3) == 0 => self.delete().await,
+            15 if self.random.usize(..3) == 0 => self.delete().await,
             16 => self.explore().await,
             17 => self.root_goes_or_comes().await,
             _ => {
-                for _ in 0..self.dice.below(200) {
+                for _ in 0..self.random.usize(..200) {
                     tokio::task::yield_now().await;
                 }
             }
@@ -119,13 +108,13 @@ impl Client<'_> {
         let session = self.some_session();
         let name = format!("t{}", self.known.turns);
         self.known.turns += 1;
-        let step = |dice: &mut Dice, n: usize| match dice.below(5) {
+        let step = |random: &mut Rng, n: usize| match random.usize(..5) {
             0 | 1 => format!("act {name}-{n}"),
             2 => format!("note {name}-{n}"),
-            3 => format!("yield {}", dice.below(300)),
+            3 => format!("yield {}", random.usize(..300)),
             _ => "fail".to_owned(),
         };
-        let program: Vec<String> = (0..=self.dice.below(3)).map(|n| step(self.dice, n)).collect();
+        let program: Vec<String> = (0..=self.random.usize(..3)).map(|n| step(self.random, n)).collect();
         let outcome = self.stage.start(&session, &name, &program.join(";")).await;
         let reasons = [Reason::SessionBusy, Reason::Overloaded, Reason::RootNotFound];
         if self.allow("start", outcome, &reasons).is_some() {
@@ -135,8 +124,8 @@ impl Client<'_> {
 
     async fn cancel(&mut self) {
         let session_id = self.some_session();
-        let pick = self.dice.below(self.known.turns + 1);
-        let turn_id = (self.dice.below(2) == 0).then(|| format!("t{pick}"));
+        let pick = self.random.usize(..(self.known.turns + 1));
+        let turn_id = (self.random.usize(..2) == 0).then(|| format!("t{pick}"));
         let outcome = self.stage.engine.cancel_run(TurnRef { session_id, turn_id }).await;
         self.allow("cancel", outcome, &[]);
     }
@@ -144,7 +133,7 @@ impl Client<'_> {
     /// One or two clients answer the same question at once.
     async fn answer(&mut self) {
         let open = self.stage.engine.approvals(ApprovalListParams::default()).await.unwrap();
-        let Some(approval) = open.get(self.dice.below(open.len())) else { return };
+        let Some(approval) = open.get(self.random.usize(..open.len().max(1))) else { return };
         let decision = self.decision(&approval.rule);
         let params = ApprovalResolveParams {
             approval_id: approval.approval_id.clone(),
@@ -153,7 +142,7 @@ impl Client<'_> {
             pattern: None,
         };
         let reasons = [Reason::ApprovalResolved, Reason::ApprovalNotFound, Reason::SessionNotFound];
-        if self.dice.below(2) == 0 {
+        if self.random.usize(..2) == 0 {
             let (one, two) = tokio::join!(
                 self.stage.engine.resolve_approval(params.clone(), "one"),
                 self.stage.engine.resolve_approval(params, "two"),
@@ -170,7 +159,7 @@ impl Client<'_> {
 
     /// What may have acted already is not repeated: then each action happens once at most.
     fn decision(&mut self, rule: &str) -> ApprovalDecision {
-        if rule.contains("may have acted") || self.dice.below(3) == 0 {
+        if rule.contains("may have acted") || self.random.usize(..3) == 0 {
             ApprovalDecision::Deny
         } else {
             ApprovalDecision::Once
@@ -192,8 +181,8 @@ impl Client<'_> {
 
     async fn fork_or_archive(&mut self) {
         let session_id = self.some_session();
-        if self.dice.below(2) == 0 {
-            let archived = self.dice.below(2) == 0;
+        if self.random.usize(..2) == 0 {
+            let archived = self.random.usize(..2) == 0;
             let outcome = self.stage.engine.archive_session(ArchiveParams { session_id, archived }).await;
             self.allow("archive", outcome, &[]);
             return;
@@ -212,7 +201,7 @@ impl Client<'_> {
         if self.allow("delete", outcome, &[Reason::SessionBusy]).is_some() {
             self.known.sessions.retain(|id| *id != session);
             self.known.deleted.insert(session);
-            let root = (self.dice.below(2) == 0).then_some(self.root);
+            let root = (self.random.usize(..2) == 0).then_some(self.root);
             if let Some(root) = root {
                 self.stage.root(root).await;
             }
@@ -230,7 +219,7 @@ impl Client<'_> {
     }
 
     async fn root_goes_or_comes(&mut self) {
-        if self.dice.below(2) == 0 {
+        if self.random.usize(..2) == 0 {
             self.stage.root(self.root).await;
         } else {
             let params = serde_json::json!({"root": self.root.to_string_lossy()});
@@ -331,12 +320,13 @@ fn schedule(seed: u64, setup: &Setup, counts: &mut HashMap<&'static str, u32>) {
     let root = dir.path().join("repo");
     std::fs::create_dir(&root).unwrap();
     let root = root.canonicalize().unwrap();
-    let (mut dice, mut known) = (Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1), Known::default());
+    let mut random = Rng::with_seed(seed);
+    let mut known = Known::default();
     let world = World::default();
-    let lives = 2 + dice.below(4);
+    let lives = 2 + random.usize(..4);
     for life in 0..=lives {
         let last = life == lives;
-        let is_killed = !last && dice.below(3) > 0;
+        let is_killed = !last && random.usize(..3) > 0;
         kill(|| async {
             let stage = Stage::open(dir.path(), &world, setup).await;
             let trace = stage.engine.trace().clone();
@@ -347,8 +337,9 @@ fn schedule(seed: u64, setup: &Setup, counts: &mut HashMap<&'static str, u32>) {
                 }
                 known.sessions.push(stage.session(has_root.then_some(root.as_path())).await);
             }
-            let steps = dice.below(25);
-            let mut client = Client { seed, dice: &mut dice, known: &mut known, stage: &stage, root: &root };
+            let steps = random.usize(..25);
+            let mut client =
+                Client { seed, random: &mut random, known: &mut known, stage: &stage, root: &root };
             for _ in 0..steps {
                 client.one_step().await;
             }

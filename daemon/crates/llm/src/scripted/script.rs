@@ -123,7 +123,6 @@ pub struct Fault {
 /// Which error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "each is the variant of LlmError that has its name")]
 pub enum FaultKind {
     Unavailable,
     ModelNotFound,

@@ -1,80 +1,82 @@
-//! The scan of all records for the nearest to a query, in pieces that several threads take as they come to it.
+//! The scan of all records for the nearest to a query, divided into pieces that several threads claim.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Dense, FileSet, Inner, SKIP, chunk_id, file_id, scale_of};
+use super::{DenseIndex, FileSet, Inner, SKIP, chunk_id, file_id, scale_of};
 use crate::simd;
 use crate::sync::lock;
 
-/// Rows of a piece: some 150 microseconds of work with AVX2, so that whoever comes late or is interrupted is not waited for long.
+/// Rows per piece: some 150 microseconds of work with AVX2, so that a thread that starts late or is preempted delays the
+/// scan only briefly.
 const PIECE_ROWS: usize = 8192;
-/// Rows from which it is worth to wake another thread for a scan.
+/// Number of rows from which waking another thread pays off.
 const SPLIT_ROWS: usize = 4 * PIECE_ROWS;
-/// Rows that a scan finds for each one asked for; of these the rests tell the best.
-const WIDE: usize = 3;
-/// How many rows ahead are asked for where they lie apart.
-const AHEAD: usize = 4;
+/// Rows that the coarse scan collects per requested row; the residuals then select the best of them.
+const OVERSAMPLE: usize = 3;
+/// Number of scattered rows that are prefetched ahead.
+const PREFETCH_ROWS: usize = 4;
 
-/// A scan under way.
+/// A running scan.
 pub struct Scan<'a> {
-    dense: &'a Dense,
+    dense: &'a DenseIndex,
     query: &'a [f32],
     packed: Vec<i8>,
-    /// What one step of the packed query is worth.
+    /// The value of one step of the packed query.
     unit: f32,
     k: usize,
     files: Option<&'a FileSet>,
-    /// The next piece that nobody has taken.
+    /// The first row of the next unclaimed piece.
     next: AtomicUsize,
-    found: Mutex<Vec<Found>>,
+    hits: Mutex<Vec<RowHit>>,
 }
 
-/// A row of the scan.
+/// A candidate row.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct RowHit {
     score: f32,
-    /// What the row is numbered in.
+    /// The generation of the files in which `row` is valid.
     generation: u32,
     id: i64,
     row: usize,
 }
 
-impl Dense {
-    /// A scan for the `k` chunks nearest to `query`, of `files` only, when given. Whoever calls [`Scan::work`] takes part;
-    /// [`Scan::finish`] tells what was found. It holds no lock but within these two.
+impl DenseIndex {
+    /// Creates a scan for the `k` chunks nearest to `query`, restricted to `files` if given. Any number of threads may call
+    /// [`Scan::run`]; [`Scan::finish`] returns the result. Locks are only taken within these two.
     pub fn scan<'a>(&'a self, query: &'a [f32], k: usize, files: Option<&'a FileSet>) -> Scan<'a> {
         let largest = query.iter().fold(0f32, |m, x| m.max(x.abs()));
         let unit = largest / 127.0;
-        let none = largest == 0.0 || k == 0 || query.len() != self.dim;
-        let packed = if none { Vec::new() } else { query.iter().map(|x| (x / unit).round() as i8).collect() };
-        let (next, found) = (AtomicUsize::new(0), Mutex::default());
-        Scan { dense: self, query, packed, unit, k, files, next, found }
+        let is_empty = largest == 0.0 || k == 0 || query.len() != self.dim;
+        let packed =
+            if is_empty { Vec::new() } else { query.iter().map(|x| (x / unit).round() as i8).collect() };
+        let (next, hits) = (AtomicUsize::new(0), Mutex::default());
+        Scan { dense: self, query, packed, unit, k, files, next, hits }
     }
 
-    /// The `k` chunks nearest to `query`, best first, with their cosine: those in `files` only, when given.
+    /// The `k` chunks nearest to `query` with their cosines, best first, restricted to `files` if given.
     pub fn nearest(&self, query: &[f32], k: usize, files: Option<&FileSet>) -> Vec<(i64, f32)> {
         let scan = self.scan(query, k, files);
-        scan.work();
+        scan.run();
         scan.finish()
     }
 }
 
 impl Scan<'_> {
-    /// Whether another thread would be of use.
+    /// True if another thread would speed up the scan.
     pub fn is_large(&self) -> bool {
         self.dense.size().0 >= SPLIT_ROWS
     }
 
     /// Scans pieces until none is left.
-    pub fn work(&self) {
+    pub fn run(&self) {
         if self.packed.is_empty() {
             return;
         }
-        // Kept until no piece is left: what rows are numbered in cannot change while one of them is not scanned.
+        // Locked until no piece is left, so that row numbers stay valid during the scan.
         let inner = self.dense.inner.read().unwrap_or_else(|e| e.into_inner());
-        let most = WIDE * self.k;
-        let (mut best, mut floor) = (Vec::new(), f32::MIN_POSITIVE);
+        let limit = OVERSAMPLE * self.k;
+        let (mut best, mut threshold) = (Vec::new(), f32::MIN_POSITIVE);
         loop {
             let first = self.next.fetch_add(PIECE_ROWS, Ordering::Relaxed).min(inner.rows);
             let end = inner.rows.min(first + PIECE_ROWS);
@@ -82,68 +84,68 @@ impl Scan<'_> {
                 break;
             }
             if best.is_empty() {
-                best.reserve(4 * most);
+                best.reserve(4 * limit);
             }
-            self.piece(&inner, first..end, most, &mut best, &mut floor);
+            self.scan_piece(&inner, first..end, limit, &mut best, &mut threshold);
         }
         if !best.is_empty() {
-            lock(&self.found).append(&mut best);
+            lock(&self.hits).append(&mut best);
         }
     }
 
-    /// Adds the rows of a piece that may be among the best `most` to `best`; `floor` is what they must exceed.
-    fn piece(
+    /// Adds the rows of a piece that may be among the best `limit` rows and exceed `threshold` to `best`.
+    fn scan_piece(
         &self,
         inner: &Inner,
         rows: std::ops::Range<usize>,
-        most: usize,
-        best: &mut Vec<Found>,
-        floor: &mut f32,
+        limit: usize,
+        best: &mut Vec<RowHit>,
+        threshold: &mut f32,
     ) {
         let (stride, from, generation) = (self.dense.stride(), rows.start, inner.generation);
-        let piece = &inner.records(stride)[from * stride..rows.end * stride];
-        simd::dot_rows(piece, stride, SKIP, &self.packed, |first, dots| {
+        let scan_piece = &inner.records(stride)[from * stride..rows.end * stride];
+        simd::dot_rows(scan_piece, stride, SKIP, &self.packed, |first, dots| {
             for (row, dot) in (first..).zip(dots) {
-                let record = &piece[row * stride..row * stride + SKIP];
-                let score = *dot as f32 * scale_of(record) * self.unit;
-                if score <= *floor || self.files.is_some_and(|f| !f.contains(&file_id(record))) {
+                let encode = &scan_piece[row * stride..row * stride + SKIP];
+                let score = *dot as f32 * scale_of(encode) * self.unit;
+                if score <= *threshold || self.files.is_some_and(|f| !f.contains(&file_id(encode))) {
                     continue;
                 }
-                let id = chunk_id(record);
+                let id = chunk_id(encode);
                 if inner.dead.contains(&id) {
                     continue;
                 }
-                best.push(Found { score, generation, id, row: from + row });
-                if best.len() == 4 * most {
-                    best.select_nth_unstable_by(most - 1, |a, b| b.score.total_cmp(&a.score));
-                    best.truncate(most);
-                    *floor = best[most - 1].score;
+                best.push(RowHit { score, generation, id, row: from + row });
+                if best.len() == 4 * limit {
+                    best.select_nth_unstable_by(limit - 1, |a, b| b.score.total_cmp(&a.score));
+                    best.truncate(limit);
+                    *threshold = best[limit - 1].score;
                 }
             }
         });
     }
 
-    /// The nearest by what all threads found, best first, with their cosine: the rests put the best [`WIDE`] times as many
-    /// in order. Everyone's [`Scan::work`] has ended.
+    /// Returns the nearest chunks with their cosines, best first: the residuals re-order the best `k` ×
+    /// [`OVERSAMPLE`] rows of all threads. All calls of [`Scan::run`] must have returned.
     pub fn finish(self) -> Vec<(i64, f32)> {
         let inner = self.dense.inner.read().unwrap_or_else(|e| e.into_inner());
         let (dim, stride) = (self.dense.dim, self.dense.stride());
-        let mut best = std::mem::take(&mut *lock(&self.found));
-        let by = |a: &Found, b: &Found| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id));
-        best.sort_unstable_by(by);
+        let mut best = std::mem::take(&mut *lock(&self.hits));
+        let order = |a: &RowHit, b: &RowHit| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id));
+        best.sort_unstable_by(order);
         best.dedup_by_key(|f| f.id);
-        best.truncate(WIDE * self.k);
-        for found in best.iter_mut().filter(|f| f.generation != inner.generation) {
-            // The files were written anew meanwhile; what is gone keeps its score by the first part.
-            found.row = inner.row(inner.records(stride), stride, found.id).unwrap_or(inner.rows);
+        best.truncate(OVERSAMPLE * self.k);
+        for hits in best.iter_mut().filter(|f| f.generation != inner.generation) {
+            // The files were compacted in the meantime; a row that was removed retains its coarse score.
+            hits.row = inner.row(inner.records(stride), stride, hits.id).unwrap_or(inner.rows);
         }
         for n in 0..best.len() {
-            if let Some(soon) = best.get(n + AHEAD) {
-                inner.prefetch(soon.row, dim);
+            if let Some(upcoming) = best.get(n + PREFETCH_ROWS) {
+                inner.prefetch(upcoming.row, dim);
             }
             best[n].score = inner.exact(best[n].row, dim, self.query).unwrap_or(best[n].score);
         }
-        best.sort_unstable_by(by);
+        best.sort_unstable_by(order);
         best.truncate(self.k);
         best.into_iter().map(|f| (f.id, f.score)).filter(|(_, score)| *score > 0.0).collect()
     }
@@ -155,33 +157,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_that_share_a_scan_find_what_one_finds() {
+    fn parallel_scan_equals_sequential_scan() {
         let dir = tempfile::tempdir().unwrap();
-        let dense = Dense::new(dir.path(), 8, [7; 32]);
+        let dense = DenseIndex::new(dir.path(), 8, [7; 32]);
         dense.open().unwrap();
         let mut records = Records::default();
         for id in 0..3 * PIECE_ROWS as i64 + 77 {
             let vector: Vec<f32> =
                 (0..8).map(|d| ((id * 37 + d * d * 11) % 101) as f32 / 50.0 - 1.0).collect();
-            dense.record(id, (id / 9) as u32, &vector, &mut records);
+            dense.encode(id, (id / 9) as u32, &vector, &mut records);
         }
         dense.append(&records).unwrap();
-        dense.forget((0..500).map(|n| n * 3));
+        dense.mark_dead((0..500).map(|n| n * 3));
         let query = [0.4, -0.2, 0.9, 0.1, -0.7, 0.3, 0.0, 0.5];
-        let wanted = dense.nearest(&query, 300, None);
+        let expected = dense.nearest(&query, 300, None);
         let scan = dense.scan(&query, 300, None);
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| scan.work());
+                scope.spawn(|| scan.run());
             }
         });
-        assert_eq!((wanted.len(), scan.finish()), (300, wanted.clone()));
-        // Between the scan and its end the files may be written anew, which numbers the rows anew.
+        assert_eq!((expected.len(), scan.finish()), (300, expected.clone()));
+        // A compaction between scan and finish renumbers the rows.
         let scan = dense.scan(&query, 300, None);
-        scan.work();
+        scan.run();
         dense.compact().unwrap();
-        assert_eq!(scan.finish(), wanted);
-        // Whoever does not fit finds nothing.
+        assert_eq!(scan.finish(), expected);
+        // Queries with the wrong dimension or without a direction find nothing.
         assert!(
             dense.nearest(&query[1..], 3, None).is_empty() && dense.nearest(&[0.0; 8], 3, None).is_empty()
         );

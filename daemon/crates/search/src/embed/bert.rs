@@ -1,7 +1,7 @@
 //! The forward pass of BERT on candle's tensors.
 //!
-//! Texts of a batch lie one after the other, without padding: only attention looks at each alone. Written here because the
-//! one of candle-transformers pads, masks and takes each sum apart into passes of their own, which threads wait for.
+//! Texts of a batch are concatenated without padding; only attention separates them. The implementation of
+//! candle-transformers is not used because it pads, masks and runs every sum as a separate pass, which threads wait for.
 
 use candle_core::{CpuStorage, D, Device, InplaceOp2, InplaceOp3, Layout, Module, Result, Tensor};
 use candle_nn::{LayerNorm, VarBuilder};
@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use super::MAX_DIM;
 
-/// What a model is like, by its `config.json`.
+/// The dimensions of a model, read from `config.json`.
 pub struct Shape {
     pub vocabulary: usize,
     pub dim: usize,
     pub positions: usize,
     heads: usize,
     layers: usize,
-    inner: usize,
-    kinds: usize,
+    intermediate: usize,
+    token_types: usize,
     epsilon: f64,
-    act: Act,
+    activation: Activation,
 }
 
-/// What stands between the two halves of a layer's second part.
+/// The activation function of a layer's feed-forward part.
 #[derive(Clone, Copy)]
-enum Act {
+enum Activation {
     Gelu,
     GeluByTanh,
     Relu,
@@ -34,97 +34,96 @@ impl Shape {
     /// Reads `config.json`.
     ///
     /// # Errors
-    /// The key that is missing or not supported, for people.
-    pub fn read(own: &Value) -> std::result::Result<Self, String> {
-        let kind = own["model_type"].as_str().unwrap_or("none");
+    /// A message with the key that is missing or not supported.
+    pub fn read(config: &Value) -> std::result::Result<Self, String> {
+        let kind = config["model_type"].as_str().unwrap_or("none");
         if kind != "bert" {
             return Err(format!("model_type is '{kind}': only 'bert' is supported"));
         }
-        let number = |name: &str, most: u64| match own[name].as_u64() {
-            Some(n) if (1..=most).contains(&n) => Ok(n as usize),
-            Some(n) => Err(format!("{name} is {n}: 1 to {most} are supported")),
+        let number = |name: &str, limit: u64| match config[name].as_u64() {
+            Some(n) if (1..=limit).contains(&n) => Ok(n as usize),
+            Some(n) => Err(format!("{name} is {n}: 1 to {limit} are supported")),
             None => Err(format!("{name} is missing")),
         };
-        let act = match own["hidden_act"].as_str().unwrap_or("gelu") {
-            "gelu" => Act::Gelu,
-            "gelu_new" | "gelu_pytorch_tanh" => Act::GeluByTanh,
-            "relu" => Act::Relu,
+        let activation = match config["hidden_act"].as_str().unwrap_or("gelu") {
+            "gelu" => Activation::Gelu,
+            "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluByTanh,
+            "relu" => Activation::Relu,
             other => return Err(format!("hidden_act is '{other}': gelu, gelu_new and relu are supported")),
         };
-        let positions = own["position_embedding_type"].as_str().unwrap_or("absolute");
+        let positions = config["position_embedding_type"].as_str().unwrap_or("absolute");
         if positions != "absolute" {
             return Err(format!("position_embedding_type is '{positions}': only 'absolute' is supported"));
         }
-        let made = Self {
+        let shape = Self {
             vocabulary: number("vocab_size", 2_000_000)?,
             dim: number("hidden_size", MAX_DIM as u64)?,
             positions: number("max_position_embeddings", 65_536)?,
             heads: number("num_attention_heads", 64)?,
             layers: number("num_hidden_layers", 48)?,
-            inner: number("intermediate_size", 16_384)?,
-            kinds: number("type_vocab_size", 16)?,
-            epsilon: own["layer_norm_eps"].as_f64().unwrap_or(1e-12),
-            act,
+            intermediate: number("intermediate_size", 16_384)?,
+            token_types: number("type_vocab_size", 16)?,
+            epsilon: config["layer_norm_eps"].as_f64().unwrap_or(1e-12),
+            activation,
         };
-        if !made.dim.is_multiple_of(made.heads) {
-            return Err(format!("hidden_size {} cannot be shared by {} heads", made.dim, made.heads));
+        if !shape.dim.is_multiple_of(shape.heads) {
+            return Err(format!("hidden_size {} cannot be shared by {} heads", shape.dim, shape.heads));
         }
-        Ok(made)
+        Ok(shape)
     }
 }
 
-/// The model.
 pub struct Bert {
     words: Tensor,
-    /// With what marks a first sentence added: there is no second one.
+    /// Position embeddings plus the type embedding of a first sentence, since there is no second one.
     positions: Tensor,
     norm: LayerNorm,
     layers: Vec<Layer>,
 }
 
 struct Layer {
-    /// Query (already divided by the root of a head's size), key and value.
-    input: Dense,
-    mixed: Dense,
+    /// Query (already divided by the square root of a head's size), key and value.
+    input: Linear,
+    mixed: Linear,
     mixed_norm: LayerNorm,
-    up: Dense,
-    down: Dense,
+    up: Linear,
+    down: Linear,
     norm: LayerNorm,
     heads: usize,
-    act: Act,
+    activation: Activation,
 }
 
 impl Bert {
-    /// Takes the tensors it needs.
+    /// Loads the tensors.
     ///
     /// # Errors
-    /// When one is missing or has another shape.
+    /// When a tensor is missing or has another shape.
     pub fn load(all: &VarBuilder<'_>, shape: &Shape) -> Result<Self> {
         let words = "embeddings.word_embeddings.weight";
         let all = if all.contains_tensor(words) { all.clone() } else { all.pp("bert") };
         let dim = shape.dim;
-        let kinds = all.get((shape.kinds, dim), "embeddings.token_type_embeddings.weight")?;
+        let token_types = all.get((shape.token_types, dim), "embeddings.token_type_embeddings.weight")?;
         let positions = all.get((shape.positions, dim), "embeddings.position_embeddings.weight")?;
         let layer = |n| Layer::load(&all.pp(format!("encoder.layer.{n}")), shape);
         Ok(Self {
             words: all.get((shape.vocabulary, dim), words)?,
-            positions: positions.broadcast_add(&kinds.narrow(0, 0, 1)?)?,
+            positions: positions.broadcast_add(&token_types.narrow(0, 0, 1)?)?,
             norm: norm(&all, "embeddings.LayerNorm", shape)?,
             layers: (0..shape.layers).map(layer).collect::<Result<_>>()?,
         })
     }
 
-    /// The last states of texts, which are given as ids of tokens: a row for each token, text after text.
+    /// The last states of texts of token ids: one row per token, text after text.
     ///
     /// # Errors
-    /// When an id is none or a text is longer than the model knows positions.
+    /// When a token id is invalid or a text has more tokens than the model has positions.
     pub fn forward(&self, texts: &[&[u32]]) -> Result<Tensor> {
         let ids: Vec<u32> = texts.concat();
-        let places: Vec<u32> = texts.iter().flat_map(|text| 0..text.len() as u32).collect();
+        let positions: Vec<u32> = texts.iter().flat_map(|text| 0..text.len() as u32).collect();
         let count = ids.len();
         let words = self.words.index_select(&Tensor::from_vec(ids, count, &Device::Cpu)?, 0)?;
-        let places = self.positions.index_select(&Tensor::from_vec(places, count, &Device::Cpu)?, 0)?;
-        let mut states = self.norm.forward(&(words + places)?)?;
+        let positions = self.positions.index_select(&Tensor::from_vec(positions, count, &Device::Cpu)?, 0)?;
+        let mut states = self.norm.forward(&(words + positions)?)?;
         let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
         for layer in &self.layers {
             states = layer.forward(&states, &lengths)?;
@@ -135,29 +134,29 @@ impl Bert {
 
 impl Layer {
     fn load(all: &VarBuilder<'_>, shape: &Shape) -> Result<Self> {
-        let (dim, inner) = (shape.dim, shape.inner);
-        let own = |name: &str, out: usize, from: usize| {
+        let (dim, intermediate) = (shape.dim, shape.intermediate);
+        let config = |name: &str, out: usize, from: usize| {
             let at = all.pp(name);
             Ok::<_, candle_core::Error>((at.get((out, from), "weight")?, at.get(out, "bias")?))
         };
         let linear = |name: &str, out: usize, from: usize| {
-            own(name, out, from).map(|(weight, bias)| Dense { weight, bias })
+            config(name, out, from).map(|(weight, bias)| Linear { weight, bias })
         };
         let scale = 1.0 / ((dim / shape.heads) as f64).sqrt();
-        let query = own("attention.self.query", dim, dim)?;
-        let key = own("attention.self.key", dim, dim)?;
-        let value = own("attention.self.value", dim, dim)?;
+        let query = config("attention.self.query", dim, dim)?;
+        let key = config("attention.self.key", dim, dim)?;
+        let value = config("attention.self.value", dim, dim)?;
         let weight = Tensor::cat(&[&(query.0 * scale)?, &key.0, &value.0], 0)?;
         let bias = Tensor::cat(&[&(query.1 * scale)?, &key.1, &value.1], 0)?;
         Ok(Self {
-            input: Dense { weight, bias },
+            input: Linear { weight, bias },
             mixed: linear("attention.output.dense", dim, dim)?,
             mixed_norm: norm(all, "attention.output.LayerNorm", shape)?,
-            up: linear("intermediate.dense", inner, dim)?,
-            down: linear("output.dense", dim, inner)?,
+            up: linear("intermediate.dense", intermediate, dim)?,
+            down: linear("output.dense", dim, intermediate)?,
             norm: norm(all, "output.LayerNorm", shape)?,
             heads: shape.heads,
-            act: shape.act,
+            activation: shape.activation,
         })
     }
 
@@ -170,11 +169,11 @@ impl Layer {
         }
         let mixed = if mixed.len() == 1 { mixed.remove(0) } else { Tensor::cat(&mixed, 0)? };
         let states = self.mixed_norm.forward(&self.mixed.onto(&mixed, states)?)?;
-        let inner = self.up.forward(&states, Some(self.act))?;
-        self.norm.forward(&self.down.onto(&inner, &states)?)
+        let intermediate = self.up.forward(&states, Some(self.activation))?;
+        self.norm.forward(&self.down.onto(&intermediate, &states)?)
     }
 
-    /// What the tokens of one text take from each other.
+    /// Self-attention within one text.
     fn attend(&self, input: &Tensor) -> Result<Tensor> {
         let (tokens, wide) = input.dims2()?;
         let dim = wide / 3;
@@ -186,29 +185,29 @@ impl Layer {
     }
 }
 
-/// A matrix and what is added behind it.
-struct Dense {
+/// A matrix with a bias.
+struct Linear {
     weight: Tensor,
     bias: Tensor,
 }
 
-impl Dense {
-    fn forward(&self, rows: &Tensor, act: Option<Act>) -> Result<Tensor> {
-        let made = rows.matmul(&self.weight.t()?)?;
-        made.inplace_op2(&self.bias, &Finish(act))?;
-        Ok(made)
+impl Linear {
+    fn forward(&self, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
+        let shape = rows.matmul(&self.weight.t()?)?;
+        shape.inplace_op2(&self.bias, &Finish(activation))?;
+        Ok(shape)
     }
 
-    /// The same with `others` added.
+    /// The same with `others` added in the same pass.
     fn onto(&self, rows: &Tensor, others: &Tensor) -> Result<Tensor> {
-        let made = rows.matmul(&self.weight.t()?)?;
-        made.inplace_op3(&self.bias, others, &Onto)?;
-        Ok(made)
+        let shape = rows.matmul(&self.weight.t()?)?;
+        shape.inplace_op3(&self.bias, others, &Onto)?;
+        Ok(shape)
     }
 }
 
-/// Adds a bias to each row, and bends what comes of it, in one pass.
-struct Finish(Option<Act>);
+/// Adds a bias to each row and applies the activation in one pass.
+struct Finish(Option<Activation>);
 
 impl InplaceOp2 for Finish {
     fn name(&self) -> &'static str {
@@ -221,16 +220,16 @@ impl InplaceOp2 for Finish {
             let each = row.iter_mut().zip(bias);
             match self.0 {
                 None => each.for_each(|(x, b)| *x += b),
-                Some(Act::Gelu) => each.for_each(|(x, b)| *x = gelu(*x + b)),
-                Some(Act::GeluByTanh) => each.for_each(|(x, b)| *x = gelu_by_tanh(*x + b)),
-                Some(Act::Relu) => each.for_each(|(x, b)| *x = (*x + b).max(0.0)),
+                Some(Activation::Gelu) => each.for_each(|(x, b)| *x = gelu(*x + b)),
+                Some(Activation::GeluByTanh) => each.for_each(|(x, b)| *x = gelu_by_tanh(*x + b)),
+                Some(Activation::Relu) => each.for_each(|(x, b)| *x = (*x + b).max(0.0)),
             }
         }
         Ok(())
     }
 }
 
-/// Adds a bias and another matrix, in one pass.
+/// Adds a bias and another matrix in one pass.
 struct Onto;
 
 impl InplaceOp3 for Onto {
@@ -258,13 +257,13 @@ impl InplaceOp3 for Onto {
 
 fn values<'a>(own: &'a CpuStorage, at: &Layout) -> Result<&'a [f32]> {
     match at.contiguous_offsets() {
-        Some((from, to)) => Ok(&own.as_slice::<f32>()?[from..to]),
+        Some((from, to)) => Ok(&config.as_slice::<f32>()?[from..to]),
         None => candle_core::bail!("a matrix is not in one piece"),
     }
 }
 
 fn values_mut<'a>(own: &'a mut CpuStorage, at: &Layout) -> Result<&'a mut [f32]> {
-    match (own, at.contiguous_offsets()) {
+    match (config, at.contiguous_offsets()) {
         (CpuStorage::F32(all), Some((from, to))) => Ok(&mut all[from..to]),
         _ => candle_core::bail!("a matrix is not in one piece of f32"),
     }
@@ -278,7 +277,7 @@ fn gelu_by_tanh(x: f32) -> f32 {
     0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh())
 }
 
-/// The error function by a quotient of polynomials, within 1e-6: a loop of it is done in vectors.
+/// The error function as a quotient of polynomials, accurate to 1e-6; a loop over it is vectorised.
 fn erf(x: f32) -> f32 {
     let x = x.clamp(-4.0, 4.0);
     let square = x * x;
@@ -300,26 +299,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_function_is_met() {
+    fn error_function_is_accurate() {
         for n in -600..=600 {
             let x = f64::from(n) / 100.0;
-            // Its series; beyond 4 it is 1 to seven digits.
-            let (mut term, mut wanted) = (x, x);
+            // The Taylor series; beyond 4 the function is 1 to seven digits.
+            let (mut term, mut expected) = (x, x);
             for k in 1..200 {
                 term *= -x * x / f64::from(k);
-                wanted += term / f64::from(2 * k + 1);
+                expected += term / f64::from(2 * k + 1);
             }
-            wanted *= std::f64::consts::FRAC_2_SQRT_PI;
+            expected *= std::f64::consts::FRAC_2_SQRT_PI;
             if x.abs() > 4.0 {
-                wanted = x.signum();
+                expected = x.signum();
             }
-            let made = f64::from(erf(x as f32));
-            assert!((made - wanted).abs() < 2e-6, "{x}: {made} {wanted}");
+            let shape = f64::from(erf(x as f32));
+            assert!((shape - expected).abs() < 2e-6, "{x}: {shape} {expected}");
         }
     }
 
     #[test]
-    fn both_forms_of_gelu_are_alike() {
+    fn both_forms_of_gelu_agree() {
         for n in -80..=80 {
             let x = n as f32 / 10.0;
             assert!((gelu(x) - gelu_by_tanh(x)).abs() < 1e-3, "{x}");

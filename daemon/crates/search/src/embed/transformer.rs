@@ -1,7 +1,7 @@
-//! A BERT model from a folder in the usual form: `config.json`, `tokenizer.json`, `model.safetensors`.
+//! A BERT model from a folder in the usual layout: `config.json`, `tokenizer.json`, `model.safetensors`.
 //!
-//! The vector of a text is the mean of its tokens' last states (or the first one's, when `1_Pooling/config.json` says
-//! so), brought to length 1. Short texts go through the model together.
+//! The vector of a text is the mean of its tokens' last states, or the state of the first token if
+//! `1_Pooling/config.json` configures it, normalised to length 1. Short texts are batched.
 
 use std::path::Path;
 
@@ -15,46 +15,46 @@ use tokenizers::{Tokenizer, TruncationParams};
 
 use super::bert::{Bert, Shape};
 
-/// The file that makes a folder one of a transformer.
+/// The file that marks a folder as a transformer.
 pub const WEIGHTS: &str = "model.safetensors";
-/// Bytes of the weights at most.
+/// Maximum bytes of the weights.
 const MAX_WEIGHTS: u64 = 4 * 1024 * 1024 * 1024;
-/// Bytes of another file at most.
+/// Maximum bytes of any other file.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
-/// Tokens of a text that count, with the two that mark its ends.
+/// Maximum tokens of a text, including the two special tokens at its ends.
 const MAX_TOKENS: usize = 256;
-/// Tokens of a batch, unless a single text has more: more gains nothing and takes memory.
+/// Maximum tokens of a batch, unless a single text has more; larger batches need more memory and are not faster.
 const BATCH: usize = 256;
-/// Changes when the same files give other vectors.
+/// Version of the computation; it changes when the same files yield different vectors.
 const FORM: &[u8] = b"bert 1";
 
 /// A BERT model with its tokenizer.
 pub struct Transformer {
     model: Bert,
     tokenizer: Tokenizer,
-    /// Whether the first token's state is the vector, instead of the mean of all.
-    first: bool,
+    /// True if the state of the first token is the vector instead of the mean of all.
+    pools_first_token: bool,
     dim: usize,
     name: String,
     hash: [u8; 32],
 }
 
-/// A text's place among all, and the ids of its tokens.
+/// The position of a text, and the ids of its tokens.
 type Encoded = (usize, Vec<u32>);
 
 impl Transformer {
-    /// Reads a folder, and embeds a word by it to see that it works.
+    /// Reads a folder and embeds a word to verify the model.
     ///
     /// # Errors
-    /// `invalid_params` with the file that is missing or wrong.
+    /// `invalid_params` for a missing or invalid file.
     pub fn load(folder: &Path) -> Result<Self, Failure> {
         let bad =
             |what: String| Failure::new(Reason::InvalidParams, format!("model {}: {what}", folder.display()));
-        let read = |name: &str, most: u64| {
+        let read = |name: &str, limit: u64| {
             let path = folder.join(name);
             let size = std::fs::metadata(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))?.len();
-            if size > most {
-                return Err(bad(format!("{name} has {size} bytes, more than the {most} that are accepted")));
+            if size > limit {
+                return Err(bad(format!("{name} has {size} bytes, more than the {limit} that are accepted")));
             }
             std::fs::read(&path).map_err(|e| bad(format!("cannot read {name}: {e}")))
         };
@@ -68,10 +68,11 @@ impl Transformer {
             true => read("1_Pooling/config.json", MAX_FILE)?,
             false => Vec::new(),
         };
-        let first = pools_first(&pooling).map_err(|e| bad(format!("1_Pooling/config.json: {e}")))?;
+        let pools_first_token =
+            reads_first_token(&pooling).map_err(|e| bad(format!("1_Pooling/config.json: {e}")))?;
         let weights = read(WEIGHTS, MAX_WEIGHTS)?;
         let mut hash = Sha256::new();
-        for part in [FORM, &settings[..], &words, &[u8::from(first)], &weights] {
+        for part in [FORM, &settings[..], &words, &[u8::from(pools_first_token)], &weights] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -79,15 +80,15 @@ impl Transformer {
             .and_then(|tensors| Bert::load(&tensors, &shape))
             .map_err(|e| bad(format!("{WEIGHTS} does not hold the model of config.json: {}", short(&e))))?;
         let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
-        let made = Self { model, tokenizer, first, dim: shape.dim, name, hash: hash.finalize().into() };
-        let probe = made.forward(&[&(0, made.encode("word")?)]).map_err(|e| bad(short(&e)))?;
+        let vectors =
+            Self { model, tokenizer, pools_first_token, dim: shape.dim, name, hash: hash.finalize().into() };
+        let probe = vectors.forward(&[&(0, vectors.encode("word")?)]).map_err(|e| bad(short(&e)))?;
         if !probe.iter().flatten().all(|x| x.is_finite()) {
             return Err(bad(format!("{WEIGHTS} gives vectors that are no numbers")));
         }
-        Ok(made)
+        Ok(vectors)
     }
 
-    /// Dimensions of its vectors.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -97,43 +98,44 @@ impl Transformer {
         &self.name
     }
 
-    /// SHA-256 of all that decides its vectors.
+    /// SHA-256 of everything that determines its vectors.
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
     }
 
-    /// The vectors of texts, in their order. Nothing when `go_on` said no: it is asked before each batch.
+    /// The vectors of texts in their order. `None` if `should_continue` returns false, which is checked before each batch.
     ///
     /// # Errors
-    /// `internal` when a text cannot be computed.
+    /// `internal` when the computation fails.
     pub fn embed(
         &self,
         texts: &[String],
-        go_on: &(dyn Fn() -> bool + Sync),
+        should_continue: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Vec<Vec<f32>>>, Failure> {
         let encode = |(at, text): (usize, &String)| Ok((at, self.encode(text)?));
         let mut encoded: Vec<Encoded> =
             texts.par_iter().enumerate().map(encode).collect::<Result<_, Failure>>()?;
         encoded.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
         let run = |batch: &Vec<&Encoded>| {
-            if !go_on() {
+            if !should_continue() {
                 return Ok(None);
             }
-            let made = self.forward(batch).map_err(|e| self.failed(&short(&e)))?;
-            Ok(Some(batch.iter().map(|(at, _)| *at).zip(made).collect::<Vec<_>>()))
+            let vectors = self.forward(batch).map_err(|e| self.failure(&short(&e)))?;
+            Ok(Some(batch.iter().map(|(at, _)| *at).zip(vectors).collect::<Vec<_>>()))
         };
-        let made: Option<Vec<_>> = batches(&encoded).par_iter().map(run).collect::<Result<_, Failure>>()?;
+        let vectors: Option<Vec<_>> =
+            batches(&encoded).par_iter().map(run).collect::<Result<_, Failure>>()?;
         let mut vectors = vec![Vec::new(); texts.len()];
-        let Some(made) = made else { return Ok(None) };
-        for (at, vector) in made.into_iter().flatten() {
+        let Some(vectors) = vectors else { return Ok(None) };
+        for (at, vector) in vectors.into_iter().flatten() {
             vectors[at] = vector;
         }
         Ok(Some(vectors))
     }
 
     fn encode(&self, text: &str) -> Result<Vec<u32>, Failure> {
-        let made = self.tokenizer.encode_fast(text, true).map_err(|e| self.failed(&e.to_string()))?;
-        Ok(made.get_ids().to_vec())
+        let vectors = self.tokenizer.encode_fast(text, true).map_err(|e| self.failure(&e.to_string()))?;
+        Ok(vectors.get_ids().to_vec())
     }
 
     /// The vectors of one batch.
@@ -145,7 +147,7 @@ impl Transformer {
             let (own, behind) = rest.split_at(text.len());
             rest = behind;
             let mut sum = vec![0f32; self.dim];
-            for state in own.iter().take(if self.first { 1 } else { own.len() }) {
+            for state in own.iter().take(if self.pools_first_token { 1 } else { own.len() }) {
                 sum.iter_mut().zip(state).for_each(|(s, x)| *s += x);
             }
             let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
@@ -157,49 +159,50 @@ impl Transformer {
         Ok(texts.iter().map(pool).collect())
     }
 
-    fn failed(&self, why: &str) -> Failure {
+    fn failure(&self, why: &str) -> Failure {
         Failure::new(Reason::Internal, format!("model {} cannot embed a text: {why}", self.name))
     }
 }
 
-/// Texts that go through the model together; `encoded` has the longest first.
+/// Groups texts into batches; `encoded` must be sorted by descending length.
 fn batches(encoded: &[Encoded]) -> Vec<Vec<&Encoded>> {
     let mut all: Vec<Vec<&Encoded>> = Vec::new();
     let mut tokens = 0;
-    for one in encoded {
+    for text in encoded {
         match all.last_mut() {
-            Some(last) if tokens + one.1.len() <= BATCH => last.push(one),
+            Some(last) if tokens + text.1.len() <= BATCH => last.push(text),
             _ => {
-                all.push(vec![one]);
+                all.push(vec![text]);
                 tokens = 0;
             }
         }
-        tokens += one.1.len();
+        tokens += text.1.len();
     }
     all
 }
 
-/// The first line of an error: what follows is where in the library it came from.
+/// The first line of an error; the following lines are a backtrace.
 fn short(error: &candle_core::Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// The tokenizer, cutting at what counts and filling up nothing.
+/// The tokenizer, with truncation and without padding.
 fn tokenizer_of(own: &[u8], shape: &Shape) -> Result<Tokenizer, String> {
-    let mut made = Tokenizer::from_bytes(own).map_err(|e| e.to_string())?;
-    let words = made.get_vocab_size(true);
+    let mut vectors = Tokenizer::from_bytes(own).map_err(|e| e.to_string())?;
+    let words = vectors.get_vocab_size(true);
     if words > shape.vocabulary {
         return Err(format!("{words} tokens, more than the {} of config.json", shape.vocabulary));
     }
     let max_length = MAX_TOKENS.min(shape.positions);
-    made.with_padding(None);
-    made.with_truncation(Some(TruncationParams { max_length, ..TruncationParams::default() }))
+    vectors.with_padding(None);
+    vectors
+        .with_truncation(Some(TruncationParams { max_length, ..TruncationParams::default() }))
         .map_err(|e| e.to_string())?;
-    Ok(made)
+    Ok(vectors)
 }
 
-/// Whether the first token stands for the text. Without the file, the mean does.
-fn pools_first(own: &[u8]) -> Result<bool, String> {
+/// True if the pooling configuration selects the first token; without the file, the mean is used.
+fn reads_first_token(own: &[u8]) -> Result<bool, String> {
     if own.is_empty() {
         return Ok(false);
     }

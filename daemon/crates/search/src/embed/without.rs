@@ -1,48 +1,41 @@
-//! What stands for a transformer in a build without the feature: a folder of one is refused.
+//! The placeholder for transformers in builds without the feature, which refuses their folders.
 
 use std::path::Path;
 
 use cairn_protocol::error::{Failure, Reason};
 
-/// The file that makes a folder one of a transformer.
+/// The file that marks a folder as a transformer.
 pub const WEIGHTS: &str = "model.safetensors";
 
-/// There is none.
+/// An uninhabited type.
 pub enum Transformer {}
 
 impl Transformer {
-    /// Refuses.
+    /// Always fails.
     ///
     /// # Errors
-    /// `not_supported`, with how to build what supports it.
+    /// `not_supported`, with the command that builds with support.
     pub fn load(folder: &Path) -> Result<Self, Failure> {
         let text = format!(
-            "model {} is a transformer, which this build leaves out: build with 'cargo build --release \
+            "model {} is a transformer, which this build does not include: build with 'cargo build --release \
              --features transformer', or name 'builtin' or a folder with a static table",
             folder.display()
         );
         Err(Failure::new(Reason::NotSupported, text))
     }
 
-    /// Dimensions.
     pub fn dim(&self) -> usize {
         match *self {}
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         match *self {}
     }
 
-    /// Its hash.
     pub fn hash(&self) -> &[u8; 32] {
         match *self {}
     }
 
-    /// Vectors.
-    ///
-    /// # Errors
-    /// None.
     pub fn embed(
         &self,
         _: &[String],
@@ -58,7 +51,7 @@ mod tests {
     use crate::Embedder;
 
     #[test]
-    fn a_transformer_is_refused_with_the_way_out() {
+    fn transformer_is_refused_with_the_command_that_supports_it() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(WEIGHTS), "").unwrap();
         let error = Embedder::from_folder(dir.path()).unwrap_err();

@@ -1,53 +1,53 @@
-//! Trigrams to a segment, and several segments to one.
+//! Builds a segment from trigrams, and merges several segments into one.
 
 use super::Gram;
 use super::segment::{Damaged, Doc, Segment, Writer};
 
-/// Files of one builder at most: a document's number has so many bits beside half a trigram.
+/// Maximum files of one builder: a document's number shares a u32 with half a trigram.
 pub const MAX_DOCS: usize = 1 << 16;
 const DIGIT: u32 = 12;
 const DIGITS: usize = 1 << DIGIT;
 
-/// Gathers files and their trigrams, then writes them as a segment.
+/// Collects files with their trigrams and builds a segment from them.
 #[derive(Default)]
 pub struct Builder {
     docs: Vec<Doc>,
-    /// The trigrams of all documents one after the other; `ends` says where each document's end.
+    /// The trigrams of all documents, grouped by document.
     grams: Vec<Gram>,
+    /// End of each document's trigrams.
     ends: Vec<usize>,
 }
 
 impl Builder {
-    /// Adds a file, whose id is above all before, with its distinct trigrams. At most [`MAX_DOCS`].
+    /// Adds a file with its distinct trigrams. File ids must ascend; at most [`MAX_DOCS`] files are allowed.
     pub fn add(&mut self, doc: Doc, grams: &[Gram]) {
         self.docs.push(doc);
         self.grams.extend_from_slice(grams);
         self.ends.push(self.grams.len());
     }
 
-    /// Files so far.
     pub fn docs(&self) -> &[Doc] {
         &self.docs
     }
 
-    /// Pairs of a trigram and a file so far.
+    /// Number of pairs of a trigram and a file.
     pub fn len(&self) -> usize {
         self.grams.len()
     }
 
-    /// The files and the segment's bytes.
+    /// Returns the files and the bytes of the segment.
     pub fn finish(mut self) -> (Vec<Doc>, Vec<u8>) {
         let mut writer = Writer::new();
         self.docs.iter().for_each(|doc| writer.doc(doc));
-        // Two passes that keep the order of equals: by the low digit, then by the high one; each drops its digit for
-        // the document's number, as the place says it.
-        let low = |gram: Gram| gram as usize % DIGITS;
+        // A radix sort with two stable passes, by the low digit and then by the high one. Each pass replaces its digit by
+        // the document's number, since the digit follows from the bucket.
+        let low_digit = |gram: Gram| gram as usize % DIGITS;
         let (by_low, starts) = {
-            let starts = starts(self.grams.iter().map(|gram| low(*gram)));
+            let starts = starts(self.grams.iter().map(|gram| low_digit(*gram)));
             let (mut next, mut out, mut from) = (starts.clone(), vec![0u32; self.grams.len()], 0);
             for (doc, end) in (0u32..).zip(&self.ends) {
                 for gram in &self.grams[from..*end] {
-                    let at = &mut next[low(*gram)];
+                    let at = &mut next[low_digit(*gram)];
                     out[*at] = gram >> DIGIT << 16 | doc;
                     *at += 1;
                 }
@@ -55,29 +55,29 @@ impl Builder {
             }
             (out, starts)
         };
-        let high = self::starts(by_low.iter().map(|posting| (posting >> 16) as usize));
-        let mut next = high.clone();
-        for (low, range) in (0u32..).zip(starts.windows(2)) {
+        let high_digit = self::starts(by_low.iter().map(|posting| (posting >> 16) as usize));
+        let mut next = high_digit.clone();
+        for (low_digit, range) in (0u32..).zip(starts.windows(2)) {
             for posting in &by_low[range[0]..range[1]] {
                 let at = &mut next[(posting >> 16) as usize];
-                self.grams[*at] = low << 16 | (posting & 0xFFFF);
+                self.grams[*at] = low_digit << 16 | (posting & 0xFFFF);
                 *at += 1;
             }
         }
         drop(by_low);
         let mut docs = Vec::new();
-        for (high, range) in (0u32..).zip(high.windows(2)) {
+        for (high_digit, range) in (0u32..).zip(high_digit.windows(2)) {
             for group in self.grams[range[0]..range[1]].chunk_by(|a, b| a >> 16 == b >> 16) {
                 docs.clear();
                 docs.extend(group.iter().map(|posting| posting & 0xFFFF));
-                writer.list(high << DIGIT | group[0] >> 16, &docs);
+                writer.list(high_digit << DIGIT | group[0] >> 16, &docs);
             }
         }
         (self.docs, writer.finish())
     }
 }
 
-/// Where those with each digit begin, and where the last end.
+/// The start of each digit's bucket, and the end of the last one.
 fn starts(digits: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut starts = vec![0; DIGITS + 1];
     digits.for_each(|digit| starts[digit + 1] += 1);
@@ -87,7 +87,7 @@ fn starts(digits: impl Iterator<Item = usize>) -> Vec<usize> {
     starts
 }
 
-/// Merges segments to the bytes of one without what is dead; `None` when nothing is alive.
+/// Merges segments into the bytes of one without dead documents; `None` if all documents are dead.
 pub fn merge(segments: &[&Segment]) -> Result<Option<Vec<u8>>, Damaged> {
     let mut docs: Vec<(Doc, usize, u32)> = Vec::new();
     for (n, segment) in segments.iter().enumerate() {
@@ -98,10 +98,10 @@ pub fn merge(segments: &[&Segment]) -> Result<Option<Vec<u8>>, Damaged> {
     }
     docs.sort_unstable_by_key(|(doc, ..)| doc.file);
     let mut writer = Writer::new();
-    let mut names: Vec<Vec<u32>> = segments.iter().map(|s| vec![u32::MAX; s.docs() as usize]).collect();
-    for (name, (doc, n, old)) in (0..).zip(&docs) {
+    let mut new_ids: Vec<Vec<u32>> = segments.iter().map(|s| vec![u32::MAX; s.docs() as usize]).collect();
+    for (new_id, (doc, n, old)) in (0..).zip(&docs) {
         writer.doc(doc);
-        names[*n][*old as usize] = name;
+        new_ids[*n][*old as usize] = new_id;
     }
     drop(docs);
     let mut walks: Vec<_> = segments.iter().map(|s| s.lists()).collect();
@@ -114,8 +114,8 @@ pub fn merge(segments: &[&Segment]) -> Result<Option<Vec<u8>>, Damaged> {
         list.clear();
         for n in 0..segments.len() {
             let Some((_, old)) = heads[n].as_ref().filter(|(at, _)| *at == gram) else { continue };
-            let names = &names[n];
-            old.each(|doc| list.extend(names.get(doc as usize).filter(|name| **name != u32::MAX)))?;
+            let new_ids = &new_ids[n];
+            old.each(|doc| list.extend(new_ids.get(doc as usize).filter(|new_id| **new_id != u32::MAX)))?;
             heads[n] = walks[n].next(segments[n])?;
         }
         if !list.is_sorted() {

@@ -1,8 +1,9 @@
-//! A pattern as a question to the trigrams: every file in which it matches has an answer of yes, others may have one.
+//! Translates a pattern into a query over trigrams. Every file in which the pattern matches satisfies the query; other
+//! files may satisfy it too.
 //!
-//! For each part of a pattern it is known either which few texts it matches exactly, or with which few bytes a match
-//! begins and ends and which trigrams are inside. Letters of ASCII are folded from the start. Case folds beyond ASCII
-//! (`k` and the Kelvin sign) are in the parsed pattern as classes, so that both spellings are asked for.
+//! Each part of a pattern is analysed into either the exact set of texts that it matches, or the bytes with which a match
+//! starts and ends and the trigrams inside. ASCII letters are folded from the start. Case folds beyond ASCII (`k` and the
+//! Kelvin sign) are classes in the parsed pattern, so that both spellings are queried.
 
 use std::collections::BTreeSet;
 
@@ -12,42 +13,45 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 use super::segment::{Damaged, Segment};
 use super::{FOLD, Gram};
 
-/// Texts of a set, their bytes together, and characters of a class that is taken apart.
+/// Maximum number of texts in a set.
 const MAX_SET: usize = 256;
+/// Maximum bytes of all texts in a set.
 const MAX_SET_BYTES: usize = 16 * 1024;
+/// Maximum folded characters of a class that is expanded into a set.
 const MAX_CLASS: usize = 64;
-/// Characters of a class before they are folded.
+/// Maximum characters of a class before folding.
 const MAX_CHARS: u32 = 512;
-/// Trigrams asked for one text, and for a whole pattern.
+/// Maximum trigrams queried for one text.
 const MAX_OF_TEXT: usize = 64;
+/// Maximum trigrams queried for a pattern.
 const MAX_GRAMS: usize = 2048;
-/// Repetitions that are written out.
+/// Maximum repetitions that are expanded.
 const MAX_REPEATS: u32 = 4;
-/// As in the matcher.
+/// Nesting limit of the parser, the same as in the matcher.
 pub const NEST_LIMIT: u32 = 250;
 
-/// How a pattern is read.
+/// Options of parsing a pattern.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Flags {
-    /// Case does not matter, or may not.
+    /// Case is ignored, or may be.
     pub any_case: bool,
     pub dot_all: bool,
 }
 
-/// What a file must have.
+/// A condition on the trigrams of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Query {
-    /// Nothing: every file may match.
+    /// Always true: every file may match.
     All,
     Gram(Gram),
     And(Vec<Query>),
-    /// One of these; of none, no file.
+    /// At least one of these; false if empty.
     Or(Vec<Query>),
 }
 
 impl Query {
-    /// Of a regular expression. What cannot be read asks for nothing: the matcher is to say why.
-    pub fn of(pattern: &str, flags: Flags) -> Self {
+    /// Translates a regular expression. An invalid one yields [`Query::All`]; the matcher reports the error.
+    pub fn parse(pattern: &str, flags: Flags) -> Self {
         let parsed = ParserBuilder::new()
             .nest_limit(NEST_LIMIT)
             .utf8(false)
@@ -59,7 +63,7 @@ impl Query {
         parsed.map_or(Self::All, |hir| part(&hir).query())
     }
 
-    /// The documents of a segment that may match, a bit each; dead ones too.
+    /// The documents of a segment that may match as a bitmap, dead ones included.
     pub fn documents(&self, segment: &Segment) -> Result<Vec<u64>, Damaged> {
         let words = segment.docs().div_ceil(64) as usize;
         match self {
@@ -67,7 +71,7 @@ impl Query {
             Self::Gram(gram) => {
                 let mut found = vec![0; words];
                 if let Some(list) = segment.list(*gram)? {
-                    mark(&list, &mut found)?;
+                    set_bits(&list, &mut found)?;
                 }
                 Ok(found)
             }
@@ -82,18 +86,18 @@ impl Query {
         }
     }
 
-    /// Whether a text with these trigrams may match.
+    /// True if a text with these trigrams may match.
     #[cfg(test)]
-    pub fn admits(&self, has: &dyn Fn(Gram) -> bool) -> bool {
+    pub fn accepts(&self, has: &dyn Fn(Gram) -> bool) -> bool {
         match self {
             Self::All => true,
             Self::Gram(gram) => has(*gram),
-            Self::And(parts) => parts.iter().all(|p| p.admits(has)),
-            Self::Or(parts) => parts.iter().any(|p| p.admits(has)),
+            Self::And(parts) => parts.iter().all(|p| p.accepts(has)),
+            Self::Or(parts) => parts.iter().any(|p| p.accepts(has)),
         }
     }
 
-    /// Trigrams in it.
+    /// Number of trigrams in the query.
     fn size(&self) -> usize {
         match self {
             Self::All => 0,
@@ -106,7 +110,7 @@ impl Query {
         let too_much = self.size() + other.size() > MAX_GRAMS;
         match (self, other) {
             (Self::All, one) | (one, Self::All) => one,
-            // Either alone is a weaker question with the same answers and more.
+            // Each operand alone is a weaker condition, which is still correct.
             (a, b) if too_much => {
                 if a.size() <= b.size() {
                     a
@@ -154,7 +158,7 @@ impl Query {
     }
 }
 
-/// The rarest trigram first: the others only thin it out.
+/// Intersects all parts, starting with the rarest trigram.
 fn all_of(parts: &[Query], segment: &Segment, words: usize) -> Result<Vec<u64>, Damaged> {
     let mut lists = Vec::new();
     for part in parts {
@@ -166,27 +170,27 @@ fn all_of(parts: &[Query], segment: &Segment, words: usize) -> Result<Vec<u64>, 
     }
     lists.sort_by_key(|list| list.count);
     let mut found = vec![!0; words];
-    let mut thin = |other: &[u64]| {
+    let mut intersect = |other: &[u64]| {
         found.iter_mut().zip(other).for_each(|(all, one)| *all &= one);
         found.iter().any(|word| *word != 0)
     };
     let mut one = vec![0; words];
     for list in &lists {
         one.fill(0);
-        mark(list, &mut one)?;
-        if !thin(&one) {
+        set_bits(list, &mut one)?;
+        if !intersect(&one) {
             return Ok(found);
         }
     }
     for part in parts.iter().filter(|p| !matches!(p, Query::Gram(_))) {
-        if !thin(&part.documents(segment)?) {
+        if !intersect(&part.documents(segment)?) {
             break;
         }
     }
     Ok(found)
 }
 
-fn mark(list: &super::segment::List<'_>, found: &mut [u64]) -> Result<(), Damaged> {
+fn set_bits(list: &super::segment::List<'_>, found: &mut [u64]) -> Result<(), Damaged> {
     list.each(|doc| {
         if let Some(word) = found.get_mut(doc as usize / 64) {
             *word |= 1 << (doc % 64);
@@ -196,12 +200,12 @@ fn mark(list: &super::segment::List<'_>, found: &mut [u64]) -> Result<(), Damage
 
 type Texts = BTreeSet<Vec<u8>>;
 
-/// What is known of a part of a pattern.
+/// The analysis of a part of a pattern.
 enum Part {
-    /// It matches one of these texts and nothing else.
+    /// The part matches exactly these texts.
     Exact(Texts),
-    /// A match begins with one of `first` and ends with one of `last`, each of two bytes at most, and has what `inside`
-    /// asks for.
+    /// A match starts with one of `first` and ends with one of `last`, each at most two bytes long, and satisfies
+    /// `inside`.
     Wide { first: Texts, last: Texts, inside: Query },
 }
 
@@ -210,8 +214,8 @@ impl Part {
         Self::Exact(Texts::from([Vec::new()]))
     }
 
-    /// Nothing is known.
-    fn any() -> Self {
+    /// A part without any constraint.
+    fn unknown() -> Self {
         let nothing = || Texts::from([Vec::new()]);
         Self::Wide { first: nothing(), last: nothing(), inside: Query::All }
     }
@@ -223,31 +227,31 @@ impl Part {
         }
     }
 
-    /// The same, known by its ends.
-    fn widen(self) -> (Texts, Texts, Query) {
+    /// Weakens the part to its ends and the trigrams inside.
+    fn into_ends(self) -> (Texts, Texts, Query) {
         match self {
             Self::Exact(texts) => (ends(&texts, head), ends(&texts, tail), grams(&texts)),
             Self::Wide { first, last, inside } => (first, last, inside),
         }
     }
 
-    fn wide((first, last, inside): (Texts, Texts, Query)) -> Self {
+    fn from_ends((first, last, inside): (Texts, Texts, Query)) -> Self {
         Self::Wide { first, last, inside }
     }
 
-    fn then(self, next: Self) -> Self {
+    fn concat(self, next: Self) -> Self {
         let (left, right) = match (&self, &next) {
             (Self::Exact(a) | Self::Wide { last: a, .. }, Self::Exact(b) | Self::Wide { first: b, .. }) => {
                 (a, b)
             }
         };
-        let seam = cross(left, right);
+        let seam = product(left, right);
         if let (Self::Exact(_), Self::Exact(_), Some(texts)) = (&self, &next, &seam) {
             return Self::Exact(texts.clone());
         }
         let across = match &seam {
             Some(texts) => grams(texts),
-            None => narrow_seam(left, right),
+            None => partial_seam(left, right),
         };
         let first = match (&self, &seam) {
             (Self::Exact(_), Some(texts)) => Some(ends(texts, head)),
@@ -257,12 +261,12 @@ impl Part {
             (Self::Exact(_), Some(texts)) => Some(ends(texts, tail)),
             _ => None,
         };
-        let ((own_first, _, a), (_, own_last, b)) = (self.widen(), next.widen());
+        let ((own_first, _, a), (_, own_last, b)) = (self.into_ends(), next.into_ends());
         let inside = a.and(b).and(across);
         Self::Wide { first: first.unwrap_or(own_first), last: last.unwrap_or(own_last), inside }
     }
 
-    fn either(all: Vec<Self>) -> Self {
+    fn alternate(all: Vec<Self>) -> Self {
         let mut texts = Texts::new();
         let is_exact = all.iter().all(|part| match part {
             Self::Exact(own) => {
@@ -276,7 +280,7 @@ impl Part {
         }
         let (mut first, mut last, mut inside) = (Texts::new(), Texts::new(), Vec::new());
         for part in all {
-            let (a, b, query) = part.widen();
+            let (a, b, query) = part.into_ends();
             first.extend(a);
             last.extend(b);
             inside.push(query);
@@ -289,10 +293,10 @@ fn part(hir: &Hir) -> Part {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Part::empty(),
         HirKind::Literal(literal) => exact(Texts::from([folded(&literal.0)])),
-        HirKind::Class(class) => self::class(class).map_or_else(Part::any, exact),
+        HirKind::Class(class) => self::class(class).map_or_else(Part::unknown, exact),
         HirKind::Capture(capture) => part(&capture.sub),
-        HirKind::Concat(parts) => parts.iter().map(part).reduce(Part::then).unwrap_or_else(Part::empty),
-        HirKind::Alternation(parts) => Part::either(parts.iter().map(part).collect()),
+        HirKind::Concat(parts) => parts.iter().map(part).reduce(Part::concat).unwrap_or_else(Part::empty),
+        HirKind::Alternation(parts) => Part::alternate(parts.iter().map(part).collect()),
         HirKind::Repetition(repetition) => repeated(repetition),
     }
 }
@@ -301,29 +305,29 @@ fn repeated(repetition: &Repetition) -> Part {
     let (min, max) = (repetition.min, repetition.max);
     match (min, max) {
         (_, Some(0)) => Part::empty(),
-        (0, Some(1)) => Part::either(vec![part(&repetition.sub), Part::empty()]),
-        (0, _) => Part::any(),
+        (0, Some(1)) => Part::alternate(vec![part(&repetition.sub), Part::empty()]),
+        (0, _) => Part::unknown(),
         _ => {
             let written = min.min(MAX_REPEATS);
-            let mut whole = part(&repetition.sub);
+            let mut written_out = part(&repetition.sub);
             for _ in 1..written {
-                whole = whole.then(part(&repetition.sub));
+                written_out = written_out.concat(part(&repetition.sub));
             }
-            // More of the same between a beginning and an end that stay what they are.
-            if max == Some(written) { whole } else { Part::wide(whole.widen()) }
+            // Further repetitions are between the same start and end.
+            if max == Some(written) { written_out } else { Part::from_ends(written_out.into_ends()) }
         }
     }
 }
 
 fn exact(texts: Texts) -> Part {
-    if is_small(&texts) { Part::Exact(texts) } else { Part::wide(Part::Exact(texts).widen()) }
+    if is_small(&texts) { Part::Exact(texts) } else { Part::from_ends(Part::Exact(texts).into_ends()) }
 }
 
 fn folded(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|b| FOLD[usize::from(*b)]).collect()
 }
 
-/// The few texts of a class; `None` for a large one.
+/// The texts of a class; `None` if they are too many.
 fn class(class: &Class) -> Option<Texts> {
     let mut texts = Texts::new();
     match class {
@@ -350,24 +354,24 @@ fn is_small(texts: &Texts) -> bool {
     texts.len() <= MAX_SET && texts.iter().map(Vec::len).sum::<usize>() <= MAX_SET_BYTES
 }
 
-/// Every text of the left before every one of the right, when they are few.
-fn cross(left: &Texts, right: &Texts) -> Option<Texts> {
+/// All concatenations of a left and a right text; `None` if they are too many.
+fn product(left: &Texts, right: &Texts) -> Option<Texts> {
     let bytes = |texts: &Texts| texts.iter().map(Vec::len).sum::<usize>();
     let fits = left.len() * right.len() <= MAX_SET
         && bytes(left) * right.len() + bytes(right) * left.len() <= MAX_SET_BYTES;
     fits.then(|| left.iter().flat_map(|a| right.iter().map(|b| [a.as_slice(), b].concat())).collect())
 }
 
-/// What is sure around a seam whose sides are too many: two bytes of one and one of the other.
-fn narrow_seam(left: &Texts, right: &Texts) -> Query {
+/// The trigrams across a seam with too many texts: two bytes of one side and one byte of the other.
+fn partial_seam(left: &Texts, right: &Texts) -> Query {
     let cut = |texts: &Texts, n: usize, end: End| -> Texts { texts.iter().map(|t| end(t, n)).collect() };
-    let mut sure = Query::All;
+    let mut query = Query::All;
     for (before, after) in [(2, 1), (1, 2)] {
-        if let Some(texts) = cross(&cut(left, before, tail), &cut(right, after, head)) {
-            sure = sure.and(grams(&texts));
+        if let Some(texts) = product(&cut(left, before, tail), &cut(right, after, head)) {
+            query = query.and(grams(&texts));
         }
     }
-    sure
+    query
 }
 
 type End = fn(&[u8], usize) -> Vec<u8>;
@@ -380,13 +384,13 @@ fn tail(text: &[u8], n: usize) -> Vec<u8> {
     text[text.len().saturating_sub(n)..].to_vec()
 }
 
-/// Two bytes of each text, or one when that is too many.
+/// Two bytes of each text, or one byte if the set would be too large.
 fn ends(texts: &Texts, end: End) -> Texts {
     let two: Texts = texts.iter().map(|t| end(t, 2)).collect();
     if is_small(&two) { two } else { texts.iter().map(|t| end(t, 1)).collect() }
 }
 
-/// What every text of the set makes sure of. A line's end is in no trigram.
+/// The trigrams that at least one text of the set implies. No trigram contains a line end.
 fn grams(texts: &Texts) -> Query {
     let of_text = |text: &Vec<u8>| {
         let windows = text.windows(3).filter(|w| !w.contains(&b'\n'));

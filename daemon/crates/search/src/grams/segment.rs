@@ -1,12 +1,12 @@
-//! A trigram segment, written and read. All numbers little-endian, LEB128 where said:
+//! Writes and reads a trigram segment. The layout, with all numbers little-endian, or LEB128 where noted:
 //!
 //! ```text
-//! head      magic 8; docs, blocks, offset of dictionary, offset of postings u32 each; length u64; checksum of what is
-//!           behind the head u64; checksum of these u64
-//! docs      one record of 32 bytes each, by file id: file, flags u32; size, time of change, inode u64
-//! blocks    for every 64 trigrams: the first, offset in the dictionary, offset in the postings u32 each
-//! dictionary for each trigram, by number: distance to the one before, documents, bytes of its postings (LEB128)
-//! postings  documents in bit-packed blocks of 128 behind their bits u8; then the rest as LEB128 distances
+//! head       magic 8; docs, blocks, offset of dictionary, offset of postings u32 each; length u64; checksum of
+//!            everything after the head u64; checksum of the preceding u64
+//! docs       one record of 32 bytes per file, ordered by file id: file, flags u32; size, change time, inode u64
+//! blocks     for every 64 trigrams: the first one, offset in the dictionary, offset in the postings u32 each
+//! dictionary for each trigram in order: distance to the previous one, documents, bytes of its postings (LEB128)
+//! postings   bit width u8 and bit-packed documents per block of 128; then the tail as LEB128 distances
 //! ```
 #![expect(unsafe_code, reason = "mapping a file; it is written once and never changed")]
 
@@ -22,38 +22,38 @@ use crate::postings::leb128;
 
 const MAGIC: &[u8; 8] = b"CAIRNTG1";
 const HEAD: usize = 64;
-/// Bytes of the head that its checksum covers.
-const SUMMED: usize = 40;
+/// Bytes of the head that the head's checksum covers.
+const CHECKSUMMED: usize = 40;
 const DOC: usize = 32;
 const BLOCK: usize = 12;
-/// Trigrams of a block.
+/// Number of trigrams per block.
 const WIDTH: u32 = 64;
-/// Documents packed together.
+/// Number of documents per packed block.
 const PACKED: usize = BitPacker4x::BLOCK_LEN;
 
-/// A file as it was when its trigrams were taken.
+/// A file at the time when its trigrams were extracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doc {
-    /// Its id in `file`.
+    /// Id of the file in the database.
     pub file: u32,
-    /// See [`Doc::ANY`] and [`Doc::YOUNG`].
+    /// See [`Doc::ANY`] and [`Doc::RECENT`].
     pub flags: u32,
-    /// By which it is known not to have changed.
+    /// Facts that show whether the file has changed since.
     pub facts: Facts,
 }
 
 impl Doc {
-    /// Its trigrams are not kept: every pattern may be in it.
+    /// The trigrams are not stored: every pattern may match.
     pub const ANY: u32 = 1;
-    /// It was so young when it was read that a later change may have the same time.
-    pub const YOUNG: u32 = 2;
+    /// The file was modified so recently that a later change may have the same time.
+    pub const RECENT: u32 = 2;
 }
 
-/// Why a segment cannot be read.
+/// A segment cannot be decoded.
 #[derive(Debug)]
 pub struct Damaged;
 
-/// Takes documents by ascending file id, then trigrams in their order, and gives the bytes.
+/// Builds the bytes of a segment from documents ordered by file id, followed by trigrams in ascending order.
 pub struct Writer {
     docs: Vec<u8>,
     blocks: Vec<u8>,
@@ -65,7 +65,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Without anything yet.
     pub fn new() -> Self {
         Self {
             docs: Vec::new(),
@@ -87,7 +86,7 @@ impl Writer {
         }
     }
 
-    /// Adds the next trigram with its documents, ascending; none is allowed.
+    /// Adds the next trigram with its ascending documents; a trigram without documents is ignored.
     pub fn list(&mut self, gram: Gram, docs: &[u32]) {
         if docs.is_empty() {
             return;
@@ -100,7 +99,7 @@ impl Writer {
         }
         let start = self.postings.len();
         let full = docs.chunks_exact(PACKED);
-        let (rest, mut before) = (full.remainder(), None);
+        let (tail, mut before) = (full.remainder(), None);
         for block in full {
             let bits = self.packer.num_bits_strictly_sorted(before, block);
             self.postings.push(bits);
@@ -110,7 +109,7 @@ impl Writer {
             before = block.last().copied();
         }
         let mut next = before.map_or(0, |doc| doc + 1);
-        for doc in rest {
+        for doc in tail {
             leb128(doc - next, &mut self.postings);
             next = doc + 1;
         }
@@ -121,7 +120,6 @@ impl Writer {
         self.grams += 1;
     }
 
-    /// The segment.
     pub fn finish(self) -> Vec<u8> {
         let parts = [&self.docs, &self.blocks, &self.dictionary, &self.postings];
         let length = HEAD + parts.iter().map(|p| p.len()).sum::<usize>();
@@ -139,19 +137,19 @@ impl Writer {
             out.extend_from_slice(part);
         }
         let body = checksum(&out[HEAD..]);
-        out[SUMMED - 8..SUMMED].copy_from_slice(&body.to_le_bytes());
-        let head = checksum(&out[..SUMMED]);
-        out[SUMMED..SUMMED + 8].copy_from_slice(&head.to_le_bytes());
+        out[CHECKSUMMED - 8..CHECKSUMMED].copy_from_slice(&body.to_le_bytes());
+        let head = checksum(&out[..CHECKSUMMED]);
+        out[CHECKSUMMED..CHECKSUMMED + 8].copy_from_slice(&head.to_le_bytes());
         out
     }
 }
 
-/// 64 bits over the bytes, eight at a time in four lanes: as fast as they come from memory.
+/// A 64-bit checksum over eight bytes at a time in four lanes, which is as fast as memory.
 fn checksum(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
     let mix =
         |lane: u64, word: [u8; 8]| (lane ^ u64::from_le_bytes(word)).wrapping_mul(PRIME).rotate_left(29);
-    let (blocks, rest) = bytes.as_chunks::<32>();
+    let (blocks, tail) = bytes.as_chunks::<32>();
     let mut lanes = [1u64, 2, 3, 4];
     for block in blocks {
         for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
@@ -159,45 +157,45 @@ fn checksum(bytes: &[u8]) -> u64 {
         }
     }
     let mut sum = lanes.iter().fold(bytes.len() as u64, |sum, lane| mix(sum, lane.to_le_bytes()));
-    for byte in rest {
+    for byte in tail {
         sum = mix(sum, u64::from(*byte).to_le_bytes());
     }
     sum ^ sum >> 32
 }
 
-/// A segment open for reading. Whatever its bytes are, reading stays inside them.
+/// A segment open for reading. Damaged bytes never cause reads outside of them.
 pub struct Segment {
     map: Mmap,
-    /// Its row in `gram_segment`.
+    /// Row id in `gram_segment`.
     pub id: i64,
     docs: u32,
     blocks: usize,
-    /// Where blocks, dictionary and postings begin.
+    /// Offsets of blocks, dictionary and postings.
     at: [usize; 3],
     dead: Box<[AtomicU64]>,
     dead_count: AtomicU32,
 }
 
 impl Segment {
-    /// A segment in a file, read through once. Nothing when the file is no whole segment.
+    /// Maps a segment file and verifies its checksum; `None` if the file is not a complete segment.
     ///
     /// # Errors
-    /// What the system says.
+    /// The I/O error of opening or mapping.
     pub fn mapped(path: &Path, id: i64) -> std::io::Result<Option<Self>> {
         let file = std::fs::File::open(path)?;
         // SAFETY: see the module's reason.
         let map = unsafe { Mmap::map(&file)? };
         let segment = Self::read(map, id);
-        // Most of what the checksum touched is not needed soon; the system's cache keeps it.
+        // Most pages that the checksum touched are not needed soon; the page cache retains them.
         if let Some(segment) = &segment {
-            // SAFETY: the mapping is shared and read-only: its pages are those of the file and come back from there.
+            // SAFETY: the mapping is shared and read-only, so dropped pages are loaded from the file again.
             let _ = unsafe { segment.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
         Ok(segment)
     }
 
     fn read(map: Mmap, id: i64) -> Option<Self> {
-        if !is_whole(&map) {
+        if !is_complete(&map) {
             return None;
         }
         let docs = number(&map, 8);
@@ -209,22 +207,22 @@ impl Segment {
         fits.then_some(Self { map, id, docs, blocks, at, dead, dead_count: AtomicU32::new(0) })
     }
 
-    /// Whether its bytes are still those that were written; reads all of them.
-    pub fn is_whole(&self) -> bool {
-        is_whole(&self.map)
+    /// Verifies the checksum again, which reads the entire file.
+    pub fn is_complete(&self) -> bool {
+        is_complete(&self.map)
     }
 
-    /// Bytes of its file.
+    /// Size of the file in bytes.
     pub fn size(&self) -> usize {
         self.map.len()
     }
 
-    /// Documents, dead ones included.
+    /// Number of documents, dead ones included.
     pub fn docs(&self) -> u32 {
         self.docs
     }
 
-    /// Documents that speak for no file any more.
+    /// Number of documents that are outdated.
     pub fn dead(&self) -> u32 {
         self.dead_count.load(Ordering::Relaxed)
     }
@@ -235,14 +233,19 @@ impl Segment {
         number(&self.map, HEAD + doc as usize * DOC)
     }
 
-    /// A document below [`Segment::docs`].
+    /// The document with a number below [`Segment::docs`].
     pub fn doc(&self, doc: u32) -> Doc {
         let at = HEAD + doc as usize * DOC;
-        let wide = |at: usize| u64::from(number(&self.map, at)) | u64::from(number(&self.map, at + 4)) << 32;
+        let read_u64 =
+            |at: usize| u64::from(number(&self.map, at)) | u64::from(number(&self.map, at + 4)) << 32;
         Doc {
             file: number(&self.map, at),
             flags: number(&self.map, at + 4),
-            facts: Facts { size: wide(at + 8), changed_ns: wide(at + 16) as i64, inode: wide(at + 24) },
+            facts: Facts {
+                size: read_u64(at + 8),
+                changed_ns: read_u64(at + 16) as i64,
+                inode: read_u64(at + 24),
+            },
         }
     }
 
@@ -260,10 +263,10 @@ impl Segment {
         None
     }
 
-    /// Marks a document as one that speaks for no file.
-    pub fn kill(&self, doc: u32) {
+    /// Marks a document as outdated.
+    pub fn mark_dead(&self, doc: u32) {
         let bit = 1 << (doc % 64);
-        // Ordered before the transaction that says so to others.
+        // Sequentially consistent, because it must be visible before the transaction that commits the change.
         let old = self.dead.get(doc as usize / 64).map_or(bit, |w| w.fetch_or(bit, Ordering::SeqCst));
         if old & bit == 0 {
             self.dead_count.fetch_add(1, Ordering::Relaxed);
@@ -275,12 +278,12 @@ impl Segment {
         self.dead.get(doc as usize / 64).is_none_or(|w| w.load(Ordering::SeqCst) & (1 << (doc % 64)) != 0)
     }
 
-    /// Documents that are not dead.
+    /// The documents that are not dead.
     pub fn alive(&self) -> impl Iterator<Item = u32> {
         (0..self.docs).filter(|doc| !self.is_dead(*doc))
     }
 
-    /// The documents of a trigram; `None` when there are none.
+    /// The documents of a trigram; `None` if there are none.
     pub fn list(&self, gram: Gram) -> Result<Option<List<'_>>, Damaged> {
         let first = |block: usize| number(&self.map, self.at[0] + block * BLOCK);
         let (mut low, mut high) = (0, self.blocks);
@@ -306,33 +309,33 @@ impl Segment {
         let entry = self.map.get(self.at[0] + block * BLOCK..self.at[1]).ok_or(Damaged)?;
         Ok(Lists {
             block,
-            taken: 0,
+            consumed: 0,
             gram: number(entry, 0),
             at: self.at[1] + number(entry, 4) as usize,
             postings: self.at[2] + number(entry, 8) as usize,
         })
     }
 
-    /// All trigrams in their order.
+    /// Iterates over all trigrams in ascending order.
     pub fn lists(&self) -> Lists {
-        self.block(0).unwrap_or(Lists { block: self.blocks, taken: WIDTH, gram: 0, at: 0, postings: 0 })
+        self.block(0).unwrap_or(Lists { block: self.blocks, consumed: WIDTH, gram: 0, at: 0, postings: 0 })
     }
 }
 
-/// Walks the trigrams of a segment from some block on.
+/// An iterator over the trigrams of a segment.
 pub struct Lists {
     block: usize,
-    /// Trigrams of the block so far.
-    taken: u32,
+    /// Number of trigrams of the block so far.
+    consumed: u32,
     gram: Gram,
     at: usize,
     postings: usize,
 }
 
 impl Lists {
-    /// The next trigram and its documents; blocks follow each other.
+    /// The next trigram with its documents.
     pub fn next<'a>(&mut self, of: &'a Segment) -> Result<Option<(Gram, List<'a>)>, Damaged> {
-        if self.taken == WIDTH {
+        if self.consumed == WIDTH {
             if self.block + 1 >= of.blocks {
                 return Ok(None);
             }
@@ -347,14 +350,13 @@ impl Lists {
         let size = read_leb128(dictionary, &mut self.at)? as usize;
         let bytes = of.map.get(self.postings..self.postings + size).ok_or(Damaged)?;
         self.postings += size;
-        self.taken += 1;
+        self.consumed += 1;
         Ok(Some((self.gram, List { count, bytes })))
     }
 }
 
 /// The documents of a trigram.
 pub struct List<'a> {
-    /// How many.
     pub count: u32,
     bytes: &'a [u8],
 }
@@ -384,13 +386,13 @@ impl List<'_> {
     }
 }
 
-fn is_whole(bytes: &[u8]) -> bool {
+fn is_complete(bytes: &[u8]) -> bool {
     let Some(head) = bytes.first_chunk::<HEAD>() else { return false };
-    let wide = |at: usize| u64::from(number(head, at)) | u64::from(number(head, at + 4)) << 32;
+    let read_u64 = |at: usize| u64::from(number(head, at)) | u64::from(number(head, at + 4)) << 32;
     head.starts_with(MAGIC)
-        && wide(SUMMED) == checksum(&head[..SUMMED])
-        && wide(24) == bytes.len() as u64
-        && wide(32) == checksum(&bytes[HEAD..])
+        && read_u64(CHECKSUMMED) == checksum(&head[..CHECKSUMMED])
+        && read_u64(24) == bytes.len() as u64
+        && read_u64(32) == checksum(&bytes[HEAD..])
 }
 
 #[inline]

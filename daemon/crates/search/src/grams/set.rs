@@ -1,4 +1,4 @@
-//! The trigram segments of one index as greps see them, and which files they let them pass over.
+//! The current trigram segments of one index, and the files that a grep may skip because of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,83 +9,83 @@ use rustc_hash::FxHashMap;
 
 use super::query::Query;
 use super::segment::{Doc, Segment};
-use crate::live::FileTable;
+use crate::root_index::FileTable;
 use crate::sync::lock;
 
-/// Segments after a tidying, and bytes of those merged together at most: the rest stays as it is.
+/// Number of segments above which small ones are merged.
 const MAX_FILES: usize = 16;
+/// Maximum bytes of segments that are merged together; larger segments stay as they are.
 const MAX_MERGED: usize = 32 * 1024 * 1024;
-/// Dead documents from which a segment may be worth writing anew.
+/// Number of dead documents above which a segment may be rewritten.
 const MANY_DEAD: u32 = 1000;
-/// File ids beyond which nothing is passed over: a bit is held for each.
+/// File ids from which no file is skipped, because the skip set has one bit per id.
 const MAX_ID: u32 = 1 << 28;
-/// Nothing of the watch was taken in yet.
+/// No change of the watch was applied yet.
 const NOTHING: u64 = u64::MAX;
 
 /// The segments of one index.
 pub struct Grams {
     folder: PathBuf,
-    now: RwLock<Arc<Vec<Arc<Segment>>>>,
-    /// How far the watch is, when there is one, and how many of its changes were taken in.
+    current: RwLock<Arc<Vec<Arc<Segment>>>>,
+    /// Progress of the watch, if there is one.
     ticks: Mutex<Option<Ticks>>,
-    taken: AtomicU64,
+    /// Number of its changes that were applied.
+    applied: AtomicU64,
 }
 
 impl Grams {
-    /// No segments yet, their files below `folder`.
+    /// Creates an empty list of segments whose files are in `folder`.
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
-            now: RwLock::default(),
+            current: RwLock::default(),
             ticks: Mutex::default(),
-            taken: AtomicU64::new(NOTHING),
+            applied: AtomicU64::new(NOTHING),
         }
     }
 
-    /// The file of a segment.
     pub fn file(&self, id: i64) -> PathBuf {
         self.folder.join(format!("grams-{id}.tri"))
     }
 
-    /// All segments now.
     pub fn snapshot(&self) -> Arc<Vec<Arc<Segment>>> {
-        Arc::clone(&self.now.read().unwrap_or_else(|e| e.into_inner()))
+        Arc::clone(&self.current.read().unwrap_or_else(|e| e.into_inner()))
     }
 
-    /// Makes `segments` all there are. Files are the caller's matter.
+    /// Replaces all segments without touching their files.
     pub fn set(&self, segments: Vec<Segment>) {
         let segments = segments.into_iter().map(Arc::new).collect();
-        *self.now.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(segments);
+        *self.current.write().unwrap_or_else(|e| e.into_inner()) = Arc::new(segments);
     }
 
-    /// Puts `fresh` in the place of `old` and deletes the files of those; who still reads them keeps them.
+    /// Replaces `old` by `fresh` and unlinks the files of `old`; running queries keep their mappings.
     pub fn replace(&self, old: &[Arc<Segment>], fresh: Option<Segment>) {
-        let mut now = self.now.write().unwrap_or_else(|e| e.into_inner());
+        let mut current = self.current.write().unwrap_or_else(|e| e.into_inner());
         let is_old = |s: &Arc<Segment>| old.iter().any(|o| Arc::ptr_eq(o, s));
-        let mut segments: Vec<_> = now.iter().filter(|s| !is_old(s)).cloned().collect();
+        let mut segments: Vec<_> = current.iter().filter(|s| !is_old(s)).cloned().collect();
         segments.extend(fresh.map(Arc::new));
-        *now = Arc::new(segments);
-        drop(now);
-        for gone in old {
-            let _ = std::fs::remove_file(self.file(gone.id));
+        *current = Arc::new(segments);
+        drop(current);
+        for old_segment in old {
+            let _ = std::fs::remove_file(self.file(old_segment.id));
         }
     }
 
-    /// Lets no trigrams speak for these files from now on. Done before the database says that they changed: whoever
-    /// reads of the change there finds it done here.
-    pub fn kill(&self, files: impl IntoIterator<Item = u32>) {
+    /// Marks files as changed, so that no segment covers them any more. This happens before the change is committed to the
+    /// database: a reader that sees the change there also sees it here.
+    pub fn mark_changed(&self, files: impl IntoIterator<Item = u32>) {
         let segments = self.snapshot();
         for file in files {
             for segment in segments.iter() {
                 if let Some(doc) = segment.find_file(file) {
-                    segment.kill(doc);
+                    segment.mark_dead(doc);
                 }
             }
         }
     }
 
-    /// Ids of files for which no trigrams speak, ascending.
-    pub fn uncovered(&self, table: &FileTable) -> Vec<u32> {
+    /// Ids of the files that no segment covers, ascending.
+    pub fn files_without_segment(&self, table: &FileTable) -> Vec<u32> {
         let mut covered = Bits::default();
         for segment in self.snapshot().iter() {
             segment.alive().for_each(|doc| covered.set(segment.file(doc)));
@@ -95,47 +95,49 @@ impl Grams {
         ids
     }
 
-    /// Segments that should become one: too many small ones, or too much of one is dead.
-    pub fn untidy(&self) -> Option<Vec<Arc<Segment>>> {
-        let mut all: Vec<_> = self.snapshot().iter().cloned().collect();
-        if let Some(rotten) =
-            all.iter().find(|s| s.dead() == s.docs() || (s.dead() > MANY_DEAD && s.dead() > s.docs() / 3))
+    /// Segments that should be merged, because small ones are too many or one of them is mostly dead.
+    pub fn merge_candidates(&self) -> Option<Vec<Arc<Segment>>> {
+        let mut segments: Vec<_> = self.snapshot().iter().cloned().collect();
+        if let Some(mostly_dead) = segments
+            .iter()
+            .find(|s| s.dead() == s.docs() || (s.dead() > MANY_DEAD && s.dead() > s.docs() / 3))
         {
-            return Some(vec![Arc::clone(rotten)]);
+            return Some(vec![Arc::clone(mostly_dead)]);
         }
-        if all.len() <= MAX_FILES {
+        if segments.len() <= MAX_FILES {
             return None;
         }
-        all.sort_by_key(|s| s.size());
+        segments.sort_by_key(|s| s.size());
         let mut sum = 0;
-        all.retain(|s| {
+        segments.retain(|s| {
             sum += s.size();
             sum <= MAX_MERGED
         });
-        (all.len() > 1).then_some(all)
+        (segments.len() > 1).then_some(segments)
     }
 
-    /// Follows a watch from now on.
+    /// Attaches the progress of a watch.
     pub fn follow(&self, ticks: Ticks) {
         *lock(&self.ticks) = Some(ticks);
     }
 
-    /// Notes that so many changes of the watch were taken in: their files were killed.
-    pub fn took(&self, changes: u64) {
-        self.taken.store(changes, Ordering::SeqCst);
+    /// Records the number of changes of the watch whose files were marked as changed.
+    pub fn set_applied(&self, changes: u64) {
+        self.applied.store(changes, Ordering::SeqCst);
     }
 
-    /// Whether a watch sees all changes and all it has seen was taken in.
+    /// True if a watch sees all changes and all changes it has seen were applied.
     pub fn is_current(&self) -> bool {
         let sent = lock(&self.ticks).as_ref().and_then(Ticks::settled);
-        sent.is_some_and(|sent| sent == self.taken.load(Ordering::SeqCst))
+        sent.is_some_and(|sent| sent == self.applied.load(Ordering::SeqCst))
     }
 
-    /// The files that cannot match. Ask before the file list is read: a list that is newer has none that is here wrongly.
-    pub fn skips(&self, query: &Query) -> Skips {
-        let mut skips = Skips::default();
+    /// The files that cannot match. Call this before reading the file list: a newer list cannot contain a file that is
+    /// skipped wrongly.
+    pub fn skippable_files(&self, query: &Query) -> SkipSet {
+        let mut skippable = SkipSet::default();
         if *query == Query::All {
-            return skips;
+            return skippable;
         }
         let is_current = self.is_current();
         let mut facts = FxHashMap::default();
@@ -153,18 +155,18 @@ impl Grams {
                     continue;
                 }
                 if is_current {
-                    skips.files.set(known.file);
-                } else if known.flags & Doc::YOUNG == 0 {
+                    skippable.files.set(known.file);
+                } else if known.flags & Doc::RECENT == 0 {
                     facts.insert(known.file, known.facts);
                 }
             }
         }
-        skips.facts = facts;
-        skips
+        skippable.facts = facts;
+        skippable
     }
 }
 
-/// A bit for each file id.
+/// A bitmap of file ids.
 #[derive(Default)]
 struct Bits(Vec<u64>);
 
@@ -184,22 +186,22 @@ impl Bits {
     }
 }
 
-/// Which files a grep may pass over.
+/// The files that a grep may skip.
 #[derive(Default)]
-pub struct Skips {
+pub struct SkipSet {
     files: Bits,
-    /// Those that may be passed over as long as they are what they were.
+    /// Files that may be skipped if they still have these facts.
     facts: FxHashMap<u32, Facts>,
 }
 
-impl Skips {
-    /// Whether nothing in this file can match.
-    pub fn has(&self, file: u32) -> bool {
+impl SkipSet {
+    /// True if a file cannot match.
+    pub fn contains(&self, file: u32) -> bool {
         self.files.get(file)
     }
 
-    /// Whether nothing in this file can match if its facts are still what they were; `now` tells them when it matters.
-    pub fn has_if(&self, file: u32, now: impl FnOnce() -> Option<Facts>) -> bool {
-        self.facts.get(&file).is_some_and(|known| now() == Some(*known))
+    /// True if a file cannot match provided it is unchanged; `current` reads its facts and is only called if needed.
+    pub fn contains_if_unchanged(&self, file: u32, current: impl FnOnce() -> Option<Facts>) -> bool {
+        self.facts.get(&file).is_some_and(|known| current() == Some(*known))
     }
 }

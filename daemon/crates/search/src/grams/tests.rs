@@ -1,4 +1,4 @@
-//! Trigrams against plain reckoning, segments against what was put in, queries against the matcher.
+//! Compares trigrams with their definition, segments with their input, and queries with the matcher.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use super::extract::Extractor;
 use super::merge::{Builder, merge};
 use super::query::{Flags, Query};
 use super::segment::{Doc, Segment};
-use super::store::held;
+use super::store::open_bytes;
 use super::*;
 
-/// The distinct trigrams of a text, by definition.
-fn plain(text: &[u8]) -> BTreeSet<Gram> {
+/// The distinct trigrams of a text.
+fn trigrams_by_definition(text: &[u8]) -> BTreeSet<Gram> {
     let folded: Vec<u8> = text.to_ascii_lowercase();
     let windows = folded.windows(3).filter(|w| !w.contains(&b'\n'));
     windows.map(|w| w.iter().fold(0, |key, b| key << 8 | Gram::from(*b))).collect()
@@ -28,19 +28,19 @@ fn doc(file: u32) -> Doc {
     }
 }
 
-/// A segment of files whose trigrams are given.
+/// A segment of files with the given trigrams.
 fn segment(files: &BTreeMap<u32, BTreeSet<Gram>>, folder: &std::path::Path) -> std::sync::Arc<Segment> {
     let mut builder = Builder::default();
     for (file, grams) in files {
-        // In any order.
+        // The builder accepts trigrams in any order.
         let grams: Vec<Gram> = grams.iter().rev().copied().collect();
         builder.add(doc(*file), &grams);
     }
-    held(&builder.finish().1, folder)
+    open_bytes(&builder.finish().1, folder)
 }
 
-/// What a segment says, file by file, without what is dead.
-fn said(segment: &Segment) -> BTreeMap<u32, BTreeSet<Gram>> {
+/// The trigrams of each live file of a segment.
+fn files_of(segment: &Segment) -> BTreeMap<u32, BTreeSet<Gram>> {
     let mut all: BTreeMap<_, BTreeSet<Gram>> =
         segment.alive().map(|doc| (segment.file(doc), BTreeSet::new())).collect();
     let mut lists = segment.lists();
@@ -59,8 +59,8 @@ fn said(segment: &Segment) -> BTreeMap<u32, BTreeSet<Gram>> {
     all
 }
 
-/// Many files with trigrams of very different frequency.
-fn many(seed: u64, ids: impl Iterator<Item = u32>) -> BTreeMap<u32, BTreeSet<Gram>> {
+/// Files with trigrams of very different frequencies.
+fn random_files(seed: u64, ids: impl Iterator<Item = u32>) -> BTreeMap<u32, BTreeSet<Gram>> {
     let mut state = seed | 1;
     let mut next = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -71,12 +71,12 @@ fn many(seed: u64, ids: impl Iterator<Item = u32>) -> BTreeMap<u32, BTreeSet<Gra
 }
 
 #[test]
-fn segments_give_back_what_was_put_in() {
+fn segment_returns_the_files_that_were_added() {
     let dir = tempfile::tempdir().unwrap();
     for (seed, count) in [(1, 0), (2, 1), (3, 127), (4, 128), (5, 129), (6, 1000)] {
-        let files = many(seed, (0..count).map(|n| n * 3));
+        let files = random_files(seed, (0..count).map(|n| n * 3));
         let made = segment(&files, dir.path());
-        assert_eq!(said(&made), files, "{count}");
+        assert_eq!(files_of(&made), files, "{count}");
         let docs: Vec<Doc> = (0..made.docs()).map(|n| made.doc(n)).collect();
         assert_eq!(docs, files.keys().map(|id| doc(*id)).collect::<Vec<_>>());
         assert!(made.list(0xFF_FFFF).unwrap().is_none() || files.values().any(|f| f.contains(&0xFF_FFFF)));
@@ -85,32 +85,32 @@ fn segments_give_back_what_was_put_in() {
 }
 
 #[test]
-fn merging_keeps_what_is_alive_by_file() {
+fn merge_contains_the_live_documents() {
     let (a, b, c) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mut first = many(7, (0..500).map(|n| n * 2));
-    let mut second = many(8, (0..300).map(|n| n * 3 + 1).filter(|n| n % 2 == 1));
+    let mut first = random_files(7, (0..500).map(|n| n * 2));
+    let mut second = random_files(8, (0..300).map(|n| n * 3 + 1).filter(|n| n % 2 == 1));
     let (one, two) = (segment(&first, a.path()), segment(&second, b.path()));
     for file in [0, 8, 10] {
-        one.kill(one.find_file(file).unwrap());
+        one.mark_dead(one.find_file(file).unwrap());
         first.remove(&file);
     }
-    two.kill(two.find_file(7).unwrap());
+    two.mark_dead(two.find_file(7).unwrap());
     second.remove(&7);
     assert_eq!((one.dead(), two.dead()), (3, 1));
-    let merged = held(&merge(&[&two, &one]).unwrap().unwrap(), c.path());
+    let merged = open_bytes(&merge(&[&two, &one]).unwrap().unwrap(), c.path());
     first.extend(second);
-    assert_eq!(said(&merged), first);
-    (0..merged.docs()).for_each(|doc| merged.kill(doc));
+    assert_eq!(files_of(&merged), first);
+    (0..merged.docs()).for_each(|doc| merged.mark_dead(doc));
     assert!(merge(&[&merged]).unwrap().is_none());
 }
 
 #[test]
-fn every_damage_is_seen() {
+fn damaged_segments_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.tri");
     let mut builder = Builder::default();
-    for (file, grams) in many(9, 0..40) {
+    for (file, grams) in random_files(9, 0..40) {
         builder.add(doc(file), &grams.into_iter().collect::<Vec<_>>());
     }
     let (_, bytes) = builder.finish();
@@ -130,7 +130,7 @@ fn every_damage_is_seen() {
 }
 
 #[test]
-fn a_watch_that_has_told_all_is_believed() {
+fn index_becomes_current_after_every_change_of_a_watched_root() {
     use crate::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().join("root");
@@ -144,26 +144,26 @@ fn a_watch_that_has_told_all_is_believed() {
     let indexes = Indexes::open(dir.path().join("index"), opts, None);
     indexes.add_root(root).unwrap();
     indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    let live = indexes.live(&id).unwrap();
-    let believed = || {
+    let index = indexes.index(&id).unwrap();
+    let wait_until_current = || {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while !live.grams.is_current() {
-            assert!(std::time::Instant::now() < until, "it is not believed");
+        while !index.grams.is_current() {
+            assert!(std::time::Instant::now() < until, "the trigrams do not become current");
             std::thread::yield_now();
         }
     };
-    believed();
-    // Events that matter, events that do not, and one that asks for a walk.
+    wait_until_current();
+    // Events of indexed files, events of ignored files, and one that causes a walk.
     for name in ["a.rs", "b.rs", "c.log", ".ignore", "d.log"] {
         std::fs::write(top.join(name), "# fn other() {}\n").unwrap();
-        believed();
+        wait_until_current();
     }
     indexes.close();
-    assert!(!live.grams.is_current(), "nobody watches any more");
+    assert!(!index.grams.is_current(), "the watch has ended");
 }
 
 fn query(pattern: &str) -> Query {
-    Query::of(pattern, Flags::default())
+    Query::parse(pattern, Flags::default())
 }
 
 fn gram(text: &str) -> Query {
@@ -171,7 +171,7 @@ fn gram(text: &str) -> Query {
 }
 
 #[test]
-fn patterns_ask_for_what_must_be_there() {
+fn patterns_become_the_trigrams_that_a_match_must_contain() {
     let and = |grams: &[&str]| {
         let mut all: Vec<Query> = grams.iter().map(|g| gram(g)).collect();
         all.sort();
@@ -192,28 +192,29 @@ fn patterns_ask_for_what_must_be_there() {
     assert_eq!(query(r"fn\s+\w+_with_\w+"), and(&["_wi", "ith", "th_", "wit"]));
     assert_eq!(query("(abc)+x"), and(&["abc", "bcx"]));
     assert_eq!(query("a{5}"), gram("aaa"));
-    assert_eq!(query("ab?c?d"), Query::All, "one of its texts is `ad`");
-    assert_eq!(query("abc\ndef"), and(&["abc", "def"]), "no trigram has a line's end");
+    assert_eq!(query("ab?c?d"), Query::All, "`ad` matches");
+    assert_eq!(query("abc\ndef"), and(&["abc", "def"]), "no trigram contains a line end");
     assert_eq!(query("x\ny"), Query::All);
     assert!(matches!(query("[A-Z]{3,}_[0-9]{2,}"), Query::Or(all) if all.len() == 100));
-    let any_case = |pattern| Query::of(pattern, Flags { any_case: true, dot_all: false });
+    let any_case = |pattern| Query::parse(pattern, Flags { any_case: true, dot_all: false });
     assert_eq!(any_case("Mutex"), query("mutex"));
-    // The Kelvin sign is a k, and the long s an s.
+    // The Kelvin sign folds to k, and the long s to s.
     let kilo = any_case("kil");
-    assert!(kilo.admits(&|g| plain("KIL".as_bytes()).contains(&g)));
-    assert!(kilo.admits(&|g| plain("\u{212A}il".as_bytes()).contains(&g)));
-    assert!(!kilo.admits(&|g| plain("pil".as_bytes()).contains(&g)));
-    assert!(any_case("éa").admits(&|g| plain("ÉA".as_bytes()).contains(&g)));
-    assert!(!query("éa").admits(&|g| plain("ÉA".as_bytes()).contains(&g)));
+    assert!(kilo.accepts(&|g| trigrams_by_definition("KIL".as_bytes()).contains(&g)));
+    assert!(kilo.accepts(&|g| trigrams_by_definition("\u{212A}il".as_bytes()).contains(&g)));
+    assert!(!kilo.accepts(&|g| trigrams_by_definition("pil".as_bytes()).contains(&g)));
+    assert!(any_case("éa").accepts(&|g| trigrams_by_definition("ÉA".as_bytes()).contains(&g)));
+    assert!(!query("éa").accepts(&|g| trigrams_by_definition("ÉA".as_bytes()).contains(&g)));
 }
 
 #[test]
-fn large_patterns_stay_bounded() {
+fn queries_of_large_patterns_are_bounded() {
     let words: Vec<String> = (0..3000).map(|n| format!("word{n}of{n}")).collect();
     assert_eq!(query(&words.join("|")), Query::All);
     let few = query(&words[..60].join("|"));
     assert!(
-        few.admits(&|g| plain(b"word59of59").contains(&g)) && !few.admits(&|g| plain(b"sword").contains(&g))
+        few.accepts(&|g| trigrams_by_definition(b"word59of59").contains(&g))
+            && !few.accepts(&|g| trigrams_by_definition(b"sword").contains(&g))
     );
     let long = "abcdefgh_0123456789".repeat(200);
     assert!(matches!(query(&long), Query::And(all) if all.len() <= 64));
@@ -224,7 +225,7 @@ fn large_patterns_stay_bounded() {
     }
 }
 
-/// Patterns of a small alphabet, so that they match often.
+/// Patterns over a small alphabet, so that they match often.
 fn patterns() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "[abkKsS]{1,4}",
@@ -263,7 +264,7 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn extraction_finds_what_there_is(text in texts(), cut in 0usize..40) {
+    fn extracted_trigrams_match_the_definition(text in texts(), cut in 0usize..40) {
         let mut extractor = Extractor::new();
         for _ in 0..2 {
             let (a, b) = text.split_at(cut.min(text.len()));
@@ -271,20 +272,20 @@ proptest! {
             extractor.add(b);
             let found = extractor.take();
             assert_eq!(found.len(), found.iter().collect::<BTreeSet<_>>().len());
-            assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), plain(&text));
+            assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), trigrams_by_definition(&text));
         }
     }
 
     #[test]
-    fn a_text_that_matches_is_never_passed_over(pattern in patterns(), text in texts(), case in 0..3u8, dot_all: bool) {
+    fn matching_text_satisfies_the_query(pattern in patterns(), text in texts(), case in 0..3u8, dot_all: bool) {
         let mut build = grep_regex::RegexMatcherBuilder::new();
         build.multi_line(true).dot_matches_new_line(dot_all);
         build.case_insensitive(case == 1).case_smart(case == 2);
         let Ok(matcher) = build.build(&pattern) else { return Ok(()) };
         if matcher.is_match(&text).unwrap() {
-            let has = plain(&text);
-            let query = Query::of(&pattern, Flags { any_case: case > 0, dot_all });
-            prop_assert!(query.admits(&|g| has.contains(&g)), "{pattern:?} in {text:?}: {query:?}");
+            let has = trigrams_by_definition(&text);
+            let query = Query::parse(&pattern, Flags { any_case: case > 0, dot_all });
+            prop_assert!(query.accepts(&|g| has.contains(&g)), "{pattern:?} in {text:?}: {query:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Patterns that may be compiled: how large one would become is told from its parsed form, before anything is built.
+//! Compiles patterns; their size is estimated from the parsed form before anything is built.
 
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::search::GrepParams;
@@ -8,15 +8,16 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use crate::filters::invalid;
 use crate::grams::{Flags, NEST_LIMIT};
 
-/// Steps of the longest pattern, its repetitions written out. Matching may cost as much for each byte of a file.
+/// Maximum steps of a pattern with expanded repetitions. Matching may cost as many steps per byte of a file.
 const MAX_STEPS: u64 = 50_000;
-/// Bytes of a compiled pattern, and of what a matcher remembers while it works.
+/// Maximum bytes of a compiled pattern.
 const MAX_COMPILED: usize = 16 * 1024 * 1024;
+/// Maximum bytes of a matcher's cache.
 const MAX_CACHE: usize = 16 * 1024 * 1024;
-/// Steps that one class of characters counts for, however many ranges it has.
+/// Maximum steps that a character class counts for, regardless of its ranges.
 const MAX_OF_CLASS: u64 = 32;
 
-/// A pattern that is ready for use.
+/// A compiled pattern.
 pub(super) struct Pattern {
     pub(super) matcher: RegexMatcher,
     pub(super) text: String,
@@ -28,8 +29,8 @@ impl Pattern {
     /// Compiles the pattern of a request.
     ///
     /// # Errors
-    /// `invalid_params` for an unknown flag, `bad_pattern` for what is no pattern or a too large one.
-    pub(super) fn of(params: &GrepParams) -> Result<Self, Failure> {
+    /// `invalid_params` for an unknown flag; `bad_pattern` for an invalid or too large pattern.
+    pub(super) fn compile(params: &GrepParams) -> Result<Self, Failure> {
         let mut build = RegexMatcherBuilder::new();
         build.multi_line(true).size_limit(MAX_COMPILED).dfa_size_limit(MAX_CACHE).nest_limit(NEST_LIMIT);
         let (mut multiline, mut flags) = (false, Flags::default());
@@ -39,7 +40,7 @@ impl Pattern {
                     flags.any_case = true;
                     build.case_insensitive(true)
                 }
-                // True if case matters is the matcher's secret: asking for any case loses nothing.
+                // Only the matcher decides whether case matters; querying trigrams of any case is always correct.
                 "smart_case" | "S" => {
                     flags.any_case = true;
                     build.case_smart(true)
@@ -70,7 +71,7 @@ impl Pattern {
     }
 }
 
-/// Refuses a pattern that is too large. What cannot be parsed is left to the matcher, which says why.
+/// Refuses a pattern that is too large. The matcher reports patterns that cannot be parsed.
 fn check_size(pattern: &str) -> Result<(), Failure> {
     let parsed = regex_syntax::ParserBuilder::new().nest_limit(NEST_LIMIT).utf8(false).build().parse(pattern);
     let steps = parsed.map_or(0, |hir| steps(&hir));
@@ -78,7 +79,7 @@ fn check_size(pattern: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let text =
-        format!("pattern: with its repetitions written out it has {steps} steps, {MAX_STEPS} are allowed");
+        format!("pattern: with expanded repetitions it has {steps} steps, at most {MAX_STEPS} are allowed");
     Err(Failure::new(Reason::BadPattern, text))
 }
 
@@ -105,12 +106,11 @@ mod tests {
 
     fn compile(pattern: &str) -> Result<Pattern, Failure> {
         let params = serde_json::json!({"pattern": pattern, "isRegex": true});
-        Pattern::of(&serde_json::from_value(params).unwrap())
+        Pattern::compile(&serde_json::from_value(params).unwrap())
     }
 
-    // A11
     #[test]
-    fn a_pattern_that_would_become_too_large_is_refused_at_once_with_its_size() {
+    fn too_large_pattern_is_refused_immediately_with_its_size() {
         let start = std::time::Instant::now();
         for pattern in [
             "a{0,1000}{0,1000}",
@@ -126,7 +126,7 @@ mod tests {
         }
         assert!(compile(&format!("{}a{}", "(".repeat(400), ")".repeat(400))).is_err());
         assert!(start.elapsed() < std::time::Duration::from_secs(1), "{:?}", start.elapsed());
-        // Control: what people write is compiled.
+        // Control: common patterns compile.
         for pattern in [
             "fn \\w+\\(",
             "(?i)error|warn(ing)?",

@@ -1,5 +1,4 @@
-//! Text to a segment: every run of letters and digits is looked up once, and what it means (which stems) is known
-//! from the first time it was seen.
+//! Builds a segment from text. The stems of each distinct run of letters and digits are computed once and cached.
 
 use super::encode::Writer;
 use super::segment::Doc;
@@ -7,57 +6,57 @@ use super::{Payload, Segment};
 use crate::table::{MAX_RUN, RunTable, Table, hash};
 use crate::words;
 
-const NONE: u32 = u32::MAX;
+const NO_DOC: u32 = u32::MAX;
 
-/// Gathers windows and their words, then writes them as a segment.
+/// Collects windows with their words and builds a segment from them.
 #[derive(Default)]
 pub struct Builder {
     runs: Runs,
     stems: Stems,
     docs: Vec<Doc>,
-    /// Word and payload of each posting, by document; `ends` says where each document's end.
+    /// Word and payload of each posting, grouped by document.
     postings: Vec<(u32, u8)>,
+    /// End of each document's postings.
     ends: Vec<u32>,
 }
 
-/// Words of a path, ready for each window of the file.
+/// The words of a path, which every window of the file shares.
 pub struct PathWords(Vec<u32>);
 
 impl Builder {
-    /// Windows so far.
+    /// Number of windows so far.
     pub fn len(&self) -> usize {
         self.docs.len()
     }
 
-    /// The words of a path.
     pub fn path(&mut self, path: &str) -> PathWords {
         let mut ids = Vec::new();
-        self.each(path.as_bytes(), |_, id| ids.push(id));
+        self.for_each_stem(path.as_bytes(), |_, id| ids.push(id));
         ids.sort_unstable();
         ids.dedup();
         PathWords(ids)
     }
 
-    /// Adds a window with its text; returns how many words it has, which is its `tokens` from then on. Windows come by
+    /// Adds a window with its text and returns its number of words, which becomes its `tokens`. Windows must be added by
     /// ascending chunk ids.
     pub fn add(&mut self, mut doc: Doc, path: &PathWords, text: &[u8]) -> u32 {
         let n = self.docs.len() as u32;
         let from = self.postings.len();
         let mut tokens = 0;
         let mut postings = std::mem::take(&mut self.postings);
-        self.each(text, |stems, id| {
+        self.for_each_stem(text, |stems, id| {
             tokens += 1;
-            let at = stems.place(id, n, &mut postings);
+            let at = stems.posting(id, n, &mut postings);
             if at.1 & Payload::MAX_BODY < Payload::MAX_BODY {
                 at.1 += 1;
             }
         });
         for id in &path.0 {
-            self.stems.place(*id, n, &mut postings).1 |= 16;
+            self.stems.posting(*id, n, &mut postings).1 |= 16;
         }
         crate::chunk::defined_names(text, |name| {
-            self.each(name, |stems, id| {
-                let at = stems.place(id, n, &mut postings);
+            self.for_each_stem(name, |stems, id| {
+                let at = stems.posting(id, n, &mut postings);
                 if at.1 >> 5 < Payload::MAX_NAMES {
                     at.1 += 32;
                 }
@@ -72,24 +71,24 @@ impl Builder {
     }
 
     /// Calls `each` with every stem of `text`.
-    fn each(&mut self, text: &[u8], mut each: impl FnMut(&mut Stems, u32)) {
-        // What is known of runs lies all over the memory: a few are looked for before the first is needed.
-        let (mut waiting, mut count) = ([(&b""[..], 0u128, 0u64); AHEAD], 0);
+    fn for_each_stem(&mut self, text: &[u8], mut each: impl FnMut(&mut Stems, u32)) {
+        // Look-ups in the cache miss the processor's caches: a batch of slots is prefetched before the first is read.
+        let (mut batch, mut count) = ([(&b""[..], 0u128, 0u64); PREFETCH], 0);
         words::runs(text, |run, key| {
-            waiting[count] = (run, key, self.runs.table.ahead(run, key));
+            batch[count] = (run, key, self.runs.table.prefetch_slot(run, key));
             count += 1;
-            if count == AHEAD {
-                self.take(&waiting, &mut each);
+            if count == PREFETCH {
+                self.process_runs(&batch, &mut each);
                 count = 0;
             }
         });
-        self.take(&waiting[..count], &mut each);
+        self.process_runs(&batch[..count], &mut each);
     }
 
     #[inline]
-    fn take(&mut self, waiting: &[(&[u8], u128, u64)], each: &mut impl FnMut(&mut Stems, u32)) {
-        waiting.iter().for_each(|(_, _, of)| self.runs.table.nearer(*of));
-        for (run, key, of) in waiting {
+    fn process_runs(&mut self, batch: &[(&[u8], u128, u64)], each: &mut impl FnMut(&mut Stems, u32)) {
+        batch.iter().for_each(|(_, _, of)| self.runs.table.prefetch_entry(*of));
+        for (run, key, of) in batch {
             if run.len() > MAX_RUN {
                 words::each_lexical(run, |stem, _, _| {
                     let id = self.stems.id(stem.as_bytes());
@@ -98,8 +97,8 @@ impl Builder {
                 continue;
             }
             match self.runs.find(run, (*key, *of), &mut self.stems) {
-                Meaning::One(id) => each(&mut self.stems, id),
-                Meaning::Many(from, to) => {
+                RunStems::One(id) => each(&mut self.stems, id),
+                RunStems::Many(from, to) => {
                     for at in from..to {
                         let id = self.runs.lists[at as usize];
                         each(&mut self.stems, id);
@@ -109,13 +108,13 @@ impl Builder {
         }
     }
 
-    /// The segment of what was added, with `more` added to all chunk ids. `None` when nothing was.
-    pub fn finish(self, more: u64) -> Option<Segment> {
-        let mut writer = Writer::new(self.docs.first()?.chunk + more);
+    /// Builds the segment with `chunk_offset` added to all chunk ids; `None` if there are no windows.
+    pub fn finish(self, chunk_offset: u64) -> Option<Segment> {
+        let mut writer = Writer::new(self.docs.first()?.chunk + chunk_offset);
         for doc in &self.docs {
-            writer.doc(&Doc { chunk: doc.chunk + more, ..*doc });
+            writer.doc(&Doc { chunk: doc.chunk + chunk_offset, ..*doc });
         }
-        // Postings by word: counted, then put in place, documents in their order.
+        // A counting sort groups the postings by word and preserves the order of documents.
         let count = self.stems.entries.len();
         let mut starts = vec![0u32; count + 1];
         for (id, _) in &self.postings {
@@ -124,13 +123,14 @@ impl Builder {
         for i in 0..count {
             starts[i + 1] += starts[i];
         }
-        let mut fill = starts.clone();
+        let mut next = starts.clone();
         let (mut docs, mut payloads) = (vec![0u32; self.postings.len()], vec![0u32; self.postings.len()]);
         let mut from = 0;
         for (n, end) in (0u32..).zip(&self.ends) {
             for (id, payload) in &self.postings[from as usize..*end as usize] {
-                let at = &mut fill[*id as usize];
-                (docs[*at as usize], payloads[*at as usize]) = (n, u32::from(*payload));
+                let at = &mut next[*id as usize];
+                docs[*at as usize] = n;
+                payloads[*at as usize] = u32::from(*payload);
                 *at += 1;
             }
             from = *end;
@@ -141,23 +141,23 @@ impl Builder {
             let range = starts[id as usize] as usize..starts[id as usize + 1] as usize;
             writer.term(self.stems.word(id), &docs[range.clone()], &payloads[range]);
         }
-        Segment::held(writer.finish().joined())
+        Segment::from_bytes(writer.finish().joined())
     }
 }
 
-/// Runs that are looked for at a time.
-const AHEAD: usize = 16;
+/// Number of runs that are prefetched at a time.
+const PREFETCH: usize = 16;
 
-/// The stems of a run: one, or a range of `lists`.
+/// The stems of a run: a single one, or a range of `lists`.
 #[derive(Clone, Copy)]
-enum Meaning {
+enum RunStems {
     One(u32),
     Many(u32, u32),
 }
 
-/// Runs seen, and the stems each of them holds.
+/// A cache of runs with their stems.
 struct Runs {
-    table: RunTable<Meaning>,
+    table: RunTable<RunStems>,
     lists: Vec<u32>,
 }
 
@@ -169,14 +169,14 @@ impl Default for Runs {
 
 impl Runs {
     #[inline]
-    fn find(&mut self, run: &[u8], key: (u128, u64), stems: &mut Stems) -> Meaning {
+    fn find(&mut self, run: &[u8], key: (u128, u64), stems: &mut Stems) -> RunStems {
         let lists = &mut self.lists;
         self.table.get(run, key, || {
             let from = lists.len() as u32;
             words::each_lexical(run, |stem, _, _| lists.push(stems.id(stem.as_bytes())));
             match lists.len() as u32 - from {
-                1 => Meaning::One(lists.pop().unwrap_or(0)),
-                count => Meaning::Many(from, from + count),
+                1 => RunStems::One(lists.pop().unwrap_or(0)),
+                count => RunStems::Many(from, from + count),
             }
         })
     }
@@ -185,12 +185,13 @@ impl Runs {
 struct StemEntry {
     start: u32,
     len: u32,
-    /// The document it was last seen in, and where its posting there is.
+    /// The last document with the stem.
     doc: u32,
+    /// Position of its posting in that document.
     at: u32,
 }
 
-/// Stems by number.
+/// Interned stems.
 struct Stems {
     table: Table,
     entries: Vec<StemEntry>,
@@ -217,7 +218,7 @@ impl Stems {
                 let id = self.entries.len() as u32;
                 let (start, len) = (self.bytes.len() as u32, word.len() as u32);
                 self.bytes.extend_from_slice(word);
-                self.entries.push(StemEntry { start, len, doc: NONE, at: 0 });
+                self.entries.push(StemEntry { start, len, doc: NO_DOC, at: 0 });
                 let (entries, bytes) = (&self.entries, &self.bytes);
                 self.table.put(slot, of, id, |id| {
                     let e = &entries[id as usize];
@@ -228,12 +229,13 @@ impl Stems {
         }
     }
 
-    /// The posting of a word in document `n`, which is the newest; made when it is new.
+    /// The posting of a word in the newest document `n`; it is created if missing.
     #[inline]
-    fn place<'a>(&mut self, id: u32, n: u32, postings: &'a mut Vec<(u32, u8)>) -> &'a mut (u32, u8) {
+    fn posting<'a>(&mut self, id: u32, n: u32, postings: &'a mut Vec<(u32, u8)>) -> &'a mut (u32, u8) {
         let entry = &mut self.entries[id as usize];
         if entry.doc != n {
-            (entry.doc, entry.at) = (n, postings.len() as u32);
+            entry.doc = n;
+            entry.at = postings.len() as u32;
             postings.push((id, 0));
         }
         &mut postings[entry.at as usize]

@@ -1,14 +1,14 @@
-//! Writing a segment. The layout, all numbers little-endian:
+//! Writes a segment. The layout, with all numbers little-endian:
 //!
 //! ```text
 //! head      magic 8, docs u32, terms u32, first chunk u64, offsets of classes, terms, words, postings u32 each,
-//!           length u64, checksum of these u64
-//! docs      one record of 32 bytes each, by chunk id
-//! classes   length class u8 of each
-//! terms     word's offset u32, postings' offset u32, documents u32; by word, and one more that ends the last word
-//! words     their bytes
-//! postings  highest score u8; for each full block: last doc u32, offset u32, score, doc bits, payload bits u8, 0;
-//!           the blocks, bit-packed; then the rest as LEB128 distance and payload
+//!           length u64, checksum of the preceding u64
+//! docs      one record of 32 bytes per document, ordered by chunk id
+//! classes   length class u8 per document
+//! terms     offset of word u32, offset of postings u32, documents u32; ordered by word, with an end sentinel
+//! words     bytes of the words
+//! postings  maximum score u8; for each full block: last doc u32, offset u32, score, doc bits, payload bits u8, 0;
+//!           the bit-packed blocks; then the tail as LEB128 distances and payloads
 //! ```
 
 use bitpacking::{BitPacker, BitPacker4x};
@@ -23,7 +23,7 @@ pub const TERM: usize = 12;
 pub const SKIP: usize = 12;
 pub const BLOCK: usize = BitPacker4x::BLOCK_LEN;
 
-/// Takes documents in the order of their chunks, then words in their order, and gives the bytes.
+/// Builds the bytes of a segment from documents ordered by chunk, followed by words in their order.
 pub struct Writer {
     first: u64,
     docs: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// For documents whose chunk ids begin at `first`.
+    /// Creates a writer for documents whose chunk ids start at `first`.
     pub fn new(first: u64) -> Self {
         Self {
             first,
@@ -58,12 +58,12 @@ impl Writer {
         self.classes.push(length_class(doc.tokens));
     }
 
-    /// Documents so far.
+    /// Number of documents so far.
     pub fn docs(&self) -> u32 {
         self.classes.len() as u32
     }
 
-    /// Adds the next word with its documents (ascending) and payloads; none is allowed.
+    /// Adds the next word with its ascending documents and their payloads; a word without documents is ignored.
     pub fn term(&mut self, word: &[u8], docs: &[u32], payloads: &[u32]) {
         if docs.is_empty() {
             return;
@@ -73,17 +73,17 @@ impl Writer {
         let impacts = Impacts::get();
         let classes = &self.classes;
         let score = |docs: &[u32], payloads: &[u32]| {
-            let each = docs.iter().zip(payloads).map(|(d, p)| impacts.of(*p as u8, classes[*d as usize]));
+            let each = docs.iter().zip(payloads).map(|(d, p)| impacts.score(*p as u8, classes[*d as usize]));
             (each.fold(0f32, f32::max) * 255.0).ceil() as u8
         };
-        let (full, full_payloads) = (docs.chunks_exact(BLOCK), payloads.chunks_exact(BLOCK));
-        let highest_at = self.postings.len();
+        let (blocks, full_payloads) = (docs.chunks_exact(BLOCK), payloads.chunks_exact(BLOCK));
+        let max_score_at = self.postings.len();
         self.postings.push(0);
         let skips_at = self.postings.len();
-        self.postings.resize(skips_at + full.len() * SKIP, 0);
+        self.postings.resize(skips_at + blocks.len() * SKIP, 0);
         let data_at = self.postings.len();
-        let (mut before, mut highest) = (0, 0);
-        for (n, (docs, payloads)) in full.zip(full_payloads).enumerate() {
+        let (mut before, mut max_score) = (0, 0);
+        for (n, (docs, payloads)) in blocks.zip(full_payloads).enumerate() {
             let (doc_bits, bits) =
                 (self.packer.num_bits_sorted(before, docs), self.packer.num_bits(payloads));
             let start = self.postings.len();
@@ -93,21 +93,21 @@ impl Writer {
             self.packer.compress_sorted(before, docs, doc_out, doc_bits);
             self.packer.compress(payloads, out, bits);
             before = docs[BLOCK - 1];
-            let most = score(docs, payloads);
-            highest = highest.max(most);
+            let block_max = score(docs, payloads);
+            max_score = max_score.max(block_max);
             let skip = &mut self.postings[skips_at + n * SKIP..][..SKIP];
             skip[..4].copy_from_slice(&before.to_le_bytes());
             skip[4..8].copy_from_slice(&((start - data_at) as u32).to_le_bytes());
-            skip[8..11].copy_from_slice(&[most, doc_bits, bits]);
+            skip[8..11].copy_from_slice(&[block_max, doc_bits, bits]);
         }
-        let rest = docs.len() / BLOCK * BLOCK;
-        highest = highest.max(score(&docs[rest..], &payloads[rest..]));
-        for (doc, payload) in docs[rest..].iter().zip(&payloads[rest..]) {
+        let tail = docs.len() / BLOCK * BLOCK;
+        max_score = max_score.max(score(&docs[tail..], &payloads[tail..]));
+        for (doc, payload) in docs[tail..].iter().zip(&payloads[tail..]) {
             leb128(doc - before, &mut self.postings);
             self.postings.push(*payload as u8);
             before = *doc;
         }
-        self.postings[highest_at] = highest;
+        self.postings[max_score_at] = max_score;
     }
 
     fn entry(&mut self, docs: u32) {
@@ -116,7 +116,6 @@ impl Writer {
         }
     }
 
-    /// The segment.
     pub fn finish(mut self) -> Parts {
         let terms = (self.terms.len() / TERM) as u32;
         self.entry(0);
@@ -140,29 +139,28 @@ impl Writer {
     }
 }
 
-/// The bytes of a segment in pieces that follow each other: a large one is written without being held twice.
+/// The bytes of a segment in consecutive pieces, so that a large one is written without a second copy.
 pub struct Parts([Vec<u8>; 6]);
 
 impl Parts {
-    /// The pieces.
     pub fn slices(&self) -> [&[u8]; 6] {
         self.0.each_ref().map(Vec::as_slice)
     }
 
-    /// All in one.
+    /// Concatenates the pieces.
     pub fn joined(&self) -> Vec<u8> {
         self.0.concat()
     }
 }
 
-/// FNV-1a, 64 bits: enough to know a head that was cut off or is something else.
+/// FNV-1a with 64 bits, which is enough to recognise a truncated or foreign head.
 pub fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Appends a number, seven bits a byte, lowest first.
+/// Appends a number in LEB128.
 pub fn leb128(mut value: u32, out: &mut Vec<u8>) {
     while value >= 128 {
         out.push(value as u8 | 128);

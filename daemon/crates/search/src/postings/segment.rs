@@ -1,4 +1,4 @@
-//! Reading a segment, from memory or a mapped file. Whatever its bytes are, reading stays inside them.
+//! Reads a segment from memory or a mapped file. Damaged bytes never cause reads outside of them.
 #![expect(unsafe_code, reason = "mapping a file; it is written once, renamed into place and never changed")]
 
 use std::path::Path;
@@ -10,25 +10,25 @@ use memmap2::Mmap;
 use super::encode::{BLOCK, DOC, HEAD, MAGIC, SKIP, TERM, checksum};
 use super::{Impacts, Payload};
 
-/// What the ranker knows of a window without its text.
+/// Metadata of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doc {
-    /// Its id in `chunk`.
+    /// Id of the chunk in the database.
     pub chunk: u64,
-    /// Its file's id.
+    /// Id of the file in the database.
     pub file: u32,
-    /// First line, from 1.
+    /// First line, counted from 1.
     pub start_line: u32,
-    /// Last line.
+    /// Last line, inclusive.
     pub end_line: u32,
-    /// Words.
+    /// Number of words.
     pub tokens: u32,
-    /// Of its text: equal ones are near-duplicates.
+    /// Hash of the text; windows with equal fingerprints are treated as duplicates.
     pub fingerprint: u64,
 }
 
 enum Bytes {
-    Held(Vec<u8>),
+    Owned(Vec<u8>),
     Mapped(Mmap),
 }
 
@@ -36,7 +36,7 @@ impl std::ops::Deref for Bytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Held(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
             Self::Mapped(map) => map,
         }
     }
@@ -45,27 +45,27 @@ impl std::ops::Deref for Bytes {
 /// A segment open for reading.
 pub struct Segment {
     bytes: Bytes,
-    /// Its row in `segment`, 0 for one in memory only.
+    /// Row id in `segment`; 0 for a segment in memory only.
     pub id: i64,
     docs: u32,
     terms: u32,
     first: u64,
-    /// Where classes, terms, words and postings begin.
+    /// Offsets of classes, terms, words and postings.
     at: [usize; 4],
     dead: Box<[AtomicU64]>,
     dead_count: AtomicU32,
 }
 
 impl Segment {
-    /// A segment in memory; `None` when the bytes are none.
-    pub fn held(bytes: Vec<u8>) -> Option<Self> {
-        Self::read(Bytes::Held(bytes), 0)
+    /// Reads a segment in memory; `None` if the bytes are not a segment.
+    pub fn from_bytes(bytes: Vec<u8>) -> Option<Self> {
+        Self::read(Bytes::Owned(bytes), 0)
     }
 
-    /// A segment in a file. Nothing when the file is no whole segment.
+    /// Maps a segment file; `None` if the file is not a complete segment.
     ///
     /// # Errors
-    /// What the system says.
+    /// The I/O error of opening or mapping.
     pub fn mapped(path: &Path, id: i64) -> std::io::Result<Option<Self>> {
         let file = std::fs::File::open(path)?;
         // SAFETY: see the module's reason.
@@ -92,22 +92,21 @@ impl Segment {
         fits.then_some(Self { bytes, id, docs, terms, first, at, dead, dead_count: AtomicU32::new(0) })
     }
 
-    /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Documents, dead ones included.
+    /// Number of documents, dead ones included.
     pub fn docs(&self) -> u32 {
         self.docs
     }
 
-    /// Documents whose chunk is gone.
+    /// Number of documents whose chunk was removed.
     pub fn dead(&self) -> u32 {
         self.dead_count.load(Ordering::Relaxed)
     }
 
-    /// A document below [`Segment::docs`].
+    /// The document with a number below [`Segment::docs`].
     pub fn doc(&self, doc: u32) -> Doc {
         let record = self.bytes.get(HEAD + doc as usize * DOC..).unwrap_or(&[]);
         Doc {
@@ -147,8 +146,8 @@ impl Segment {
         None
     }
 
-    /// Marks a chunk as gone. False when it is not here.
-    pub fn kill(&self, chunk: u64) -> bool {
+    /// Marks a chunk as removed. Returns false if this segment does not contain it.
+    pub fn mark_dead(&self, chunk: u64) -> bool {
         let Some(doc) = self.find(chunk) else { return false };
         let bit = 1 << (doc % 64);
         let old = self.dead.get(doc as usize / 64).map_or(bit, |w| w.fetch_or(bit, Ordering::Relaxed));
@@ -162,19 +161,19 @@ impl Segment {
         self.dead.get(doc as usize / 64).is_none_or(|w| w.load(Ordering::Relaxed) & (1 << (doc % 64)) != 0)
     }
 
-    /// Words.
+    /// Number of distinct words.
     pub fn terms(&self) -> u32 {
         self.terms
     }
 
-    /// The word at a place in their order.
+    /// The word with a number below [`Segment::terms`].
     pub fn word(&self, term: u32) -> &[u8] {
         let entry = self.at[1] + term as usize * TERM;
         let (from, to) = (number(&self.bytes, entry) as usize, number(&self.bytes, entry + TERM) as usize);
         self.bytes.get(self.at[2]..self.at[3]).and_then(|words| words.get(from..to)).unwrap_or(&[])
     }
 
-    /// The place of a word.
+    /// The number of a word.
     pub fn term(&self, word: &[u8]) -> Option<u32> {
         let (mut low, mut high) = (0, self.terms);
         while low < high {
@@ -188,12 +187,12 @@ impl Segment {
         None
     }
 
-    /// How many documents have the word at a place, dead ones included.
+    /// Number of documents with a word, dead ones included.
     pub fn frequency(&self, term: u32) -> u32 {
         number(&self.bytes, self.at[1] + term as usize * TERM + 8)
     }
 
-    /// The documents of the word at a place.
+    /// Iterates over the documents of a word.
     pub fn cursor(&self, term: u32) -> Cursor<'_> {
         let entry = self.at[1] + term as usize * TERM;
         let start = self.at[3] + number(&self.bytes, entry + 4) as usize;
@@ -205,63 +204,63 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
-/// Walks the documents of one word.
+/// An iterator over the postings of one word.
 pub struct Cursor<'a> {
-    /// One record for each full block, then the blocks, then the rest.
+    /// One record per full block.
     skips: &'a [u8],
     data: &'a [u8],
     blocks: usize,
-    /// Documents behind the full blocks.
-    rest: usize,
-    /// The block that is decoded; [`Cursor::blocks`] for the rest, more at the end.
+    /// Number of documents after the full blocks.
+    tail: usize,
+    /// The decoded block; `blocks` for the tail, more at the end.
     block: usize,
-    /// The first block that may matter to [`Cursor::most_in`].
-    ahead: usize,
+    /// The first block that [`Cursor::max_score`] has not passed.
+    next_block: usize,
     at: usize,
     len: usize,
     docs: [u32; BLOCK],
     payloads: [u32; BLOCK],
-    highest: u8,
+    max_score: u8,
     packer: BitPacker4x,
 }
 
 impl<'a> Cursor<'a> {
     fn new(bytes: &'a [u8], docs: u32) -> Self {
-        let (blocks, rest) = (docs as usize / BLOCK, docs as usize % BLOCK);
-        let highest = bytes.first().copied().unwrap_or(0);
+        let (blocks, tail) = (docs as usize / BLOCK, docs as usize % BLOCK);
+        let max_score = bytes.first().copied().unwrap_or(0);
         let bytes = bytes.get(1..).unwrap_or(&[]);
         let (skips, data) = bytes.split_at(bytes.len().min(blocks * SKIP));
-        let mut made = Self {
+        let mut cursor = Self {
             skips,
             data,
             blocks,
-            rest,
+            tail,
             block: 0,
-            ahead: 0,
+            next_block: 0,
             at: 0,
             len: 0,
             docs: [0; BLOCK],
             payloads: [0; BLOCK],
-            highest,
+            max_score,
             packer: BitPacker4x::new(),
         };
-        made.decode(0);
-        made
+        cursor.decode(0);
+        cursor
     }
 
-    /// The document it stands at; `u32::MAX` at the end.
+    /// The current document; `u32::MAX` at the end.
     #[inline]
     pub fn doc(&self) -> u32 {
         if self.at < self.len { self.docs[self.at] } else { u32::MAX }
     }
 
-    /// What is said of the word in it.
+    /// The payload of the current posting.
     #[inline]
     pub fn payload(&self) -> Payload {
         Payload(self.payloads[self.at.min(BLOCK - 1)] as u8)
     }
 
-    /// Goes to the next document.
+    /// Moves to the next document.
     #[inline]
     pub fn advance(&mut self) {
         self.at += 1;
@@ -270,7 +269,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the first document not before `target`.
+    /// Moves to the first document at or after `target`.
     pub fn seek(&mut self, target: u32) {
         if self.doc() >= target {
             return;
@@ -290,13 +289,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The highest score of documents in `from..to`, at least; windows must not go back.
-    pub fn most_in(&mut self, from: u32, to: u32) -> f32 {
-        while self.ahead < self.blocks && self.last(self.ahead) < from {
-            self.ahead += 1;
+    /// An upper bound of the scores of documents in `from..to`; `from` must not decrease between calls.
+    pub fn max_score(&mut self, from: u32, to: u32) -> f32 {
+        while self.next_block < self.blocks && self.last(self.next_block) < from {
+            self.next_block += 1;
         }
         let mut most = 0;
-        let mut block = self.ahead;
+        let mut block = self.next_block;
         while block < self.blocks {
             most = most.max(self.skips.get(block * SKIP + 8).copied().unwrap_or(255));
             if self.last(block) >= to - 1 {
@@ -304,7 +303,7 @@ impl<'a> Cursor<'a> {
             }
             block += 1;
         }
-        let most = if self.rest > 0 && self.block <= self.blocks { most.max(self.highest) } else { most };
+        let most = if self.tail > 0 && self.block <= self.blocks { most.max(self.max_score) } else { most };
         f32::from(most) / 255.0
     }
 
@@ -313,10 +312,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn decode(&mut self, block: usize) {
-        (self.block, self.at, self.len) = (block, 0, 0);
+        self.block = block;
+        self.at = 0;
+        self.len = 0;
         if block < self.blocks {
             self.len = self.decode_full(block).map_or(0, |()| BLOCK);
-        } else if block == self.blocks && self.rest > 0 {
+        } else if block == self.blocks && self.tail > 0 {
             self.len = self.decode_rest().unwrap_or(0);
         }
         if self.len == 0 {
@@ -339,7 +340,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// Where a block begins, and the sizes of its documents and payloads.
+    /// The offset of a block and the sizes of its documents and payloads.
     fn extent(&self, block: usize) -> Option<(usize, usize, usize)> {
         let [doc_bits, bits] = *self.skips.get(block * SKIP + 9..)?.first_chunk()?;
         if doc_bits > 32 || bits > 8 {
@@ -353,9 +354,10 @@ impl<'a> Cursor<'a> {
         let (mut at, mut doc) = (0, 0);
         if self.blocks > 0 {
             let (start, doc_size, size) = self.extent(self.blocks - 1)?;
-            (at, doc) = (start + doc_size + size, self.last(self.blocks - 1));
+            at = start + doc_size + size;
+            doc = self.last(self.blocks - 1);
         }
-        for n in 0..self.rest {
+        for n in 0..self.tail {
             let (mut delta, mut shift) = (0u32, 0);
             loop {
                 let byte = *self.data.get(at)?;
@@ -367,17 +369,18 @@ impl<'a> Cursor<'a> {
                 }
             }
             doc = doc.checked_add(delta)?;
-            (self.docs[n], self.payloads[n]) = (doc, u32::from(*self.data.get(at)?));
+            self.docs[n] = doc;
+            self.payloads[n] = u32::from(*self.data.get(at)?);
             at += 1;
         }
-        Some(self.rest)
+        Some(self.tail)
     }
 }
 
 impl Segment {
-    /// The score of a posting, before the word's rarity.
+    /// The score of a posting without the word's weight.
     #[inline]
     pub fn score(&self, payload: Payload, doc: u32) -> f32 {
-        Impacts::get().of(payload.0, self.class(doc))
+        Impacts::get().score(payload.0, self.class(doc))
     }
 }

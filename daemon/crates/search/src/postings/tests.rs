@@ -1,4 +1,4 @@
-//! Segments against a plain reckoning over the same words.
+//! Compares segments with a brute-force computation over the same words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ fn segment(texts: &[String], first: u64) -> Segment {
     builder.finish(first).unwrap()
 }
 
-/// Scores of all living windows that hold a word, as the definition of the score has them.
-fn plain(segments: &[Arc<Segment>], terms: &[Term<'_>]) -> Vec<(u64, f32)> {
+/// Scores of all live windows with a query word, computed by definition.
+fn brute_force(segments: &[Arc<Segment>], terms: &[Term<'_>]) -> Vec<(u64, f32)> {
     let mut scores: BTreeMap<u64, f32> = BTreeMap::new();
     for segment in segments {
         for term in terms {
@@ -53,15 +53,15 @@ fn check(segments: &[Arc<Segment>], words: &[&str], k: usize) {
             weight: rarity(snapshot.frequency(w.as_bytes()), snapshot.docs()),
         })
         .collect();
-    let wanted = plain(segments, &terms);
-    let found = best(segments, &terms, k, None, &CancelFlag::default()).unwrap();
-    assert_eq!(found.len(), wanted.len().min(k));
-    for (hit, (_, score)) in found.iter().zip(&wanted) {
+    let expected = brute_force(segments, &terms);
+    let found = search_top(segments, &terms, k, None, &CancelFlag::default()).unwrap();
+    assert_eq!(found.len(), expected.len().min(k));
+    for (hit, (_, score)) in found.iter().zip(&expected) {
         assert!((hit.score - score).abs() < 1e-3, "{} is not {score}", hit.score);
     }
 }
 
-/// Texts whose words have very different frequencies: `w0` is in most, `w200` hardly anywhere.
+/// Texts whose words have very different frequencies: `wordax` is common, `wordzx` is rare.
 fn texts(seed: u64, count: usize) -> Vec<String> {
     let mut state = seed | 1;
     let mut next = move || {
@@ -79,27 +79,27 @@ fn texts(seed: u64, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn windows_come_back_as_they_were() {
-    let made = segment(&["fn read_file(path) { readFile(); }".into(), "naïve Größe utf8".into()], 100);
-    assert_eq!((made.docs(), made.range()), (2, (100, 101)));
-    let place = made.term(b"read").unwrap();
-    let cursor = made.cursor(place);
+fn segment_returns_the_windows_that_were_added() {
+    let segment = segment(&["fn read_file(path) { readFile(); }".into(), "naïve Größe utf8".into()], 100);
+    assert_eq!((segment.docs(), segment.range()), (2, (100, 101)));
+    let place = segment.term(b"read").unwrap();
+    let cursor = segment.cursor(place);
     assert_eq!((cursor.doc(), cursor.payload().body(), cursor.payload().names()), (0, 2, 1));
-    let path = made.cursor(made.term(b"pathword").unwrap());
+    let path = segment.cursor(segment.term(b"pathword").unwrap());
     assert!(path.payload().in_path() && path.payload().body() == 0);
-    assert!(made.term("größe".as_bytes()).is_some() && made.term(b"utf8").is_some());
-    assert_eq!(made.doc(1).fingerprint, 3);
-    assert!(made.doc(0).tokens >= 6);
+    assert!(segment.term("größe".as_bytes()).is_some() && segment.term(b"utf8").is_some());
+    assert_eq!(segment.doc(1).fingerprint, 3);
+    assert!(segment.doc(0).tokens >= 6);
 }
 
 #[test]
-fn the_best_are_the_best_over_many_blocks_and_ranges() {
+fn top_k_equals_brute_force_over_many_blocks_and_ranges() {
     let all: Vec<Arc<Segment>> = [(1, 9000), (2, 300), (3, 1), (4, 5000)]
         .iter()
         .scan(1, |first, (seed, count)| {
-            let made = segment(&texts(*seed, *count), *first);
+            let segment = segment(&texts(*seed, *count), *first);
             *first += *count as u64;
-            Some(Arc::new(made))
+            Some(Arc::new(segment))
         })
         .collect();
     for words in [
@@ -114,44 +114,44 @@ fn the_best_are_the_best_over_many_blocks_and_ranges() {
         }
     }
     for chunk in (1..14_000).step_by(3) {
-        assert!(all.iter().any(|s| s.kill(chunk)));
+        assert!(all.iter().any(|s| s.mark_dead(chunk)));
     }
     check(&all, &["wordax", "wordmx", "wordzx"], 50);
     let merged = merge(&all.iter().map(|s| &**s).collect::<Vec<_>>())
-        .and_then(|parts| Segment::held(parts.joined()))
+        .and_then(|parts| Segment::from_bytes(parts.joined()))
         .unwrap();
     assert_eq!(merged.docs(), all.iter().map(|s| s.docs() - s.dead()).sum::<u32>());
     let merged = [Arc::new(merged)];
     check(&merged, &["wordax", "wordmx", "wordzx"], 50);
     let terms = [Term { word: b"wordmx", weight: 1.0 }];
-    assert_eq!(plain(&all, &terms), plain(&merged, &terms));
+    assert_eq!(brute_force(&all, &terms), brute_force(&merged, &terms));
 }
 
 #[test]
-fn damaged_bytes_are_refused_or_read_within_their_bounds() {
+fn damaged_bytes_are_refused_or_read_within_bounds() {
     let good = segment(&texts(5, 700), 1).bytes().to_vec();
-    assert!(Segment::held(good[..good.len() - 1].to_vec()).is_none());
-    assert!(Segment::held(b"CAIRNPO1".to_vec()).is_none());
+    assert!(Segment::from_bytes(good[..good.len() - 1].to_vec()).is_none());
+    assert!(Segment::from_bytes(b"CAIRNPO1".to_vec()).is_none());
     for at in (64..good.len()).step_by(13) {
         let mut bad = good.clone();
         bad[at] ^= 0x5a;
-        let Some(segment) = Segment::held(bad) else { continue };
+        let Some(segment) = Segment::from_bytes(bad) else { continue };
         for term in 0..segment.terms() {
             let mut cursor = segment.cursor(term);
             (0..2000).for_each(|_| cursor.advance());
         }
         let segments = [Arc::new(segment)];
         let terms = [Term { word: b"wordax", weight: 1.0 }, Term { word: b"wordbx", weight: 2.0 }];
-        let _ = best(&segments, &terms, 10, None, &CancelFlag::default());
+        let _ = search_top(&segments, &terms, 10, None, &CancelFlag::default());
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn any_words_are_found_again(seed in any::<u64>(), count in 1usize..600, k in 1usize..40, dead in 0u64..5) {
-        let made = Arc::new(segment(&texts(seed, count), 7));
-        (0..dead).for_each(|d| { made.kill(7 + d * 3); });
-        check(&[made], &["wordax", "wordcx", "wordkx", "wordzx"], k);
+    fn top_k_of_random_texts_equals_brute_force(seed in any::<u64>(), count in 1usize..600, k in 1usize..40, dead in 0u64..5) {
+        let segment = Arc::new(segment(&texts(seed, count), 7));
+        (0..dead).for_each(|d| { segment.mark_dead(7 + d * 3); });
+        check(&[segment], &["wordax", "wordcx", "wordkx", "wordzx"], k);
     }
 }

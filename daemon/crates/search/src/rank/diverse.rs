@@ -1,42 +1,42 @@
-//! Orders that spread the answers: over files, or over what they say.
+//! Re-ordering of results for diversity of files or of content.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Scored;
 use crate::words::{Stem, query_stems};
 
-/// How much less further results of one file count.
+/// The penalty of further results of the same file.
 #[derive(Debug, Clone, Copy)]
 pub struct Repeat {
-    /// The factor for each.
+    /// Factor per preceding result of the file.
     factor: f32,
-    /// After how many it does not become less.
-    most: i32,
+    /// Number of results after which the factor no longer decreases.
+    max_repeats: i32,
 }
 
 impl Repeat {
-    /// When nothing else was asked for: enough to let another file come first that is as good.
-    pub const USUAL: Self = Self { factor: 0.96, most: 3 };
-    /// When answers from many files are asked for.
-    pub const DIVERSE: Self = Self { factor: 0.8, most: i32::MAX };
+    /// The default, which only prefers other files of equal quality.
+    pub const DEFAULT: Self = Self { factor: 0.96, max_repeats: 3 };
+    /// For requests for results from many files.
+    pub const DIVERSE: Self = Self { factor: 0.8, max_repeats: i32::MAX };
 }
 
-/// Orders anew so that further results of one file count less; `file` tells which file an entry is of.
+/// Re-orders passages so that further results of the same file count less; `file` identifies a passage's file.
 pub fn diversify(scored: &mut [Scored], repeat: Repeat, file: impl Fn(usize) -> (usize, u32)) {
     let mut seen: FxHashMap<(usize, u32), i32> = FxHashMap::default();
     for (i, score) in scored.iter_mut() {
         let n = seen.entry(file(*i)).or_default();
-        // What counts against an answer must not become less by it.
+        // A factor below 1 would improve negative scores.
         if *score > 0.0 {
-            *score *= repeat.factor.powi((*n).min(repeat.most));
+            *score *= repeat.factor.powi((*n).min(repeat.max_repeats));
         }
         *n += 1;
     }
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
 }
 
-/// Maximal marginal relevance over the first of `scored`, whose texts these are: likeness is the share of words in
-/// common.
+/// Maximal marginal relevance over the first passages of `scored`, whose texts are given. Similarity is the share of common
+/// words.
 pub fn mmr(scored: &mut [Scored], texts: &[Vec<u8>], lambda: f32) {
     let depth = texts.len().min(scored.len());
     let top = scored.first().map_or(1.0, |s| s.1).max(f32::MIN_POSITIVE);
@@ -44,21 +44,23 @@ pub fn mmr(scored: &mut [Scored], texts: &[Vec<u8>], lambda: f32) {
         .iter()
         .map(|text| query_stems(&String::from_utf8_lossy(text)).into_iter().collect())
         .collect();
-    let mut likeness = vec![0f32; depth];
-    let mut left: Vec<usize> = (0..depth).collect();
+    let mut similarity = vec![0f32; depth];
+    let mut remaining: Vec<usize> = (0..depth).collect();
     let mut order = Vec::with_capacity(depth);
-    while !left.is_empty() {
-        let value = |n: usize| lambda * scored[n].1 / top - (1.0 - lambda) * likeness[n];
-        let best =
-            left.iter().enumerate().max_by(|a, b| value(*a.1).total_cmp(&value(*b.1)).then(b.0.cmp(&a.0)));
+    while !remaining.is_empty() {
+        let value = |n: usize| lambda * scored[n].1 / top - (1.0 - lambda) * similarity[n];
+        let best = remaining
+            .iter()
+            .enumerate()
+            .max_by(|a, b| value(*a.1).total_cmp(&value(*b.1)).then(b.0.cmp(&a.0)));
         let Some(at) = best.map(|(at, _)| at) else { break };
-        let taken = left.remove(at);
-        for other in &left {
-            let both = bags[taken].intersection(&bags[*other]).count() as f32;
-            let any = (bags[taken].len() + bags[*other].len()) as f32 - both;
-            likeness[*other] = likeness[*other].max(both / any.max(1.0));
+        let chosen = remaining.remove(at);
+        for other in &remaining {
+            let both = bags[chosen].intersection(&bags[*other]).count() as f32;
+            let any = (bags[chosen].len() + bags[*other].len()) as f32 - both;
+            similarity[*other] = similarity[*other].max(both / any.max(1.0));
         }
-        order.push(scored[taken]);
+        order.push(scored[chosen]);
     }
     scored[..depth].copy_from_slice(&order);
 }

@@ -1,6 +1,5 @@
-//! The one place where answers are put in order, in two steps: windows by what the index knows of them, then the
-//! definitions in the best windows by their own text. Each weight is named here, and an answer can tell what it got
-//! from each.
+//! Ranking in two steps: windows by the data of the index, then the definitions in the best windows by their own text. All
+//! weights are defined here, and each result can explain the share of each feature.
 
 mod diverse;
 mod page;
@@ -12,68 +11,69 @@ mod windows;
 use cairn_protocol::search::Share;
 
 pub use diverse::{Repeat, diversify, mmr};
-pub use passages::{Meaning, Passage, by_definitions, told_whole, whole};
-pub use prior::is_aside;
+pub use passages::{Passage, SemanticContext, by_definitions, is_shown_complete, window_passage};
+pub use prior::is_secondary;
 pub use trim::trim;
 pub use windows::{Base, Ranker};
 
-/// Which lists count.
+/// The kind of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Words only.
+    /// By words.
     Lexical,
-    /// Vectors only.
+    /// By vectors.
     Semantic,
-    /// Both.
+    /// By words and vectors.
     Hybrid,
 }
 
-/// A passage's index in the list and its score.
+/// The index of a passage or candidate and its score.
 pub type Scored = (usize, f32);
 
-/// What speaks for a passage.
+/// Ranking features of a passage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Features {
     /// BM25F of its window, 0 to 1 among the candidates.
     pub window_words: f32,
-    /// Words of its whole file, 0 to 1.
+    /// BM25 of all candidates of its file, 0 to 1.
     pub file_words: f32,
-    /// The nearest window of its file, 0 to 1.
+    /// Similarity of the nearest window of its file, 0 to 1.
     pub file_meaning: f32,
     /// Share of the query (by rarity) that the path covers.
     pub path: f32,
-    /// 1 when every word of its file's name is in the query: of its folder's for `mod`, `index` and other names that many
-    /// files have.
+    /// 1 if every word of the file's name is in the query. For `mod`, `index` and other common names the folder's name
+    /// counts.
     pub file_name: f32,
-    /// Share that the best name defined in its window covers.
+    /// Share of the query that the best name defined in its window covers.
     pub window_names: f32,
     /// BM25 of the passage itself, as a share of the query.
     pub words: f32,
-    /// How far its best line covers the query (by rarity): 0 up to six tenths, 1 for all of it. Who quotes a line looks
-    /// for that line.
+    /// Coverage of the query (by rarity) by its best line: 0 up to six tenths, 1 for all of it. A query that quotes a line
+    /// is looking for that line.
     pub line: f32,
-    /// Cosine of the passage with the query: 0 for the farthest candidate window, 1 for the nearest.
+    /// Cosine of the passage with the query, scaled to 0 for the farthest candidate window and 1 for the nearest.
     pub meaning: f32,
     /// Cosine of its name with the query.
     pub name_meaning: f32,
     /// Share of its name that is in the query.
     pub name: f32,
-    /// 1 when its name is the query or one of its identifiers.
+    /// 1 if its name is the query or one of its identifiers.
     pub exact: f32,
-    /// 1 for a definition, 0 for a window: what a definition must outweigh.
+    /// 1 for a definition, 0 for a window.
     pub definition: f32,
-    /// 1 for a type or a module: what holds others is less often asked for than what it holds. 0 when the query names it.
+    /// 1 for a type or a module, since queries ask for members more often than for their containers; 0 if the query names
+    /// it.
     pub container: f32,
-    /// How long it is, by the logarithm of its lines: 1 from ten lines on, and when the query names it.
+    /// Logarithm of its lines, scaled to 1 from ten lines on; 1 if the query names it.
     pub size: f32,
-    /// Cosine with the query by the model that re-scores: 0 for the farthest passage it was asked about (and all it was
-    /// not), 1 for the nearest.
+    /// Cosine with the query by the re-scoring model: 1 for the nearest passage, 0 for the farthest one and for passages
+    /// that were not re-scored.
     pub rerank: f32,
-    /// The factor of its path.
+    /// Factor of its path.
     pub prior: f32,
 }
 
-/// What each feature counts.
+/// The weight of each feature.
 #[derive(Debug)]
 pub struct Weights {
     window_words: f32,
@@ -94,9 +94,9 @@ pub struct Weights {
     rerank: f32,
 }
 
-/// Fitted by `model/fit.py` on the tuning split, on requests, cobra, thor, serde, junit4 and libuv, and on eight larger
-/// repositories (`docs/search.md` names them), but for `exact` and `line`, which are given: who names or quotes what is looked
-/// for is not among those queries. (What it prints differs from HYBRID by at most .1.)
+/// Fitted by `model/fit.py` on the tuning split: on requests, cobra, thor, serde, junit4 and libuv, and on eight larger
+/// repositories, which `docs/search.md` names. `exact` and `line` are set by hand, since those queries neither name nor
+/// quote their results. (The output of the script differs from HYBRID by at most 0.1.)
 const HYBRID: Weights = Weights {
     window_words: 0.43,
     file_words: 0.42,
@@ -151,8 +151,8 @@ const SEMANTIC: Weights = Weights {
     size: 0.98,
     rerank: 0.0,
 };
-/// Of a hybrid search whose best passages were re-scored, with all-MiniLM-L6-v2: fitted on the tuning split and the six
-/// smaller of those repositories.
+/// For a hybrid search that was re-scored with all-MiniLM-L6-v2; fitted on the tuning split and the six smaller of those
+/// repositories.
 const RESCORED: Weights = Weights {
     window_words: 0.39,
     file_words: 0.31,
@@ -173,7 +173,7 @@ const RESCORED: Weights = Weights {
 };
 
 impl Weights {
-    /// Those of a kind of search; whether its best passages were re-scored matters to a hybrid one.
+    /// The weights of a kind of search; `rescored` applies to hybrid searches only.
     pub fn of(mode: Mode, rescored: bool) -> &'static Self {
         match mode {
             Mode::Hybrid if rescored => &RESCORED,
@@ -185,7 +185,7 @@ impl Weights {
 }
 
 impl Features {
-    /// Each feature by its name on the wire, its value and its weight.
+    /// Each feature by its name on the wire, with its value and weight.
     fn named(&self, w: &Weights) -> [(&'static str, f32, f32); 16] {
         [
             ("windowWords", self.window_words, w.window_words),
@@ -207,19 +207,19 @@ impl Features {
         ]
     }
 
-    /// The score: a weighted sum, times the path's factor.
+    /// The score: the weighted sum times the path's factor.
     pub fn score(&self, w: &Weights) -> f32 {
         self.named(w).iter().map(|(_, value, weight)| value * weight).sum::<f32>() * self.prior
     }
 
-    /// Each feature by its name, and the factor of the path as `prior`.
+    /// Each feature by its name, and the path's factor as `prior`.
     pub fn values(&self) -> Vec<(&'static str, f32)> {
         let named = self.named(&HYBRID);
         named.iter().map(|(name, value, _)| (*name, *value)).chain([("prior", self.prior)]).collect()
     }
 
-    /// What each feature gave to `score`, the most telling first; together they are the score. What a further result of a
-    /// file counts less is told as `repeat`, and a path's factor below 1 with no share of its own.
+    /// The share of each feature in `score`, the largest first; the shares add up to the score. The reduction of a further
+    /// result of the same file is `repeat`; a path's factor below 1 is listed without a share.
     pub fn shares(&self, w: &Weights, score: f32) -> Vec<Share> {
         let mut all: Vec<Share> = self
             .named(w)
@@ -231,9 +231,9 @@ impl Features {
                 share: f64::from(value * weight * self.prior),
             })
             .collect();
-        let own = self.score(w);
-        if own > score {
-            let (value, share) = (f64::from(score / own), f64::from(score - own));
+        let unrepeated = self.score(w);
+        if unrepeated > score {
+            let (value, share) = (f64::from(score / unrepeated), f64::from(score - unrepeated));
             all.push(Share { feature: "repeat".to_owned(), value, share });
         }
         all.sort_by(|a, b| b.share.abs().total_cmp(&a.share.abs()));
@@ -249,14 +249,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_the_score() {
+    fn shares_add_up_to_the_score() {
         let f =
             Features { window_words: 0.5, meaning: 0.9, definition: 1.0, prior: 0.3, ..Features::default() };
         let w = Weights::of(Mode::Hybrid, false);
-        for (score, told) in [(f.score(w), 4), (0.9 * f.score(w), 5)] {
+        for (score, share_count) in [(f.score(w), 4), (0.9 * f.score(w), 5)] {
             let shares = f.shares(w, score);
             let sum: f64 = shares.iter().map(|s| s.share).sum();
-            assert!((sum - f64::from(score)).abs() < 1e-6 && shares.len() == told, "{shares:?}");
+            assert!((sum - f64::from(score)).abs() < 1e-6 && shares.len() == share_count, "{shares:?}");
         }
     }
 }

@@ -1,110 +1,111 @@
-//! The text of a window, by line.
+//! The text of a window, indexed by line.
 
 use crate::gather::Candidate;
 use crate::lexical::Term;
-use crate::packed::Around;
+use crate::packed::WindowContext;
 use crate::words;
 
-/// The text of a window with the words of the query in it, by line.
+/// The text of a window with the positions of query words by line.
 pub(super) struct Page<'a> {
     text: &'a [u8],
-    /// What stands before and behind it in its frame.
-    beside: (&'a [u8], &'a [u8]),
-    first: u32,
-    /// Where each line begins, and the end.
+    /// The text before and after the window in its frame.
+    surrounding: (&'a [u8], &'a [u8]),
+    first_line: u32,
+    /// Start offset of each line, and the end.
     starts: Vec<usize>,
-    /// Words before each line, and all; nothing is counted without terms.
-    before: Vec<u32>,
-    /// Line and term of each word of the query.
-    found: Vec<(u32, u16)>,
+    /// Number of words before each line, and in total; all zero without terms.
+    words_before: Vec<u32>,
+    /// Line and term of each occurrence of a query word.
+    hits: Vec<(u32, u16)>,
     terms: &'a [Term],
 }
 
 impl<'a> Page<'a> {
-    /// Of a window; nothing is counted without terms.
-    pub(super) fn new(c: &Candidate, around: &'a Around, terms: &'a [Term]) -> Self {
-        let text = around.own();
-        let beside = (&around.text[..around.window.start], &around.text[around.window.end..]);
+    /// Indexes a window; words are only counted if there are terms.
+    pub(super) fn new(c: &Candidate, context: &'a WindowContext, terms: &'a [Term]) -> Self {
+        let text = context.window_text();
+        let surrounding = (&context.text[..context.window.start], &context.text[context.window.end..]);
         let mut starts = vec![0];
         starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
         if starts.last() != Some(&text.len()) {
             starts.push(text.len());
         }
-        let (mut before, mut found) = (vec![0; starts.len()], Vec::new());
+        let (mut words_before, mut hits) = (vec![0; starts.len()], Vec::new());
         if terms.is_empty() {
-            return Self { text, beside, first: c.start_line, starts, before, found, terms };
+            return Self { text, surrounding, first_line: c.start_line, starts, words_before, hits, terms };
         }
         let (mut line, mut tokens) = (0, 0);
         words::each_lexical(text, |stem, start, _| {
             while starts.get(line + 1).is_some_and(|next| *next <= start) {
                 line += 1;
-                before[line] = tokens;
+                words_before[line] = tokens;
             }
             tokens += 1;
             if let Some(term) = terms.iter().position(|t| t.stem == stem) {
-                found.push((line as u32, term as u16));
+                hits.push((line as u32, term as u16));
             }
         });
-        before[line + 1..].fill(tokens);
-        Self { text, beside, first: c.start_line, starts, before, found, terms }
+        words_before[line + 1..].fill(tokens);
+        Self { text, surrounding, first_line: c.start_line, starts, words_before, hits, terms }
     }
 
-    /// Of some lines the one that covers most of the query, behind how much that is by rarity.
+    /// The line of a range that covers most of the query, preceded by its coverage by rarity.
     pub(super) fn best_line(&self, (from, to): (u32, u32)) -> (f32, u32) {
         let (mut best, mut covered) = ((0.0, 0), 0.0);
-        // In which line a term was seen last: the lines come in their order.
+        // The last line of each term; lines are in order.
         let (mut seen, mut line) = (vec![u32::MAX; self.terms.len()], u32::MAX);
-        for (at, term) in self.found.iter().filter(|(at, _)| (from..=to).contains(&(self.first + at))) {
+        for (at, term) in self.hits.iter().filter(|(at, _)| (from..=to).contains(&(self.first_line + at))) {
             if *at != line {
-                (line, covered) = (*at, 0.0);
+                line = *at;
+                covered = 0.0;
             }
             if std::mem::replace(&mut seen[*term as usize], *at) != *at {
                 covered += self.terms[*term as usize].rarity;
             }
             if covered > best.0 {
-                best = (covered, self.first + at);
+                best = (covered, self.first_line + at);
             }
         }
         best
     }
 
-    /// The text of lines that overlap the window, in parts: as far as they lie in its frame.
-    pub(super) fn reach(&self, (from, to): (u32, u32)) -> [&'a [u8]; 3] {
-        let last = self.first + self.starts.len().saturating_sub(2) as u32;
-        let (a, b) = self.bounds((from.max(self.first), to.min(last)));
-        let own = &self.text[self.starts[a]..self.starts[b]];
-        let before = self.first.saturating_sub(from) as usize;
+    /// The text of a range that overlaps the window, in parts, as far as its frame contains it.
+    pub(super) fn extended_text(&self, (from, to): (u32, u32)) -> [&'a [u8]; 3] {
+        let last = self.first_line + self.starts.len().saturating_sub(2) as u32;
+        let (a, b) = self.bounds((from.max(self.first_line), to.min(last)));
+        let window = &self.text[self.starts[a]..self.starts[b]];
+        let words_before = self.first_line.saturating_sub(from) as usize;
         let behind = to.saturating_sub(last) as usize;
-        let (ahead, after) = self.beside;
-        let start = match before {
-            0 => ahead.len(),
-            // The window begins behind the line break that ends the line before it.
-            _ => memchr::memrchr_iter(b'\n', ahead).nth(before).map_or(0, |at| at + 1),
+        let (before_window, after) = self.surrounding;
+        let start = match words_before {
+            0 => before_window.len(),
+            // The window starts after the line break of the preceding line.
+            _ => memchr::memrchr_iter(b'\n', before_window).nth(words_before).map_or(0, |at| at + 1),
         };
         let end = match behind {
             0 => 0,
             _ => memchr::memchr_iter(b'\n', after).nth(behind - 1).map_or(after.len(), |at| at + 1),
         };
-        [&ahead[start..], own, &after[..end]]
+        [&before_window[start..], window, &after[..end]]
     }
 
-    /// Some lines of the window, by position.
+    /// The line positions of a range within the window.
     fn bounds(&self, (from, to): (u32, u32)) -> (usize, usize) {
         let last = self.starts.len() - 1;
-        let a = ((from - self.first) as usize).min(last);
-        (a, ((to + 1 - self.first) as usize).clamp(a, last))
+        let a = ((from - self.first_line) as usize).min(last);
+        (a, ((to + 1 - self.first_line) as usize).clamp(a, last))
     }
 
-    /// Text, counts of the terms, and words of some lines.
-    pub(super) fn part(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
+    /// The text of a range, the counts of the terms in it, and its number of words.
+    pub(super) fn section(&self, (from, to): (u32, u32)) -> (&'a [u8], Vec<u32>, u32) {
         let (a, b) = self.bounds((from, to));
         let mut counts = vec![0; self.terms.len()];
-        for (line, term) in &self.found {
+        for (line, term) in &self.hits {
             if (a..b).contains(&(*line as usize)) {
                 counts[*term as usize] += 1;
             }
         }
-        (&self.text[self.starts[a]..self.starts[b]], counts, self.before[b] - self.before[a])
+        (&self.text[self.starts[a]..self.starts[b]], counts, self.words_before[b] - self.words_before[a])
     }
 }
 
@@ -115,10 +116,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_knows_its_parts() {
+    fn page_returns_sections_and_text_beyond_the_window() {
         let text = b"one\ntwo\nalpha beta\n\nbeta\nbeta gamma\nthree\nfour";
-        let around = Around { text: text.to_vec(), window: 8..36 };
-        let text = around.own();
+        let context = WindowContext { text: text.to_vec(), window: 8..36 };
+        let text = context.window_text();
         let c = Candidate {
             root: 0,
             chunk: 1,
@@ -134,17 +135,18 @@ mod tests {
         };
         let term = |word: &[u8]| Term { stem: words::stemmed(word), chunks: 1, rarity: 1.0 };
         let terms = [term(b"beta"), term(b"gamma")];
-        let page = Page::new(&c, &around, &terms);
+        let page = Page::new(&c, &context, &terms);
         assert_eq!([page.best_line((11, 14)), page.best_line((11, 13))], [(2.0, 14), (1.0, 11)]);
-        assert_eq!(page.part((11, 14)), (text, vec![3, 1], 5));
-        assert_eq!(page.part((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
-        assert_eq!(page.part((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
-        assert_eq!(page.part((14, 99)), (&b"beta gamma\n"[..], vec![1, 1], 2));
-        let reach = |from, to| page.reach((from, to)).map(|part| str::from_utf8(part).unwrap());
-        assert_eq!(reach(10, 11), ["two\n", "alpha beta\n", ""]);
-        assert_eq!(reach(14, 15), ["", "beta gamma\n", "three\n"]);
-        assert_eq!(reach(9, 16), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
-        assert_eq!(reach(1, 99), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
-        assert_eq!(reach(12, 13), ["", "\nbeta\n", ""]);
+        assert_eq!(page.section((11, 14)), (text, vec![3, 1], 5));
+        assert_eq!(page.section((11, 12)), (&b"alpha beta\n\n"[..], vec![1, 0], 2));
+        assert_eq!(page.section((13, 13)), (&b"beta\n"[..], vec![1, 0], 1));
+        assert_eq!(page.section((14, 99)), (&b"beta gamma\n"[..], vec![1, 1], 2));
+        let extended_text =
+            |from, to| page.extended_text((from, to)).map(|section| str::from_utf8(section).unwrap());
+        assert_eq!(extended_text(10, 11), ["two\n", "alpha beta\n", ""]);
+        assert_eq!(extended_text(14, 15), ["", "beta gamma\n", "three\n"]);
+        assert_eq!(extended_text(9, 16), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
+        assert_eq!(extended_text(1, 99), ["one\ntwo\n", "alpha beta\n\nbeta\nbeta gamma\n", "three\nfour"]);
+        assert_eq!(extended_text(12, 13), ["", "\nbeta\n", ""]);
     }
 }

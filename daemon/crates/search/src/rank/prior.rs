@@ -1,52 +1,53 @@
-//! How much a path counts: code first, unless the query asks for tests, documents or examples, and little else.
+//! The factor of a path: code ranks before tests, documents and examples, unless the query asks for them.
 
-/// Factor for tests, docs, examples and vendored code the query does not ask for.
-const ASIDE: f32 = 0.3;
-/// Words up to which a query with a word for tests wants tests; one that says more, and is no question, may only mention them.
-const FEW: f32 = 4.0;
+/// Factor of tests, documents, examples and vendored code that the query does not ask for.
+const SECONDARY_FACTOR: f32 = 0.3;
+/// Number of words up to which a query with a word such as `tests` asks for tests; a longer query that is not a question may
+/// merely mention them.
+const SHORT_QUERY: f32 = 4.0;
 
-/// What the words of a query ask for beside their meaning.
-pub struct Asked {
+/// The kinds of files that a query asks for.
+pub struct QueryTopics {
     lower: String,
     tests: bool,
     docs: bool,
     examples: bool,
-    /// Factor for what it asks for.
-    wanted: f32,
+    /// Factor of the kinds that it asks for.
+    requested: f32,
 }
 
 const TESTS: [&str; 10] =
     ["test", "tests", "testing", "spec", "specs", "fixture", "fixtures", "mock", "bench", "benchmark"];
 const DOCS: [&str; 7] = ["doc", "docs", "documentation", "readme", "changelog", "guide", "tutorial"];
 const EXAMPLES: [&str; 4] = ["example", "examples", "sample", "demo"];
-/// What a question begins with: a word for tests in one is what is asked for, however long it is.
+/// First words of questions: a question of any length asks for tests if it contains a word for them.
 const QUESTIONS: [&str; 15] = [
     "where", "which", "what", "how", "who", "why", "when", "is", "are", "does", "do", "can", "show", "find",
     "list",
 ];
 
-impl Asked {
-    pub fn of(query: &str) -> Self {
+impl QueryTopics {
+    pub fn new(query: &str) -> Self {
         let lower = query.to_lowercase();
         let words: Vec<&str> =
             lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
-        let has = |any: &[&str]| words.iter().any(|w| any.contains(w));
+        let has = |accepted: &[&str]| words.iter().any(|w| accepted.contains(w));
         let first = words.first().copied().unwrap_or_default();
         let (tests, docs, examples) = (has(&TESTS), has(&DOCS), has(&EXAMPLES));
         let share = match QUESTIONS.contains(&first) {
             true => 1.0,
-            false => (FEW / words.len().max(1) as f32).min(1.0),
+            false => (SHORT_QUERY / words.len().max(1) as f32).min(1.0),
         };
-        Self { tests, docs, examples, wanted: ASIDE + (1.0 - ASIDE) * share, lower }
+        Self { tests, docs, examples, requested: SECONDARY_FACTOR + (1.0 - SECONDARY_FACTOR) * share, lower }
     }
 }
 
-/// What in a query is written as an identifier, lower-cased: a word with `_` or a capital inside, one that is called, or
-/// the only word there is; of a qualified one its last part.
+/// The identifiers of a query in lower case: words with `_` or an inner capital, called or qualified names, and the only
+/// word of a query. Of a qualified name the last part counts.
 pub fn identifiers(query: &str) -> Vec<String> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let alone = !query.trim().contains(char::is_whitespace);
-    let mut found = Vec::new();
+    let mut identifiers_found = Vec::new();
     for word in query.split(char::is_whitespace) {
         let (bare, called) = match word.find('(') {
             Some(at) => (&word[..at], true),
@@ -55,21 +56,21 @@ pub fn identifiers(query: &str) -> Vec<String> {
         let marked = called || ["::", "->", "."].iter().any(|m| bare.contains(m));
         let Some(name) = bare.rsplit(|c| !part(c)).next().filter(|n| n.len() > 2) else { continue };
         if alone || marked || name.contains('_') || name.chars().skip(1).any(char::is_uppercase) {
-            found.push(name.to_lowercase());
+            identifiers_found.push(name.to_lowercase());
         }
     }
-    found
+    identifiers_found
 }
 
-/// Whether a path is a test, document, example, vendored or data file.
-pub fn is_aside(path: &str) -> bool {
-    prior(path, &Asked::of("")) < 1.0
+/// True for tests, documents, examples, vendored code and data files.
+pub fn is_secondary(path: &str) -> bool {
+    prior(path, &QueryTopics::new("")) < 1.0
 }
 
-/// How much a path counts: code first, unless the query asks for something else.
-pub fn prior(path: &str, asked: &Asked) -> f32 {
+/// The factor of a path for a query.
+pub fn prior(path: &str, topics: &QueryTopics) -> f32 {
     let lower = path.to_lowercase();
-    if !asked.lower.is_empty() && asked.lower.contains(&lower) {
+    if !topics.lower.is_empty() && topics.lower.contains(&lower) {
         return 1.0;
     }
     let (folders, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
@@ -79,8 +80,8 @@ pub fn prior(path: &str, asked: &Asked) -> f32 {
         has(&["spec", "specs", "__tests__", "testdata", "fixtures", "e2e", "bench", "benches", "benchmarks"])
             || folders
                 .split('/')
-                .any(|folder| of_tests(folder, &["test", "tests", "testing", "testutil", "testutils"]))
-            || of_tests(stem, &["test", "tests"])
+                .any(|folder| has_test_word(folder, &["test", "tests", "testing", "testutil", "testutils"]))
+            || has_test_word(stem, &["test", "tests"])
             || ["_spec", "_bench"].iter().any(|e| stem.ends_with(e))
             || path.ends_with("Test.java")
             || path.ends_with("Tests.java")
@@ -105,21 +106,25 @@ pub fn prior(path: &str, asked: &Asked) -> f32 {
     ]);
     let data = matches!(ending, "json" | "yaml" | "yml" | "toml" | "lock" | "cfg" | "ini" | "xml" | "csv");
     let mut factor = 1.0;
-    for (is, wanted) in
-        [(test, asked.tests), (doc, asked.docs), (example, asked.examples), (vendored, false), (data, false)]
-    {
+    for (is, requested) in [
+        (test, topics.tests),
+        (doc, topics.docs),
+        (example, topics.examples),
+        (vendored, false),
+        (data, false),
+    ] {
         if is {
-            factor *= if wanted { asked.wanted } else { ASIDE };
+            factor *= if requested { topics.requested } else { SECONDARY_FACTOR };
         }
     }
     factor
 }
 
-/// Whether the first or the last part of a name is one of these words: `test_server`, `macro_tests`, `test-utils`.
-fn of_tests(name: &str, any: &[&str]) -> bool {
+/// True if the first or last part of a name is one of the words: `test_server`, `macro_tests`, `test-utils`.
+fn has_test_word(name: &str, accepted: &[&str]) -> bool {
     let mut parts = name.split(['_', '-']);
-    parts.next().is_some_and(|first| any.contains(&first))
-        || parts.next_back().is_some_and(|last| any.contains(&last))
+    parts.next().is_some_and(|first| accepted.contains(&first))
+        || parts.next_back().is_some_and(|last| accepted.contains(&last))
 }
 
 #[cfg(test)]
@@ -127,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_are_told_from_words() {
+    fn identifiers_are_distinguished_from_words() {
         for (query, names) in [
             ("parse", vec!["parse"]),
             ("the name of a file", vec![]),
@@ -142,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_aside_counts_less_unless_asked_for() {
-        let p = |path, query| prior(path, &Asked::of(query));
+    fn secondary_files_rank_lower_unless_the_query_asks_for_them() {
+        let p = |path, query| prior(path, &QueryTopics::new(query));
         assert_eq!(p("src/server.rs", "start server"), 1.0);
         for path in ["src/contest.rs", "src/latest_run.rs", "src/attest/sign.rs", "src/protest.go"] {
             assert_eq!(p(path, "start server"), 1.0, "{path}");

@@ -1,13 +1,13 @@
-//! A window that answers is cut to what answers in it: its best definitions, and the line that says what was asked.
+//! Trims a window in the results to its best definitions and the line that covers most of the query.
 
 use super::Passage;
 
-/// How much less than the best definition of its window one may score and still be told with it, on the scale of scores.
-const NEAR: f32 = 0.3;
-/// Lines that a window is cut to at least.
-const LEAST: u32 = 12;
+/// Maximum score below the window's best definition at which another definition is still shown, on the scale of scores.
+const MAX_GAP: f32 = 0.3;
+/// Minimum lines of a trimmed window.
+const MIN_LINES: u32 = 12;
 
-/// Cuts the windows among `passages`, each of which stands before its definitions; `scores` are theirs.
+/// Trims the windows among `passages`, each of which precedes its definitions; `scores` are in the same order.
 pub fn trim(passages: &mut [Passage], scores: &[f32]) {
     let mut at = 0;
     for group in passages.chunk_by_mut(|a, b| a.candidate == b.candidate) {
@@ -18,20 +18,20 @@ pub fn trim(passages: &mut [Passage], scores: &[f32]) {
             continue;
         }
         let best = scores[1..].iter().copied().fold(f32::MIN, f32::max);
-        let least = best - NEAR * window.features.prior;
-        let told = definitions.iter().zip(&scores[1..]).filter(|(_, score)| **score >= least);
-        let said = (window.features.line > 0.0).then_some((window.best_line, window.best_line));
-        let ranges = told.map(|(d, _)| d.lines).chain(said);
+        let least = best - MAX_GAP * window.features.prior;
+        let shown = definitions.iter().zip(&scores[1..]).filter(|(_, score)| **score >= least);
+        let best_line = (window.features.line > 0.0).then_some((window.best_line, window.best_line));
+        let ranges = shown.map(|(d, _)| d.lines).chain(best_line);
         let Some(range) = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
-        window.lines = widened(range, window.lines);
+        window.lines = widen(range, window.lines);
     }
 }
 
-/// A range with at least [`LEAST`] lines, as far as the window has them.
-fn widened((from, to): (u32, u32), (first, last): (u32, u32)) -> (u32, u32) {
-    let missing = LEAST.saturating_sub(to - from + 1);
+/// Widens a range to at least [`MIN_LINES`] lines within the window.
+fn widen((from, to): (u32, u32), (first, last): (u32, u32)) -> (u32, u32) {
+    let missing = MIN_LINES.saturating_sub(to - from + 1);
     let from = from.saturating_sub(missing / 2).max(first);
-    (from, to.max(from + LEAST - 1).min(last))
+    (from, to.max(from + MIN_LINES - 1).min(last))
 }
 
 #[cfg(test)]
@@ -41,11 +41,11 @@ mod tests {
 
     fn passage(candidate: usize, span: Option<usize>, lines: (u32, u32), line: (f32, u32)) -> Passage {
         let features = Features { prior: 1.0, line: line.0, ..Features::default() };
-        Passage { candidate, span, lines, print: None, best_line: line.1, features }
+        Passage { candidate, span, lines, fingerprint: None, best_line: line.1, features }
     }
 
     #[test]
-    fn a_window_is_cut_to_its_best_definitions_and_the_line_that_says_it() {
+    fn window_is_trimmed_to_its_best_definitions_and_its_best_line() {
         let window = |line| passage(0, None, (1, 40), line);
         let (a, b) = (passage(0, Some(0), (3, 17), (0.0, 0)), passage(0, Some(1), (20, 22), (0.0, 0)));
         let cut = |window, scores: &[f32]| {
@@ -61,10 +61,10 @@ mod tests {
     }
 
     #[test]
-    fn a_short_range_is_widened_within_its_window() {
-        assert_eq!(widened((1, 2), (1, 40)), (1, 12));
-        assert_eq!(widened((39, 40), (1, 40)), (34, 40));
-        assert_eq!(widened((5, 6), (5, 9)), (5, 9));
-        assert_eq!(widened((10, 30), (1, 40)), (10, 30));
+    fn short_range_is_widened_within_its_window() {
+        assert_eq!(widen((1, 2), (1, 40)), (1, 12));
+        assert_eq!(widen((39, 40), (1, 40)), (34, 40));
+        assert_eq!(widen((5, 6), (5, 9)), (5, 9));
+        assert_eq!(widen((10, 30), (1, 40)), (10, 30));
     }
 }

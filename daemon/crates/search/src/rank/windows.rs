@@ -1,59 +1,62 @@
-//! The first step: candidate windows by counts of words, cosines and paths, with no text read.
+//! The first step of ranking: candidate windows by word counts, cosines and paths, without reading text.
 
 use cairn_protocol::search::Fusion;
 use rustc_hash::FxHashMap;
 
-use super::prior::{Asked, identifiers, prior};
+use super::prior::{QueryTopics, identifiers, prior};
 use super::{Features, Mode, Scored};
 use crate::gather::Candidate;
 use crate::lexical::Term;
 use crate::words;
 
-/// Names defined here and the path, against a word of the body, in BM25F.
+/// Weight of names defined in the window relative to words of the body in BM25F.
 const DEFS: f32 = 1.8;
+/// Weight of the path relative to words of the body in BM25F.
 const PATH: f32 = 3.2;
-/// BM25's saturation and length normalisation.
+/// Saturation of BM25.
 pub(super) const K1: f32 = 1.2;
+/// Length normalisation of BM25.
 const B: f32 = 0.95;
-/// In the first order: the list of cosines against 1 for words, the file's words, and the path.
+/// Weights of the first order, relative to 1 for words: cosines, words of the file, and path.
 const DENSE: f32 = 1.6;
-const FILE: f32 = 1.0;
+const FILE_WORDS: f32 = 1.0;
 const IN_PATH: f32 = 0.6;
-/// What lies at least between the cosines of the farthest and the nearest window: a few of them, or one, tell little of it.
+/// Minimum assumed difference between the cosines of the farthest and the nearest window, since few windows say little
+/// about the range.
 const RANGE: f32 = 0.2;
 
-/// A file: the position of its root and its id.
+/// The position of a root and the id of a file.
 type FileKey = (usize, u32);
 
-/// A query as the ranker sees it.
+/// The query data of the ranker.
 pub struct Ranker<'a> {
-    asked: Asked,
+    topics: QueryTopics,
     /// Identifiers of the query, lower-cased.
     pub(super) names: Vec<String>,
-    /// Of each root.
+    /// Terms of each root.
     terms: &'a [Vec<Term>],
     pub(super) mode: Mode,
 }
 
-/// What the first step knows of the candidates.
+/// The result of the first step.
 pub struct Base {
-    /// Of each candidate; what its text would say is missing.
+    /// Features of each candidate, without those that need its text.
     pub features: Vec<Features>,
-    /// Best first, by index.
+    /// Candidate indexes with scores, best first.
     pub order: Vec<Scored>,
-    /// The least cosine of a candidate, and what lies between it and the greatest; nothing while none is known.
+    /// The minimum cosine of the candidates and the range to the maximum; `None` if no cosine is known.
     pub(super) cosines: Option<(f32, f32)>,
 }
 
 impl<'a> Ranker<'a> {
-    /// For a query with its terms in each root.
+    /// Creates a ranker for a query with its terms in each root.
     pub fn new(query: &str, terms: &'a [Vec<Term>], mode: Mode) -> Self {
-        let asked = Asked::of(query);
+        let topics = QueryTopics::new(query);
         let names = identifiers(query);
-        Self { asked, names, terms, mode }
+        Self { topics, names, terms, mode }
     }
 
-    /// The first order of the candidates, and what it rests on.
+    /// Computes the features and the first order of the candidates.
     pub fn windows(&self, candidates: &[Candidate], fusion: Fusion) -> Base {
         let tokens = candidates.iter().map(|c| c.tokens as f32).sum::<f32>();
         let average = (tokens / candidates.len().max(1) as f32).max(1.0);
@@ -67,11 +70,11 @@ impl<'a> Ranker<'a> {
         let words =
             list(candidates.iter().map(|c| bm25f(c, &self.terms[c.root], average)).collect(), by_words);
         let cosines: Vec<f32> = candidates.iter().map(|c| c.cosine.unwrap_or(0.0)).collect();
-        let low = cosines.iter().copied().fold(f32::MAX, f32::min);
-        let range = (cosines.iter().copied().fold(f32::MIN, f32::max) - low).max(RANGE);
+        let min = cosines.iter().copied().fold(f32::MAX, f32::min);
+        let range = (cosines.iter().copied().fold(f32::MIN, f32::max) - min).max(RANGE);
         let known = by_meaning && candidates.iter().any(|c| c.cosine.is_some());
         let near = match fusion {
-            Fusion::Minmax if known => cosines.iter().map(|c| (c - low) / range).collect(),
+            Fusion::Minmax if known => cosines.iter().map(|c| (c - min) / range).collect(),
             _ => list(cosines, by_meaning),
         };
         let files = if by_words { by_file(candidates, self.terms, average) } else { FxHashMap::default() };
@@ -81,7 +84,7 @@ impl<'a> Ranker<'a> {
         let feature = |(i, c): (usize, &Candidate)| {
             let key = (c.root, c.file);
             let (prior, file_name) = *paths.entry(key).or_insert_with(|| {
-                (prior(&c.path, &self.asked), if by_words { self.asks_for_file(c) } else { 0.0 })
+                (prior(&c.path, &self.topics), if by_words { self.file_name_match(c) } else { 0.0 })
             });
             let mut made = Features {
                 window_words: words[i],
@@ -96,35 +99,35 @@ impl<'a> Ranker<'a> {
                 let hit = |(n, t): (&[u16; 3], &Term)| if n[2] > 0 { t.rarity } else { 0.0 };
                 made.path = c.counts.iter().zip(self.terms(c)).map(hit).sum::<f32>() / self.total(c);
             }
-            let first = words[i] + DENSE * near[i] + FILE * made.file_words + IN_PATH * made.path;
+            let first = words[i] + DENSE * near[i] + FILE_WORDS * made.file_words + IN_PATH * made.path;
             order.push((i, first * made.prior));
             made
         };
         let features = candidates.iter().enumerate().map(feature).collect();
         sort(&mut order, candidates);
-        Base { features, order, cosines: known.then_some((low, range)) }
+        Base { features, order, cosines: known.then_some((min, range)) }
     }
 
-    /// 1 when every word of its file's name is among the terms.
-    fn asks_for_file(&self, c: &Candidate) -> f32 {
-        let mut stems = words::query_stems(own_name(&c.path));
+    /// 1 if every word of the file's name is among the terms.
+    fn file_name_match(&self, c: &Candidate) -> f32 {
+        let mut stems = words::query_stems(significant_name(&c.path));
         stems.retain(|s| s.len() > 1);
-        let asked = |stem: &words::Stem| self.terms(c).iter().any(|t| t.stem == *stem);
-        f32::from(u8::from(!stems.is_empty() && stems.iter().all(asked)))
+        let topics = |stem: &words::Stem| self.terms(c).iter().any(|t| t.stem == *stem);
+        f32::from(u8::from(!stems.is_empty() && stems.iter().all(topics)))
     }
 
     pub(super) fn terms(&self, c: &Candidate) -> &'a [Term] {
         &self.terms[c.root]
     }
 
-    /// The rarity of all terms together.
+    /// Sum of the rarities of all terms.
     pub(super) fn total(&self, c: &Candidate) -> f32 {
         self.terms(c).iter().map(|t| t.rarity).sum::<f32>().max(0.001)
     }
 }
 
-/// What a file is called: its name up to the first dot, or its folder's for one that many folders have.
-fn own_name(path: &str) -> &str {
+/// The significant name of a file: its name up to the first dot, or its folder's name if the file name is common.
+fn significant_name(path: &str) -> &str {
     const COMMON: [&str; 5] = ["mod", "index", "__init__", "lib", "main"];
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.split('.').next().unwrap_or(name);
@@ -132,7 +135,7 @@ fn own_name(path: &str) -> &str {
     if COMMON.contains(&stem) && !folder.is_empty() { folder } else { stem }
 }
 
-/// Best first; ties by path and line.
+/// Sorts by score, ties by path and line.
 fn sort(order: &mut [Scored], candidates: &[Candidate]) {
     order.sort_unstable_by(|a, b| {
         let (x, y) = (&candidates[a.0], &candidates[b.0]);
@@ -149,7 +152,7 @@ fn bm25f(c: &Candidate, terms: &[Term], average: f32) -> f32 {
     c.counts.iter().zip(terms).map(part).sum()
 }
 
-/// Scores of whole files by what all their candidates hold, scaled to 0..1.
+/// Scores of files by the words of all their candidates, scaled to 0..1.
 fn by_file(all: &[Candidate], terms: &[Vec<Term>], average: f32) -> FxHashMap<FileKey, f32> {
     let mut sums: FxHashMap<FileKey, Vec<f32>> = FxHashMap::default();
     for c in all {
@@ -164,26 +167,26 @@ fn by_file(all: &[Candidate], terms: &[Vec<Term>], average: f32) -> FxHashMap<Fi
         (*key, parts.sum::<f32>())
     };
     let scores: Vec<_> = sums.iter().map(score).collect();
-    let most = scores.iter().fold(f32::MIN_POSITIVE, |m, s| m.max(s.1));
-    scores.into_iter().map(|(key, s)| (key, s / most)).collect()
+    let max = scores.iter().fold(f32::MIN_POSITIVE, |m, s| m.max(s.1));
+    scores.into_iter().map(|(key, s)| (key, s / max)).collect()
 }
 
 fn nearest_of_files(all: &[Candidate], near: &[f32]) -> FxHashMap<FileKey, f32> {
     let mut best: FxHashMap<FileKey, f32> = FxHashMap::default();
     for (c, near) in all.iter().zip(near) {
-        let most = best.entry((c.root, c.file)).or_default();
-        *most = most.max(*near);
+        let max = best.entry((c.root, c.file)).or_default();
+        *max = max.max(*near);
     }
     best
 }
 
 fn scaled(values: &[f32]) -> Vec<f32> {
-    let (low, high) = values.iter().fold((f32::MAX, f32::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
-    let range = high - low;
-    values.iter().map(|v| if range > 0.0 { (v - low) / range } else { 1.0 }).collect()
+    let (min, max) = values.iter().fold((f32::MAX, f32::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
+    let range = max - min;
+    values.iter().map(|v| if range > 0.0 { (v - min) / range } else { 1.0 }).collect()
 }
 
-/// 61 / (60 + rank): the usual constant, brought to 0..1 so that the weights mean the same; nothing for what has no
+/// Reciprocal rank with the usual constant, 61 / (60 + rank), so that the weights apply to 0..1; 0 for values without a
 /// score.
 fn reciprocal(values: &[f32]) -> Vec<f32> {
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -202,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_cosines_tell_little_and_none_tells_nothing() {
+    fn cosine_range_has_a_minimum_and_needs_a_cosine() {
         let window = |cosine| Candidate {
             root: 0,
             chunk: 1,
@@ -218,14 +221,14 @@ mod tests {
         };
         let terms = [Vec::new()];
         let ranker = Ranker::new("open", &terms, Mode::Hybrid);
-        let told = |all: &[Candidate]| ranker.windows(all, Fusion::Minmax).cosines;
-        assert_eq!(told(&[window(None), window(None)]), None);
-        assert_eq!(told(&[window(Some(0.5))]), Some((0.5, RANGE)));
-        assert_eq!(told(&[window(Some(0.75)), window(Some(0.25))]), Some((0.25, 0.5)));
+        let cosines_of = |all: &[Candidate]| ranker.windows(all, Fusion::Minmax).cosines;
+        assert_eq!(cosines_of(&[window(None), window(None)]), None);
+        assert_eq!(cosines_of(&[window(Some(0.5))]), Some((0.5, RANGE)));
+        assert_eq!(cosines_of(&[window(Some(0.75)), window(Some(0.25))]), Some((0.25, 0.5)));
     }
 
     #[test]
-    fn a_file_is_called_by_its_name_or_its_folder() {
+    fn significant_name_is_the_file_name_or_the_folder() {
         for (path, name) in [
             ("src/line_index.rs", "line_index"),
             ("src/parser/mod.rs", "parser"),
@@ -235,12 +238,12 @@ mod tests {
             ("src/.hidden", ""),
             ("Makefile", "Makefile"),
         ] {
-            assert_eq!(own_name(path), name, "{path}");
+            assert_eq!(significant_name(path), name, "{path}");
         }
     }
 
     #[test]
-    fn scaling_keeps_order_and_range() {
+    fn scaling_preserves_order_and_range() {
         assert_eq!(scaled(&[1.0, 3.0, 2.0]), [0.0, 1.0, 0.5]);
         assert_eq!(scaled(&[2.0, 2.0]), [1.0, 1.0]);
         let r = reciprocal(&[0.5, 0.9, 0.0]);

@@ -1,16 +1,16 @@
-//! The distinct names of an index's definitions in memory, and which of them a query means.
+//! An in-memory list of the distinct definition names of an index, for approximate queries.
 //!
-//! Names are compared in lower case and without what joins their words, so that `foo_bar`, `fooBar` and `FooBar` are one.
-//! How well a name is met, best first:
+//! Names are compared in lower case and without separators, so that `foo_bar`, `fooBar` and `FooBar` are equal. The scores
+//! of a name, best first:
 //!
 //! | score | the name |
 //! |---|---|
-//! | 1.00, 0.97 | is the query; in other case |
-//! | 0.94 | is the query but for `_` and the like |
-//! | 0.80–0.90 | begins with it: more of the name is more |
-//! | 0.70–0.78 | has it where one of its words begins |
-//! | 0.66, 0.62 | is the query but for one edit, for two |
-//! | 0.50–0.58 | has it elsewhere |
+//! | 1.00, 0.97 | equals the query; differs in case |
+//! | 0.94 | differs in separators |
+//! | 0.80–0.90 | starts with the query; a larger share of the name scores higher |
+//! | 0.70–0.78 | contains the query at the start of a word |
+//! | 0.66, 0.62 | differs by one edit; by two |
+//! | 0.50–0.58 | contains the query elsewhere |
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -21,99 +21,100 @@ use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashSet;
 
-use crate::live::Progress;
+use crate::root_index::Progress;
 use crate::sync::lock;
 
-/// Score of a name that is the query, and of one in other case.
+/// Score of a name that equals the query.
 pub const EQUAL: f64 = 1.0;
-/// Score of a name that is the query in other case.
+/// Score of a name that differs from the query in case.
 pub const EQUAL_FOLDED: f64 = 0.97;
 const EQUAL_WORDS: f64 = 0.94;
-/// Hits above which names with typos are not looked for.
-const ENOUGH: usize = 20;
-/// Between two names in the arena; part of no name.
-const GAP: u8 = 0;
+/// Number of hits from which misspelled names are not searched.
+const ENOUGH_HITS: usize = 20;
+/// Separates names in the arena; no name contains it.
+const SEPARATOR: u8 = 0;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// Where its letters begin in `letters`.
+    /// Start of its letters in `letters`.
     at: u32,
-    /// Where it begins in `folded`.
+    /// Start of the name in `folded`.
     folded: u32,
     length: u16,
-    /// Which letters it has, roughly.
+    /// Bitmap of the letters that occur.
     mask: u32,
-    /// Where its words begin, of the first 64 bytes.
-    words: u64,
+    /// Bitmap of word starts in the first 64 bytes.
+    word_starts: u64,
 }
 
 /// The distinct names of an index.
 #[derive(Debug, Default, Clone)]
 pub struct Names {
-    /// All names without joints, a gap before each and one at the end.
+    /// All names without separators, delimited by [`SEPARATOR`].
     letters: Vec<u8>,
-    /// All names in lower case, end to end.
+    /// All names in lower case, concatenated.
     folded: Vec<u8>,
     entries: Vec<Entry>,
-    seen: FxHashSet<u64>,
-    /// The greatest row that was read, and the one when all were.
+    hashes: FxHashSet<u64>,
+    /// Greatest row id that was read.
     last_row: i64,
+    /// Greatest row id after the first complete read.
     first_row: i64,
 }
 
-/// The names of a root as its queries share them.
+/// A cache of a root's names, shared by its queries.
 #[derive(Debug, Default)]
 pub struct NameCache {
-    held: Mutex<Held>,
+    cached: Mutex<Cached>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Cached {
     names: Arc<Names>,
-    /// What the index said of itself when they were read.
+    /// Clock and counts of the index when the names were read.
     version: Option<(u64, u64, u64)>,
     at: Option<Instant>,
 }
 
-/// How old names may be while an index is being made.
+/// Maximum age of the names while the index is being built.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 impl NameCache {
-    /// The names now; while the index is being made, those of a moment ago.
+    /// The current names; while the index is being built they may be slightly outdated.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub(crate) fn get(&self, conn: &Connection, progress: &Progress) -> Result<Arc<Names>, StoreError> {
         let counts = &progress.counts;
         let version = Some((progress.clock, counts.symbol_files, counts.symbols));
-        let mut held = lock(&self.held);
-        let in_work = progress.state != Some(IndexState::Ready);
-        let young = in_work && held.at.is_some_and(|at| at.elapsed() < MAX_AGE);
-        if held.version != version && !young {
-            Arc::make_mut(&mut held.names).refresh(conn)?;
-            held.version = version;
-            held.at = Some(Instant::now());
+        let mut cached = lock(&self.cached);
+        let is_indexing = progress.state != Some(IndexState::Ready);
+        let is_recent = is_indexing && cached.at.is_some_and(|at| at.elapsed() < MAX_AGE);
+        if cached.version != version && !is_recent {
+            Arc::make_mut(&mut cached.names).refresh(conn)?;
+            cached.version = version;
+            cached.at = Some(Instant::now());
         }
-        Ok(Arc::clone(&held.names))
+        Ok(Arc::clone(&cached.names))
     }
 }
 
-/// Rows before the last one that are read again: SQLite gives the numbers of deleted last rows away a second time.
-const AGAIN: i64 = 20_000;
+/// Number of rows before the last one that are read again, because SQLite reuses the ids of deleted last rows.
+const REREAD_ROWS: i64 = 20_000;
 
 impl Names {
-    /// Takes in the names that came since the last time.
+    /// Adds the names that were inserted since the last refresh.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub fn refresh(&mut self, conn: &Connection) -> Result<(), StoreError> {
-        // Names that are gone find nothing and cost little, until there are too many of them.
-        if self.last_row - self.first_row > AGAIN + self.entries.len() as i64 {
+        // Removed names match no rows and cost little, until there are too many of them.
+        if self.last_row - self.first_row > REREAD_ROWS + self.entries.len() as i64 {
             *self = Self::default();
         }
         let is_first = self.is_empty();
         let mut all = conn.prepare_cached("SELECT id, name FROM symbol WHERE id > ?")?;
-        let mut rows = all.query([self.last_row.saturating_sub(AGAIN)])?;
+        let mut rows = all.query([self.last_row.saturating_sub(REREAD_ROWS)])?;
         while let Some(row) = rows.next()? {
             self.last_row = self.last_row.max(row.get(0)?);
             self.add(row.get_ref(1)?.as_str().unwrap_or(""));
@@ -124,30 +125,28 @@ impl Names {
         Ok(())
     }
 
-    /// How many names there are.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Takes in one name.
+    /// Adds a name, unless it is present.
     pub fn add(&mut self, name: &str) {
         let folded = name.to_lowercase();
         let mut hasher = rustc_hash::FxHasher::default();
         std::hash::Hash::hash(folded.as_str(), &mut hasher);
         let full = self.letters.len() + name.len() > u32::MAX as usize / 2;
-        if folded.is_empty() || full || !self.seen.insert(std::hash::Hasher::finish(&hasher)) {
+        if folded.is_empty() || full || !self.hashes.insert(std::hash::Hasher::finish(&hasher)) {
             return;
         }
         if self.letters.is_empty() {
-            self.letters.push(GAP);
+            self.letters.push(SEPARATOR);
         }
         let at = self.letters.len();
-        let words = push_letters(name, &mut self.letters);
+        let word_starts = push_letters(name, &mut self.letters);
         let length = (self.letters.len() - at).min(u16::MAX as usize);
         self.letters.truncate(at + length);
         self.entries.push(Entry {
@@ -155,30 +154,30 @@ impl Names {
             folded: self.folded.len() as u32,
             length: length as u16,
             mask: mask(&self.letters[at..]),
-            words,
+            word_starts,
         });
-        self.letters.push(GAP);
+        self.letters.push(SEPARATOR);
         self.folded.extend_from_slice(folded.as_bytes());
     }
 
-    /// The names that `query` means, in lower case, best first, at most `limit`.
-    pub fn close_to(&self, query: &str, matching: Option<NameMatch>, limit: usize) -> Vec<(f64, &str)> {
+    /// The names that match `query`, in lower case, best first, at most `limit`.
+    pub fn find_similar(&self, query: &str, matching: Option<NameMatch>, limit: usize) -> Vec<(f64, &str)> {
         let mut letters = Vec::new();
         push_letters(query, &mut letters);
-        // A query of joints alone (`[]`, `==`) has only itself.
+        // A query of separators alone (`[]`, `==`) only matches itself.
         if letters.is_empty() || letters.len() > 1000 {
             return Vec::new();
         }
         let mut hits: Vec<(f64, u32)> = Vec::new();
-        self.holding(&letters, matching == Some(NameMatch::Prefix), &mut hits);
+        self.add_containing(&letters, matching == Some(NameMatch::Prefix), &mut hits);
         let folded = query.to_lowercase();
         for (score, entry) in &mut hits {
             if *score == EQUAL_WORDS && self.folded(*entry) == folded {
                 *score = EQUAL_FOLDED;
             }
         }
-        if matching == Some(NameMatch::Fuzzy) || (matching.is_none() && hits.len() < ENOUGH) {
-            self.misspelt(&letters, &mut hits);
+        if matching == Some(NameMatch::Fuzzy) || (matching.is_none() && hits.len() < ENOUGH_HITS) {
+            self.add_misspelled(&letters, &mut hits);
         }
         let order = |a: &(f64, u32), b: &(f64, u32)| {
             b.0.total_cmp(&a.0).then_with(|| self.bytes(a.1).cmp(self.bytes(b.1)))
@@ -191,15 +190,15 @@ impl Names {
         hits.into_iter().map(|(score, entry)| (score, self.folded(entry))).collect()
     }
 
-    /// Adds the names that hold these letters.
-    fn holding(&self, letters: &[u8], only_begin: bool, hits: &mut Vec<(f64, u32)>) {
-        // Names are compared with the gap before them when only their beginning counts: fewer places to look at.
-        // One letter is in nearly all of them, and begins enough.
-        let only_begin = only_begin || letters.len() == 1;
-        let wanted: Vec<u8> = if only_begin { [&[GAP], letters].concat() } else { letters.to_vec() };
+    /// Adds the names that contain these letters.
+    fn add_containing(&self, letters: &[u8], prefix_only: bool, hits: &mut Vec<(f64, u32)>) {
+        // For prefixes the preceding separator is included, which reduces candidates. A single letter is in nearly all
+        // names, so it only matches as a prefix.
+        let prefix_only = prefix_only || letters.len() == 1;
+        let needle: Vec<u8> = if prefix_only { [&[SEPARATOR], letters].concat() } else { letters.to_vec() };
         let (mut before, mut index) = (u32::MAX, 0);
-        for found in memchr::memmem::find_iter(&self.letters, &wanted) {
-            let at = found + usize::from(only_begin);
+        for position_found in memchr::memmem::find_iter(&self.letters, &needle) {
+            let at = position_found + usize::from(prefix_only);
             while self.entries.get(index + 1).is_some_and(|e| e.at as usize <= at) {
                 index += 1;
             }
@@ -209,11 +208,11 @@ impl Names {
             let score = match offset {
                 0 if length == letters.len() => EQUAL_WORDS,
                 0 => 0.8 + 0.1 * share,
-                _ if offset < 64 && entry.words >> offset & 1 == 1 => 0.7 + 0.08 * share,
+                _ if offset < 64 && entry.word_starts >> offset & 1 == 1 => 0.7 + 0.08 * share,
                 _ if letters.len() < 3 => continue,
                 _ => 0.5 + 0.08 * share,
             };
-            // The first place in a name is not always its best.
+            // The first occurrence in a name is not always the best one.
             match hits.last_mut() {
                 Some(last) if before == index as u32 => last.0 = last.0.max(score),
                 _ => hits.push((score, index as u32)),
@@ -222,20 +221,20 @@ impl Names {
         }
     }
 
-    /// Adds the names that are a slip or two away.
-    fn misspelt(&self, letters: &[u8], hits: &mut Vec<(f64, u32)>) {
-        let allowed = match letters.len() {
+    /// Adds the names within one or two edits.
+    fn add_misspelled(&self, letters: &[u8], hits: &mut Vec<(f64, u32)>) {
+        let max_edits = match letters.len() {
             0..=3 => return,
             4..=7 => 1,
             _ => 2,
         };
-        let have: FxHashSet<u32> = hits.iter().map(|h| h.1).collect();
-        let wanted = mask(letters);
+        let known: FxHashSet<u32> = hits.iter().map(|h| h.1).collect();
+        let needle = mask(letters);
         let Ok(query) = std::str::from_utf8(letters) else { return };
         for (entry, index) in self.entries.iter().zip(0..) {
-            let near = (entry.length as usize).abs_diff(letters.len()) <= allowed
-                && (entry.mask ^ wanted).count_ones() as usize <= 2 * allowed;
-            if !near || have.contains(&index) {
+            let is_candidate = (entry.length as usize).abs_diff(letters.len()) <= max_edits
+                && (entry.mask ^ needle).count_ones() as usize <= 2 * max_edits;
+            if !is_candidate || known.contains(&index) {
                 continue;
             }
             let from = entry.at as usize;
@@ -243,7 +242,7 @@ impl Names {
                 continue;
             };
             match strsim::osa_distance(name, query) {
-                n if n > allowed => {}
+                n if n > max_edits => {}
                 1 => hits.push((0.66, index)),
                 _ => hits.push((0.62, index)),
             }
@@ -260,10 +259,10 @@ impl Names {
     }
 }
 
-/// Adds the letters and digits of a name in lower case; says where its words begin.
+/// Appends the letters and digits of a name in lower case; returns the bitmap of word starts.
 fn push_letters(name: &str, into: &mut Vec<u8>) -> u64 {
     let from = into.len();
-    let (mut words, mut begins, mut lower_before) = (0u64, true, false);
+    let (mut word_starts, mut begins, mut lower_before) = (0u64, true, false);
     let mut buffer = [0; 4];
     for c in name.chars() {
         if !c.is_alphanumeric() {
@@ -273,7 +272,7 @@ fn push_letters(name: &str, into: &mut Vec<u8>) -> u64 {
         begins |= c.is_uppercase() && lower_before;
         let at = into.len() - from;
         if begins && at < 64 {
-            words |= 1 << at;
+            word_starts |= 1 << at;
         }
         begins = false;
         lower_before = !c.is_uppercase();
@@ -281,10 +280,10 @@ fn push_letters(name: &str, into: &mut Vec<u8>) -> u64 {
             into.extend_from_slice(low.encode_utf8(&mut buffer).as_bytes());
         }
     }
-    words
+    word_starts
 }
 
-/// One bit for each letter that occurs; digits and others share the rest.
+/// A bitmap with one bit per letter that occurs; digits and other bytes share the remaining bits.
 fn mask(letters: &[u8]) -> u32 {
     letters.iter().fold(0, |mask, b| {
         mask | 1 << if b.is_ascii_lowercase() { u32::from(b - b'a') } else { 26 + u32::from(b % 6) }
@@ -319,8 +318,8 @@ mod tests {
     ];
 
     #[test]
-    fn golden_queries() {
-        for (query, matching, wanted) in [
+    fn queries_match_the_expected_names_in_order() {
+        for (query, matching, needle) in [
             ("parse_header", None, "parse_header parseheader parse_header_block"),
             ("parseHeader", None, "parseheader parse_header parse_header_block"),
             ("parseHead", None, "parse_header parseheader parse_header_block"),
@@ -339,23 +338,24 @@ mod tests {
             ("x", None, "x"),
         ] {
             let names = names(SOME);
-            let found: Vec<&str> = names.close_to(query, matching, 50).into_iter().map(|h| h.1).collect();
-            assert_eq!(found.join(" "), wanted, "{query}");
+            let position_found: Vec<&str> =
+                names.find_similar(query, matching, 50).into_iter().map(|h| h.1).collect();
+            assert_eq!(position_found.join(" "), needle, "{query}");
         }
     }
 
     #[test]
-    fn the_limit_keeps_the_best() {
+    fn limit_returns_the_best_names() {
         let names = names(SOME);
-        let all = names.close_to("parse", None, 50);
-        assert_eq!(names.close_to("parse", None, 2), all[..2]);
+        let all = names.find_similar("parse", None, 50);
+        assert_eq!(names.find_similar("parse", None, 2), all[..2]);
         assert!(all.windows(2).all(|w| w[0].0 >= w[1].0));
     }
 
     #[test]
-    fn a_name_counts_once() {
+    fn names_that_differ_in_case_are_added_once() {
         let names = names(&["Foo", "foo", "FOO", "f_oo", ""]);
         assert_eq!(names.len(), 2);
-        assert_eq!(names.close_to("foo", None, 9), [(EQUAL_FOLDED, "foo"), (EQUAL_WORDS, "f_oo")]);
+        assert_eq!(names.find_similar("foo", None, 9), [(EQUAL_FOLDED, "foo"), (EQUAL_WORDS, "f_oo")]);
     }
 }

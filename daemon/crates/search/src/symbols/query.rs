@@ -1,4 +1,4 @@
-//! Definitions by name and outlines of files.
+//! Queries for definitions by name, and outlines of files.
 
 use std::time::Instant;
 
@@ -11,16 +11,17 @@ use rustc_hash::FxHashSet;
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::indexes::Indexes;
-use crate::live::{FileTable, Live, symbols_are_whole};
+use crate::root_index::{FileTable, RootIndex, symbols_are_complete};
 use crate::search::no_file;
 use crate::symbols::names;
 
-/// Results of a query and entries of an outline at most.
+/// Maximum results of a query.
 const MAX_K: u32 = 200;
+/// Maximum entries of an outline.
 const MAX_OUTLINE: u32 = 2_000;
-/// Names that are looked up for one query.
+/// Maximum names that are looked up for one query.
 const MAX_NAMES: usize = 2_000;
-/// Rows read for one name before filters.
+/// Maximum rows read for one name before filtering.
 const MAX_ROWS: usize = 5_000;
 
 impl Indexes {
@@ -31,42 +32,43 @@ impl Indexes {
     pub fn symbols(&self, params: &SymbolsParams) -> Result<SymbolsAnswer, Failure> {
         let started = Instant::now();
         let filters = Filters::new(params.filters.as_ref(), None)?;
-        let lives = self.named(&filters.roots)?;
-        let whole = symbols_are_whole(&lives);
+        let indexes = self.named(&filters.roots)?;
+        let was_complete = symbols_are_complete(&indexes);
         let query = params.query.as_deref().filter(|q| !q.is_empty());
         let mut items = match (query, params.path.as_deref()) {
             (None, None) => return Err(invalid("query", "give a name, or a path for its outline")),
             (None, Some(path)) => {
                 check_k(params.k, MAX_OUTLINE)?;
-                outline(&lives, path, &filters)?
+                outline(&indexes, path, &filters)?
             }
             (Some(query), path) => {
                 check_text("query", query)?;
                 check_k(params.k, MAX_K)?;
-                by_name(&lives, query, path, params, &filters)?
+                find_by_name(&indexes, query, path, params, &filters)?
             }
         };
         items.truncate(params.k as usize);
-        let complete = whole && symbols_are_whole(&lives) && are_current(&lives, &items)?;
-        let restricted = lives.iter().any(|live| !live.root.view().is_complete());
+        let complete = was_complete && symbols_are_complete(&indexes) && are_current(&indexes, &items)?;
+        let restricted = indexes.iter().any(|index| !index.root.view().is_complete());
         Ok(SymbolsAnswer { items, complete, took_us: started.elapsed().as_micros() as u64, restricted })
     }
 }
 
-/// True if the files of an answer are those that were indexed. A change that the watch has not told of yet shows here.
-fn are_current(lives: &[std::sync::Arc<Live>], items: &[SymbolItem]) -> Result<bool, Failure> {
+/// True if the files of an answer are unchanged on disk. This detects changes that the watch has not reported yet.
+fn are_current(indexes: &[std::sync::Arc<RootIndex>], items: &[SymbolItem]) -> Result<bool, Failure> {
     let files: FxHashSet<(&RootId, &str)> =
         items.iter().map(|item| (&item.root, item.path.as_str())).collect();
     for (root, path) in files {
-        let Some(live) = lives.iter().find(|live| live.root.id == *root) else { return Ok(false) };
-        let conn = live.readers.get()?;
-        let known = conn
+        let Some(index) = indexes.iter().find(|index| index.root.id == *root) else { return Ok(false) };
+        let conn = index.readers.get()?;
+        let indexed = conn
             .prepare_cached("SELECT size_bytes, mtime_ns, inode FROM file WHERE path = ?1")
             .and_then(|mut file| file.query_row([path], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).optional())
             .map_err(StoreError::from)?;
-        let now = live.root.stat(path).ok().map(|stat| (stat.size as i64, stat.mtime_ns, stat.inode as i64));
-        let known: Option<(i64, i64, i64)> = known;
-        if now.is_none() || now != known {
+        let on_disk =
+            index.root.stat(path).ok().map(|stat| (stat.size as i64, stat.mtime_ns, stat.inode as i64));
+        let indexed: Option<(i64, i64, i64)> = indexed;
+        if on_disk.is_none() || on_disk != indexed {
             return Ok(false);
         }
     }
@@ -75,72 +77,73 @@ fn are_current(lives: &[std::sync::Arc<Live>], items: &[SymbolItem]) -> Result<b
 
 const COLUMNS: &str = "SELECT name, kind, container, file_id, start_line, end_line FROM symbol";
 
-/// `path` relative to a root, when it lies in it.
-pub(super) fn relative<'a>(live: &Live, path: &'a str) -> Option<&'a str> {
+/// `path` relative to a root, if it is inside the root.
+pub(super) fn relative<'a>(index: &RootIndex, path: &'a str) -> Option<&'a str> {
     if !path.starts_with('/') {
         return Some(path.trim_start_matches("./"));
     }
-    std::path::Path::new(path).strip_prefix(&live.root.path).ok()?.to_str()
+    std::path::Path::new(path).strip_prefix(&index.root.path).ok()?.to_str()
 }
 
 fn outline(
-    lives: &[std::sync::Arc<Live>],
+    indexes: &[std::sync::Arc<RootIndex>],
     path: &str,
     filters: &Filters,
 ) -> Result<Vec<SymbolItem>, Failure> {
-    for live in lives {
-        let Some(rel) = relative(live, path) else { continue };
-        let conn = live.readers.get()?;
-        let table = live.files(&conn)?;
+    for index in indexes {
+        let Some(rel) = relative(index, path) else { continue };
+        let conn = index.readers.get()?;
+        let table = index.files(&conn)?;
         let Some(file) = table.files.iter().find(|f| &*f.path == rel) else { continue };
-        if live.root.stat(rel).is_err() || !live.root.view().shows(rel) {
+        if index.root.stat(rel).is_err() || !index.root.view().shows(rel) {
             continue;
         }
         let sql = format!("{COLUMNS} WHERE file_id = ?1 ORDER BY start_line, end_line DESC");
-        let mut all = read(&conn, live, &table, &sql, params![file.id], |_| 1.0)?;
+        let mut all = read(&conn, index, &table, &sql, params![file.id], |_| 1.0)?;
         all.retain(|s| filters.kinds.is_empty() || filters.kinds.contains(&s.kind));
         return Ok(all);
     }
     Err(no_file(path))
 }
 
-/// What a query asks for: a name, and what is around it.
-struct Wanted<'q> {
-    whole: &'q str,
+/// A query for a name, with an optional container.
+struct NameQuery<'q> {
+    full_name: &'q str,
     name: &'q str,
     container: Option<&'q str>,
 }
 
-impl<'q> Wanted<'q> {
-    /// `Type.method`, `Type#method`, `module::name()` and the like name a container too.
+impl<'q> NameQuery<'q> {
+    /// Parses `Type.method`, `Type#method`, `module::name()` and the like into container and name.
     fn new(query: &'q str) -> Self {
-        let whole = query.trim().trim_end_matches("()").trim_end_matches(['.', ':', '#', '\\']);
-        match whole.rsplit_once(['.', ':', '#', '\\']) {
+        let full_name = query.trim().trim_end_matches("()").trim_end_matches(['.', ':', '#', '\\']);
+        match full_name.rsplit_once(['.', ':', '#', '\\']) {
             Some((before, name)) if !name.is_empty() => {
                 let before = before.trim_end_matches([':', '.', '#', '\\']);
-                Self { whole, name, container: Some(last_part(before)).filter(|c| !c.is_empty()) }
+                Self { full_name, name, container: Some(last_part(before)).filter(|c| !c.is_empty()) }
             }
-            _ => Self { whole, name: whole, container: None },
+            _ => Self { full_name, name: full_name, container: None },
         }
     }
 
-    /// What a definition's surroundings make of its score: all of it in the container that was named, less in a file of
-    /// that name, half elsewhere.
-    fn share(&self, item: &SymbolItem) -> f64 {
-        let Some(wanted) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.whole)) else {
+    /// The factor for a definition's location: 1 in the requested container, less in a file of that name, 0.5 elsewhere.
+    fn location_factor(&self, item: &SymbolItem) -> f64 {
+        let Some(name_query) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.full_name))
+        else {
             return 1.0;
         };
-        let alike = |a: &str| letters(a).eq(letters(wanted));
+        let is_equal = |a: &str| letters(a).eq(letters(name_query));
         let stem = || {
             let mut parts = item.path.rsplit('/');
             let file = parts.next().unwrap_or("").split('.').next().unwrap_or("");
-            alike(file)
-                || (matches!(file, "mod" | "lib" | "index" | "__init__") && parts.next().is_some_and(alike))
+            is_equal(file)
+                || (matches!(file, "mod" | "lib" | "index" | "__init__")
+                    && parts.next().is_some_and(is_equal))
         };
         match item.container.as_deref().map(last_part) {
-            Some(c) if alike(c) => 1.0,
+            Some(c) if is_equal(c) => 1.0,
             _ if stem() => 0.9,
-            Some(c) if c.to_lowercase().starts_with(&wanted.to_lowercase()) => 0.65,
+            Some(c) if c.to_lowercase().starts_with(&name_query.to_lowercase()) => 0.65,
             _ => 0.5,
         }
     }
@@ -151,52 +154,52 @@ fn last_part(path: &str) -> &str {
     path.rsplit(['.', ':', '#', '\\']).next().unwrap_or(path)
 }
 
-/// Letters and digits in lower case.
+/// The letters and digits of a name in lower case.
 fn letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
-/// Definitions by name, best first: by how well the name is met ([`super::names`]) and where the definition lies
-/// ([`Wanted::share`]); then code before tests and the like, types and functions before constants, constants before
+/// Definitions by name, best first: by the score of the name ([`super::names`]) and the location of the definition
+/// ([`NameQuery::location_factor`]); then code before tests and the like, types and functions before constants, constants before
 /// headings, short names before long ones; then by path and line.
-fn by_name(
-    lives: &[std::sync::Arc<Live>],
+fn find_by_name(
+    indexes: &[std::sync::Arc<RootIndex>],
     query: &str,
     path: Option<&str>,
     params: &SymbolsParams,
     filters: &Filters,
 ) -> Result<Vec<SymbolItem>, Failure> {
-    let wanted = Wanted::new(query);
+    let name_query = NameQuery::new(query);
     let mut items = Vec::new();
-    for live in lives {
-        let conn = live.readers.get()?;
-        let table = live.files(&conn)?;
-        let view = live.root.view();
-        let keep = |s: &SymbolItem| {
+    for index in indexes {
+        let conn = index.readers.get()?;
+        let table = index.files(&conn)?;
+        let view = index.root.view();
+        let is_match = |s: &SymbolItem| {
             let at = table.files.binary_search_by(|f| (*f.path).cmp(&s.path));
-            at.is_ok_and(|i| filters.admits(&table.files[i]))
+            at.is_ok_and(|i| filters.matches(&table.files[i]))
                 && view.shows(&s.path)
                 && (filters.kinds.is_empty() || filters.kinds.contains(&s.kind))
-                && path.is_none_or(|p| relative(live, p) == Some(&s.path))
+                && path.is_none_or(|p| relative(index, p) == Some(&s.path))
         };
-        of_root(&conn, live, &table, &wanted, params, &keep, &mut items)?;
+        find_in_root(&conn, index, &table, &name_query, params, &is_match, &mut items)?;
     }
-    Ok(best_first(items, &wanted, lives, params.k as usize))
+    Ok(best_first(items, &name_query, indexes, params.k as usize))
 }
 
-/// The best `k` definitions whose files are there.
+/// The best `k` definitions whose files exist.
 fn best_first(
     items: Vec<SymbolItem>,
-    wanted: &Wanted<'_>,
-    lives: &[std::sync::Arc<Live>],
+    name_query: &NameQuery<'_>,
+    indexes: &[std::sync::Arc<RootIndex>],
     k: usize,
 ) -> Vec<SymbolItem> {
-    // What decides is worked out once for each, and whether its file is there only for those that may be told.
+    // Sort keys are computed once per item; existence is only checked for items that may be returned.
     let mut ranked: Vec<((bool, u8, usize), SymbolItem)> = items
         .into_iter()
         .map(|mut s| {
-            s.score *= wanted.share(&s);
-            ((crate::rank::is_aside(&s.path), kind_class(&s.kind), s.name.len()), s)
+            s.score *= name_query.location_factor(&s);
+            ((crate::rank::is_secondary(&s.path), kind_class(&s.kind), s.name.len()), s)
         })
         .collect();
     ranked.sort_unstable_by(|(a_rank, a), (b_rank, b)| {
@@ -208,15 +211,15 @@ fn best_first(
             .then_with(|| (&a.root, &a.name).cmp(&(&b.root, &b.name)))
     });
     let mut seen = rustc_hash::FxHashMap::default();
-    let mut is_there = |s: &SymbolItem| {
-        let live = lives.iter().find(|l| l.root.id == s.root);
+    let mut exists = |s: &SymbolItem| {
+        let index = indexes.iter().find(|l| l.root.id == s.root);
         let key = (s.root.clone(), s.path.clone());
-        *seen.entry(key).or_insert_with(|| live.is_some_and(|l| l.root.stat(&s.path).is_ok()))
+        *seen.entry(key).or_insert_with(|| index.is_some_and(|l| l.root.stat(&s.path).is_ok()))
     };
-    ranked.into_iter().map(|(_, s)| s).filter(|s| is_there(s)).take(k).collect()
+    ranked.into_iter().map(|(_, s)| s).filter(|s| exists(s)).take(k).collect()
 }
 
-/// Which kinds come first among equals.
+/// The order of kinds among equal scores.
 fn kind_class(kind: &str) -> u8 {
     match kind {
         "constant" | "variable" | "property" => 1,
@@ -225,42 +228,42 @@ fn kind_class(kind: &str) -> u8 {
     }
 }
 
-fn of_root(
+fn find_in_root(
     conn: &Connection,
-    live: &Live,
+    index: &RootIndex,
     table: &FileTable,
-    wanted: &Wanted<'_>,
+    name_query: &NameQuery<'_>,
     params: &SymbolsParams,
-    keep: &dyn Fn(&SymbolItem) -> bool,
+    is_match: &dyn Fn(&SymbolItem) -> bool,
     items: &mut Vec<SymbolItem>,
 ) -> Result<(), Failure> {
     let sql = format!("{COLUMNS} WHERE folded = ?1");
-    let mut take = |folded: &str, score: &dyn Fn(&str) -> f64| -> Result<usize, Failure> {
-        let mut found = read(conn, live, table, &sql, params![folded], score)?;
-        found.retain(|s| s.score > 0.0 && keep(s));
-        items.append(&mut found);
+    let mut collect = |folded: &str, score: &dyn Fn(&str) -> f64| -> Result<usize, Failure> {
+        let mut rows_found = read(conn, index, table, &sql, params![folded], score)?;
+        rows_found.retain(|s| s.score > 0.0 && is_match(s));
+        items.append(&mut rows_found);
         Ok(items.len())
     };
-    let folded = wanted.name.to_lowercase();
+    let folded = name_query.name.to_lowercase();
     let only_exact = params.matching == Some(NameMatch::Exact);
     let equal = |query: &str, name: &str| match name == query {
         true => names::EQUAL,
         false if only_exact => 0.0,
         false => names::EQUAL_FOLDED,
     };
-    // Equal names are asked of the database itself: they are there as soon as their file is.
-    take(&folded, &|s| equal(wanted.name, s))?;
-    if wanted.container.is_some() {
-        take(&wanted.whole.to_lowercase(), &|s| equal(wanted.whole, s))?;
+    // Equal names are read from the database itself, which has them as soon as their file is indexed.
+    collect(&folded, &|s| equal(name_query.name, s))?;
+    if name_query.container.is_some() {
+        collect(&name_query.full_name.to_lowercase(), &|s| equal(name_query.full_name, s))?;
     }
     if only_exact {
         return Ok(());
     }
-    let names = live.names.get(conn, &live.now())?;
-    // A container may be that of any of them; without one, the best names are enough.
-    let enough = params.k as usize * if wanted.container.is_some() { 8 } else { 1 };
-    for (score, name) in names.close_to(wanted.name, params.matching, MAX_NAMES) {
-        if name != folded && take(name, &|_| score)? >= enough {
+    let names = index.names.get(conn, &index.progress())?;
+    // With a container any of the names may match; without one, the best names suffice.
+    let enough = params.k as usize * if name_query.container.is_some() { 8 } else { 1 };
+    for (score, name) in names.find_similar(name_query.name, params.matching, MAX_NAMES) {
+        if name != folded && collect(name, &|_| score)? >= enough {
             break;
         }
     }
@@ -269,7 +272,7 @@ fn of_root(
 
 fn read(
     conn: &Connection,
-    live: &Live,
+    index: &RootIndex,
     table: &FileTable,
     sql: &str,
     values: impl cairn_store::rusqlite::Params,
@@ -279,7 +282,7 @@ fn read(
     let mut rows = get.query(values).map_err(StoreError::from)?;
     let mut all = Vec::new();
     while let Some(row) = rows.next().map_err(StoreError::from)? {
-        if let Some(item) = item(row, live, table, &score).map_err(StoreError::from)? {
+        if let Some(item) = item(row, index, table, &score).map_err(StoreError::from)? {
             all.push(item);
         }
         if all.len() >= MAX_ROWS {
@@ -291,7 +294,7 @@ fn read(
 
 fn item(
     row: &Row<'_>,
-    live: &Live,
+    index: &RootIndex,
     table: &FileTable,
     score: impl Fn(&str) -> f64,
 ) -> cairn_store::rusqlite::Result<Option<SymbolItem>> {
@@ -303,7 +306,7 @@ fn item(
         kind: row.get(1)?,
         container: row.get(2)?,
         path: file.path.to_string(),
-        root: live.root.id.clone(),
+        root: index.root.id.clone(),
         start_line: row.get(4)?,
         end_line: row.get(5)?,
         lang: file.lang().unwrap_or("").to_owned(),

@@ -1,4 +1,4 @@
-//! What a folder may hold, and the vectors it gives.
+//! Valid and invalid model folders, and their vectors.
 
 use std::fs;
 use std::path::Path;
@@ -30,11 +30,11 @@ fn vectors_do_not_depend_on_the_batch() {
     let pieces: Vec<[&[u8]; 3]> = texts.iter().map(|t| [t.as_bytes(), &b" "[..], &b"token"[..]]).collect();
     let together = model.embed_all(&pieces, &|| true).unwrap().unwrap();
     assert_eq!(together.len(), texts.len());
-    for (made, text) in together.iter().zip(&pieces) {
+    for (vector, text) in together.iter().zip(&pieces) {
         let alone = model.embed(text).unwrap();
         let norm = alone.iter().map(|x| x * x).sum::<f32>().sqrt();
         assert!((norm - 1.0).abs() < 1e-4, "{norm}");
-        assert!(made.iter().zip(&alone).all(|(a, b)| (a - b).abs() < 1e-4));
+        assert!(vector.iter().zip(&alone).all(|(a, b)| (a - b).abs() < 1e-4));
     }
     assert!(likeness(&together[0], &together[10]) < 0.999);
     assert!(model.embed_all(&pieces, &|| false).unwrap().is_none());
@@ -48,13 +48,13 @@ fn words_beyond_the_256th_do_not_count() {
     let long = embed("parse ".repeat(300));
     assert_eq!(long, embed("parse ".repeat(254) + &"socket ".repeat(100)));
     assert_ne!(long, embed("parse ".repeat(253) + &"socket ".repeat(100)));
-    // Neither bytes that are no text nor none at all are an error.
+    // Neither invalid UTF-8 nor empty text is an error.
     assert_eq!(model.embed(&[b"\xff\xfe\x00"]).unwrap().len(), tiny::DIM);
     assert_eq!(model.embed(&[b""]).unwrap().len(), tiny::DIM);
 }
 
 #[test]
-fn whatever_decides_the_vectors_is_in_the_hash() {
+fn hash_covers_everything_that_determines_the_vectors() {
     let (one, other) = (folder(1), folder(2));
     let hash = |dir: &Path| *Embedder::from_folder(dir).unwrap().hash();
     let first = hash(one.path());
@@ -83,7 +83,7 @@ fn weights(folder: &Path, change: impl FnOnce(&mut std::collections::HashMap<Str
 }
 
 #[test]
-fn a_wrong_folder_is_named_with_what_is_wrong() {
+fn invalid_folder_is_refused_with_the_reason() {
     let cases: &[(Harm, &str)] = &[
         (|f| fs::remove_file(f.join("config.json")).unwrap(), "cannot read config.json"),
         (|f| fs::remove_file(f.join("tokenizer.json")).unwrap(), "cannot read tokenizer.json"),
@@ -101,8 +101,8 @@ fn a_wrong_folder_is_named_with_what_is_wrong() {
         (
             |f| {
                 let path = f.join("model.safetensors");
-                let whole = fs::read(&path).unwrap();
-                fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+                let complete_ = fs::read(&path).unwrap();
+                fs::write(&path, &complete_[..complete_.len() / 2]).unwrap();
             },
             "model.safetensors does not hold the model",
         ),
@@ -128,13 +128,13 @@ fn a_wrong_folder_is_named_with_what_is_wrong() {
             "1_Pooling/config.json: pooling by the mean",
         ),
     ];
-    for (harm, wanted) in cases {
+    for (damage, expected) in cases {
         let dir = folder(1);
         Embedder::from_folder(dir.path()).unwrap();
-        harm(dir.path());
+        damage(dir.path());
         let error = Embedder::from_folder(dir.path()).unwrap_err();
         assert_eq!(error.reason, Reason::InvalidParams);
-        assert!(error.message.contains(wanted), "{wanted}: {}", error.message);
+        assert!(error.message.contains(expected), "{expected}: {}", error.message);
         assert!(error.message.contains(&*dir.path().to_string_lossy()), "{}", error.message);
     }
 }

@@ -1,4 +1,4 @@
-//! An index whose vectors a transformer makes.
+//! An index whose vectors a transformer computes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ struct World {
 }
 
 impl World {
-    /// A root with some files, one of them of many chunks, and the tiny model.
+    /// Creates a root with some files, one of them with many chunks, and the tiny model.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (top, model) = (dir.path().join("root"), dir.path().join("tiny"));
@@ -57,16 +57,16 @@ fn first(indexes: &Indexes, query: &str) -> (String, Vec<String>) {
     (answer.items.first().map(|i| i.path.clone()).unwrap_or_default(), answer.degraded)
 }
 
-/// Vectors by dimension, and of how many chunks.
+/// Number of vectors by dimension, and number of chunks.
 fn vectors(database: &Path) -> (Vec<(i64, i64)>, i64) {
     let conn = Connection::open(database).unwrap();
     let mut get = conn.prepare("SELECT dim, count(*) FROM chunk_vec GROUP BY dim").unwrap();
-    let found = get.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).unwrap().map(Result::unwrap).collect();
-    (found, conn.query_row("SELECT count(*) FROM chunk", [], |r| r.get(0)).unwrap())
+    let rows = get.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).unwrap().map(Result::unwrap).collect();
+    (rows, conn.query_row("SELECT count(*) FROM chunk", [], |r| r.get(0)).unwrap())
 }
 
 #[test]
-fn an_index_follows_the_model() {
+fn changed_model_replaces_all_vectors() {
     let world = World::new();
     let none = CancelFlag::new();
     let (mut counted, dim) = (None, tiny::DIM as i64);
@@ -77,7 +77,7 @@ fn an_index_follows_the_model() {
         (Embedder::builtin().unwrap(), 384, "static-code-v1"),
     ] {
         let (indexes, id) = world.open(model);
-        // Words do not wait for vectors.
+        // Lexical search does not wait for vectors.
         indexes.build_and_wait(&id, Until::Lexical, &none).unwrap();
         let words = indexes.lexical(&SearchParams::new("wombat"), &none, &|_| {}).unwrap();
         assert_eq!(words.items[0].path, "wombat.rs");
@@ -89,14 +89,14 @@ fn an_index_follows_the_model() {
         let hybrid = indexes.hybrid(&SearchParams::new("matrix invert"), &none, &|_| {}).unwrap();
         assert_eq!((hybrid.items[0].path.as_str(), hybrid.complete), ("math.rs", true));
         indexes.close();
-        let (found, chunks) = vectors(&world.database(&id));
-        assert_eq!(found, [(dim, chunks)]);
+        let (rows, chunks) = vectors(&world.database(&id));
+        assert_eq!(rows, [(dim, chunks)]);
         assert_eq!(*counted.get_or_insert(chunks), chunks);
     }
 }
 
 #[test]
-fn a_file_that_was_half_done_is_finished() {
+fn partially_embedded_file_is_completed() {
     let world = World::new();
     let none = CancelFlag::new();
     let (indexes, id) = world.open(world.tiny());
@@ -105,7 +105,7 @@ fn a_file_that_was_half_done_is_finished() {
     assert!(before.len() > 64, "{}", before.len());
     indexes.close();
     let conn = Connection::open(world.database(&id)).unwrap();
-    // As a crash within the long file leaves it.
+    // The state after a crash within the long file.
     let long = "(SELECT id FROM file WHERE path = 'long.rs')";
     conn.execute_batch(&format!(
         "UPDATE file SET due = 2 WHERE path = 'long.rs'; UPDATE chunk_vec SET created_at = 1;

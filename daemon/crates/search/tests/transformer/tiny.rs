@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 pub const DIM: usize = 32;
 const INNER: usize = 64;
 const LAYERS: usize = 2;
-/// Whole words of its vocabulary; others are taken apart into letters.
+/// Complete words of its vocabulary; other words are split into letters.
 const WORDS: &[&str] = &[
     "parse", "header", "socket", "listen", "wombat", "token", "verify", "matrix", "invert", "read", "file",
     "fn",
 ];
 
-/// What the folder's `config.json` says.
+/// The content of `config.json`.
 pub fn config() -> Value {
     json!({
         "model_type": "bert", "architectures": ["BertModel"], "hidden_act": "gelu", "hidden_size": DIM,
@@ -56,7 +56,7 @@ fn tokenizer() -> Value {
     })
 }
 
-/// Numbers of about -0.5 to 0.5 that are the same each time.
+/// Reproducible numbers between about -0.5 and 0.5.
 struct Numbers(u64);
 
 impl Numbers {
@@ -70,7 +70,7 @@ impl Numbers {
     }
 }
 
-/// All its tensors.
+/// All tensors of the model.
 pub fn weights(seed: u64) -> HashMap<String, Tensor> {
     let mut numbers = Numbers(seed);
     let mut all = HashMap::new();
@@ -105,7 +105,7 @@ pub fn weights(seed: u64) -> HashMap<String, Tensor> {
     all
 }
 
-/// Writes the folder.
+/// Writes the model folder.
 pub fn write(folder: &Path, seed: u64) {
     fs::create_dir_all(folder).unwrap();
     fs::write(folder.join("config.json"), config().to_string()).unwrap();

@@ -20,6 +20,7 @@ pub struct Place {
     pub harness: Harness,
     trace: Trace,
     session: SessionId,
+    roots: Arc<Roots>,
     root: Root,
     indexes: Arc<Indexes>,
     _log: tempfile::TempDir,
@@ -67,9 +68,9 @@ impl Place {
         let (wait, stopping) = (Duration::from_secs(60), CancellationToken::new());
         let sandbox = Arc::new(sandbox);
         let harness = Harness::new(registry, rules, trace.clone(), granted, wait, stopping)
-            .with_roots(roots)
+            .with_roots(Arc::clone(&roots))
             .with_sandbox(sandbox);
-        Self { dir, harness, trace, session, root, indexes, _log: log }
+        Self { dir, harness, trace, session, roots, root, indexes, _log: log }
     }
 
     /// Indexes the workspace whole.
@@ -95,6 +96,17 @@ impl Place {
 
     pub async fn call(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
         self.with(name, arguments, Grants::default()).await
+    }
+
+    /// Another root.
+    pub fn declare(&self, path: &Path) -> Root {
+        self.roots.declare(path).unwrap()
+    }
+
+    /// A call of a session of another root.
+    pub async fn in_root(&self, root: &Root, name: &str, arguments: Value) -> Result<Value, Failure> {
+        let call = Call { root: Some(root.clone()), ..Call::new(self.session.clone(), name, arguments) };
+        self.harness.call(call).await.map(|output| output.value)
     }
 
     /// What the audit has.

@@ -447,10 +447,10 @@ pub async fn a_link_swapped_during_a_call_shows_nothing() {
         }
     };
     std::thread::scope(|scope| {
+        let _stop = cairn_test_support::StopOnDrop(&stop);
         scope.spawn(flip);
         let handle = tokio::runtime::Handle::current();
         tokio::task::block_in_place(|| handle.block_on(calls));
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     println!(
         "swapped links: {shown:?} went through, {denied:?} were refused, none showed or changed what is closed"
@@ -501,6 +501,66 @@ pub async fn run_paths_are_mounted_only_beneath_the_root() {
     let got = place.with("run_shell", list, crate::place::within(&["inner"])).await.unwrap();
     assert!(got["stdout"].as_str().unwrap().contains("open_function"), "{got}");
     assert!(!got.to_string().contains(MARK), "{got}");
+}
+
+/// A4: a folder above an inner root is swapped for a link out while commands and Python run in that root. They see the inner root or
+/// do not start.
+pub async fn a_folder_above_the_root_that_is_swapped_leads_no_command_outside() {
+    let Some(sandbox) = crate::sandbox() else { return };
+    let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
+    let place = Place::sandboxed(FILES, open, |deps| deps, sandbox).await;
+    let inner = place.path("mid/inner");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::write(inner.join("f"), "inner\n").unwrap();
+    let outside = place.beside("outside");
+    std::fs::create_dir_all(outside.join("inner")).unwrap();
+    std::fs::write(outside.join("inner/f"), MARK).unwrap();
+    let root = place.declare(&inner);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (mid, away, link) = (place.path("mid"), place.path("away"), place.path("link"));
+    let swap = || {
+        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            let _made = symlink(&outside, &link);
+            let _moved = std::fs::rename(&mid, &away);
+            let _swapped = std::fs::rename(&link, &mid);
+            let _removed = std::fs::remove_file(&mid);
+            let _back = std::fs::rename(&away, &mid);
+        }
+    };
+    let runs: usize = std::env::var("CAIRN_RUNS").ok().map_or(300, |n| n.parse().unwrap());
+    let (mut inside, mut refused, mut escaped) = (0, 0, 0);
+    let calls = async {
+        for run in 0..runs {
+            // Control: a check by path, then a use by path.
+            let file = inner.join("f");
+            for _ in 0..2_000 {
+                let is_inside = file.canonicalize().is_ok_and(|real| real == file);
+                escaped +=
+                    usize::from(is_inside && std::fs::read(&file).is_ok_and(|read| read == MARK.as_bytes()));
+            }
+            let (tool, arguments) = match run % 4 {
+                0 => ("evaluate", json!({"code": "print(open('f').read()); open('new', 'w')"})),
+                1 => ("run_shell", json!({"command": "cat f; echo x > new", "cwd": "."})),
+                _ => ("run_shell", json!({"command": "cat f; echo x > new; cat ../inner/f"})),
+            };
+            let got = place.in_root(&root, tool, arguments).await;
+            assert!(!format!("{got:?}").contains(MARK), "{tool}: {got:?}");
+            let is_seen =
+                got.is_ok_and(|value| value["stdout"].as_str().is_some_and(|out| out.contains("inner")));
+            *(if is_seen { &mut inside } else { &mut refused }) += 1;
+        }
+    };
+    std::thread::scope(|scope| {
+        let _stop = cairn_test_support::StopOnDrop(&stop);
+        scope.spawn(swap);
+        let handle = tokio::runtime::Handle::current();
+        tokio::task::block_in_place(|| handle.block_on(calls));
+    });
+    println!(
+        "swapped folder above a root: {inside} saw the root, {refused} did not, by path {escaped} went out"
+    );
+    assert!(inside > 0 && escaped > 0, "{inside} {refused} {escaped}: nothing was swapped in time");
+    assert!(!outside.join("inner/new").exists(), "a command wrote outside");
 }
 
 /// A6: Python computes and starts nothing, whatever it tries; the audit keeps its code.

@@ -82,6 +82,7 @@ fn a_link_swapped_during_the_call_never_escapes() {
     let stop = AtomicBool::new(false);
     let (mut escaped, mut good) = (0, 0);
     std::thread::scope(|scope| {
+        let _stop = cairn_test_support::StopOnDrop(&stop);
         scope.spawn(|| {
             let at = inside.join("d");
             while !stop.load(Ordering::Relaxed) {
@@ -118,7 +119,6 @@ fn a_link_swapped_during_the_call_never_escapes() {
                 ),
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
     assert!(escaped > 0, "the control found no race to lose");
     assert!(good > 0, "nothing was ever read");
@@ -283,6 +283,7 @@ fn a_folder_that_is_swapped_while_it_is_declared_is_not_declared() {
     let stop = AtomicBool::new(false);
     let (mut by_path, mut good) = (0, 0);
     std::thread::scope(|scope| {
+        let _stop = cairn_test_support::StopOnDrop(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 // A folder of the path, not its last part: a folder, then a link out.
@@ -311,7 +312,6 @@ fn a_folder_that_is_swapped_while_it_is_declared_is_not_declared() {
                 good += 1;
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
     assert!(by_path > 0 && good > 0, "{by_path} {good}");
 }

@@ -206,6 +206,7 @@ fn a_link_that_is_swapped_while_files_are_found_names_nothing_outside() {
     let root = cairn_workspace::Roots::new(vec![]).declare(&inside).unwrap();
     let (stop, mut seen_by_path, mut good) = (AtomicBool::new(false), false, 0);
     std::thread::scope(|scope| {
+        let _stop = cairn_test_support::StopOnDrop(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 for target in ["real", "../out"] {
@@ -229,7 +230,6 @@ fn a_link_that_is_swapped_while_files_are_found_names_nothing_outside() {
                 good += usize::from(!files.is_empty());
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
     assert!(seen_by_path && good > 0, "{seen_by_path} {good}");
 }

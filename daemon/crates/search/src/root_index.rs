@@ -1,0 +1,355 @@
+//! The shared state of one root's index: its readers, indexes, counts and progress.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use cairn_protocol::error::{Failure, Reason};
+use cairn_protocol::index::{IndexProgress, IndexState, RootStatus};
+use cairn_store::StoreError;
+use cairn_store::rusqlite::Connection;
+use cairn_workspace::{Root, language_of};
+use crossbeam_channel::Sender;
+use rustc_hash::FxHashMap;
+
+use crate::db::Readers;
+use crate::dense::DenseIndex;
+use crate::grams::Grams;
+use crate::indexes::IndexOptions;
+use crate::postings::Postings;
+use crate::symbols::names::NameCache;
+use crate::sync::{CancelFlag, lock};
+
+/// Time that the end of a pass waits for space in the progress queue.
+const END_WAIT: Duration = Duration::from_secs(5);
+/// Number of batches after which free memory is trimmed.
+pub const TRIM_INTERVAL: usize = 32;
+
+/// The state that the threads of one root share.
+pub struct RootIndex {
+    pub root: Root,
+    pub folder: PathBuf,
+    pub opts: Arc<IndexOptions>,
+    pub readers: Readers,
+    pub dense: DenseIndex,
+    pub postings: Postings,
+    pub grams: Grams,
+    pub progress: Mutex<Progress>,
+    pub changed: Condvar,
+    pub stop: AtomicBool,
+    /// Incremented when files are added or removed.
+    pub files_version: AtomicU64,
+    files: Mutex<Option<(u64, Arc<FileTable>)>>,
+    /// Names of all definitions, for queries by name.
+    pub names: NameCache,
+    pub notify: Option<Sender<IndexProgress>>,
+    reporting: AtomicU8,
+}
+
+/// The progress events that an index emits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reporting {
+    Everything,
+    /// All but the final one: the index does not answer queries yet.
+    Steps,
+    /// None: a replacement is being built.
+    Nothing,
+}
+
+/// How far indexing has come.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    pub state: Option<IndexState>,
+    pub counts: Counts,
+    pub clock: u64,
+    pub pending: u64,
+    pub error: Option<Failure>,
+    pub watch: &'static str,
+    /// Number of the last requested pass.
+    pub requested: u64,
+    /// Number of the last pass whose text is indexed.
+    pub text_done: u64,
+    /// Number of the last complete pass.
+    pub all_done: u64,
+    pub walked_once: bool,
+}
+
+/// Totals over an index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub files: u64,
+    pub bytes: u64,
+    pub chunks: u64,
+    pub vectors: u64,
+    pub symbol_files: u64,
+    pub symbols: u64,
+    pub skipped: BTreeMap<String, u64>,
+    pub languages: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// Computes the totals from the database.
+    pub fn read(conn: &Connection) -> Result<Self, StoreError> {
+        let mut counts = Counts::default();
+        let mut groups = conn.prepare_cached(
+            "SELECT skipped, lang, due, count(*), sum(size_bytes) FROM file GROUP BY skipped, lang, due",
+        )?;
+        let mut rows = groups.query([])?;
+        while let Some(row) = rows.next()? {
+            let (skipped, lang): (Option<String>, Option<String>) = (row.get(0)?, row.get(1)?);
+            let pending: i64 = row.get(2)?;
+            let files: u64 = row.get(3)?;
+            let bytes: u64 = row.get(4)?;
+            if let Some(reason) = skipped {
+                *counts.skipped.entry(reason).or_default() += files;
+                continue;
+            }
+            if pending & crate::db::pending::TEXT != 0 {
+                continue;
+            }
+            counts.files += files;
+            counts.bytes += bytes;
+            if let Some(lang) = lang {
+                *counts.languages.entry(lang).or_default() += files;
+            }
+            if pending & crate::db::pending::SYMBOLS == 0 {
+                counts.symbol_files += files;
+            }
+        }
+        let count_rows = |sql: &str| conn.query_row(sql, [], |r| r.get::<_, u64>(0));
+        counts.chunks = count_rows("SELECT count(*) FROM chunk")?;
+        counts.symbols = count_rows("SELECT count(*) FROM symbol")?;
+        let without_vectors = count_rows(
+            "SELECT count(*) FROM chunk WHERE file_id IN (SELECT id FROM file WHERE due <> 0 AND due & 2)",
+        )?;
+        counts.vectors = counts.chunks.saturating_sub(without_vectors);
+        Ok(counts)
+    }
+}
+
+/// A file as queries see it.
+#[derive(Debug)]
+pub struct FileEntry {
+    pub id: u32,
+    pub path: Box<str>,
+}
+
+impl FileEntry {
+    /// The file's language, derived from its name.
+    pub fn lang(&self) -> Option<&'static str> {
+        language_of(&self.path)
+    }
+}
+
+/// All files that the walk found, sorted by path.
+#[derive(Debug, Default)]
+pub struct FileTable {
+    pub files: Vec<FileEntry>,
+    by_id: FxHashMap<u32, u32>,
+}
+
+impl FileTable {
+    pub fn get(&self, id: u32) -> Option<&FileEntry> {
+        self.by_id.get(&id).and_then(|i| self.files.get(*i as usize))
+    }
+
+    fn read(conn: &Connection) -> Result<Self, StoreError> {
+        let mut table = FileTable::default();
+        let mut all = conn.prepare_cached("SELECT id, path FROM file ORDER BY path")?;
+        let mut rows = all.query([])?;
+        while let Some(row) = rows.next()? {
+            let path = row.get_ref(1)?.as_str().unwrap_or("").into();
+            table.files.push(FileEntry { id: row.get(0)?, path });
+        }
+        table.by_id = table.files.iter().map(|f| f.id).zip(0..).collect();
+        Ok(table)
+    }
+}
+
+impl RootIndex {
+    /// Creates the shared state of a root's index in `folder`.
+    pub fn new(
+        root: Root,
+        folder: PathBuf,
+        opts: Arc<IndexOptions>,
+        notify: Option<Sender<IndexProgress>>,
+    ) -> Self {
+        let embedder = &opts.embedder;
+        Self {
+            readers: Readers::new(&folder),
+            postings: Postings::new(&folder),
+            grams: Grams::new(&folder),
+            dense: DenseIndex::new(&folder, embedder.dim(), *embedder.hash()),
+            root,
+            folder,
+            progress: Mutex::new(Progress {
+                state: Some(IndexState::Indexing),
+                watch: "off",
+                ..Progress::default()
+            }),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            files_version: AtomicU64::new(1),
+            files: Mutex::new(None),
+            names: NameCache::default(),
+            notify,
+            reporting: AtomicU8::new(Reporting::Everything as u8),
+            opts,
+        }
+    }
+
+    /// The current file table.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn files(&self, conn: &Connection) -> Result<Arc<FileTable>, StoreError> {
+        let version = self.files_version.load(Ordering::Acquire);
+        if let Some((read_at, table)) = &*lock(&self.files)
+            && *read_at == version
+        {
+            return Ok(Arc::clone(table));
+        }
+        let table = Arc::new(FileTable::read(conn)?);
+        *lock(&self.files) = Some((version, Arc::clone(&table)));
+        Ok(table)
+    }
+
+    /// The current file table, read with a pooled connection.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn file_table(&self) -> Result<Arc<FileTable>, Failure> {
+        let conn = self.readers.get()?;
+        Ok(self.files(&conn)?)
+    }
+
+    /// Trims memory after every [`TRIM_INTERVAL`]th batch.
+    pub fn maybe_trim(&self, batches: usize) {
+        if batches.is_multiple_of(TRIM_INTERVAL) {
+            (self.opts.trim_memory)();
+        }
+    }
+
+    /// Hides removed chunks from all queries from now on.
+    pub fn remove_chunks(&self, chunks: Vec<i64>) {
+        self.postings.mark_dead(&chunks);
+        self.dense.mark_dead(chunks);
+    }
+
+    /// True if its threads should stop.
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Selects the progress events that are emitted from now on.
+    pub fn set_reporting(&self, reporting: Reporting) {
+        self.reporting.store(reporting as u8, Ordering::Release);
+    }
+
+    /// Changes the progress, wakes its waiters and emits an event.
+    pub fn update(&self, change: impl FnOnce(&mut Progress)) {
+        let mut progress = lock(&self.progress);
+        change(&mut progress);
+        let progress_event = self.event_of(&progress);
+        // Read under the lock: a thread that sees this change and then sets another value does not affect its event.
+        let reporting = self.reporting.load(Ordering::Acquire);
+        drop(progress);
+        self.changed.notify_all();
+        let is_reported = reporting == Reporting::Everything as u8
+            || (reporting == Reporting::Steps as u8 && !progress_event.done);
+        if let Some(notify) = self.notify.as_ref().filter(|_| is_reported) {
+            // Progress is best effort: a full queue drops a step and never blocks the worker. Clients wait for the end,
+            // so the end waits for space.
+            let longest = if progress_event.done { END_WAIT } else { Duration::ZERO };
+            let _ = notify.send_timeout(progress_event, longest);
+        }
+    }
+
+    /// The progress as an event for clients.
+    pub fn progress_event(&self) -> IndexProgress {
+        self.event_of(&lock(&self.progress))
+    }
+
+    fn event_of(&self, progress: &Progress) -> IndexProgress {
+        let state = progress.state.unwrap_or(IndexState::Indexing);
+        IndexProgress {
+            request_id: None,
+            path: self.root.path.to_string_lossy().into_owned(),
+            files_indexed: progress.counts.files,
+            chunks: progress.counts.chunks,
+            state,
+            done: matches!(state, IndexState::Ready | IndexState::Failed),
+            index: self
+                .folder
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// A copy of the current progress.
+    pub fn progress(&self) -> Progress {
+        lock(&self.progress).clone()
+    }
+
+    /// The status of `index.status`.
+    pub fn status(&self) -> RootStatus {
+        let p = self.progress();
+        let state = p.state.unwrap_or(IndexState::Indexing);
+        RootStatus {
+            root: self.root.id.clone(),
+            path: self.root.path.to_string_lossy().into_owned(),
+            state,
+            complete: state == IndexState::Ready,
+            clock: p.clock,
+            files: p.counts.files,
+            bytes: p.counts.bytes,
+            chunks: p.counts.chunks,
+            vectors: p.counts.vectors,
+            symbol_files: p.counts.symbol_files,
+            symbols: p.counts.symbols,
+            pending: p.pending,
+            skipped: p.counts.skipped,
+            languages: p.counts.languages,
+            watch: p.watch.into(),
+            embedder: self.opts.embedder.name().into(),
+            error: p.error.map(|e| e.message),
+        }
+    }
+
+    /// Waits until `reached` returns true, or the index fails or stops.
+    ///
+    /// # Errors
+    /// `cancelled`, `shutting_down`, or the failure of the index.
+    pub fn wait(&self, cancel: &CancelFlag, reached: impl Fn(&Progress) -> bool) -> Result<(), Failure> {
+        let mut progress = lock(&self.progress);
+        loop {
+            if reached(&progress) {
+                return Ok(());
+            }
+            if self.is_stopping() {
+                return Err(Failure::new(Reason::ShuttingDown, "the index was closed"));
+            }
+            if progress.state == Some(IndexState::Failed) {
+                let reason = progress.error.clone();
+                return Err(reason.unwrap_or_else(|| Failure::new(Reason::IndexFailed, "the index failed")));
+            }
+            cancel.check()?;
+            // Cancelling does not signal the condition variable, so the flag is polled.
+            let waited = self.changed.wait_timeout(progress, Duration::from_millis(50));
+            progress = waited.unwrap_or_else(|e| e.into_inner()).0;
+        }
+    }
+}
+
+/// True if the symbols of all `indexes` are complete. A query checks this before and after it reads: symbols that were
+/// added in between were not seen, although the index may be complete by the second check.
+pub fn symbols_are_complete(indexes: &[Arc<RootIndex>]) -> bool {
+    indexes.iter().all(|l| {
+        let p = l.progress();
+        p.state == Some(IndexState::Ready) && p.counts.symbol_files == p.counts.files
+    })
+}

@@ -1,0 +1,344 @@
+//! A map of a repository within a token budget: the files and definitions that the rest of the code, or the files in
+//! focus, refer to most.
+
+use std::fmt::Write as _;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::centrality::{
+    DefinedName, MAX_DEFINING_FILES, MIN_NAME, SECONDARY_WEIGHT, page_rank, selectivity, weight,
+};
+use cairn_symbols::extract::ident_hash;
+
+/// A definition that a map can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Definition<'a> {
+    pub name: &'a str,
+    /// `function`, `class`, …
+    pub kind: &'a str,
+    /// First line of the definition.
+    pub line: u32,
+}
+
+/// A file with its definitions and references.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    /// Path relative to the root.
+    pub path: &'a str,
+    pub definitions: Vec<Definition<'a>>,
+    /// Hashes of its identifiers ([`ident_hash`]).
+    pub references: &'a [u32],
+}
+
+/// The focus of a map; empty for a map of the entire repository.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Focus<'a> {
+    /// Files in focus.
+    pub files: &'a [&'a str],
+    /// Requested names.
+    pub names: &'a [&'a str],
+}
+
+/// A file of the map.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapEntry<'a> {
+    /// Position among the sources.
+    pub source: usize,
+    pub path: &'a str,
+    /// Share of the total rank.
+    pub score: f64,
+    /// The definitions that fit the budget, ordered by line.
+    pub definitions: Vec<Definition<'a>>,
+}
+
+/// Share of the base rank that the focus receives; the remainder is distributed over all files.
+const FOCUS_SHARE: f64 = 0.8;
+/// Factor of references to requested names.
+const REQUESTED_FACTOR: f64 = 10.0;
+/// Value of an unreferenced definition, relative to one reference from a file of average rank.
+const UNREFERENCED: f64 = 0.01;
+
+/// The best files and definitions for `focus` within `budget` tokens, best file first. [`text_tokens`] is the cost of a
+/// path, [`definition_tokens`] that of a definition.
+pub fn repo_map<'a>(sources: &'a [Source<'a>], focus: &Focus<'_>, budget: usize) -> Vec<MapEntry<'a>> {
+    let names = collect_names(sources, focus);
+    let ranks = page_rank(&names, &base(sources, focus));
+    let mut chosen: FxHashMap<usize, Vec<Definition<'a>>> = FxHashMap::default();
+    let mut remaining = budget;
+    for (_, file, definition) in rank_definitions(sources, &names, &ranks, focus) {
+        let path = if chosen.contains_key(&file) { 0 } else { text_tokens(sources[file].path) };
+        let definition_tokens = path + definition_tokens(&definition);
+        // If a long name does not fit, a shorter one may.
+        if definition_tokens <= remaining {
+            remaining -= definition_tokens;
+            chosen.entry(file).or_default().push(definition);
+        }
+        if remaining < 3 {
+            break;
+        }
+    }
+    let mut map: Vec<MapEntry<'a>> = chosen
+        .into_iter()
+        .map(|(file, mut definitions)| {
+            definitions.sort_by_key(|d| d.line);
+            MapEntry { source: file, path: sources[file].path, score: ranks[file], definitions }
+        })
+        .collect();
+    map.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(b.path)));
+    map
+}
+
+/// Estimated tokens of a text: one per four bytes, and one for its separator.
+pub fn text_tokens(text: &str) -> usize {
+    text.len().div_ceil(4) + 1
+}
+
+/// Estimated tokens of a definition including its line number.
+pub fn definition_tokens(definition: &Definition<'_>) -> usize {
+    // The separator's token covers line numbers of up to four digits.
+    text_tokens(definition.kind) + text_tokens(definition.name) + usize::from(definition.line > 9999)
+}
+
+/// Renders a map with one line per file and an indented line per definition. At four bytes per token, the text does not
+/// exceed the budget of the map.
+pub fn text(map: &[MapEntry<'_>]) -> String {
+    // A line break in a name must not start a new line.
+    let one_line = |name: &str| name.replace(char::is_control, "?");
+    let mut out = String::new();
+    for file in map {
+        let _infallible = writeln!(out, "{}", one_line(file.path));
+        for definition in &file.definitions {
+            let Definition { line, kind, name } = *definition;
+            let _infallible = writeln!(out, " {line} {kind} {}", one_line(name));
+        }
+    }
+    out
+}
+
+/// True if references to the name may mean the definition. Modules and headings are named after their contents.
+fn is_referable(definition: &Definition<'_>) -> bool {
+    definition.name.len() >= MIN_NAME && !matches!(definition.kind, "module" | "section")
+}
+
+fn collect_names(sources: &[Source<'_>], focus: &Focus<'_>) -> FxHashMap<u32, DefinedName> {
+    let requested: FxHashSet<u32> = focus.names.iter().map(|n| ident_hash(n.as_bytes())).collect();
+    let mut names: FxHashMap<u32, DefinedName> = FxHashMap::default();
+    for (source, file) in sources.iter().zip(0..) {
+        for definition in source.definitions.iter().filter(|d| is_referable(d)) {
+            let hash = ident_hash(definition.name.as_bytes());
+            let name = names.entry(hash).or_insert_with(|| DefinedName {
+                text: definition.name.to_owned(),
+                defining_files: Vec::new(),
+                referring_files: Vec::new(),
+                factor: if requested.contains(&hash) { REQUESTED_FACTOR } else { 1.0 },
+            });
+            if name.defining_files.last() != Some(&file) {
+                name.defining_files.push(file);
+            }
+        }
+    }
+    names.retain(|_, n| n.defining_files.len() <= MAX_DEFINING_FILES);
+    let mut own_names: FxHashSet<u32> = FxHashSet::default();
+    for (source, file) in sources.iter().zip(0..) {
+        // References to names that the file itself defines, of any kind, mean its own definitions.
+        own_names.clear();
+        own_names.extend(source.definitions.iter().map(|d| ident_hash(d.name.as_bytes())));
+        for hash in source.references.iter().filter(|hash| !own_names.contains(hash)) {
+            if let Some(name) = names.get_mut(hash) {
+                name.referring_files.push(file);
+            }
+        }
+    }
+    names
+}
+
+/// The base rank of each file; most of it goes to the focus if there is one.
+fn base(sources: &[Source<'_>], focus: &Focus<'_>) -> Vec<f64> {
+    let mut base: Vec<f64> = sources
+        .iter()
+        .map(|s| if crate::rank::is_secondary(s.path) { SECONDARY_WEIGHT } else { 1.0 })
+        .collect();
+    let in_focus = |s: &Source<'_>| {
+        focus.files.contains(&s.path) || s.definitions.iter().any(|d| focus.names.contains(&d.name))
+    };
+    let in_focus_files: Vec<usize> = (0..sources.len()).filter(|i| in_focus(&sources[*i])).collect();
+    let all: f64 = base.iter().sum();
+    let boost = all * FOCUS_SHARE / (1.0 - FOCUS_SHARE) / in_focus_files.len().max(1) as f64;
+    in_focus_files.into_iter().for_each(|i| base[i] += boost);
+    base
+}
+
+/// All definitions with their files, ordered by the rank that their referring files pass on to them.
+fn rank_definitions<'a>(
+    sources: &'a [Source<'a>],
+    names: &FxHashMap<u32, DefinedName>,
+    ranks: &[f64],
+    focus: &Focus<'_>,
+) -> Vec<(f64, usize, Definition<'a>)> {
+    let files = sources.len();
+    // The rank of a file is split among all its references.
+    let mut total_weight = vec![0f64; files];
+    for name in names.values() {
+        name.referring_files.iter().for_each(|u| total_weight[*u as usize] += weight(name, files));
+    }
+    let value = |name: &DefinedName| -> f64 {
+        let each = weight(name, files);
+        let from = |u: &u32| ranks[*u as usize] * each / total_weight[*u as usize].max(f64::MIN_POSITIVE);
+        // Selectivity limits files with few references, which would pass all their rank on to a common name.
+        selectivity(&name.text) * name.referring_files.iter().map(from).sum::<f64>()
+            / name.defining_files.len().max(1) as f64
+    };
+    let values: FxHashMap<u32, f64> = names.iter().map(|(hash, n)| (*hash, value(n))).collect();
+    let mut all: Vec<(f64, usize, Definition<'a>)> = Vec::new();
+    for (file, source) in sources.iter().enumerate() {
+        for definition in &source.definitions {
+            let hash = ident_hash(definition.name.as_bytes());
+            let used = values.get(&hash).filter(|_| is_referable(definition)).copied().unwrap_or(0.0);
+            let own_names = UNREFERENCED * ranks[file] / source.definitions.len() as f64;
+            // Requested definitions come first, referenced or not.
+            let requested = f64::from(is_referable(definition) && focus.names.contains(&definition.name))
+                * REQUESTED_FACTOR;
+            all.push((requested + used + own_names, file, *definition));
+        }
+    }
+    all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.line.cmp(&b.2.line)));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small repository: a log that all files use, a parser that only the server uses, and a test.
+    fn repository(hashes: &[Vec<u32>]) -> Vec<Source<'_>> {
+        let define = |names: &[(&'static str, u32)]| {
+            names.iter().map(|(name, line)| Definition { name, kind: "function", line: *line }).collect()
+        };
+        vec![
+            Source {
+                path: "src/log.rs",
+                definitions: define(&[("append_record", 1), ("unused_helper", 9)]),
+                references: &hashes[0],
+            },
+            Source {
+                path: "src/parse.rs",
+                definitions: define(&[("parse_header", 3)]),
+                references: &hashes[1],
+            },
+            Source {
+                path: "src/server.rs",
+                definitions: define(&[("serve_requests", 5)]),
+                references: &hashes[2],
+            },
+            Source { path: "src/main.rs", definitions: define(&[("main", 1)]), references: &hashes[3] },
+            Source {
+                path: "tests/log_test.rs",
+                definitions: define(&[("log_grows", 1)]),
+                references: &hashes[4],
+            },
+        ]
+    }
+
+    fn references() -> Vec<Vec<u32>> {
+        [
+            &["file_write"][..],
+            &["append_record"],
+            &["append_record", "parse_header"],
+            &["append_record", "serve_requests"],
+            &["append_record"],
+        ]
+        .iter()
+        .map(|all| all.iter().map(|n| ident_hash(n.as_bytes())).collect())
+        .collect()
+    }
+
+    fn lines_of(map: &[MapEntry<'_>]) -> Vec<String> {
+        let names = |m: &MapEntry<'_>| m.definitions.iter().map(|d| d.name).collect::<Vec<_>>().join(" ");
+        map.iter().map(|m| format!("{}: {}", m.path, names(m))).collect()
+    }
+
+    #[test]
+    fn most_referenced_file_comes_first() {
+        let references = references();
+        let sources = repository(&references);
+        let map = repo_map(&sources, &Focus::default(), 1000);
+        assert_eq!(lines_of(&map)[0], "src/log.rs: append_record unused_helper");
+        assert_eq!(map.len(), sources.len(), "{map:?}");
+        assert_eq!(lines_of(&repo_map(&sources, &Focus::default(), 13)), ["src/log.rs: append_record"]);
+        assert!(repo_map(&sources, &Focus::default(), 2).is_empty());
+        assert!(repo_map(&[], &Focus::default(), 100).is_empty());
+    }
+
+    #[test]
+    fn focus_raises_the_files_it_refers_to() {
+        let references = references();
+        let sources = repository(&references);
+        let of = |focus: Focus<'_>, budget| lines_of(&repo_map(&sources, &focus, budget));
+        let rank = |focus: Focus<'_>, path: &str| {
+            repo_map(&sources, &focus, 1000).into_iter().find(|m| m.path == path).unwrap().score
+        };
+        let server = Focus { files: &["src/server.rs"], names: &[] };
+        let beside_log = |focus| rank(focus, "src/parse.rs") / rank(focus, "src/log.rs");
+        assert!(beside_log(server) > 1.2 * beside_log(Focus::default()));
+        assert!(of(server, 1000)[0].starts_with("src/server.rs"));
+        assert!(
+            of(server, 60).iter().any(|m| m.starts_with("src/parse.rs: parse_header")),
+            "{:?}",
+            of(server, 60)
+        );
+        let requested = Focus { files: &[], names: &["parse_header"] };
+        assert_eq!(of(requested, 14), ["src/parse.rs: parse_header"]);
+    }
+
+    #[test]
+    fn references_to_own_definitions_do_not_count() {
+        // A function with the same name as a module in other files.
+        let tests = [ident_hash(b"log_tests")];
+        let module = |path| Source {
+            path,
+            definitions: vec![Definition { name: "log_tests", kind: "module", line: 9 }],
+            references: &tests,
+        };
+        let definer = Source {
+            path: "commands.rs",
+            definitions: vec![Definition { name: "log_tests", kind: "function", line: 1 }],
+            references: &[],
+        };
+        let referrer = Source { path: "user.rs", definitions: Vec::new(), references: &tests };
+        let sources = [module("a.rs"), module("b.rs"), definer, referrer];
+        let names = collect_names(&sources, &Focus::default());
+        assert_eq!(names[&tests[0]].referring_files, [3]);
+        let ranks = page_rank(&names, &base(&sources, &Focus::default()));
+        let first = rank_definitions(&sources, &names, &ranks, &Focus::default());
+        assert!(first[0].1 == 2 && first[1].0 < first[0].0 / 10.0, "{first:?}");
+        // A requested name does not mean a module.
+        let requested = Focus { files: &[], names: &["log_tests"] };
+        assert_eq!(lines_of(&repo_map(&sources, &requested, 11)), ["commands.rs: log_tests"]);
+    }
+
+    #[test]
+    fn long_line_numbers_are_within_the_estimate() {
+        for line in [1, 9_999, 10_000, u32::MAX / 100] {
+            let definition = Definition { name: "ab", kind: "type", line };
+            let map = [MapEntry { source: 0, path: "abc", score: 0.0, definitions: vec![definition] }];
+            assert!(text(&map).len() <= 4 * (text_tokens("abc") + definition_tokens(&definition)), "{line}");
+        }
+        let map = [MapEntry { source: 0, path: "a\nb.rs", score: 0.0, definitions: Vec::new() }];
+        assert_eq!(text(&map), "a?b.rs\n");
+    }
+
+    #[test]
+    fn map_never_exceeds_its_budget() {
+        let references = references();
+        let sources = repository(&references);
+        for budget in 0..120 {
+            let map = repo_map(&sources, &Focus::default(), budget);
+            let of = |m: &MapEntry<'_>| {
+                let inner: usize = m.definitions.iter().map(definition_tokens).sum();
+                text_tokens(m.path) + inner
+            };
+            assert!(map.iter().map(of).sum::<usize>() <= budget, "{budget}");
+            assert!(text(&map).len().div_ceil(4) <= budget, "{budget}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Definitions and identifiers of source files, extracted from syntax trees.
+#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
+
+mod bodies;
+pub mod extract;
+pub mod languages;
+mod naming;
+mod sections;
+mod shell;
+mod tables;
+mod walk;
+
+/// All kinds of definitions.
+pub const KINDS: &[&str] = &[
+    "actor",
+    "class",
+    "constant",
+    "constructor",
+    "enum",
+    "function",
+    "interface",
+    "macro",
+    "method",
+    "module",
+    "property",
+    "protocol",
+    "record",
+    "section",
+    "struct",
+    "trait",
+    "type",
+    "union",
+    "variable",
+];

@@ -1,0 +1,170 @@
+//! A wall clock that jumps by days under the running daemon, set by libfaketime. The monotonic clock stays the machine's, as it does
+//! when somebody sets the time.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use cairn_protocol::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    chat::{calls, said},
+    sealed::{Daemon, Raw, missing, seqs, tree},
+};
+
+const DAY: i64 = 24 * 60 * 60;
+
+fn libfaketime() -> Option<PathBuf> {
+    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
+    let files = folders.map(|folder| Path::new(folder).join("faketime/libfaketimeMT.so.1"));
+    files.into_iter().find(|file| file.exists())
+}
+
+/// A home whose model writes a file, which needs an approval, and the file that holds the offset of its clock.
+struct Home {
+    dir: tempfile::TempDir,
+    library: PathBuf,
+}
+
+fn script(answers: &Value) -> String {
+    json!({"model": "script", "contextTokens": 16384, "answers": answers}).to_string()
+}
+
+impl Home {
+    fn new() -> Option<Self> {
+        let Some(library) = libfaketime() else {
+            missing("libfaketime");
+            return None;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str| calls("write_file", &json!({"path": name, "content": "x\n"}));
+        let script = script(&json!([write("one.txt"), write("two.txt"), said("written")]));
+        let config = json!({"llm": {"provider": "scripted", "endpoint": dir.path().join("script.json")}});
+        tree(
+            dir.path(),
+            &[
+                ("script.json", &script.to_string()),
+                ("home/config/config.json", &config.to_string()),
+                ("home/repo/a.txt", "a\n"),
+            ],
+        );
+        let home = Self { dir, library };
+        home.set_clock(0);
+        Some(home)
+    }
+
+    /// Moves the daemon's wall clock to the real time and so many seconds.
+    fn set_clock(&self, offset: i64) {
+        let (next, file) = (self.dir.path().join("clock.next"), self.dir.path().join("clock"));
+        std::fs::write(&next, format!("{offset:+}\n")).unwrap();
+        std::fs::rename(next, file).unwrap();
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    fn daemon(&self, timeout_seconds: &str) -> Daemon {
+        let clock = self.dir.path().join("clock");
+        Daemon::start_with(
+            &self.path(),
+            &[
+                ("LD_PRELOAD", self.library.to_str().unwrap()),
+                ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
+                ("FAKETIME_NO_CACHE", "1"),
+                ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+                ("CAIRN_PERMISSIONS_APPROVAL_TIMEOUT_SECONDS", timeout_seconds),
+            ],
+        )
+    }
+
+    async fn started(&self, raw: &mut Raw) -> String {
+        let root = self.path().join("repo").canonicalize().unwrap();
+        raw.ok("index.addRoot", json!({"path": root})).await;
+        let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
+        let session = session.as_str().unwrap().to_owned();
+        raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "t", "input": "go"})).await;
+        session
+    }
+}
+
+async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
+    let page = raw.ok("trace.get", json!({"traceId": session, "limit": 500})).await;
+    page["data"].as_array().unwrap().clone()
+}
+
+/// The open approval of a session.
+async fn open_approval(raw: &mut Raw, session: &str) -> String {
+    let first = |open: &Value| Some(open["data"][0]["approvalId"].as_str()?.to_owned());
+    raw.poll("approval.list", json!({"sessionId": session}), first).await
+}
+
+async fn wait_for_end(raw: &mut Raw, session: &str) -> Value {
+    let state = |session: &Value| {
+        let state = session["state"].clone();
+        (state != "running" && state != "queued" && state != "awaiting_approval").then_some(state)
+    };
+    raw.poll("session.get", json!({"sessionId": session}), state).await
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_jumps_expires_nothing_and_loses_nothing() {
+    let Some(home) = Home::new() else { return };
+    let mut daemon = home.daemon("300");
+    let mut raw = daemon.approver().await;
+    let session = home.started(&mut raw).await;
+    let first = open_approval(&mut raw, &session).await;
+    home.set_clock(40 * DAY);
+    // The control: the daemon's clock has jumped.
+    let status = raw.ok("daemon.stats", json!({})).await;
+    assert!(status["uptimeSeconds"].as_u64().unwrap() < 600, "{status}");
+    raw.ok("approval.resolve", json!({"approvalId": first, "decision": "once"})).await;
+    let second = open_approval(&mut raw, &session).await;
+    assert_ne!(first, second);
+    home.set_clock(-40 * DAY);
+    let status = raw.ok("daemon.stats", json!({})).await;
+    assert!(status["uptimeSeconds"].as_u64().unwrap() < 600, "{status}");
+    raw.ok("approval.resolve", json!({"approvalId": second, "decision": "once"})).await;
+    assert_eq!(wait_for_end(&mut raw, &session).await, "completed");
+    let all = records(&mut raw, &session).await;
+    assert_eq!(seqs(&all), (1..=all.len() as u64).collect::<Vec<_>>());
+    let days = |record: &Value| {
+        let at: Timestamp = serde_json::from_value(record["ts"].clone()).unwrap();
+        (at.0 - Timestamp::now().0 + 1000 * DAY / 2).div_euclid(1000 * DAY)
+    };
+    let jumps: Vec<i64> = all.iter().map(days).collect();
+    assert!(jumps.contains(&40) && jumps.contains(&-40), "the clock did not jump: {jumps:?}");
+    // A daemon that starts in the past of its own log goes on behind it.
+    daemon.stop();
+    tree(home.dir.path(), &[("script.json", &script(&json!([said("again")])))]);
+    let daemon = home.daemon("300");
+    let mut raw = daemon.approver().await;
+    let listed = raw.ok("session.list", json!({})).await;
+    assert_eq!(listed["data"].as_array().unwrap().len(), 1, "{listed}");
+    raw.ok("orchestrate.run.start", json!({"sessionId": session, "turnId": "u", "input": "again"})).await;
+    assert_eq!(wait_for_end(&mut raw, &session).await, "completed");
+    let after = records(&mut raw, &session).await;
+    assert_eq!(after[..all.len()], all);
+    assert_eq!(seqs(&after), (1..=after.len() as u64).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn an_approval_expires_after_its_time_though_the_clock_went_back() {
+    let Some(home) = Home::new() else { return };
+    let daemon = home.daemon("3");
+    let mut raw = daemon.approver().await;
+    let session = home.started(&mut raw).await;
+    open_approval(&mut raw, &session).await;
+    let asked = Instant::now();
+    home.set_clock(-DAY);
+    let params = json!({"traceId": session, "limit": 500});
+    let resolver = |page: &Value| {
+        let records = page["data"].as_array()?;
+        let resolved = records.iter().find(|r| r["evt"]["type"] == "approval_resolved")?;
+        Some(resolved["evt"]["resolution"]["by"].clone())
+    };
+    assert_eq!(raw.poll("trace.get", params, resolver).await, "deadline");
+    assert!(asked.elapsed() < Duration::from_secs(60), "it waited for the wall clock");
+}

@@ -1,0 +1,30 @@
+//! Shared by the tests of several crates: seeded random numbers, and threads that end with their test.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use fastrand::Rng;
+
+/// A generator whose seed is printed; the variable `CAIRN_SEED` repeats a run.
+///
+/// # Panics
+/// If `CAIRN_SEED` is no number.
+#[expect(clippy::print_stderr, reason = "the seed is for whoever repeats the run")]
+pub fn random(purpose: &str) -> Rng {
+    let seed = match std::env::var("CAIRN_SEED") {
+        Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("CAIRN_SEED={seed} is no number")),
+        Err(_) => fastrand::u64(..),
+    };
+    eprintln!("note: {purpose}: CAIRN_SEED={seed}");
+    Rng::with_seed(seed)
+}
+
+/// Sets a flag when it is dropped. Threads of a scope that run until the flag is set end when the test fails as well; without it
+/// the scope waits for them for ever.
+#[derive(Debug)]
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
