@@ -5,8 +5,6 @@
 //! of its [`Outgoing`] queue. Dispatch, `rpc.discover`, the JSON Schema files and the protocol
 //! reference all derive from [`methods::table`].
 
-#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
-
 mod audit;
 mod call_queue;
 mod config;

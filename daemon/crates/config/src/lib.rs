@@ -5,8 +5,6 @@
 //! The crate does not read the environment or look up the home folder: the caller passes both in
 //! [`Inputs`].
 
-#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
-
 mod environment;
 mod files;
 mod keys;

@@ -6,8 +6,6 @@
 //!   fix-licence_headers.md       fixed: never changed or deleted from here
 //! ```
 
-#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
-
 mod error;
 mod name;
 mod rank;

@@ -1,8 +1,6 @@
 //! Transports between clients and the API: WebSocket, HTTP with server-sent events, both by TLS for
 //! paired devices, and an in-process client.
 
-#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
-
 mod acp;
 mod admission;
 mod auth;
