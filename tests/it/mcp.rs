@@ -415,10 +415,10 @@ fn an_entry_is_written_beside_what_is_there() {
     assert_eq!(std::fs::read_to_string(project.join(".cursor/mcp.json.before-cairn")).unwrap(), before);
     assert!(install("cursor").status.success());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "it was written twice");
-    // What cannot be read is left as it is.
+    // An unreadable file is not changed.
     std::fs::write(&file, "{ broken").unwrap();
     let output = install("cursor");
-    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("left as it is"));
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("is unchanged"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ broken");
     // The home folder of the test stands for the user's.
     assert!(install("codex").status.success());
