@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(on(refuse, 2000).await, Ok(HookAnswer { refuse: Some("not this".into()) }));
         for (script, part) in [
             ("exit 3", "exit status: 3"),
-            ("echo nonsense", "no JSON"),
+            ("echo nonsense", "not a valid JSON"),
             ("head -c 70000 /dev/zero", "more than 65536 bytes"),
         ] {
             let error = on(script, 2000).await.unwrap_err();

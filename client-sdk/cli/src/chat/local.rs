@@ -60,7 +60,7 @@ pub fn write(folder: &Path, local: &Local) -> Result<(), Failure> {
     let path = path(folder);
     let fresh = folder.join(format!("{FILE_NAME}.{}", std::process::id()));
     let describe = |error: std::io::Error| {
-        Failure::path(&path, &error).hint("--no-local-session keeps no file in the folder")
+        Failure::path(&path, &error).hint("--no-local-session stores no file in the folder")
     };
     let written = write_private(&fresh, local).and_then(|()| std::fs::rename(&fresh, &path));
     written.map_err(|error| {
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn file_is_written_atomically_and_private() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(read(dir.path()).unwrap_err().text().contains("no chat was kept"));
+        assert!(read(dir.path()).unwrap_err().text().contains("no chat is stored"));
         let mut local = Local { session_id: SessionId::new(), seq: 7 };
         write(dir.path(), &local).unwrap();
         assert_eq!(read(dir.path()).unwrap(), local);

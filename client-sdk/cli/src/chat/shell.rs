@@ -308,7 +308,7 @@ mod tests {
             shell.cd(to).unwrap();
             assert_eq!(shell.display_folder(), display_folder, "{to:?}");
         }
-        for (to, why) in [("/gone", "No such file"), ("~/file", "no folder")] {
+        for (to, why) in [("/gone", "No such file"), ("~/file", "not a folder")] {
             let error = shell.cd(Some(to)).unwrap_err();
             assert!(error.contains(why), "{error}");
             assert_eq!(shell.display_folder(), "/", "it stays where it was");
