@@ -12,7 +12,7 @@ use axum::{
 };
 use cairn_api::{Api, Connection, Outgoing, Right};
 use cairn_protocol::{error::Failure, remote::PAIR_PATH, rpc};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 mod cors;
@@ -132,7 +132,7 @@ pub async fn serve(
         sockets: sockets.clone(),
         mcp,
     };
-    let mut servers = tokio::task::JoinSet::new();
+    let mut servers = JoinSet::new();
     for (listener, remote) in listeners.lan {
         let listener = TlsListener::new(listener, Arc::clone(&remote))?;
         let router = routes()
@@ -169,6 +169,17 @@ pub async fn serve(
             }
         });
     }
+    supervise(servers, &sessions).await;
+    sessions.clear();
+    sockets.close();
+    if tokio::time::timeout(DRAIN_TIME, sockets.wait()).await.is_err() {
+        tracing::debug!("some clients did not close in time");
+    }
+    Ok(())
+}
+
+/// Waits until all servers have finished, closing expired sessions meanwhile.
+async fn supervise(mut servers: JoinSet<std::io::Result<()>>, sessions: &HttpSessions) {
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     loop {
         let finished = tokio::select! {
@@ -183,12 +194,6 @@ pub async fn serve(
             tracing::error!(%error, "a listener failed");
         }
     }
-    sessions.clear();
-    sockets.close();
-    if tokio::time::timeout(DRAIN_TIME, sockets.wait()).await.is_err() {
-        tracing::debug!("some clients did not close in time");
-    }
-    Ok(())
 }
 
 /// Builds the response for a refused connection.
