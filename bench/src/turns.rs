@@ -14,7 +14,6 @@ use cairn_protocol::{
     daemon::Limits,
     model::{FinishReason, ModelInfo},
     session::SessionCreateParams,
-    time::Timestamp,
     turn::{Input, RunStartParams},
 };
 use futures_util::{SinkExt as _, StreamExt as _, stream};
@@ -101,17 +100,8 @@ async fn deltas(session: &Session) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.set_nonblocking(true).expect("nonblocking");
     let address = listener.local_addr().expect("an address").to_string();
-    let host = cairn_api::HostInfo {
-        version: "bench".into(),
-        instance_id: cairn_protocol::id::InstanceId::new(),
-        started_at: Timestamp::now(),
-        addresses: vec![address.clone()],
-        data_root: std::env::temp_dir(),
-        log_file: None,
-        config: None,
-        mode: "foreground".into(),
-        idle_exit_seconds: None,
-    };
+    let mut host = cairn_api::HostInfo::in_process("bench", &std::env::temp_dir());
+    host.addresses.push(address.clone());
     let api = cairn_api::Api::new(session.engine().clone(), host, Limits::default());
     let guard = cairn_transport::Guard { token: "t".into(), allowed_origins: vec![], allowed_hosts: vec![] };
     let stop = tokio_util::sync::CancellationToken::new();

@@ -1,5 +1,5 @@
 //! A wall clock that jumps by days under the running daemon, set by libfaketime. The monotonic clock stays the machine's, as it does
-//! when somebody sets the time.
+//! when a user sets the time.
 
 use std::{
     path::{Path, PathBuf},

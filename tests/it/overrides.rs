@@ -44,6 +44,7 @@ fn settings_of_one_command_never_stay() {
     for (name, value, key) in [
         ("CAIRN_LISTEN_PORT", "9", "listen.port"),
         ("CAIRN_LLM_API_KEY", "k", "llm.api_key"),
+        ("CAIRN_LLM_ENDPOINT", "http://user:pass-word@127.0.0.1:9/v1", "llm.endpoint"),
         ("CAIRN_PERMISSIONS_DENY", "read_file", "permissions.deny"),
         ("CAIRN_LOG", "trace", "daemon.log"),
         ("CAIRN_SAFETY_SANDBOX_ENABLED", "true", ""),
@@ -54,6 +55,7 @@ fn settings_of_one_command_never_stay() {
         } else {
             assert_eq!(code, 2, "{name}: {out}{err}");
             assert!(err.contains(key) && err.contains(name) && err.contains("config.json"), "{err}");
+            assert!(!err.contains("pass-word"), "{err}");
         }
     }
     let (_, out, _) = place.cairn(&["config", "--json"]);

@@ -37,6 +37,7 @@ impl Overrides {
         let log = inputs.env.iter().find(|(name, _)| name == LOG_VARIABLE).map(|(name, value)| Row {
             key: "daemon.log".into(),
             value: value.as_str().into(),
+            is_redacted: false,
             source: Source::Env(name.clone()),
         });
         let loaded =
@@ -68,7 +69,7 @@ impl Overrides {
         let in_force = client.config_get(&ConfigGetParams::default()).await?.values;
         let same = |row: &&&Row| {
             // A redacted secret cannot be compared.
-            !is_redacted(row) && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
+            !row.is_redacted && in_force.get(&row.key).is_some_and(|known| known.value == row.value)
         };
         let refused: Vec<String> = relevant
             .iter()
@@ -104,7 +105,7 @@ impl Overrides {
     fn applies(&self, row: &Row) -> bool {
         match row.key.as_str() {
             // A redacted address cannot be passed on.
-            _ if is_redacted(row) => false,
+            _ if row.is_redacted => false,
             // Otherwise the session's folder decides about the sandbox and disabled tools.
             "safety.sandbox_enabled" => row.value == Value::Bool(false),
             key if key.starts_with("tools.builtin.") => row.value == Value::Bool(false),
@@ -150,11 +151,6 @@ impl Overrides {
         choice.model = choice.model.take().or_else(|| self.get("llm.model"));
         choice.endpoint = choice.endpoint.take().or_else(|| self.get("llm.endpoint"));
     }
-}
-
-/// Returns true if a part of the value is secret and was redacted.
-fn is_redacted(row: &Row) -> bool {
-    row.value.as_str().is_some_and(|text| text.contains("(set)"))
 }
 
 /// Refuses a configuration folder that this command names and the running daemon does not use.

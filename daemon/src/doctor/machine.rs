@@ -139,7 +139,7 @@ fn sandbox(config: &Config) -> Vec<Check> {
         (tier, why) => {
             let why = why.as_deref().unwrap_or_default();
             let hint = "install bubblewrap, or set sandbox.whenMissing to ask in your own configuration";
-            let text = format!("commands are refused or need an approval: {} ({parts}): {why}", tier.told());
+            let text = format!("commands are refused or need an approval: {} ({parts}): {why}", tier.label());
             Check::new(NAME, Outcome::Warn, text).hint(hint)
         }
     };

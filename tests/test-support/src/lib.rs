@@ -8,7 +8,7 @@ pub use fastrand::Rng;
 ///
 /// # Panics
 /// If `CAIRN_SEED` is no number.
-#[expect(clippy::print_stderr, reason = "the seed is for whoever repeats the run")]
+#[expect(clippy::print_stderr, reason = "a run is repeated by its seed")]
 pub fn random(purpose: &str) -> Rng {
     let seed = match std::env::var("CAIRN_SEED") {
         Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("CAIRN_SEED={seed} is no number")),

@@ -148,7 +148,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Handles keys pressed for a turn that had ended: text is kept for the next one.
+    /// Handles keys pressed for a turn that had ended: text goes to the next one.
     fn handle_unread_keys(&mut self, keys: Vec<Key>) {
         for key in keys {
             match key {

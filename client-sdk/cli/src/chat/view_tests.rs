@@ -126,7 +126,7 @@ fn turn_is_rendered_in_lines() {
     let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n".into();
     let paths = vec!["x".into()];
     out.extend(view.record(AgentEvt::TurnDiff { turn_id: "t".into(), diff, paths }));
-    let message = "nobody is there".into();
+    let message = "no approver".into();
     let hint = "start it".into();
     let error = RunError { reason: "model_unavailable".into(), message, retryable: true, hint };
     out.extend(view.record(completed(Outcome::Failed, Some(error))));
@@ -144,7 +144,7 @@ first
   @@ -1 +1 @@
   -a
   +b
-error: nobody is there
+error: no approver
 hint: start it
 ";
     assert_eq!(note, expected);

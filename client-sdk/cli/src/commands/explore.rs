@@ -27,7 +27,7 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of polling the index.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The remedy for an approval that nobody can answer.
+/// The remedy for an approval without an approver.
 const NO_APPROVER_HINT: &str =
     "run it in a terminal and answer there, or clone it with git and explore the folder";
 

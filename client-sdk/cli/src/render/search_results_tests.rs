@@ -20,7 +20,7 @@ fn page(terminal: bool, colours: bool) -> Page<'static> {
 
 /// A function whose fourth line matches.
 fn item() -> SearchItem {
-    let text = "fn told() {\n    // first\n    let n = 1;\n    tell(\"slow\");\n}";
+    let text = "fn show() {\n    // first\n    let n = 1;\n    tell(\"slow\");\n}";
     let at = text.find("slow").unwrap() as u32;
     SearchItem {
         path: "src/a.rs".into(),
@@ -44,9 +44,9 @@ fn item() -> SearchItem {
 
 #[test]
 fn terminal_output_shows_passage_and_reasons() {
-    let expected = " 1. src/a.rs:7-11  function told
+    let expected = " 1. src/a.rs:7-11  function show
     by meaning and name
-      7 fn told() {
+      7 fn show() {
       8     // first
       9     let n = 1;
       … 2 more lines
@@ -58,7 +58,7 @@ fn terminal_output_shows_passage_and_reasons() {
 #[test]
 fn score_shares_are_shown_with_explain() {
     let explained = Page { explain: true, ..page(true, false) }.text(&[item()]);
-    let expected = " 1. src/a.rs:7-11  function told  1.250
+    let expected = " 1. src/a.rs:7-11  function show  1.250
     by meaning and name
         meaning +0.500  name +0.400  definition -0.300
 ";
@@ -71,12 +71,12 @@ fn pipe_output_has_one_line_per_result() {
     let changed = SearchItem { changed: true, symbol: None, ..without_text.clone() };
     assert_eq!(
         page(false, false).text(&[without_text, changed]),
-        "src/a.rs:7-11  function told  1.250\nsrc/a.rs:7-11  1.250  (changed since)\n"
+        "src/a.rs:7-11  function show  1.250\nsrc/a.rs:7-11  1.250  (changed since)\n"
     );
     let complete = Page { limit: usize::MAX, explain: true, ..page(false, false) }.text(&[item()]);
-    let expected = "src/a.rs:7-11  function told  1.250
+    let expected = "src/a.rs:7-11  function show  1.250
         meaning +0.500  name +0.400  definition -0.300
-      7 fn told() {
+      7 fn show() {
       8     // first
       9     let n = 1;
      10     tell(\"slow\");
@@ -90,7 +90,7 @@ fn pipe_output_has_one_line_per_result() {
 fn code_is_highlighted_and_matches_are_marked() {
     let text = Page { limit: 9, ..page(true, true) }.text(&[item()]).replace('\u{1b}', "ESC");
     let expected = "\
-ESC[2m 1.ESC[0m ESC[32msrc/a.rsESC[0m:7-11ESC[36m  function toldESC[0m
+ESC[2m 1.ESC[0m ESC[32msrc/a.rsESC[0m:7-11ESC[36m  function showESC[0m
     ESC[2mby meaning and nameESC[0m
   ESC[2m    7ESC[0m ESC[35mfnESC[0m ESC[31mESC[1mtoldESC[0m() {
   ESC[2m    8ESC[0m     ESC[38;5;8m// firstESC[0m

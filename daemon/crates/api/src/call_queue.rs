@@ -133,7 +133,7 @@ mod tests {
         third.await.unwrap();
         assert_eq!(*lock(&order), [2, 3]);
         drop(beside);
-        assert_eq!(queue.len(), 0, "an empty lane is forgotten");
+        assert_eq!(queue.len(), 0, "an empty queue is removed");
     }
 
     #[test]

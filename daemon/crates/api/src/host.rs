@@ -1,6 +1,6 @@
 //! Information about the host.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cairn_protocol::{id::InstanceId, location::ConfigFolder, time::Timestamp};
 
@@ -22,6 +22,24 @@ pub struct HostInfo {
     pub mode: String,
     /// Seconds without a client after which the daemon exits.
     pub idle_exit_seconds: Option<u64>,
+}
+
+impl HostInfo {
+    /// Describes an engine inside another program: without listeners, log file and configuration
+    /// folder, and it does not exit by itself.
+    pub fn in_process(version: &str, data_root: &Path) -> Self {
+        Self {
+            version: version.to_owned(),
+            instance_id: InstanceId::new(),
+            started_at: Timestamp::now(),
+            addresses: Vec::new(),
+            data_root: data_root.to_owned(),
+            log_file: None,
+            config: None,
+            mode: "foreground".to_owned(),
+            idle_exit_seconds: None,
+        }
+    }
 }
 
 /// Returns the resident bytes and the part of them that is not file pages; zeros where the system

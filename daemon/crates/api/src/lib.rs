@@ -13,7 +13,6 @@ mod discover;
 mod effects;
 mod host;
 mod knowledge;
-
 mod message;
 mod method;
 pub mod methods;

@@ -1,5 +1,7 @@
 //! The configuration as rows of key, value and source, with secrets replaced.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -13,6 +15,8 @@ pub struct Row {
     pub key: String,
     /// The value, or `"(set)"` for a secret.
     pub value: Value,
+    /// A part of the value is secret, and `value` does not have it.
+    pub is_redacted: bool,
     pub source: Source,
 }
 
@@ -47,11 +51,15 @@ pub fn redacted(config: &Config) -> Value {
 /// Lists every value with its source, by key.
 pub fn rows(loaded: &Loaded) -> Vec<Row> {
     let Value::Object(map) = redacted(&loaded.config) else { return vec![] };
+    let plain = serde_json::to_value(&loaded.config).unwrap_or_default();
+    let plain: HashMap<String, &Value> =
+        plain.as_object().map(keys::flatten).unwrap_or_default().into_iter().collect();
     keys::flatten(&map)
         .into_iter()
         .map(|(key, value)| {
+            let is_redacted = plain.get(&key).copied() != Some(value);
             let source = loaded.sources.get(&key).cloned().unwrap_or(Source::Default);
-            Row { key, value: value.clone(), source }
+            Row { key, value: value.clone(), is_redacted, source }
         })
         .collect()
 }

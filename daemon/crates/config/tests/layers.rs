@@ -370,7 +370,10 @@ fn home_is_expanded_and_secrets_are_redacted() {
     assert_eq!(shown["llm"]["endpoint"], "https://(set)@h/x");
     assert_eq!(shown["telemetry"]["endpoint"], "https://(set)@c/y");
     assert_eq!(shown["telemetry"]["headers"]["x-key"], "(set)");
-    assert!(!rows(&got).iter().any(|r| r.value.to_string().contains("hunter2")));
+    let rows = rows(&got);
+    assert!(!rows.iter().any(|r| r.value.to_string().contains("hunter2")));
+    let redacted: Vec<&str> = rows.iter().filter(|r| r.is_redacted).map(|r| r.key.as_str()).collect();
+    assert_eq!(redacted, ["llm.api_key", "llm.endpoint", "telemetry.endpoint", "telemetry.headers.x-key"]);
 }
 
 #[test]

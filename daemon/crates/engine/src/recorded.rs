@@ -29,14 +29,14 @@ impl Recorded {
     /// Reads what the run `run` of `session` did.
     pub async fn read(trace: &Trace, session: &SessionId, run: &RunId) -> Result<Self, Failure> {
         let mut calls: HashMap<Uuid, ToolCall> = HashMap::new();
-        let mut kept = HashMap::new();
+        let mut outcomes = HashMap::new();
         let visit = |record: Envelope| {
             if record.origin.as_ref().and_then(|origin| origin.run_id.as_ref()) == Some(run) {
-                take(record, &mut calls, &mut kept);
+                take(record, &mut calls, &mut outcomes);
             }
         };
         trace.for_each_record(session, visit).await?;
-        Ok(Self(kept))
+        Ok(Self(outcomes))
     }
 
     /// The outcome of an equal call.
@@ -59,7 +59,11 @@ impl Recorded {
     }
 }
 
-fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMap<String, RecordedOutcome>) {
+fn take(
+    record: Envelope,
+    calls: &mut HashMap<Uuid, ToolCall>,
+    outcomes: &mut HashMap<String, RecordedOutcome>,
+) {
     let outcome = match record.body {
         Body::Cmd { cmd } => {
             calls.insert(record.id, cmd.into_call());
@@ -75,7 +79,7 @@ fn take(record: Envelope, calls: &mut HashMap<Uuid, ToolCall>, kept: &mut HashMa
     };
     let call = record.parent_id.and_then(|id| calls.remove(&id));
     if let (Some(call), Some(outcome)) = (call, outcome) {
-        kept.insert(key(&call), outcome);
+        outcomes.insert(key(&call), outcome);
     }
 }
 

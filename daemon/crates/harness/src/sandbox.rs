@@ -120,7 +120,7 @@ impl Sandbox {
         let probe = self.probe();
         match (probe.tier, self.when_missing) {
             (Tier::Full, _) | (_, WhenMissing::Accept | WhenMissing::Off) => Ok(None),
-            (tier, WhenMissing::Ask) => Ok(Some(format!("{}: {}", tier.told(), probe.notes.join("; ")))),
+            (tier, WhenMissing::Ask) => Ok(Some(format!("{}: {}", tier.label(), probe.notes.join("; ")))),
             (_, WhenMissing::Refuse) => Err(self.missing()),
         }
     }

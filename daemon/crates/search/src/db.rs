@@ -281,9 +281,9 @@ mod tests {
         set_meta(&conn, "n", 2).unwrap();
         assert_eq!(meta(&transaction, "n").unwrap(), Some(1));
         drop(transaction);
-        let rebuild_range = readers.get().unwrap();
-        assert!(rebuild_range.is_autocommit());
-        assert_eq!(meta(&rebuild_range, "n").unwrap(), Some(2));
+        let reader = readers.get().unwrap();
+        assert!(reader.is_autocommit());
+        assert_eq!(meta(&reader, "n").unwrap(), Some(2));
     }
 
     #[test]

@@ -229,10 +229,10 @@ impl DenseIndex {
         }
         let mut seen = FxHashSet::default();
         let coarse = inner.records(self.stride()).chunks_exact(self.stride());
-        for (encode, residual) in coarse.zip(inner.residuals(self.dim).chunks_exact(self.dim)) {
-            let id = chunk_id(encode);
+        for (record, residual) in coarse.zip(inner.residuals(self.dim).chunks_exact(self.dim)) {
+            let id = chunk_id(record);
             if !inner.dead.contains(&id) && seen.insert(id) {
-                outs[0].write_all(encode)?;
+                outs[0].write_all(record)?;
                 outs[1].write_all(residual)?;
             }
         }
@@ -271,16 +271,16 @@ impl Inner {
     /// The cosine of a row, computed from both files.
     fn exact(&self, row: usize, dim: usize, query: &[f32]) -> Option<f32> {
         let stride = SKIP + dim.div_ceil(2);
-        let encode = self.records(stride).get(row * stride..(row + 1) * stride)?;
+        let record = self.records(stride).get(row * stride..(row + 1) * stride)?;
         let residual = self.residuals(dim).get(row * dim..(row + 1) * dim)?;
-        Some(simd::dot_coarse_and_residual(&encode[SKIP..], residual, query) * scale_of(encode))
+        Some(simd::dot_coarse_and_residual(&record[SKIP..], residual, query) * scale_of(record))
     }
 
     /// Prefetches both parts of a row.
     fn prefetch(&self, row: usize, dim: usize) {
         let stride = SKIP + dim.div_ceil(2);
-        let (encode, residual) = (row * stride, row * dim);
-        (encode..encode + stride).step_by(64).for_each(|at| simd::prefetch(self.records(stride), at));
+        let (record, residual) = (row * stride, row * dim);
+        (record..record + stride).step_by(64).for_each(|at| simd::prefetch(self.records(stride), at));
         (residual..residual + dim).step_by(64).for_each(|at| simd::prefetch(self.residuals(dim), at));
     }
 
@@ -301,16 +301,16 @@ impl Inner {
     fn row(&self, records: &[u8], stride: usize, id: i64) -> Option<usize> {
         let id_of = |row: usize| records.get(row * stride..).map_or(i64::MAX, chunk_id);
         self.runs.iter().filter(|r| (r.first..=r.last).contains(&id)).find_map(|run| {
-            let mut residual = (run.start + (id - run.first) as usize).min(run.end - 1);
-            let (mut coarse, mut step) = (residual + 1, 1);
-            while residual > run.start && id_of(residual) > id {
-                (coarse, residual, step) = (residual, residual.saturating_sub(step).max(run.start), 2 * step);
+            let mut low = (run.start + (id - run.first) as usize).min(run.end - 1);
+            let (mut high, mut step) = (low + 1, 1);
+            while low > run.start && id_of(low) > id {
+                (high, low, step) = (low, low.saturating_sub(step).max(run.start), 2 * step);
             }
-            while residual < coarse {
-                let middle = (residual + coarse) / 2;
-                if id_of(middle) < id { residual = middle + 1 } else { coarse = middle }
+            while low < high {
+                let middle = (low + high) / 2;
+                if id_of(middle) < id { low = middle + 1 } else { high = middle }
             }
-            (residual < run.end && id_of(residual) == id).then_some(residual)
+            (low < run.end && id_of(low) == id).then_some(low)
         })
     }
 
@@ -323,16 +323,16 @@ impl Inner {
     }
 }
 
-fn chunk_id(encode: &[u8]) -> i64 {
-    encode.first_chunk().map_or(0, |b| i64::from_le_bytes(*b))
+fn chunk_id(record: &[u8]) -> i64 {
+    record.first_chunk().map_or(0, |b| i64::from_le_bytes(*b))
 }
 
-fn file_id(encode: &[u8]) -> u32 {
-    u32::from_le_bytes([encode[8], encode[9], encode[10], encode[11]])
+fn file_id(record: &[u8]) -> u32 {
+    u32::from_le_bytes([record[8], record[9], record[10], record[11]])
 }
 
-fn scale_of(encode: &[u8]) -> f32 {
-    f32::from_le_bytes([encode[12], encode[13], encode[14], encode[15]])
+fn scale_of(record: &[u8]) -> f32 {
+    f32::from_le_bytes([record[12], record[13], record[14], record[15]])
 }
 
 #[cfg(test)]
@@ -369,10 +369,10 @@ mod tests {
         dense.compact().unwrap();
         assert_eq!(dense.size(), (2, 0));
         drop(dense);
-        let rebuild_range = DenseIndex::new(dir.path(), 4, [7; 32]);
-        rebuild_range.open().unwrap();
-        assert_eq!(rebuild_range.ids(), [2, 3]);
-        assert_eq!(ids(&rebuild_range, None), [2, 3]);
+        let reopened = DenseIndex::new(dir.path(), 4, [7; 32]);
+        reopened.open().unwrap();
+        assert_eq!(reopened.ids(), [2, 3]);
+        assert_eq!(ids(&reopened, None), [2, 3]);
         let other = DenseIndex::new(dir.path(), 4, [8; 32]);
         other.open().unwrap();
         assert!(other.ids().is_empty(), "vectors of two models are never mixed");
@@ -412,9 +412,9 @@ mod tests {
         file.write_all(b"torn").unwrap();
         // Files of an earlier version are deleted.
         std::fs::write(dir.path().join("vectors.i8"), b"CAIRNVE2").unwrap();
-        let rebuild_range = DenseIndex::new(dir.path(), 4, [7; 32]);
-        rebuild_range.open().unwrap();
-        assert_eq!(rebuild_range.ids(), [5]);
+        let reopened = DenseIndex::new(dir.path(), 4, [7; 32]);
+        reopened.open().unwrap();
+        assert_eq!(reopened.ids(), [5]);
         assert!(!dir.path().join("vectors.i8").exists());
     }
 }

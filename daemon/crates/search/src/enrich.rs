@@ -178,7 +178,7 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
     if files.is_empty() {
         return Ok(None);
     }
-    let embedded: Vec<(i64, Option<Extracted>)> = index.opts.pool.install(|| {
+    let extracted: Vec<(i64, Option<Extracted>)> = index.opts.pool.install(|| {
         let parse = |(id, path, text): &(i64, String, Vec<u8>)| {
             let lang = language_of(path).filter(|_| !index.is_stopping());
             (*id, lang.and_then(|lang| extract::extract(lang, path, text, &index.stop)))
@@ -191,10 +191,10 @@ pub fn symbol_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
     if files.iter().any(|(_, _, text)| text.len() > extract::TRIM_BYTES) {
         (index.opts.trim_memory)();
     }
-    let ids: Vec<i64> = embedded.iter().map(|(id, _)| *id).collect();
-    let count = embedded.iter().filter_map(|(_, e)| e.as_ref()).map(|e| e.symbols.len() as u64).sum::<u64>();
+    let ids: Vec<i64> = extracted.iter().map(|(id, _)| *id).collect();
+    let count = extracted.iter().filter_map(|(_, e)| e.as_ref()).map(|e| e.symbols.len() as u64).sum::<u64>();
     write(index, conn, |tx| {
-        embedded.iter().try_for_each(|(id, vector)| write_symbols(tx, *id, vector.as_ref()))?;
+        extracted.iter().try_for_each(|(id, symbols)| write_symbols(tx, *id, symbols.as_ref()))?;
         clear_pending(tx, &ids, pending::SYMBOLS)
     })?;
     index.update(|p| {
@@ -229,14 +229,14 @@ fn pending_symbols(conn: &Connection) -> Result<Vec<(i64, String, Vec<u8>)>, Sto
     Ok(files)
 }
 
-fn write_symbols(tx: &Connection, file: i64, vector: Option<&Extracted>) -> Result<(), StoreError> {
+fn write_symbols(tx: &Connection, file: i64, extracted: Option<&Extracted>) -> Result<(), StoreError> {
     tx.prepare_cached("DELETE FROM symbol WHERE file_id = ?")?.execute([file])?;
     tx.prepare_cached("DELETE FROM file_ref WHERE file_id = ?")?.execute([file])?;
-    let Some(vector) = vector else { return Ok(()) };
+    let Some(extracted) = extracted else { return Ok(()) };
     let mut add = tx.prepare_cached(
         "INSERT INTO symbol(file_id, name, folded, kind, container, start_line, end_line) VALUES(?, ?, ?, ?, ?, ?, ?)",
     )?;
-    for s in &vector.symbols {
+    for s in &extracted.symbols {
         add.execute(params![
             file,
             s.name,
@@ -247,7 +247,7 @@ fn write_symbols(tx: &Connection, file: i64, vector: Option<&Extracted>) -> Resu
             s.end_line
         ])?;
     }
-    let idents: Vec<u8> = vector.idents.iter().flat_map(|h| h.to_le_bytes()).collect();
+    let idents: Vec<u8> = extracted.idents.iter().flat_map(|h| h.to_le_bytes()).collect();
     tx.prepare_cached("INSERT INTO file_ref(file_id, idents) VALUES(?, ?)")?
         .execute(params![file, idents])?;
     Ok(())

@@ -108,9 +108,9 @@ fn quantize_body(values: &[f32], factor: f32, coarse: &mut [u8], residual: &mut 
     let half = coarse.len();
     let part = |value: &f32, residual: &mut u8| {
         let exact = value * factor;
-        let full = round(exact).clamp(-8, 7);
-        *residual = round((exact - full as f32) * 256.0).clamp(-128, 127) as i8 as u8;
-        (full + 8) as u8
+        let nibble = round(exact).clamp(-8, 7);
+        *residual = round((exact - nibble as f32) * 256.0).clamp(-128, 127) as i8 as u8;
+        (nibble + 8) as u8
     };
     let (first, second) = residual.split_at_mut(half);
     for ((value, residual), coarse) in values.iter().zip(first).zip(&mut *coarse) {
@@ -197,8 +197,8 @@ fn batches(rows: &[u8], stride: usize, mut each: impl FnMut(usize, &[i32]), dot:
 #[inline(always)]
 fn dot_nibbles(row: &[u8], first: &[i8], second: &[i8]) -> i32 {
     let of = |value: u8, q: &i8| (i32::from(value) - 8) * i32::from(*q);
-    let residual: i32 = row.iter().zip(first).map(|(r, q)| of(r & 15, q)).sum();
-    residual + row.iter().zip(second).map(|(r, q)| of(r >> 4, q)).sum::<i32>()
+    let low: i32 = row.iter().zip(first).map(|(r, q)| of(r & 15, q)).sum();
+    low + row.iter().zip(second).map(|(r, q)| of(r >> 4, q)).sum::<i32>()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -252,9 +252,9 @@ fn dot_rows_avx2(
                 )
             };
             // A product is at most 15 * 127, so four of them fit 16 bits.
-            let residual = _mm256_maddubs_epi16(_mm256_and_si256(v, nibble_mask), a);
-            let coarse = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16::<4>(v), nibble_mask), b);
-            let both = _mm256_madd_epi16(_mm256_add_epi16(residual, coarse), _mm256_set1_epi16(1));
+            let low = _mm256_maddubs_epi16(_mm256_and_si256(v, nibble_mask), a);
+            let high = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16::<4>(v), nibble_mask), b);
+            let both = _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1));
             sum = _mm256_add_epi32(sum, both);
         }
         let mut lanes = [0i32; 8];
@@ -297,9 +297,9 @@ fn dot_rows_avx512(
                     _mm512_loadu_si512(b.as_ptr().cast()),
                 )
             };
-            let coarse = _mm512_and_si512(_mm512_srli_epi16::<4>(v), nibble_mask);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(v), nibble_mask);
             sums[0] = _mm512_dpbusd_epi32(sums[0], _mm512_and_si512(v, nibble_mask), a);
-            sums[1] = _mm512_dpbusd_epi32(sums[1], coarse, b);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], high, b);
         }
         let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(sums[0], sums[1]));
         sum - excess + dot_nibbles(rest, tail, end)
@@ -385,9 +385,9 @@ mod tests {
             }
         }
         let (mut a, mut b) = (vec![0.5; 384], vec![0.5; 384]);
-        let nibble_mask = [0, 400, 800, 1200].map(|at| (&rows[at..at + 384], 0.25 + at as f32 / 1000.0));
-        add_scaled(&mut a, nibble_mask);
-        for one in nibble_mask {
+        let scaled_rows = [0, 400, 800, 1200].map(|at| (&rows[at..at + 384], 0.25 + at as f32 / 1000.0));
+        add_scaled(&mut a, scaled_rows);
+        for one in scaled_rows {
             add_scaled_body::<1, false>(&mut b, [one]);
         }
         assert!(a.iter().zip(&b).all(|(x, y)| (x - y).abs() < 1e-3));
@@ -415,8 +415,8 @@ mod tests {
             let both = dot_coarse_and_residual(&coarse[1..], &residual, &query) / 7.49;
             assert!((both - expected).abs() <= 1e-3 * (len as f32).sqrt(), "{len}: {both} {expected}");
             // The coarse part alone is an approximation.
-            let full: Vec<i8> = query.iter().map(|q| (q * 127.0).round() as i8).collect();
-            dot_rows(&coarse[1..], len.div_ceil(2).max(1), 0, &full, |_, dots| {
+            let packed: Vec<i8> = query.iter().map(|q| (q * 127.0).round() as i8).collect();
+            dot_rows(&coarse[1..], len.div_ceil(2).max(1), 0, &packed, |_, dots| {
                 let near = dots[0] as f32 / 127.0 / 7.49;
                 assert!((near - expected).abs() <= 0.08 * (len as f32).sqrt(), "{len}: {near} {expected}");
             });

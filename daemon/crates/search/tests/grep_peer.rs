@@ -96,13 +96,8 @@ fn fill(top: &Path) {
     put(top, "odd/package-lock.json", b"{\"parse_header\": \"1.2.3\"}\n");
     let large = "the same line of a log, over and over, 12:34\n".repeat(50_000);
     put(top, "odd/large.log", format!("{large}needle_in_the_large_file\n{large}").as_bytes());
-    let mut state = 7u64;
-    let noise: Vec<u8> = (0..600_000)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 57) as u8 | 1
-        })
-        .collect();
+    let mut rng = cairn_test_support::Rng::with_seed(7);
+    let noise: Vec<u8> = (0..600_000).map(|_| rng.u8(..128) | 1).collect();
     put(top, "odd/noise.txt", &[&noise[..], b"\nneedle_among_noise\n", &noise].concat());
     put(top, "odd/ünï cödé [x]{y}.rs", b"fn main() { parse_header(); }\n");
 }

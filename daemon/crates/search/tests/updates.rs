@@ -120,8 +120,7 @@ fn changes_become_searchable() {
 
 #[test]
 fn interrupted_index_equals_a_new_index_in_the_end() {
-    let seed = u64::from(std::process::id());
-    println!("seed {seed}");
+    let mut rng = cairn_test_support::random("interruptions");
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().join("root");
     fs::create_dir_all(&top).unwrap();
@@ -130,12 +129,10 @@ fn interrupted_index_equals_a_new_index_in_the_end() {
         fs::write(top.join(format!("f{n}.rs")), format!("pub fn entry{n}() {{\n{body}}}\n")).unwrap();
     }
     let index = dir.path().join("index");
-    let mut random = seed;
     for round in 0..6 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (indexes, id) = open(&index, &top, false);
         // Closed at an arbitrary moment of indexing.
-        std::thread::sleep(Duration::from_millis((random >> 33) % 120));
+        std::thread::sleep(Duration::from_millis(rng.u64(..120)));
         fs::write(top.join(format!("f{round}.rs")), format!("pub fn changed{round}() {{}}\n")).unwrap();
         let started = Instant::now();
         indexes.close();

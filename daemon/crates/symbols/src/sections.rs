@@ -90,12 +90,9 @@ fn atx_heading(line: &[u8]) -> Option<(usize, &[u8])> {
     }
     let title = rest.trim_ascii();
     let closed = title.iter().rev().take_while(|b| **b == b'#').count();
-    let previous_line = &title[..title.len() - closed];
-    let title = if closed > 0 && previous_line.last().is_none_or(u8::is_ascii_whitespace) {
-        previous_line
-    } else {
-        title
-    };
+    let unclosed = &title[..title.len() - closed];
+    let title =
+        if closed > 0 && unclosed.last().is_none_or(u8::is_ascii_whitespace) { unclosed } else { title };
     Some((level, title.trim_ascii()))
 }
 

@@ -97,8 +97,8 @@ fn opens_heredoc(code: &[u8]) -> Option<Vec<u8>> {
     let rest = rest.strip_prefix(b"-").unwrap_or(rest).trim_ascii_start();
     let quoted = rest.iter().filter(|b| !matches!(b, b'\'' | b'"' | b'\\'));
     let word: Vec<u8> = quoted.take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').copied().collect();
-    let opens_body = word.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_');
-    opens_body.then_some(word)
+    let is_name = word.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_');
+    is_name.then_some(word)
 }
 
 fn add_words(code: &[u8], into: &mut FxHashSet<u32>) {

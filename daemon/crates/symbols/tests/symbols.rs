@@ -111,12 +111,11 @@ fn arbitrary_text_does_not_crash() {
         "{", "}", "(", ")", "\"", "'", "`", "/*", "*/", "//", "\n", "#if", "fn f", "class A ", "${", "=>",
         "\\", "r#\"", "é", ";",
     ];
-    let mut state = 7u64;
+    let mut rng = cairn_test_support::Rng::with_seed(7);
     for _ in 0..400 {
         let mut text = String::new();
         for _ in 0..40 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            text.push_str(words[(state >> 33) as usize % words.len()]);
+            text.push_str(words[rng.usize(..words.len())]);
         }
         for lang in ["rust", "python", "typescript", "go", "c", "cpp", "java", "markdown"] {
             let lines = text.split('\n').count() as u32;

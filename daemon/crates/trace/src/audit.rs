@@ -163,9 +163,9 @@ impl Trace {
                 .query_map(params![after, session, query.tool, limit], |r| {
                     let session: String = r.get(2)?;
                     Ok(session.parse::<SessionId>().ok().map(|session_id| entry(r, session_id)))
-                })
-                ?;
-            rows.filter_map(Result::transpose).map(|row| row.and_then(|inner| inner).map_err(TraceError::from)).collect()
+                })?;
+            let entries = rows.filter_map(Result::transpose);
+            entries.map(|row| row.and_then(|entry| entry).map_err(TraceError::from)).collect()
         })
         .await
     }

@@ -1,4 +1,4 @@
-//! What can fail in the log.
+//! Errors of the log.
 
 use cairn_protocol::{
     error::{Failure, Reason},

@@ -15,9 +15,7 @@ use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec};
 use cairn_protocol::{
     daemon::Limits,
     error::{Failure, Reason},
-    id::InstanceId,
     session::Empty,
-    time::Timestamp,
 };
 use cairn_search::{Embedder, IndexOptions, Indexes};
 use cairn_trace::Trace;
@@ -75,17 +73,7 @@ async fn test_daemon() -> TestDaemon {
         roots: vec![],
         ..EngineOptions::default()
     };
-    let host = HostInfo {
-        version: "0".into(),
-        instance_id: InstanceId::new(),
-        started_at: Timestamp::now(),
-        addresses: vec![],
-        data_root: at.to_owned(),
-        log_file: None,
-        config: None,
-        mode: "foreground".into(),
-        idle_exit_seconds: None,
-    };
+    let host = HostInfo::in_process("0", at);
     let engine = Engine::open(parts, options).await.unwrap();
     TestDaemon { api: Api::new(engine, host, Limits::default()), gate, pending, _dir: dir }
 }

@@ -20,9 +20,7 @@ use cairn_protocol::{
     daemon::Limits,
     error::{Failure, Reason},
     explore::ExploreSummary,
-    id::InstanceId,
     session::Empty,
-    time::Timestamp,
 };
 use cairn_search::{Embedder, IndexOptions, Indexes};
 use cairn_trace::Trace;
@@ -103,17 +101,7 @@ async fn test_daemon_with(engine_options: EngineOptions) -> TestDaemon {
         max_runs: RUNS as u32,
         ..engine_options
     };
-    let host = HostInfo {
-        version: "0".into(),
-        instance_id: InstanceId::new(),
-        started_at: Timestamp::now(),
-        addresses: vec![],
-        data_root: at.to_owned(),
-        log_file: None,
-        config: None,
-        mode: "foreground".into(),
-        idle_exit_seconds: None,
-    };
+    let host = HostInfo::in_process("0", at);
     let engine = Engine::open(parts, options).await.unwrap();
     engine.set_explorer(Arc::new(WaitingExplorer(Arc::clone(&gate))));
     let api = Api::new(engine.clone(), host, Limits::default());

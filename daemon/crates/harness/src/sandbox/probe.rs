@@ -19,8 +19,8 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// For people.
-    pub fn told(self) -> &'static str {
+    /// The name of the tier in messages.
+    pub fn label(self) -> &'static str {
         match self {
             Tier::Full => "the full sandbox",
             Tier::Weaker => "a weaker sandbox",

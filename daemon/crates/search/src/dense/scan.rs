@@ -103,15 +103,15 @@ impl Scan<'_> {
         threshold: &mut f32,
     ) {
         let (stride, from, generation) = (self.dense.stride(), rows.start, inner.generation);
-        let scan_piece = &inner.records(stride)[from * stride..rows.end * stride];
-        simd::dot_rows(scan_piece, stride, SKIP, &self.packed, |first, dots| {
+        let rows_of_piece = &inner.records(stride)[from * stride..rows.end * stride];
+        simd::dot_rows(rows_of_piece, stride, SKIP, &self.packed, |first, dots| {
             for (row, dot) in (first..).zip(dots) {
-                let encode = &scan_piece[row * stride..row * stride + SKIP];
-                let score = *dot as f32 * scale_of(encode) * self.unit;
-                if score <= *threshold || self.files.is_some_and(|f| !f.contains(&file_id(encode))) {
+                let record = &rows_of_piece[row * stride..row * stride + SKIP];
+                let score = *dot as f32 * scale_of(record) * self.unit;
+                if score <= *threshold || self.files.is_some_and(|f| !f.contains(&file_id(record))) {
                     continue;
                 }
-                let id = chunk_id(encode);
+                let id = chunk_id(record);
                 if inner.dead.contains(&id) {
                     continue;
                 }

@@ -135,17 +135,17 @@ impl Bert {
 impl Layer {
     fn load(all: &VarBuilder<'_>, shape: &Shape) -> Result<Self> {
         let (dim, intermediate) = (shape.dim, shape.intermediate);
-        let config = |name: &str, out: usize, from: usize| {
+        let weights_of = |name: &str, out: usize, from: usize| {
             let at = all.pp(name);
             Ok::<_, candle_core::Error>((at.get((out, from), "weight")?, at.get(out, "bias")?))
         };
         let linear = |name: &str, out: usize, from: usize| {
-            config(name, out, from).map(|(weight, bias)| Linear { weight, bias })
+            weights_of(name, out, from).map(|(weight, bias)| Linear { weight, bias })
         };
         let scale = 1.0 / ((dim / shape.heads) as f64).sqrt();
-        let query = config("attention.self.query", dim, dim)?;
-        let key = config("attention.self.key", dim, dim)?;
-        let value = config("attention.self.value", dim, dim)?;
+        let query = weights_of("attention.self.query", dim, dim)?;
+        let key = weights_of("attention.self.key", dim, dim)?;
+        let value = weights_of("attention.self.value", dim, dim)?;
         let weight = Tensor::cat(&[&(query.0 * scale)?, &key.0, &value.0], 0)?;
         let bias = Tensor::cat(&[&(query.1 * scale)?, &key.1, &value.1], 0)?;
         Ok(Self {
@@ -193,16 +193,16 @@ struct Linear {
 
 impl Linear {
     fn forward(&self, rows: &Tensor, activation: Option<Activation>) -> Result<Tensor> {
-        let shape = rows.matmul(&self.weight.t()?)?;
-        shape.inplace_op2(&self.bias, &Finish(activation))?;
-        Ok(shape)
+        let product = rows.matmul(&self.weight.t()?)?;
+        product.inplace_op2(&self.bias, &Finish(activation))?;
+        Ok(product)
     }
 
     /// The same with `others` added in the same pass.
     fn onto(&self, rows: &Tensor, others: &Tensor) -> Result<Tensor> {
-        let shape = rows.matmul(&self.weight.t()?)?;
-        shape.inplace_op3(&self.bias, others, &Onto)?;
-        Ok(shape)
+        let product = rows.matmul(&self.weight.t()?)?;
+        product.inplace_op3(&self.bias, others, &Onto)?;
+        Ok(product)
     }
 }
 
@@ -255,17 +255,17 @@ impl InplaceOp3 for Onto {
     }
 }
 
-fn values<'a>(own: &'a CpuStorage, at: &Layout) -> Result<&'a [f32]> {
+fn values<'a>(storage: &'a CpuStorage, at: &Layout) -> Result<&'a [f32]> {
     match at.contiguous_offsets() {
-        Some((from, to)) => Ok(&config.as_slice::<f32>()?[from..to]),
-        None => candle_core::bail!("a matrix is not in one piece"),
+        Some((from, to)) => Ok(&storage.as_slice::<f32>()?[from..to]),
+        None => candle_core::bail!("a matrix is not contiguous"),
     }
 }
 
-fn values_mut<'a>(own: &'a mut CpuStorage, at: &Layout) -> Result<&'a mut [f32]> {
-    match (config, at.contiguous_offsets()) {
+fn values_mut<'a>(storage: &'a mut CpuStorage, at: &Layout) -> Result<&'a mut [f32]> {
+    match (storage, at.contiguous_offsets()) {
         (CpuStorage::F32(all), Some((from, to))) => Ok(&mut all[from..to]),
-        _ => candle_core::bail!("a matrix is not in one piece of f32"),
+        _ => candle_core::bail!("a matrix is not contiguous f32"),
     }
 }
 
@@ -312,8 +312,8 @@ mod tests {
             if x.abs() > 4.0 {
                 expected = x.signum();
             }
-            let shape = f64::from(erf(x as f32));
-            assert!((shape - expected).abs() < 2e-6, "{x}: {shape} {expected}");
+            let value = f64::from(erf(x as f32));
+            assert!((value - expected).abs() < 2e-6, "{x}: {value} {expected}");
         }
     }
 

@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn folder_with_missing_or_invalid_files_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let reason = |rows_found: Result<Table, Failure>| rows_found.err().map(|e| e.reason);
+        let reason = |outcome: Result<Table, Failure>| outcome.err().map(|e| e.reason);
         assert_eq!(reason(Table::from_folder(dir.path())), Some(Reason::InvalidParams));
         std::fs::write(dir.path().join("vocab.txt"), "a\nb\n").unwrap();
         std::fs::write(

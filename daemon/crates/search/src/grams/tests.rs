@@ -61,11 +61,8 @@ fn files_of(segment: &Segment) -> BTreeMap<u32, BTreeSet<Gram>> {
 
 /// Files with trigrams of very different frequencies.
 fn random_files(seed: u64, ids: impl Iterator<Item = u32>) -> BTreeMap<u32, BTreeSet<Gram>> {
-    let mut state = seed | 1;
-    let mut next = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as Gram
-    };
+    let mut rng = cairn_test_support::Rng::with_seed(seed);
+    let mut next = move || rng.u32(..1 << 24);
     let file = |id| (id, (0..40).map(|n| if n < 30 { next() % (1 << (n / 2)) } else { next() }).collect());
     ids.map(file).collect()
 }

@@ -44,16 +44,16 @@ impl Line {
 /// Up to `context` contiguous lines before or after the line at `n`.
 pub(super) fn context_of(lines: &[Line], n: usize, number: u64, context: usize, before: bool) -> Vec<String> {
     let next = |d: usize| if before { n.checked_sub(d) } else { Some(n + d) };
-    let mut matched: Vec<String> = (1..=context)
+    let mut texts: Vec<String> = (1..=context)
         .map_while(|d| {
             let line = lines.get(next(d)?)?;
             (line.number.abs_diff(number) == d as u64).then(|| line.text.clone())
         })
         .collect();
     if before {
-        matched.reverse();
+        texts.reverse();
     }
-    matched
+    texts
 }
 
 /// A reader that trusts the size of a file unless a read returns more, because reads that only find the end are half of
@@ -135,8 +135,8 @@ impl Sink for Collect<'_> {
         Ok(!self.is_full())
     }
 
-    fn context(&mut self, _: &Searcher, matched: &SinkContext<'_>) -> Result<bool, std::io::Error> {
-        self.add(matched.line_number().unwrap_or(0), matched.bytes(), false);
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, std::io::Error> {
+        self.add(context.line_number().unwrap_or(0), context.bytes(), false);
         Ok(true)
     }
 
@@ -204,15 +204,15 @@ mod tests {
 
     #[test]
     fn long_lines_are_clipped_with_their_ranges() {
-        let text_bytes = |line: &[u8], matches: &[(usize, usize)]| {
+        let clip = |line: &[u8], matches: &[(usize, usize)]| {
             let line = clipped(line);
             (String::from_utf8_lossy(line).into_owned(), clipped_ranges(line, matches))
         };
-        assert_eq!(text_bytes(b"abc", &[(1, 2)]), ("abc".into(), vec![[1, 2]]));
-        let (text, ranges) = text_bytes(b"a\xffbc", &[(2, 3)]);
+        assert_eq!(clip(b"abc", &[(1, 2)]), ("abc".into(), vec![[1, 2]]));
+        let (text, ranges) = clip(b"a\xffbc", &[(2, 3)]);
         assert_eq!((&text[ranges[0][0] as usize..ranges[0][1] as usize], ranges.len()), ("b", 1));
         let long = "é".repeat(MAX_LINE);
-        let (text, ranges) = text_bytes(long.as_bytes(), &[(0, 2), (MAX_LINE + 2, MAX_LINE + 4)]);
+        let (text, ranges) = clip(long.as_bytes(), &[(0, 2), (MAX_LINE + 2, MAX_LINE + 4)]);
         assert!(text.len() <= MAX_LINE && ranges == [[0, 2]]);
     }
 }

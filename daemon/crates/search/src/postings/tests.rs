@@ -63,11 +63,8 @@ fn check(segments: &[Arc<Segment>], words: &[&str], k: usize) {
 
 /// Texts whose words have very different frequencies: `wordax` is common, `wordzx` is rare.
 fn texts(seed: u64, count: usize) -> Vec<String> {
-    let mut state = seed | 1;
-    let mut next = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as f64 / f64::from(1u32 << 31)
-    };
+    let mut rng = cairn_test_support::Rng::with_seed(seed);
+    let mut next = move || rng.f64();
     let word = |x: f64| format!("word{}x", char::from(b'a' + (x * x * x * 26.0) as u8));
     (0..count)
         .map(|_| {

@@ -112,8 +112,8 @@ impl<'a> Ranker<'a> {
     fn file_name_match(&self, c: &Candidate) -> f32 {
         let mut stems = words::query_stems(significant_name(&c.path));
         stems.retain(|s| s.len() > 1);
-        let topics = |stem: &words::Stem| self.terms(c).iter().any(|t| t.stem == *stem);
-        f32::from(u8::from(!stems.is_empty() && stems.iter().all(topics)))
+        let is_in_query = |stem: &words::Stem| self.terms(c).iter().any(|t| t.stem == *stem);
+        f32::from(u8::from(!stems.is_empty() && stems.iter().all(is_in_query)))
     }
 
     pub(super) fn terms(&self, c: &Candidate) -> &'a [Term] {

@@ -125,11 +125,11 @@ impl Indexes {
     ) -> Result<FocusNames, Failure> {
         let mut focus = FocusNames::default();
         for file in &params.files {
-            let referable = indexes.iter().zip(tables).find_map(|(index, table)| {
+            let found = indexes.iter().zip(tables).find_map(|(index, table)| {
                 let path = relative(index, file)?;
                 table.files.binary_search_by(|f| (*f.path).cmp(path)).ok().map(|_| path)
             });
-            focus.files.push(referable.ok_or_else(|| no_file(file))?.to_owned());
+            focus.files.push(found.ok_or_else(|| no_file(file))?.to_owned());
         }
         if let Some(query) = &params.query {
             let identifier = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
@@ -223,8 +223,8 @@ impl MapInput {
     }
 
     fn kind(&mut self, kind: &str) -> u16 {
-        let referable = self.kinds.iter().position(|k| k == kind);
-        let at = referable.unwrap_or_else(|| {
+        let known = self.kinds.iter().position(|k| k == kind);
+        let at = known.unwrap_or_else(|| {
             self.kinds.push(kind.to_owned());
             self.kinds.len() - 1
         });

@@ -197,8 +197,8 @@ impl Names {
         let prefix_only = prefix_only || letters.len() == 1;
         let needle: Vec<u8> = if prefix_only { [&[SEPARATOR], letters].concat() } else { letters.to_vec() };
         let (mut before, mut index) = (u32::MAX, 0);
-        for position_found in memchr::memmem::find_iter(&self.letters, &needle) {
-            let at = position_found + usize::from(prefix_only);
+        for position in memchr::memmem::find_iter(&self.letters, &needle) {
+            let at = position + usize::from(prefix_only);
             while self.entries.get(index + 1).is_some_and(|e| e.at as usize <= at) {
                 index += 1;
             }
@@ -229,11 +229,11 @@ impl Names {
             _ => 2,
         };
         let known: FxHashSet<u32> = hits.iter().map(|h| h.1).collect();
-        let needle = mask(letters);
+        let query_mask = mask(letters);
         let Ok(query) = std::str::from_utf8(letters) else { return };
         for (entry, index) in self.entries.iter().zip(0..) {
             let is_candidate = (entry.length as usize).abs_diff(letters.len()) <= max_edits
-                && (entry.mask ^ needle).count_ones() as usize <= 2 * max_edits;
+                && (entry.mask ^ query_mask).count_ones() as usize <= 2 * max_edits;
             if !is_candidate || known.contains(&index) {
                 continue;
             }
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn queries_match_the_expected_names_in_order() {
-        for (query, matching, needle) in [
+        for (query, matching, expected) in [
             ("parse_header", None, "parse_header parseheader parse_header_block"),
             ("parseHeader", None, "parseheader parse_header parse_header_block"),
             ("parseHead", None, "parse_header parseheader parse_header_block"),
@@ -338,9 +338,8 @@ mod tests {
             ("x", None, "x"),
         ] {
             let names = names(SOME);
-            let position_found: Vec<&str> =
-                names.find_similar(query, matching, 50).into_iter().map(|h| h.1).collect();
-            assert_eq!(position_found.join(" "), needle, "{query}");
+            let found: Vec<&str> = names.find_similar(query, matching, 50).into_iter().map(|h| h.1).collect();
+            assert_eq!(found.join(" "), expected, "{query}");
         }
     }
 

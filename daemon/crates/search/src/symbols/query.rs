@@ -128,11 +128,11 @@ impl<'q> NameQuery<'q> {
 
     /// The factor for a definition's location: 1 in the requested container, less in a file of that name, 0.5 elsewhere.
     fn location_factor(&self, item: &SymbolItem) -> f64 {
-        let Some(name_query) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.full_name))
+        let Some(container) = self.container.filter(|_| !item.name.eq_ignore_ascii_case(self.full_name))
         else {
             return 1.0;
         };
-        let is_equal = |a: &str| letters(a).eq(letters(name_query));
+        let is_equal = |a: &str| letters(a).eq(letters(container));
         let stem = || {
             let mut parts = item.path.rsplit('/');
             let file = parts.next().unwrap_or("").split('.').next().unwrap_or("");
@@ -143,7 +143,7 @@ impl<'q> NameQuery<'q> {
         match item.container.as_deref().map(last_part) {
             Some(c) if is_equal(c) => 1.0,
             _ if stem() => 0.9,
-            Some(c) if c.to_lowercase().starts_with(&name_query.to_lowercase()) => 0.65,
+            Some(c) if c.to_lowercase().starts_with(&container.to_lowercase()) => 0.65,
             _ => 0.5,
         }
     }

@@ -194,11 +194,11 @@ fn rank_definitions<'a>(
         for definition in &source.definitions {
             let hash = ident_hash(definition.name.as_bytes());
             let used = values.get(&hash).filter(|_| is_referable(definition)).copied().unwrap_or(0.0);
-            let own_names = UNREFERENCED * ranks[file] / source.definitions.len() as f64;
+            let base = UNREFERENCED * ranks[file] / source.definitions.len() as f64;
             // Requested definitions come first, referenced or not.
             let requested = f64::from(is_referable(definition) && focus.names.contains(&definition.name))
                 * REQUESTED_FACTOR;
-            all.push((requested + used + own_names, file, *definition));
+            all.push((requested + used + base, file, *definition));
         }
     }
     all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.line.cmp(&b.2.line)));

@@ -51,8 +51,8 @@ pub fn line(rest: &[u8]) -> usize {
 /// The cut of a comment, including its lines if nothing else is on them.
 pub fn comment(text: &[u8], from: usize, to: usize) -> Cut {
     let blank = text[..from].iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
-    let starts_element = from == blank || text[from - blank - 1] == b'\n';
-    if starts_element && text.get(to) == Some(&b'\n') {
+    let starts_line = from == blank || text[from - blank - 1] == b'\n';
+    if starts_line && text.get(to) == Some(&b'\n') {
         return Cut { from: from - blank, to: to + 1, replacement: b"" };
     }
     Cut { from, to, replacement: b" " }

@@ -132,7 +132,7 @@ mod tests {
     fn tables_are_removed_and_named_values_stay() {
         let numbers = "0x1F600, -12, 1.5e-3, 007u,\n".repeat(40);
         let pairs = "{0x41, 0x5a, 1},\n{0x61, 0x7a, 1}, {0xb5, 0xb5, 1}, // Latin\n".repeat(40);
-        for (lang, text, starts_element, ends) in [
+        for (lang, text, start, end) in [
             ("c", format!("int a[] = {{{numbers} 7}};\nint b;\n"), "int a[] = {\n 7};", "\nint b;\n"),
             (
                 "rust",
@@ -150,7 +150,7 @@ mod tests {
         ] {
             let result = result(lang, &text);
             assert!(result.len() * 3 < text.len(), "{lang} {result}");
-            assert!(result.starts_with(starts_element) && result.ends_with(ends), "{lang} {result}");
+            assert!(result.starts_with(start) && result.ends_with(end), "{lang} {result}");
         }
         let named = "A = 1, B = 2, C = 3, f(x), 0x1F, \n".repeat(60);
         let words = "bad, add, fed, 0, dead_beef, \n".repeat(60);

@@ -180,18 +180,17 @@ impl Inner {
             Ok(followed) => {
                 let name = followed.subscription_id.to_string();
                 let mut state = self.state();
-                let early_replays =
-                    state.early_replays.iter().position(|early_replays| *early_replays == name);
-                if let Some(at) = early_replays {
+                let early = state.early_replays.iter().position(|replay| *replay == name);
+                if let Some(at) = early {
                     state.early_replays.swap_remove(at);
                 }
                 let mut replay_done = None;
                 if let Some(open) = state.sessions.get_mut(id) {
                     open.subscription = Some(followed.subscription_id);
-                    replay_done = early_replays.and_then(|_| open.replay_done.take());
+                    replay_done = early.and_then(|_| open.replay_done.take());
                 }
                 drop(state);
-                if early_replays.is_some() {
+                if early.is_some() {
                     self.replay_finished(id.to_owned(), replay_done);
                 }
                 Ok(replay_end)
@@ -281,7 +280,7 @@ impl Inner {
             "" => {
                 self.default_model(&current.choice.provider).await.or(names.first().map(|n| (*n).to_owned()))
             }
-            params => Some(params.to_owned()),
+            model => Some(model.to_owned()),
         };
         let model = model?;
         if !names.contains(&model.as_str()) {

@@ -210,13 +210,13 @@ impl Inner {
 mod tests {
     use super::*;
 
-    fn prompt_text(blocks: Value) -> Result<PromptText, Failure> {
+    fn parse(blocks: Value) -> Result<PromptText, Failure> {
         PromptText::of(serde_json::from_value(blocks).unwrap(), "/home/me/repo")
     }
 
     #[test]
     fn blocks_are_rendered_as_text() {
-        let notice = prompt_text(json!([
+        let prompt = parse(json!([
             {"type": "text", "text": "look at "},
             {"type": "resource_link", "uri": "file:///home/me/repo/src/a.rs", "name": "a.rs"},
             {"type": "text", "text": " and "},
@@ -228,23 +228,23 @@ mod tests {
         let text = |text: &str| Part::Text { text: text.into() };
         let image = Part::Image { mime: "image/png".into(), data: "AA==".into() };
         assert_eq!(
-            notice.parts,
+            prompt.parts,
             [text("look at src/a.rs and /etc/b"), image, text("x (https://x.example/)")]
         );
-        assert_eq!(notice.context, "/etc/b:\n```\nB\n```\n");
+        assert_eq!(prompt.context, "/etc/b:\n```\nB\n```\n");
         for bad in [
             json!([{"type": "audio", "data": "", "mimeType": "audio/wav"}]),
             json!([{"type": "resource", "resource": {"uri": "file:///x", "blob": "AA=="}}]),
         ] {
-            assert_eq!(prompt_text(bad).unwrap_err().reason, Reason::InvalidParams);
+            assert_eq!(parse(bad).unwrap_err().reason, Reason::InvalidParams);
         }
     }
 
     #[test]
     fn command_must_be_entire_prompt() {
         let command = |text: &str| {
-            let notice = prompt_text(json!([{"type": "text", "text": text}])).unwrap();
-            notice.command().map(str::to_owned)
+            let prompt = parse(json!([{"type": "text", "text": text}])).unwrap();
+            prompt.command().map(str::to_owned)
         };
         assert_eq!(command("/clear ").as_deref(), Some("clear"));
         assert_eq!(command("clear"), None);

@@ -263,11 +263,11 @@ fn title(tool: &str, arguments: &Value) -> String {
 
 fn locations(arguments: &Value, folder: &str) -> Vec<Value> {
     let Some(path) = arguments["path"].as_str() else { return Vec::new() };
-    let mut displayed_len = json!({"path": absolute(path, folder)});
+    let mut location = json!({"path": absolute(path, folder)});
     if let Some(line) = ["start", "start_line", "offset"].iter().find_map(|key| arguments[*key].as_u64()) {
-        displayed_len["line"] = json!(line);
+        location["line"] = json!(line);
     }
-    vec![displayed_len]
+    vec![location]
 }
 
 /// Renders the change that a call's arguments describe.

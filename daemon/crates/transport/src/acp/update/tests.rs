@@ -78,18 +78,18 @@ fn call_updates_follow_its_lifecycle() {
         updates_for(&AgentEvt::ApprovalRequired { approval: Box::new(approval) }, &mut displayed, "/r");
     assert_eq!(pending[0]["status"], "pending");
     let result = json!({"type": "tool_result", "callId": "c1", "name": "edit_file", "output": {"ok": true}, "millis": 1});
-    let finish_call = updates_for(&evt(result), &mut displayed, "/r");
+    let update = updates_for(&evt(result), &mut displayed, "/r");
     assert_eq!(
-        (&finish_call[0]["status"], &finish_call[0]["content"][0]["newText"]),
+        (&update[0]["status"], &update[0]["content"][0]["newText"]),
         (&json!("completed"), &json!("2\n"))
     );
     let failed = json!({
         "type": "tool_result", "callId": "c2", "name": "x", "millis": 1,
         "error": {"code": "tool_failed", "reason": "tool_failed", "message": "no", "retryable": false},
     });
-    let finish_call = updates_for(&evt(failed), &mut displayed, "/r");
+    let update = updates_for(&evt(failed), &mut displayed, "/r");
     assert_eq!(
-        (&finish_call[0]["status"], &finish_call[0]["content"][0]["content"]["text"]),
+        (&update[0]["status"], &update[0]["content"][0]["content"]["text"]),
         (&json!("failed"), &json!("no"))
     );
 }
