@@ -4,7 +4,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_config::{Ann, BuiltinTool, Config, DefaultAction, RuleEntry, ToolsMode, WebBackend};
 use cairn_engine::{
-    Engine, EngineOptions, Live, Parts, RootSettings, Rule, Rules, TurnSettings, Verdict, model::ModelLimits,
+    Engine, EngineDeps, EngineOptions, RootSettings, Rule, Rules, RuntimeSettings, TurnSettings, Verdict,
+    model::ModelLimits,
 };
 use cairn_harness::{CallLimits, CheckedRule, Registry, RuleError, Sandbox, WhenMissing, sandbox::Host};
 use cairn_protocol::{
@@ -83,7 +84,8 @@ pub async fn engine(
         models: model_limits(config),
         ..EngineOptions::default()
     };
-    let engine = Engine::open(Parts { trace, roots, indexes, progress, registry, sandbox }, options).await?;
+    let engine =
+        Engine::open(EngineDeps { trace, roots, indexes, progress, registry, sandbox }, options).await?;
     engine.set_explorer(Arc::new(cairn_agent::Explorer));
     engine.set_turn_agent(Arc::new(cairn_agent::Coder::new(context::sources(
         config_dir.map(|dir| dir.join("context")),
@@ -106,8 +108,8 @@ pub fn set_models(engine: &Engine, config: &Config, root: &DataRoot) {
 ///
 /// # Errors
 /// `invalid_params` that names the key of an invalid rule.
-pub fn live(config: &Config) -> Result<Live, Failure> {
-    Ok(Live {
+pub fn live(config: &Config) -> Result<RuntimeSettings, Failure> {
+    Ok(RuntimeSettings {
         rules: rules(config)?,
         max_runs: config.resources.max_runs,
         approval_timeout: Duration::from_secs(config.permissions.approval_timeout_seconds),

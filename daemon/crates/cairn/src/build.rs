@@ -11,7 +11,7 @@ use cairn_agent::{
     prompt::{Sources, Texts},
 };
 use cairn_engine::{
-    Engine, EngineOptions, Parts, Rules, TurnSettings,
+    Engine, EngineDeps, EngineOptions, Rules, TurnSettings,
     model::ModelLimits,
     tool::{Registry, Tool},
 };
@@ -353,7 +353,7 @@ async fn open(
     }
     own.into_iter().try_for_each(|tool| registry.add(tool))?;
     let sandbox = Arc::new(Sandbox::new(helper).for_host(host()));
-    Engine::open(Parts { trace, roots, indexes, progress, registry, sandbox }, options).await
+    Engine::open(EngineDeps { trace, roots, indexes, progress, registry, sandbox }, options).await
 }
 
 /// What of this process its commands may see: where programs are, not its other variables.

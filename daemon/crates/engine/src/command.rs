@@ -17,7 +17,9 @@ use cairn_trace::Append;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
-use crate::{Engine, RunContext, carried::Carried, context::Inside, retry::Retry, run_core::RunCore};
+use crate::{
+    Engine, RunContext, context::Inner, detach_on_drop::DetachOnDrop, retry::Retry, run_core::RunCore,
+};
 
 impl Engine {
     /// Takes a command: its record is durable when the receipt comes, its events follow.
@@ -85,7 +87,7 @@ impl Engine {
         let started = std::time::Instant::now();
         // When nobody waits any more, the tool is told to stop and what it did is still recorded.
         let _stop = cx.cancel().clone().drop_guard();
-        let work = Carried::new(&self.inner.tasks, async move {
+        let work = DetachOnDrop::new(&self.inner.tasks, async move {
             let _slot = slot;
             cx.perform(id, call, Some(opening)).await
         });
@@ -125,7 +127,7 @@ impl Engine {
             cancel: self.inner.shutdown.child_token(),
             client,
         };
-        let inner = Inside {
+        let inner = Inner {
             core,
             aborted: Arc::default(),
             recorded: Arc::default(),

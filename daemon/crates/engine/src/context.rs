@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use cairn_harness::{End, Output};
+use cairn_harness::{Completion, Output};
 use cairn_llm::{ChunkStream, ModelRequest};
 use cairn_protocol::{
     command::{AgentCmd, ToolCall},
@@ -28,10 +28,10 @@ const INLINE: usize = 64 * 1024;
 /// One run's (or one command's) view of the engine. Clones share it.
 #[derive(Clone)]
 pub struct RunContext {
-    pub(crate) inner: Arc<Inside>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-pub(crate) struct Inside {
+pub(crate) struct Inner {
     pub(crate) core: RunCore,
     /// True if a client asked for the end.
     pub(crate) aborted: Arc<AtomicBool>,
@@ -179,25 +179,28 @@ impl RunContext {
         call: ToolCall,
         opening: Option<Append>,
     ) -> Result<Result<Output, Failure>, Failure> {
-        let inside = &self.inner;
+        let inner = &self.inner;
         let op = call.name.clone();
         let call = self.core().call(Some(id), &call.name, call.arguments);
         let closing = |outcome: Result<Output, Failure>| {
             if outcome.is_err() && self.core().is_cut_off() {
                 // A resumed run makes the call again.
                 let record = self.record(Some(id), Some(&op), interrupted_event(&op));
-                return (End::CutOff(Some(Box::new(Append::new(self.session(), vec![record])))), outcome);
+                return (
+                    Completion::Interrupted(Some(Box::new(Append::new(self.session(), vec![record])))),
+                    outcome,
+                );
             }
-            inside.done.fetch_add(1, Ordering::Relaxed);
+            inner.done.fetch_add(1, Ordering::Relaxed);
             let append = match &outcome {
                 Ok(output) => self.result_of(id, &op, output),
                 Err(failure) => {
-                    inside.failed.fetch_add(1, Ordering::Relaxed);
+                    inner.failed.fetch_add(1, Ordering::Relaxed);
                     let record = self.record(Some(id), Some(&op), error_event(&op, failure));
                     Append::new(self.session(), vec![record])
                 }
             };
-            (End::Told(Box::new(append)), outcome)
+            (Completion::Logged(Box::new(append)), outcome)
         };
         self.core().engine.inner.harness.call_logged(call, opening, closing).await
     }

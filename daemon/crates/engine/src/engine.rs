@@ -96,7 +96,7 @@ impl Default for EngineOptions {
 
 /// What of the options can change while the engine works.
 #[derive(Debug, Clone)]
-pub struct Live {
+pub struct RuntimeSettings {
     /// Rules of the gate.
     pub rules: Rules,
     /// Runs at work at once.
@@ -110,7 +110,7 @@ pub struct Live {
 }
 
 /// The rooms an engine is made of; the host opens them.
-pub struct Parts {
+pub struct EngineDeps {
     /// The log.
     pub trace: Trace,
     /// The declared roots.
@@ -169,8 +169,8 @@ impl Engine {
     ///
     /// # Errors
     /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
-    pub async fn open(parts: Parts, options: EngineOptions) -> Result<Self, Failure> {
-        let Parts { trace, roots, indexes, progress, registry, sandbox } = parts;
+    pub async fn open(parts: EngineDeps, options: EngineOptions) -> Result<Self, Failure> {
+        let EngineDeps { trace, roots, indexes, progress, registry, sandbox } = parts;
         let clone_secrets = index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
         registry.add(crate::undo::tool(&trace))?;
         trace.mark_interrupted().await?;
@@ -394,7 +394,7 @@ impl Engine {
 
     /// Refuses a run while as many are active as may be, before something is made for it. What counts is the permit that it
     /// takes later.
-    pub(crate) fn need_room(&self) -> Result<(), Failure> {
+    pub(crate) fn check_capacity(&self) -> Result<(), Failure> {
         let permits = &self.inner.permits;
         if permits.used() < permits.limit() {
             return Ok(());
@@ -404,7 +404,7 @@ impl Engine {
     }
 
     /// Takes other rules and limits at once; what is at work goes on as it began.
-    pub fn reconfigure(&self, live: Live) {
+    pub fn reconfigure(&self, live: RuntimeSettings) {
         self.inner.harness.set_rules(live.rules);
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
         self.inner.permits.resize(live.max_runs);

@@ -24,7 +24,7 @@ use tracing::Instrument as _;
 
 use crate::{
     Engine, RunContext, clone,
-    context::{Inside, cancelled, error_event},
+    context::{Inner, cancelled, error_event},
     recorded::Recorded,
     retry::Retry,
     run_core::RunCore,
@@ -92,7 +92,7 @@ impl Engine {
         let session = match &params.session_id {
             Some(id) => self.inner.trace.session(id).await?.session_id,
             None => {
-                self.need_room()?;
+                self.check_capacity()?;
                 let root = root.as_ref().map(|r| r.path.to_string_lossy().into_owned());
                 let title = title(&params);
                 self.inner.trace.create_session(NewSession { title, root, request: None }).await?.session_id
@@ -174,7 +174,7 @@ impl Engine {
             cancel: self.inner.shutdown.child_token(),
             client,
         };
-        let inner = Inside {
+        let inner = Inner {
             core,
             aborted: Arc::new(AtomicBool::new(false)),
             recorded: Arc::new(recorded.unwrap_or_default()),
@@ -281,7 +281,7 @@ impl RunContext {
     /// The same run in a root that was not known when it began.
     fn with_root(&self, root: Root) -> RunContext {
         let old = &self.inner;
-        let inner = Inside {
+        let inner = Inner {
             core: RunCore { root: Some(root), ..old.core.clone() },
             aborted: Arc::clone(&old.aborted),
             recorded: Arc::clone(&old.recorded),

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Asker, Intent, MustAsk, Output, Permit, Registry, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Registry, Tool, ToolSpec, arguments};
 use cairn_protocol::{
     approval::Preview,
     command::{IndexAddRoot, IndexBuild},
@@ -168,7 +168,7 @@ impl Tool for GitClone {
         self.0.secrets.withhold(session, arguments);
     }
 
-    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let params: CloneParams = arguments(value.clone())?;
         let (source, doubt) = clone::judge(&self.0.roots, Remote::parse(&params.remote_url)?).await?;
         let why = doubt.map(|doubt| doubt.text().to_owned());

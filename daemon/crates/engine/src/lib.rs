@@ -5,14 +5,14 @@
 //! the engine imports none.
 #![warn(missing_docs)]
 
-mod carried;
 mod clone;
 mod command;
 mod context;
+mod detach_on_drop;
 mod direct;
 mod engine;
 mod explore;
-mod extend;
+mod extensions;
 mod fork;
 mod index_tools;
 mod keyed_locks;
@@ -53,8 +53,8 @@ pub mod tool {
 pub use cairn_harness::{Approver, Rule, Rules, Verdict};
 pub use context::RunContext;
 pub use direct::DirectCall;
-pub use engine::{Engine, EngineOptions, Live, Parts};
-pub use extend::{Knowledge, SkillList};
+pub use engine::{Engine, EngineDeps, EngineOptions, RuntimeSettings};
+pub use extensions::{Knowledge, SkillList};
 pub use notice::Notice;
 pub use prompts::SessionPrompt;
 pub use query::{OnLines, OnPartial, SearchKind, TakeLines};

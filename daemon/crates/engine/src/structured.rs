@@ -28,7 +28,7 @@ impl Snapshots {
             return None;
         }
         self.due = text.len() + STEP.max(text.len() / PART);
-        self.tell(cairn_harness::begun_json(text)?)
+        self.tell(cairn_harness::parse_partial_json(text)?)
     }
 
     /// The last one: the answer itself.

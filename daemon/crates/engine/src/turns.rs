@@ -1,16 +1,16 @@
 //! Turns: what is asked, driving, the conversation, the end. Which turn runs when is decided in `session`.
 
 mod act;
-mod ask;
 pub(crate) mod changes;
 mod compact;
 mod context;
 mod drive;
-mod feed;
 mod history;
-mod shown;
+mod model_request;
+mod replay_source;
 mod start;
 mod streamed;
+mod tool_output;
 
 use std::sync::{Arc, Mutex, atomic::AtomicBool};
 
@@ -19,11 +19,11 @@ use cairn_protocol::{error::Failure, event::AgentEvt, id::RunId, turn::RunStartP
 use tokio_util::sync::CancellationToken;
 
 use crate::context::error_event;
-pub use ask::{Answer, Ask};
 pub use compact::Compaction;
 pub use context::{TurnContext, TurnSettings};
-pub(crate) use feed::{Parts as ReplayParts, ReplaySource};
 pub use history::Conversation;
+pub use model_request::{Answer, Ask};
+pub(crate) use replay_source::{Remaining as ReplayParts, ReplaySource};
 
 /// The run's own operation.
 pub const OP: &str = "turn";

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments, diff};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -92,8 +92,8 @@ impl Tool for Undo {
         ToolSpec { hidden: true, paths: &[], ..spec }
     }
 
-    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
-        let back = self.plan(asker.session, asker.root, value.clone()).await?;
+    async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
+        let back = self.plan(caller.session, caller.root, value.clone()).await?;
         let diffs = back
             .iter()
             .map(|b| diff::unified(&b.path, b.now.as_deref(), b.then.as_deref(), diff::MAX_DIFF))

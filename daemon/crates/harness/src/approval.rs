@@ -64,7 +64,7 @@ impl Drop for OpenQuestion<'_> {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             let resolution = denial("cancelled", "the call ended");
-            match settle(&trace, &approval, &resolution).await {
+            match record_resolution(&trace, &approval, &resolution).await {
                 Ok(()) | Err(TraceError::ApprovalResolved) => {}
                 Err(error) => {
                     tracing::warn!(approval = %approval.approval_id, %error, "an approval stays open");
@@ -103,7 +103,11 @@ fn check_pattern(
 }
 
 /// Stores an answer with its event, if it is the first.
-async fn settle(trace: &Trace, approval: &Approval, resolution: &Resolution) -> Result<(), TraceError> {
+async fn record_resolution(
+    trace: &Trace,
+    approval: &Approval,
+    resolution: &Resolution,
+) -> Result<(), TraceError> {
     let evt = AgentEvt::ApprovalResolved {
         approval_id: approval.approval_id.clone(),
         resolution: resolution.clone(),
@@ -187,7 +191,7 @@ impl Approvals {
             pattern: params.pattern,
             at: Timestamp::now(),
         };
-        if let Err(error) = settle(&self.trace, &approval, &resolution).await {
+        if let Err(error) = record_resolution(&self.trace, &approval, &resolution).await {
             if !matches!(error, TraceError::ApprovalResolved) {
                 return Err(error.into());
             }
@@ -240,7 +244,7 @@ impl Approvals {
     /// # Errors
     /// Those of the log.
     pub async fn withdraw(&self, approval: &Approval) -> Result<(), Failure> {
-        match settle(&self.trace, approval, &denial("cancelled", "the run ended")).await {
+        match record_resolution(&self.trace, approval, &denial("cancelled", "the run ended")).await {
             Ok(()) | Err(TraceError::ApprovalResolved) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -290,8 +294,12 @@ impl Approvals {
             // The question is in the log all the same, with its denial.
             let mut question = self.pose(call, intent, rule, sender).await?;
             question.closed = true;
-            settle(&self.trace, &question.approval, &denial("no_approver", "nobody is there to answer"))
-                .await?;
+            record_resolution(
+                &self.trace,
+                &question.approval,
+                &denial("no_approver", "nobody is there to answer"),
+            )
+            .await?;
             let text =
                 format!("tool {} needs an approval ({rule}) and nobody is there to give it", call.name);
             return Err(Failure::new(Reason::NoApprover, text));
@@ -377,7 +385,7 @@ impl Approvals {
             return Err(cancelled());
         }
         let resolution = denial(by, why);
-        match settle(&self.trace, approval, &resolution).await {
+        match record_resolution(&self.trace, approval, &resolution).await {
             Ok(()) if by == "cancelled" => Err(cancelled()),
             Ok(()) => Ok(resolution),
             // A client was first after all.

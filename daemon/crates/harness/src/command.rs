@@ -136,7 +136,7 @@ impl CommandLine {
     }
 
     /// Whether it changes its folder on the way, so that relative paths are not known.
-    pub(crate) fn moves(&self) -> bool {
+    pub(crate) fn changes_directory(&self) -> bool {
         self.parts.iter().any(|p| matches!(p.program(), "cd" | "pushd" | "popd" | "chdir"))
     }
 }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    Answered, Approvals, Asker, Call, CallPaths, DecidedBy, Decision, GrantedRules, Hooks, Intent, MustAsk,
+    Answered, Approvals, Call, CallPaths, Caller, DecidedBy, Decision, GrantedRules, Hooks, Intent, MustAsk,
     Output, Permit, Registry, Rule, Rules, Sandbox, Verdict, WhenMissing, paths::Resolver, permit::Admission,
     registry::Entry, repair, snapshot::Snapshots, span,
 };
@@ -69,14 +69,14 @@ struct Admitted {
 
 /// What the log is told of the end of a call.
 #[derive(Debug)]
-pub enum End {
+pub enum Completion {
     /// These records, in the transaction of the audit's row.
-    Told(Box<Append>),
+    Logged(Box<Append>),
     /// Nothing: the caller has no log.
-    Untold,
+    Unlogged,
     /// These records, and the audit's row says `interrupted`: the daemon ends while the call runs, and a run that is resumed
     /// asks before it acts a second time. A call that had not been let through yet gets no record: it still waits.
-    CutOff(Option<Box<Append>>),
+    Interrupted(Option<Box<Append>>),
 }
 
 impl RuleSets {
@@ -234,7 +234,7 @@ impl Harness {
     /// `unknown_tool`, `invalid_params`, `tool_denied`, `no_approver`, `denied_by_user`, `audit_failed` (nothing was done),
     /// `tool_timed_out`, `cancelled`, or the tool's own.
     pub async fn call(&self, call: Call) -> Result<Output, Failure> {
-        self.call_logged(call, None, |outcome| (End::Untold, outcome)).await?
+        self.call_logged(call, None, |outcome| (Completion::Unlogged, outcome)).await?
     }
 
     /// The same with the call's records: `opening` is written with the audit's row before the action (or before the
@@ -247,7 +247,7 @@ impl Harness {
         &self,
         call: Call,
         mut opening: Option<Append>,
-        closing: impl FnOnce(Result<Output, Failure>) -> (End, T),
+        closing: impl FnOnce(Result<Output, Failure>) -> (Completion, T),
     ) -> Result<T, Failure> {
         let (session_id, tool) = (call.session.clone(), call.name.clone());
         let entry = self.registry.find(&call.name);
@@ -266,7 +266,7 @@ impl Harness {
         }
         let Some((audit, millis)) = passed else {
             let (end, value) = closing(outcome);
-            if let End::Told(records) = end {
+            if let Completion::Logged(records) = end {
                 self.trace.append(*records).await?;
             }
             return Ok(value);
@@ -279,9 +279,9 @@ impl Harness {
         };
         let (end, value) = closing(outcome);
         let (records, done) = match end {
-            End::Told(records) => (Some(*records), done),
-            End::Untold => (None, done),
-            End::CutOff(records) => {
+            Completion::Logged(records) => (Some(*records), done),
+            Completion::Unlogged => (None, done),
+            Completion::Interrupted(records) => {
                 (records.map(|r| *r), AuditOutcome { outcome: cairn_trace::INTERRUPTED.into(), ..done })
             }
         };
@@ -342,8 +342,8 @@ impl Harness {
         if decision.verdict == Verdict::Deny || entry.spec.read_only {
             return Ok((None, decision));
         }
-        let asker = Asker { session: &call.session, root: call.root.as_ref(), paths };
-        let mut intent = entry.tool.intent(&asker, &call.arguments).await?;
+        let caller = Caller { session: &call.session, root: call.root.as_ref(), paths };
+        let mut intent = entry.tool.intent(&caller, &call.arguments).await?;
         if entry.spec.command.is_some() {
             self.warn_of_sandbox(call, &mut intent)?;
         }

@@ -272,7 +272,7 @@ impl Permit {
     fn require_path(&self, path: &ResolvedPath) -> Result<(), Failure> {
         self.require_own(path)?;
         self.view_of(path.root()).require(path, self.accepted)?;
-        self.need_path(path.real())
+        self.require_path_of_run(path.real())
     }
 
     /// The session's root without the paths that rules hide.
@@ -307,7 +307,7 @@ impl Permit {
 
     /// True if the file at `rel` (resolved, in the session's root) may be shown in a list of many.
     pub fn shows(&self, rel: &str) -> bool {
-        self.need_path(rel).is_ok() && self.view().is_none_or(|view| view.shows(rel))
+        self.require_path_of_run(rel).is_ok() && self.view().is_none_or(|view| view.shows(rel))
     }
 
     /// True if everything in the session's root may be shown.
@@ -438,7 +438,7 @@ impl Permit {
     ///
     /// # Errors
     /// `tool_denied` when the run's own policy leaves it out.
-    pub fn need_path(&self, rel: &str) -> Result<(), Failure> {
+    pub fn require_path_of_run(&self, rel: &str) -> Result<(), Failure> {
         let inside = |p: &String| crate::policy::beneath(rel, p);
         if self.paths.as_ref().is_none_or(|paths| paths.iter().any(inside)) {
             return Ok(());
@@ -452,7 +452,7 @@ impl Permit {
     /// `tool_denied` when that is nothing.
     pub fn reach(&self, rel: &str) -> Result<Option<Vec<String>>, Failure> {
         let Some(paths) = &self.paths else { return Ok(None) };
-        if self.need_path(rel).is_ok() {
+        if self.require_path_of_run(rel).is_ok() {
             return Ok(None);
         }
         let mut parts: Vec<String> = paths
@@ -461,7 +461,7 @@ impl Permit {
             .map(|p| crate::policy::plain(p))
             .collect();
         if parts.is_empty() {
-            return self.need_path(rel).map(|()| None);
+            return self.require_path_of_run(rel).map(|()| None);
         }
         parts.sort();
         // Sorted, a folder comes before what lies in it.

@@ -19,16 +19,16 @@ const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate"
 /// Tools that models see under another name when that is switched on.
 const SHOWN_AS: &[(&str, &str)] = &[("run_shell", "shell")];
 
-type Tools = RwLock<Shelf>;
+type Tools = RwLock<ToolTable>;
 
 /// The tools, and which of them the user switched on or off.
 #[derive(Default)]
-struct Shelf {
+struct ToolTable {
     all: BTreeMap<String, Arc<Entry>>,
     switches: BTreeMap<String, bool>,
 }
 
-impl Shelf {
+impl ToolTable {
     fn is_off(&self, name: &str) -> bool {
         self.switches.get(name) == Some(&false)
     }

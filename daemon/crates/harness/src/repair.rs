@@ -34,7 +34,7 @@ fn from_text(text: &str) -> Option<Value> {
 
 /// The object that the beginning of a JSON text holds for certain: strings as far as they go, without a number or word that
 /// may go on. What a longer beginning holds is the same and more. `None` where that cannot be told yet.
-pub fn begun(text: &str) -> Option<Value> {
+pub fn parse_partial_json(text: &str) -> Option<Value> {
     if text.len() > MAX_TEXT {
         return None;
     }
@@ -243,7 +243,7 @@ mod tests {
             ("Here it is: {", None),
             ("[1, 2]", None),
         ] {
-            assert_eq!(begun(text), want, "{text}");
+            assert_eq!(parse_partial_json(text), want, "{text}");
         }
     }
 
@@ -286,7 +286,7 @@ mod tests {
             let text = if pretty { format!("{whole:#}") } else { whole.to_string() };
             let mut last = json!({});
             for end in (0..=text.len()).filter(|end| text.is_char_boundary(*end)) {
-                if let Some(now) = begun(&text[..end]) {
+                if let Some(now) = parse_partial_json(&text[..end]) {
                     prop_assert!(holds(&now, &last), "{last} then {now} at {}", &text[..end]);
                     last = now;
                 }

@@ -105,7 +105,7 @@ fn first_sentence(text: &'static str) -> &'static str {
 
 /// Who wants to call a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct Asker<'a> {
+pub struct Caller<'a> {
     /// The session.
     pub session: &'a SessionId,
     /// The root it works in.
@@ -114,7 +114,7 @@ pub struct Asker<'a> {
     pub paths: &'a CallPaths,
 }
 
-impl Asker<'_> {
+impl Caller<'_> {
     /// A path in the arguments, in the session's own root.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ pub trait Tool: Send + Sync {
 
     /// The calls of other tools that this one stands for, with their arguments: whatever rules say of those binds it, so
     /// that one name for many tools is no way around them. None for a tool that stands for itself.
-    fn stands_for(&self, _arguments: &Value) -> Vec<(&'static str, Value)> {
+    fn delegated_calls(&self, _arguments: &Value) -> Vec<(&'static str, Value)> {
         vec![]
     }
 
@@ -230,10 +230,10 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// When the call could not be done in any case; it fails with this then, and nobody is asked.
-    async fn intent(&self, asker: &Asker<'_>, arguments: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, caller: &Caller<'_>, arguments: &Value) -> Result<Intent, Failure> {
         let spec = self.spec();
         let named = spec.paths.iter().filter_map(|key| arguments.get(*key)?.as_str());
-        let real = |text: &str| asker.paths.find(text, None).map_or(text, ResolvedPath::real).to_owned();
+        let real = |text: &str| caller.paths.find(text, None).map_or(text, ResolvedPath::real).to_owned();
         let paths: Vec<String> = named.map(real).collect();
         let preview = Preview {
             summary: format!("{} {}", spec.name, paths.join(" ")).trim().to_owned(),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use cairn_harness::{
-    Asker, Call, End, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
+    Call, Caller, Completion, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
     is_final,
 };
 use cairn_protocol::{
@@ -46,7 +46,7 @@ impl Tool for Probe {
         ToolSpec { read_only: self.read_only, network: self.network, timeout, ..spec }
     }
 
-    async fn intent(&self, _: &Asker<'_>, _: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
         let patterns = vec![format!("{}(src/**)", self.name)];
         let preview = Preview { summary: self.name.into(), ..Preview::default() };
         Ok(Intent { preview, grants: self.name.into(), patterns, ..Intent::default() })
@@ -381,7 +381,8 @@ async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
     };
     // What the end of the daemon cut off is marked; what ended otherwise is not.
     for (id, cut) in [("cut", true), ("whole", false)] {
-        let closing = |outcome| (if cut { End::CutOff(None) } else { End::Untold }, outcome);
+        let closing =
+            |outcome| (if cut { Completion::Interrupted(None) } else { Completion::Unlogged }, outcome);
         let outcome: Result<Output, Failure> =
             bench.harness.call_logged(call(&bench, id, false), None, closing).await.unwrap();
         outcome.unwrap();

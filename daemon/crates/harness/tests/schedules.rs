@@ -11,7 +11,7 @@ use std::{
 };
 
 use cairn_harness::{
-    Approver, Asker, Call, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
+    Approver, Call, Caller, GrantedRules, Harness, Intent, Output, Permit, Registry, Rules, Tool, ToolSpec,
 };
 use cairn_protocol::{
     approval::{ApprovalDecision, ApprovalListParams, ApprovalResolveParams},
@@ -45,7 +45,7 @@ impl Tool for Write {
         ToolSpec::writing::<Arguments>("write", "writes")
     }
 
-    async fn intent(&self, _: &Asker<'_>, _: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
         Ok(Intent { grants: "write".into(), ..Intent::default() })
     }
 

@@ -138,7 +138,7 @@ impl Decoder {
     }
 
     /// Whether a chunk waits that a user would see, so that the request must not be made again.
-    pub(crate) fn begun(&self) -> bool {
+    pub(crate) fn has_started(&self) -> bool {
         self.answer.ready.iter().any(|chunk| !matches!(chunk, Chunk::Usage(_)))
     }
 }

@@ -52,9 +52,9 @@ pub(crate) struct Incoming {
 impl Incoming {
     /// Reads until there is something to show. What fails before that may be tried again.
     pub(crate) async fn begin(&mut self) -> Result<(), LlmError> {
-        while !self.decoder.begun() {
+        while !self.decoder.has_started() {
             if let Err(error) = self.read().await {
-                if !self.decoder.begun() {
+                if !self.decoder.has_started() {
                     return Err(error);
                 }
                 self.failed = Some(error);

@@ -259,9 +259,9 @@ struct Answering {
 impl Answering {
     /// Reads until there is something to show, so that a program that cannot answer fails the question itself.
     async fn begin(&mut self) -> Result<(), LlmError> {
-        while !self.decoder.begun() {
+        while !self.decoder.has_started() {
             if let Err(error) = self.read().await {
-                if !self.decoder.begun() {
+                if !self.decoder.has_started() {
                     return Err(error);
                 }
                 self.failed = Some(error);

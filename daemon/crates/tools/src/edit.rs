@@ -5,13 +5,13 @@ mod change;
 
 use std::sync::Arc;
 
-use cairn_harness::{Asker, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments, diff};
+use cairn_harness::{Caller, Intent, MustAsk, Output, Permit, Tool, ToolSpec, arguments, diff};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
     id::SessionId,
 };
-use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath, is_delicate};
+use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath, is_sensitive};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
 /// either name is asked about.
 pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Option<MustAsk>) -> Intent {
     let paths: Vec<String> = changes.iter().map(|(_, change)| change.path.clone()).collect();
-    let delicate = changes.iter().flat_map(|(place, _)| place.spellings()).find_map(is_delicate);
+    let delicate = changes.iter().flat_map(|(place, _)| place.spellings()).find_map(is_sensitive);
     let links = changes.iter().filter(|(place, _)| place.requested() != place.real());
     let links = links.map(|(place, _)| format!("'{}' is a link to '{}'", place.requested(), place.real()));
     let why = must_ask.as_ref().map(|must| must.why().to_owned());
@@ -198,10 +198,10 @@ impl<P: Plan> Tool for Changing<P> {
         ToolSpec { paths: &["path"], ..ToolSpec::writing::<P>(P::NAME, P::DESCRIPTION) }
     }
 
-    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let args: P = arguments(value.clone())?;
-        let place = asker.own_path(args.path())?;
-        let (change, must_ask) = self.plan(asker.session, &place, args)?;
+        let place = caller.own_path(args.path())?;
+        let (change, must_ask) = self.plan(caller.session, &place, args)?;
         Ok(intent_of(&[(place, change)], P::NAME, must_ask))
     }
 

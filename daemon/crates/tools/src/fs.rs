@@ -5,7 +5,7 @@ mod lines;
 
 use std::{sync::Arc, time::Duration};
 
-use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec};
+use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -220,13 +220,13 @@ impl Tool for Fs {
         ToolSpec { input_schema: schema(), paths: &[], timeout: Duration::from_secs(60), ..spec }
     }
 
-    fn stands_for(&self, value: &Value) -> Vec<(&'static str, Value)> {
+    fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
         // What cannot be read is not done either.
         let Ok(asked) = Asked::read(value) else { return vec![] };
         asked.ops().iter().map(|op| (op.action.tool(), op.arguments.clone())).collect()
     }
 
-    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let asked = Asked::read(value)?;
         let mut kinds: Vec<&str> =
             asked.ops().iter().filter(|o| o.action.changes()).map(|o| o.action.tool()).collect();
@@ -237,7 +237,7 @@ impl Tool for Fs {
         kinds.sort_unstable();
         kinds.dedup();
         let mut files = Files::default();
-        let batch = Batch::plan(&self.deps, asker, &asked, &mut files, None);
+        let batch = Batch::plan(&self.deps, caller, &asked, &mut files, None);
         if batch.changes().is_empty()
             && let Some(failure) = batch.first_failure()
         {

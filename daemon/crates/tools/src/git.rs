@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
 use cairn_protocol::{approval::Preview, error::Failure, git::GitStatusParams};
 use cairn_workspace::git::DiffRequest;
 use schemars::JsonSchema;
@@ -85,7 +85,7 @@ impl Tool for Commit {
         }
     }
 
-    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let GitCommitParams { paths, message } = arguments(value.clone())?;
         let first = message.lines().next().unwrap_or_default();
         let preview = Preview { summary: format!("git_commit {first}"), paths, ..Preview::default() };

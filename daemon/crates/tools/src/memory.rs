@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec, arguments};
+use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec, arguments};
 use cairn_memory::Store;
 use cairn_protocol::{
     approval::Preview,
@@ -111,7 +111,7 @@ impl<P: DeserializeOwned + JsonSchema + 'static> Tool for One<P> {
         }
     }
 
-    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         Ok(intent(&(self.op)(arguments(value.clone())?)))
     }
 
@@ -131,7 +131,7 @@ impl Tool for All {
         ToolSpec { own_state: true, paths: &[], addendum: LOOP.into(), ..spec }
     }
 
-    fn stands_for(&self, value: &Value) -> Vec<(&'static str, Value)> {
+    fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
         let name = match value.get("action").and_then(Value::as_str) {
             Some("search") => "memory_search",
             Some("list") => "memory_list",
@@ -147,7 +147,7 @@ impl Tool for All {
         vec![(name, rest)]
     }
 
-    async fn intent(&self, _: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         Ok(intent(&arguments(value.clone())?))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_harness::{Asker, Intent, Output, Permit, Tool, ToolSpec};
+use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec};
 use cairn_protocol::{error::Failure, tool::ToolsMode};
 use serde_json::Value;
 
@@ -20,12 +20,12 @@ impl Tool for Hidden {
         ToolSpec { hidden: true, ..self.0.spec() }
     }
 
-    fn stands_for(&self, arguments: &Value) -> Vec<(&'static str, Value)> {
-        self.0.stands_for(arguments)
+    fn delegated_calls(&self, arguments: &Value) -> Vec<(&'static str, Value)> {
+        self.0.delegated_calls(arguments)
     }
 
-    async fn intent(&self, asker: &Asker<'_>, arguments: &Value) -> Result<Intent, Failure> {
-        self.0.intent(asker, arguments).await
+    async fn intent(&self, caller: &Caller<'_>, arguments: &Value) -> Result<Intent, Failure> {
+        self.0.intent(caller, arguments).await
     }
 
     async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure> {

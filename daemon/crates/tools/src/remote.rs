@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use cairn_harness::{Asker, Intent, Output, Permit, Registry, Tool, ToolSpec};
+use cairn_harness::{Caller, Intent, Output, Permit, Registry, Tool, ToolSpec};
 use cairn_protocol::{
     approval::Preview,
     error::{Failure, Reason},
@@ -288,7 +288,7 @@ impl Tool for RemoteTool {
         }
     }
 
-    async fn intent(&self, _: &Asker<'_>, arguments: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, arguments: &Value) -> Result<Intent, Failure> {
         let shown = line(&arguments.to_string(), 300);
         let summary = format!(
             "{} of the MCP server '{}' with {shown}",

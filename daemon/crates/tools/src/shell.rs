@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use cairn_harness::{
-    Asker, Intent, Output, Permit, Rule, Rules, Tool, ToolSpec, Verdict, arguments,
+    Caller, Intent, Output, Permit, Rule, Rules, Tool, ToolSpec, Verdict, arguments,
     command::CommandLine,
     sandbox::{Confined, Ended},
 };
@@ -128,13 +128,13 @@ impl Tool for AsSkill {
         }
     }
 
-    fn stands_for(&self, value: &Value) -> Vec<(&'static str, Value)> {
+    fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
         translated(value.clone()).map(|(own, _)| vec![("run_shell", own)]).unwrap_or_default()
     }
 
-    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let (own, _) = translated(value.clone())?;
-        self.0.intent(asker, &own).await
+        self.0.intent(caller, &own).await
     }
 
     async fn run(&self, permit: Permit, value: Value) -> Result<Output, Failure> {
@@ -194,10 +194,10 @@ impl Shell {
 
 #[async_trait::async_trait]
 impl Tool for Shell {
-    async fn intent(&self, asker: &Asker<'_>, value: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, caller: &Caller<'_>, value: &Value) -> Result<Intent, Failure> {
         let params: ShellParams = arguments(value.clone())?;
         self.check_listed(&params.command)?;
-        if asker.root.is_none() {
+        if caller.root.is_none() {
             return Err(Failure::new(Reason::NoRoots, "the session has no root to work in"));
         }
         let line = CommandLine::parse(&params.command);

@@ -122,7 +122,7 @@ impl Tool for Web {
         ToolSpec { network: true, paths: &[], ..spec }
     }
 
-    fn stands_for(&self, value: &Value) -> Vec<(&'static str, Value)> {
+    fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
         let name = match value.get("action").and_then(Value::as_str) {
             Some("fetch") if self.kind == Kind::Both => "web_fetch",
             Some("search") if self.kind == Kind::Both => "web_search",

@@ -13,7 +13,7 @@ use tokio::sync::{
 
 use crate::{
     Line, Trace, TraceError,
-    live::{Head, Live},
+    live::{EventRing, Head},
 };
 
 /// Records of one step at most.
@@ -23,7 +23,7 @@ const STEP: usize = 256;
 pub struct Follower {
     trace: Trace,
     session: SessionId,
-    live: Arc<Live>,
+    live: Arc<EventRing>,
     head: watch::Receiver<Head>,
     passing: broadcast::Receiver<Line>,
     next: u64,

@@ -45,13 +45,13 @@ struct Part {
 type Entry = (Timestamp, &'static str, Line);
 
 /// What became of a part.
-enum Taken {
+enum Import {
     /// It is in the log.
-    Here,
+    Done,
     /// A session of that id is here, and none that was imported up to this part.
     Refused(TraceError),
     /// What came in so far is not what was exported.
-    Changed,
+    Damaged,
 }
 
 impl Trace {
@@ -66,16 +66,16 @@ impl Trace {
         let live = Arc::downgrade(&self.inner);
         let (session, first) = (id.clone(), part.first);
         let lines: Vec<Line> = part.lines.iter().map(|(_, _, line)| line.clone()).collect();
-        let publish = move |taken: &Taken| {
-            if let (Taken::Here, Some(inner), Some(first)) = (taken, live.upgrade(), first) {
+        let publish = move |taken: &Import| {
+            if let (Import::Done, Some(inner), Some(first)) = (taken, live.upgrade(), first) {
                 inner.live.publish(&session, first, &lines);
             }
         };
         let wait = self.inner.writer.submit(move |tx| part.write(tx), publish)?;
         match wait.await.unwrap_or(Err(StoreError::Closed))? {
-            Taken::Here => self.session(&id).await,
-            Taken::Refused(error) => Err(error),
-            Taken::Changed => {
+            Import::Done => self.session(&id).await,
+            Import::Refused(error) => Err(error),
+            Import::Damaged => {
                 // Earlier parts of it are no trace of anything.
                 match self.delete_session(&id).await {
                     Err(TraceError::SessionNotFound(_)) | Ok(()) => {}
@@ -90,17 +90,17 @@ impl Trace {
 
 impl Part {
     /// All of it, or nothing.
-    fn write(self, tx: &Savepoint<'_>) -> Result<Taken, StoreError> {
+    fn write(self, tx: &Savepoint<'_>) -> Result<Import, StoreError> {
         tx.execute_batch("SAVEPOINT part")?;
         let taken = self.put(tx)?;
-        if !matches!(taken, Taken::Here) {
+        if !matches!(taken, Import::Done) {
             tx.execute_batch("ROLLBACK TO part")?;
         }
         tx.execute_batch("RELEASE part")?;
         Ok(taken)
     }
 
-    fn put(self, tx: &Savepoint<'_>) -> Result<Taken, StoreError> {
+    fn put(self, tx: &Savepoint<'_>) -> Result<Import, StoreError> {
         let id = &self.session;
         let first = self.first.unwrap_or(1);
         let last = first + self.lines.len() as u64 - 1;
@@ -108,7 +108,7 @@ impl Part {
             .prepare_cached("SELECT head_seq, imported FROM session WHERE id = ?1")?
             .query_row([id.as_str()], |r| Ok((r.get(0)?, r.get(1)?)))
             .optional()?;
-        let refused = |error| Ok(Taken::Refused(error));
+        let refused = |error| Ok(Import::Refused(error));
         match (&self.header, found) {
             (Some(_), Some(_)) => {
                 return refused(TraceError::SessionExists(id.clone()));
@@ -135,14 +135,14 @@ impl Part {
         if let Some(checksum) = &self.checksum
             && !checksum.fits(tx)?
         {
-            return Ok(Taken::Changed);
+            return Ok(Import::Damaged);
         }
         for blob in &self.blobs {
             if let Some(why) = take(tx, blob)? {
                 return refused(TraceError::BadTrace(why));
             }
         }
-        Ok(Taken::Here)
+        Ok(Import::Done)
     }
 }
 

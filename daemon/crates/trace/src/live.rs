@@ -15,17 +15,17 @@ const KEPT: usize = 1024;
 /// Bytes kept for each followed session.
 const KEPT_BYTES: usize = 2 * 1024 * 1024;
 /// Live-only lines kept for a slow follower; it loses older ones, which the log tells again put together.
-const PASSING: usize = 512;
+const MAX_EPHEMERAL: usize = 512;
 
 /// The followed sessions.
 #[derive(Default)]
-pub struct LiveSessions(Mutex<HashMap<SessionId, Weak<Live>>>);
+pub struct LiveSessions(Mutex<HashMap<SessionId, Weak<EventRing>>>);
 
 /// One followed session: its head and its newest records.
-pub struct Live {
+pub struct EventRing {
     head: watch::Sender<Head>,
     ring: Mutex<Ring>,
-    passing: broadcast::Sender<Line>,
+    ephemeral: broadcast::Sender<Line>,
 }
 
 /// How far a session's log is.
@@ -52,14 +52,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl LiveSessions {
     /// Joins the followers of `session`. Records published from now on are kept.
-    pub fn join(&self, session: &SessionId) -> Arc<Live> {
+    pub fn join(&self, session: &SessionId) -> Arc<EventRing> {
         let mut map = locked(&self.0);
         if let Some(live) = map.get(session).and_then(Weak::upgrade) {
             return live;
         }
         map.retain(|_, weak| weak.strong_count() > 0);
-        let passing = broadcast::channel(PASSING).0;
-        let live = Arc::new(Live { head: watch::channel(Head::At(0)).0, ring: Mutex::default(), passing });
+        let ephemeral = broadcast::channel(MAX_EPHEMERAL).0;
+        let live =
+            Arc::new(EventRing { head: watch::channel(Head::At(0)).0, ring: Mutex::default(), ephemeral });
         map.insert(session.clone(), Arc::downgrade(&live));
         live
     }
@@ -77,11 +78,11 @@ impl LiveSessions {
     pub fn pass(&self, session: &SessionId, line: impl FnOnce() -> Option<Line>) {
         let live = locked(&self.0).get(session).and_then(Weak::upgrade);
         if let Some(live) = live
-            && live.passing.receiver_count() > 0
+            && live.ephemeral.receiver_count() > 0
             && let Some(line) = line()
         {
             // Nobody listens any more: fine.
-            let _listeners = live.passing.send(line);
+            let _listeners = live.ephemeral.send(line);
         }
     }
 
@@ -93,7 +94,7 @@ impl LiveSessions {
     }
 }
 
-impl Live {
+impl EventRing {
     /// Learns that the log reaches `seq`.
     pub fn raise(&self, seq: u64) {
         self.head.send_if_modified(|head| match head {
@@ -112,7 +113,7 @@ impl Live {
 
     /// Hears live-only lines from now on.
     pub fn hear(&self) -> broadcast::Receiver<Line> {
-        self.passing.subscribe()
+        self.ephemeral.subscribe()
     }
 
     /// Records from `seq` on, at most `limit`; `None` when `seq` is no longer (or not yet) in memory.

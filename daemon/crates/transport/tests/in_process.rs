@@ -10,7 +10,7 @@ use std::{
 };
 
 use cairn_api::{Api, HostInfo, Right, Rights};
-use cairn_engine::{Engine, EngineOptions, Parts, Rules};
+use cairn_engine::{Engine, EngineDeps, EngineOptions, Rules};
 use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec};
 use cairn_protocol::{
     daemon::Limits,
@@ -58,7 +58,7 @@ async fn test_daemon() -> TestDaemon {
     let pending = Arc::new(AtomicUsize::new(0));
     let registry = Registry::default();
     registry.add(Arc::new(WaitTool(Arc::clone(&gate), Arc::clone(&pending)))).unwrap();
-    let parts = Parts {
+    let parts = EngineDeps {
         trace: Trace::open(&at.join("trace.db")).unwrap(),
         roots: Arc::new(Roots::new(vec![])),
         indexes: Arc::new(Indexes::open(at.join("index"), options, Some(notify))),

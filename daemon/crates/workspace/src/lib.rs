@@ -36,4 +36,4 @@ pub use span::{MAX_HASHED_BYTES, MAX_SCANNED_BYTES, read_span};
 pub use visibility::{Masked, ReadRule, ReadRules, Reading, View, Visibility};
 pub use walk::{Ignore, MAX_UNREADABLE, WalkOptions, WalkReport, Walked, walk};
 pub use watch::{Change, MAX_PENDING, QUIET, Ticks, Watch};
-pub use write::{MAX_WRITTEN_BYTES, is_delicate};
+pub use write::{MAX_WRITTEN_BYTES, is_sensitive};

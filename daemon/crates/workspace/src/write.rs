@@ -33,7 +33,7 @@ const DELICATE: &[&str] = &[
 const DELICATE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
 
 /// Whether a change of the file at `rel` must be asked about, whatever rules allow it: why.
-pub fn is_delicate(rel: &str) -> Option<String> {
+pub fn is_sensitive(rel: &str) -> Option<String> {
     let parts: Vec<&str> = rel.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
     let (name, folders) = parts.split_last()?;
     let same = |list: &[&str], what: &str| list.iter().any(|l| l.eq_ignore_ascii_case(what));
@@ -270,10 +270,10 @@ mod tests {
         }
         root.write_whole("sub/.gitignore", b"x").unwrap();
         for path in [".envrc", "a/.vscode/tasks.json", ".cairn.json", ".github/workflows/x.yml"] {
-            assert!(is_delicate(path).is_some(), "{path}");
+            assert!(is_sensitive(path).is_some(), "{path}");
         }
         for path in ["src/main.rs", "a/cargo/b", "vscode", "x.envrc.md"] {
-            assert_eq!(is_delicate(path), None, "{path}");
+            assert_eq!(is_sensitive(path), None, "{path}");
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use cairn_agent::Coder;
 use cairn_engine::{
-    Engine, EngineOptions, Parts, Rule, Rules, TurnSettings, Verdict,
+    Engine, EngineDeps, EngineOptions, Rule, Rules, TurnSettings, Verdict,
     model::{ModelLimits, Models, Provider},
     record::{Follower, Step},
     tool::{Output, Permit, Registry, Tool, ToolSpec},
@@ -188,7 +188,7 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
         models: ModelLimits { requests_per_minute: 10_000, ..ModelLimits::default() },
         ..EngineOptions::default()
     };
-    let parts = Parts {
+    let parts = EngineDeps {
         trace,
         roots,
         indexes,

@@ -14,7 +14,7 @@ use std::{
 };
 
 use cairn_api::{Api, Connection, Disconnect, HostInfo, Outgoing, Rights, Scope, methods};
-use cairn_engine::{Agent, Engine, EngineOptions, Parts, Rules, RunContext};
+use cairn_engine::{Agent, Engine, EngineDeps, EngineOptions, Rules, RunContext};
 use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec};
 use cairn_protocol::{
     daemon::Limits,
@@ -85,7 +85,7 @@ async fn test_daemon_with(engine_options: EngineOptions) -> TestDaemon {
     let (notify, progress) = crossbeam_channel::bounded(8);
     let registry = Registry::default();
     registry.add(Arc::new(Wait { gate: Arc::clone(&gate), waiting: Arc::clone(&waiting) })).unwrap();
-    let parts = Parts {
+    let parts = EngineDeps {
         trace: Trace::open(&at.join("trace.db")).unwrap(),
         roots: Arc::new(Roots::new(vec![])),
         indexes: Arc::new(Indexes::open(at.join("index"), options, Some(notify))),

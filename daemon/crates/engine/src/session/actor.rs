@@ -407,7 +407,7 @@ impl Actor {
                 start.cx.cancel().cancel();
             }
             (Some(_), Some(prepared), _) => {
-                let handle = &prepared.cx.inside.handle;
+                let handle = &prepared.cx.inner.handle;
                 handle.aborted.store(aborted, Ordering::SeqCst);
                 handle.cancel.cancel();
             }
@@ -430,7 +430,7 @@ impl Actor {
             _ => None,
         };
         let view = SessionView {
-            turn: turn.map(|prepared| prepared.cx.inside.handle.clone()),
+            turn: turn.map(|prepared| prepared.cx.inner.handle.clone()),
             explore,
             queued: self.state.queue.len() as u64,
         };

@@ -273,7 +273,7 @@ impl Actor {
 
 impl super::actor::PreparedTurn {
     fn started(&self) -> AgentEvt {
-        let handle = &self.cx.inside.handle;
+        let handle = &self.cx.inner.handle;
         AgentEvt::RunStarted {
             run_id: handle.run.clone(),
             turn_id: handle.turn_id.clone(),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use base64::Engine as _;
-use cairn_harness::{Call, Changes, End, Output, is_final};
+use cairn_harness::{Call, Changes, Completion, Output, is_final};
 use cairn_protocol::{
     error::{Failure, Reason},
     event::{AgentEvt, BlobRef, FileChange, PlanItem, ToolOutcome},
@@ -17,7 +17,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{ReplaySource, TurnContext, shown};
+use super::{ReplaySource, TurnContext, tool_output};
 use crate::context::interrupted_event;
 
 /// Results larger than this are stored as blobs.
@@ -79,12 +79,12 @@ impl TurnContext {
                 // It has no result, so that a resumed turn goes on with it.
                 let record = self.record(Some(command), Some(&name), interrupted_event(&name));
                 let append = Append::new(self.session(), vec![record]);
-                return (End::CutOff(Some(Box::new(append))), Err(super::drive::cancelled()));
+                return (Completion::Interrupted(Some(Box::new(append))), Err(super::drive::cancelled()));
             }
             let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let ends = outcome.as_ref().err().filter(|failure| is_final(failure)).cloned();
             let (told, append) = self.result(command, id, name, outcome, millis, changes);
-            (End::Told(Box::new(append)), Ok((told, ends)))
+            (Completion::Logged(Box::new(append)), Ok((told, ends)))
         };
         let (told, ends) = self.engine().inner.harness.call_logged(call, Some(opening), closing).await??;
         let millis = told.millis;
@@ -131,7 +131,7 @@ impl TurnContext {
                 feed.parts().differs.push((name.clone(), whole.clone(), now));
             }
         }
-        let told = Told { outcome, whole };
+        let told = CompletedCall { outcome, whole };
         let record = self.record(Some(command), Some(&name), AgentEvt::ToolResult(told.outcome.clone()));
         self.engine().inner.trace.append(Append::new(self.session(), vec![record])).await?;
         self.tell_plan(&told).await?;
@@ -143,7 +143,7 @@ impl TurnContext {
     }
 
     /// A list of things to do that the model has just written down is an event of its own.
-    async fn tell_plan(&self, told: &Told) -> Result<(), Failure> {
+    async fn tell_plan(&self, told: &CompletedCall) -> Result<(), Failure> {
         let output = told.output.as_ref().filter(|_| told.name == "plan" && told.tag == "plan");
         let items =
             output.and_then(|o| serde_json::from_value::<Vec<PlanItem>>(o.get("items")?.clone()).ok());
@@ -162,7 +162,7 @@ impl TurnContext {
         outcome: Result<Output, Failure>,
         millis: u64,
         changes: Changes,
-    ) -> (Told, Append) {
+    ) -> (CompletedCall, Append) {
         let mut blobs: Vec<(String, Vec<u8>)> = Vec::new();
         let mut store = |bytes: Vec<u8>| {
             let blob = BlobRef { sha256: hex::encode(Sha256::digest(&bytes)), size: bytes.len() as u64 };
@@ -213,14 +213,14 @@ impl TurnContext {
         }
         let append = Append::new(self.session(), records);
         let append = blobs.into_iter().fold(append, |append, (sha, bytes)| append.blob(sha, bytes));
-        (Told { outcome: told, whole }, append)
+        (CompletedCall { outcome: told, whole }, append)
     }
 
-    fn message(&self, told: &Told) -> Message {
+    fn message(&self, told: &CompletedCall) -> Message {
         let chars = self.settings().shown_chars;
         let content = match &told.outcome.blob {
-            Some(_) => shown::value(&told.whole, chars),
-            None => shown::of(&told.outcome, chars),
+            Some(_) => tool_output::value(&told.whole, chars),
+            None => tool_output::of(&told.outcome, chars),
         };
         let failed = told.outcome.error.is_some();
         let (call_id, name) = (told.outcome.call_id.clone(), told.outcome.name.clone());
@@ -229,12 +229,12 @@ impl TurnContext {
 }
 
 /// An outcome with what lies in a blob.
-struct Told {
+struct CompletedCall {
     outcome: ToolOutcome,
     whole: Value,
 }
 
-impl std::ops::Deref for Told {
+impl std::ops::Deref for CompletedCall {
     type Target = ToolOutcome;
     fn deref(&self) -> &ToolOutcome {
         &self.outcome

@@ -7,7 +7,7 @@ use cairn_protocol::{
     model::{Message, Part},
 };
 
-use super::{Ask, Conversation, TurnContext, shown};
+use super::{Ask, Conversation, TurnContext, tool_output};
 
 /// What the model is told to write.
 const INSTRUCTIONS: &str = "Condense the conversation below so that the work can go on without it. Write plain text with \
@@ -147,7 +147,7 @@ impl TurnContext {
     ) -> Result<String, Failure> {
         // What the model reads now must fit as well; about three bytes are a token.
         let chars = (window.saturating_sub(2 * u64::from(self.settings().max_answer_tokens)) * 2).max(2000);
-        let transcript = shown::cut(transcript(old, 4000), chars);
+        let transcript = tool_output::cut(transcript(old, 4000), chars);
         self.engine().inner.models.admit(provider, self.policy().allow_external_llms)?;
         let request = cairn_llm::ModelRequest {
             system: INSTRUCTIONS.to_owned(),
@@ -203,7 +203,7 @@ fn transcript(messages: &[Message], chars: u64) -> String {
             format!("Result of {name}{}: {content}", if *failed { " (failed)" } else { "" })
         }
     };
-    messages.iter().map(|m| shown::cut(line(m), chars)).collect::<Vec<_>>().join("\n\n")
+    messages.iter().map(|m| tool_output::cut(line(m), chars)).collect::<Vec<_>>().join("\n\n")
 }
 
 /// A summary without a model: what was asked, what was called, what failed, and the last words.
@@ -214,11 +214,11 @@ fn put_together(old: &[Message]) -> String {
             Message::User { .. } => transcript(std::slice::from_ref(message), 1500),
             Message::Assistant { calls, .. } if !calls.is_empty() => calls
                 .iter()
-                .map(|c| shown::cut(format!("Called {} {}", c.name, c.arguments), 200))
+                .map(|c| tool_output::cut(format!("Called {} {}", c.name, c.arguments), 200))
                 .collect::<Vec<_>>()
                 .join("\n"),
             Message::Tool { name, content, failed: true, .. } => {
-                shown::cut(format!("{name} failed: {content}"), 300)
+                tool_output::cut(format!("{name} failed: {content}"), 300)
             }
             _ => continue,
         };
@@ -227,5 +227,5 @@ fn put_together(old: &[Message]) -> String {
     }
     let last = old.iter().rev().find(|m| matches!(m, Message::Assistant { text, .. } if !text.is_empty()));
     text.extend(last.map(|m| transcript(std::slice::from_ref(m), 2000)));
-    shown::cut(text, 8000)
+    tool_output::cut(text, 8000)
 }

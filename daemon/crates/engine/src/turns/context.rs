@@ -118,10 +118,10 @@ pub(crate) fn check_overrides(policy: Option<&ExecutionPolicy>) -> Result<(), Fa
 /// One turn's view of the engine. Clones share it.
 #[derive(Clone)]
 pub struct TurnContext {
-    pub(crate) inside: Arc<Inside>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-pub(crate) struct Inside {
+pub(crate) struct Inner {
     pub core: RunCore,
     pub handle: TurnHandle,
     pub created_at: Timestamp,
@@ -160,7 +160,7 @@ impl TurnContext {
 
     /// The run.
     pub fn run(&self) -> &RunId {
-        &self.inside.handle.run
+        &self.inner.handle.run
     }
 
     /// Absolute path of the root the turn works in.
@@ -170,17 +170,17 @@ impl TurnContext {
 
     /// What the turn may do.
     pub fn policy(&self) -> &ExecutionPolicy {
-        &self.inside.policy
+        &self.inner.policy
     }
 
     /// How turns are taken.
     pub fn settings(&self) -> &TurnSettings {
-        &self.inside.settings
+        &self.inner.settings
     }
 
     /// Cancelled when a client stops the turn, its time is over, or the daemon ends.
     pub fn cancel(&self) -> &CancellationToken {
-        &self.inside.handle.cancel
+        &self.inner.handle.cancel
     }
 
     /// Answers of the model that this turn may have.
@@ -193,7 +193,7 @@ impl TurnContext {
     /// # Errors
     /// Why there is nobody: an unknown provider, a missing key.
     pub fn provider(&self) -> Result<Arc<dyn Provider>, Failure> {
-        self.inside.provider.clone()
+        self.inner.provider.clone()
     }
 
     /// The conversation so far, with what clients said meanwhile.
@@ -202,28 +202,28 @@ impl TurnContext {
     /// When the log cannot be read.
     pub async fn conversation(&self) -> Result<Conversation, Failure> {
         let (mut talk, said) = Conversation::read(&self.engine().inner.trace, self.session()).await?;
-        *locked(&self.inside.ids) = talk.call_ids().into_iter().map(str::to_owned).collect();
+        *locked(&self.inner.ids) = talk.call_ids().into_iter().map(str::to_owned).collect();
         if talk.open.is_empty() {
             for (seq, text) in said {
-                self.inside.heard.fetch_max(seq, Ordering::SeqCst);
+                self.inner.heard.fetch_max(seq, Ordering::SeqCst);
                 talk.messages.push(Message::user(text));
             }
-            locked(&self.inside.handle.steering).clear();
+            locked(&self.inner.handle.steering).clear();
         }
         Ok(talk)
     }
 
     /// What clients said since the last look.
     pub fn steering(&self) -> Vec<Message> {
-        if let Some(feed) = &self.inside.feed {
+        if let Some(feed) = &self.inner.feed {
             // Notes of the agent's own come again by themselves; they are in the record too.
-            locked(&self.inside.handle.steering).clear();
+            locked(&self.inner.handle.steering).clear();
             return feed.said().into_iter().map(|(_, text)| Message::user(text)).collect();
         }
-        let said = std::mem::take(&mut *locked(&self.inside.handle.steering));
+        let said = std::mem::take(&mut *locked(&self.inner.handle.steering));
         let hear = |(seq, text): (u64, String)| {
             // What the conversation read from the log has already is not heard twice.
-            let before = self.inside.heard.fetch_max(seq, Ordering::SeqCst);
+            let before = self.inner.heard.fetch_max(seq, Ordering::SeqCst);
             (before < seq).then(|| Message::user(text))
         };
         said.into_iter().filter_map(hear).collect()
@@ -231,7 +231,7 @@ impl TurnContext {
 
     /// Takes a text that is in the log; a turn that ended before hears it no more, its session does.
     pub(crate) fn hear(&self, seq: u64, text: String) {
-        locked(&self.inside.handle.steering).push((seq, text));
+        locked(&self.inner.handle.steering).push((seq, text));
     }
 
     /// The skills of the host.
@@ -253,7 +253,7 @@ impl TurnContext {
             None => !hidden(s) && (!s.network || self.policy().network),
         };
         let harness = &self.engine().inner.harness;
-        let closed = |s: &ToolSpec| harness.rules_out(&s.name, self.inside.core.root.as_ref());
+        let closed = |s: &ToolSpec| harness.rules_out(&s.name, self.inner.core.root.as_ref());
         all.into_iter().filter(|s| offered(s) && !closed(s)).collect()
     }
 
@@ -284,12 +284,12 @@ impl TurnContext {
 
     /// When the session was made.
     pub fn session_began(&self) -> Timestamp {
-        self.inside.created_at
+        self.inner.created_at
     }
 
     /// When the turn began. In a replay: when the recorded one did, so that what is told of the day is the same.
     pub fn began(&self) -> Timestamp {
-        self.inside.began
+        self.inner.began
     }
 
     /// The same as models are told of them.
@@ -332,18 +332,18 @@ impl TurnContext {
 
     /// Tokens of all answers so far.
     pub fn usage(&self) -> TokenUsage {
-        *locked(&self.inside.usage)
+        *locked(&self.inner.usage)
     }
 
     /// Leaves the question of models outside this machine to the configuration.
     pub(crate) fn allow_external(&mut self) {
-        if let Some(inside) = Arc::get_mut(&mut self.inside) {
-            inside.policy.allow_external_llms = true;
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.policy.allow_external_llms = true;
         }
     }
 
     pub(crate) fn core(&self) -> &RunCore {
-        &self.inside.core
+        &self.inner.core
     }
 
     pub(super) fn root(&self) -> Option<&Root> {
@@ -351,19 +351,19 @@ impl TurnContext {
     }
 
     pub(super) fn clock(&self) -> Arc<WaitClock> {
-        Arc::clone(&self.inside.handle.clock)
+        Arc::clone(&self.inner.handle.clock)
     }
 
     pub(super) fn is_resumed(&self) -> bool {
-        self.inside.resumed
+        self.inner.resumed
     }
 
     pub(super) fn feed(&self) -> Option<&ReplaySource> {
-        self.inside.feed.as_deref()
+        self.inner.feed.as_deref()
     }
 
     pub(super) fn heard_seq(&self) -> u64 {
-        self.inside.heard.load(Ordering::SeqCst)
+        self.inner.heard.load(Ordering::SeqCst)
     }
 
     pub(super) fn context_tokens(&self, provider: &dyn Provider) -> Option<u64> {
@@ -377,7 +377,7 @@ impl TurnContext {
     }
 
     pub(super) fn spend(&self, usage: TokenUsage) {
-        *locked(&self.inside.usage) += usage;
+        *locked(&self.inner.usage) += usage;
     }
 
     pub(super) fn need_budget(&self) -> Result<(), Failure> {
@@ -391,16 +391,16 @@ impl TurnContext {
     }
 
     pub(super) fn trace_tool(&self, tool: ToolTrace) {
-        locked(&self.inside.tools).push(tool);
+        locked(&self.inner.tools).push(tool);
     }
 
     pub(super) fn tool_trace(&self) -> Vec<ToolTrace> {
-        locked(&self.inside.tools).clone()
+        locked(&self.inner.tools).clone()
     }
 
     /// The id itself, or one with a number where the session has it already.
     pub(super) fn unique(&self, id: String) -> String {
-        let mut ids = locked(&self.inside.ids);
+        let mut ids = locked(&self.inner.ids);
         let mut made = id.clone();
         let mut n = 1;
         while made.is_empty() || !ids.insert(made.clone()) {

@@ -53,7 +53,7 @@ impl Engine {
     }
 
     async fn end_of(&self, cx: &TurnContext, turn: &QueuedTurn, outcome: Result<String, Failure>) -> RunEnd {
-        let aborted = cx.inside.handle.aborted.load(Ordering::SeqCst);
+        let aborted = cx.inner.handle.aborted.load(Ordering::SeqCst);
         if cx.core().is_cut_off() && !aborted && outcome.is_err() {
             let state = RunState::Interrupted;
             return RunEnd { interrupted: true, records: vec![], state, artifact: None };
@@ -63,8 +63,8 @@ impl Engine {
             Err(_) => self.last_words(cx).await,
         };
         let failure = outcome.err();
-        let status = status(failure.as_ref(), aborted, cx.inside.timed_out.load(Ordering::SeqCst));
-        let mut evts = std::mem::take(&mut *super::context::locked(&cx.inside.closing));
+        let status = status(failure.as_ref(), aborted, cx.inner.timed_out.load(Ordering::SeqCst));
+        let mut evts = std::mem::take(&mut *super::context::locked(&cx.inner.closing));
         if evts.is_empty() {
             evts.extend(self.turn_diff(cx).await);
         }
@@ -101,13 +101,13 @@ impl Engine {
     async fn close_changes(&self, cx: &TurnContext, turn: &QueuedTurn) {
         let Some(diff) = self.turn_diff(cx).await else { return };
         let committed = self.auto_commit(cx, turn, &diff).await;
-        super::context::locked(&cx.inside.closing).extend(std::iter::once(diff).chain(committed));
+        super::context::locked(&cx.inner.closing).extend(std::iter::once(diff).chain(committed));
     }
 
     /// What the turn changed in files. That it cannot be told is no reason for a turn to fail.
     async fn turn_diff(&self, cx: &TurnContext) -> Option<AgentEvt> {
         let root = cx.root().filter(|_| !cx.tool_trace().is_empty())?;
-        let handle = &cx.inside.handle;
+        let handle = &cx.inner.handle;
         let trace = &self.inner.trace;
         match super::changes::event(trace, cx.session(), &handle.run, &handle.turn_id, root).await {
             Ok(evt) => evt,
@@ -169,7 +169,7 @@ async fn work_on(agent: &dyn TurnAgent, cx: &TurnContext, turn: &QueuedTurn) -> 
         biased;
         outcome = &mut work => outcome,
         late = out_of_time(cx) => {
-            cx.inside.timed_out.store(true, Ordering::SeqCst);
+            cx.inner.timed_out.store(true, Ordering::SeqCst);
             cx.cancel().cancel();
             let _rest = tokio::time::timeout(GRACE, &mut work).await;
             Err(late)

@@ -11,7 +11,7 @@ use cairn_protocol::{
 };
 use cairn_trace::Trace;
 
-use super::shown;
+use super::tool_output;
 
 /// A conversation as a model is shown it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -97,7 +97,7 @@ impl Fold {
         if let Some(blob) = outcome.blob.clone() {
             self.blobs.push((self.talk.messages.len(), outcome.call_id.clone(), blob, self.shown_chars));
         }
-        let content = shown::of(&outcome, self.shown_chars);
+        let content = tool_output::of(&outcome, self.shown_chars);
         self.talk.messages.push(Message::Tool {
             call_id: outcome.call_id,
             name: outcome.name,
@@ -176,7 +176,7 @@ impl Conversation {
             if let (Some(Message::Tool { content, call_id, .. }), Some(value)) = (message, text)
                 && *call_id == id
             {
-                *content = shown::value(&value, chars);
+                *content = tool_output::value(&value, chars);
             }
         }
         Ok(fold.finish())

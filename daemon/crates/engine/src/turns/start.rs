@@ -97,7 +97,7 @@ impl Engine {
             cancel,
             client: turn.client.clone(),
         };
-        let inside = context::Inside {
+        let inner = context::Inner {
             core,
             handle,
             created_at: found.created_at,
@@ -114,7 +114,7 @@ impl Engine {
             closing: Mutex::default(),
             feed: None,
         };
-        Ok(TurnContext { inside: Arc::new(inside) })
+        Ok(TurnContext { inner: Arc::new(inner) })
     }
 
     /// Takes a turn against recorded answers, to its end, as if it were then. Its session is a new one, which is
@@ -129,14 +129,14 @@ impl Engine {
     ) -> Result<(), Failure> {
         let _reserved = self.inner.sessions.reserve(session);
         let cx = self.turn_context(session, turn).await?;
-        let Some(mut inside) = Arc::into_inner(cx.inside) else {
+        let Some(mut inner) = Arc::into_inner(cx.inner) else {
             return Err(Failure::new(Reason::Internal, "a replayed turn is shared"));
         };
-        inside.settings = Arc::new(context::TurnSettings { shown_chars, ..(*inside.settings).clone() });
-        (inside.provider, inside.feed, inside.began) = (Ok(provider), Some(feed), began);
+        inner.settings = Arc::new(context::TurnSettings { shown_chars, ..(*inner.settings).clone() });
+        (inner.provider, inner.feed, inner.began) = (Ok(provider), Some(feed), began);
         // Nothing leaves this machine: the answers are recorded ones.
-        inside.policy.allow_external_llms = true;
-        let cx = TurnContext { inside: Arc::new(inside) };
+        inner.policy.allow_external_llms = true;
+        let cx = TurnContext { inner: Arc::new(inner) };
         let started = AgentEvt::RunStarted {
             run_id: turn.run.clone(),
             turn_id: turn.params.turn_id.clone(),

@@ -8,13 +8,13 @@ use std::{
 };
 
 use cairn_engine::{
-    Agent, Approver, Engine, EngineOptions, Parts, Rule, Rules, RunContext, TurnAgent, TurnContext,
+    Agent, Approver, Engine, EngineDeps, EngineOptions, Rule, Rules, RunContext, TurnAgent, TurnContext,
     TurnSettings,
     model::ModelLimits,
     record::Trace,
     tool::{Intent, Output, Permit, Registry, Tool, ToolSpec},
 };
-use cairn_harness::{Asker, Sandbox};
+use cairn_harness::{Caller, Sandbox};
 use cairn_protocol::{
     envelope::Envelope,
     error::{Failure, Reason},
@@ -91,7 +91,7 @@ impl Tool for Act {
         }
     }
 
-    async fn intent(&self, _: &Asker<'_>, _: &Value) -> Result<Intent, Failure> {
+    async fn intent(&self, _: &Caller<'_>, _: &Value) -> Result<Intent, Failure> {
         Ok(Intent { grants: self.name.into(), ..Intent::default() })
     }
 
@@ -255,7 +255,7 @@ impl Stage {
         };
         let roots = Arc::new(Roots::new(vec![]));
         let sandbox = Arc::new(Sandbox::new(None));
-        let parts = Parts { trace, roots, indexes, progress, registry, sandbox };
+        let parts = EngineDeps { trace, roots, indexes, progress, registry, sandbox };
         let engine = Engine::open(parts, options).await.unwrap();
         engine.set_turn_agent(Arc::new(Robot(world.clone())));
         engine.set_explorer(Arc::new(Robot(world.clone())));

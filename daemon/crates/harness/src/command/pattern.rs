@@ -121,7 +121,7 @@ impl CommandLine {
             (Join | Text, _) => true,
             (Read | Write, Some("/dev/null")) => true,
             (Read, Some(path)) => !path.starts_with("/dev/") && !path.starts_with("/proc/"),
-            (Write, Some(path)) => !self.moves() && writes(path),
+            (Write, Some(path)) => !self.changes_directory() && writes(path),
         };
         part.redirections.iter().all(target_fits)
             && part.assignments.iter().all(|(name, value)| programs::harmless_variable(name, value))

@@ -52,7 +52,7 @@ impl Harness {
 
     pub(super) fn decide(&self, entry: &Entry, call: &Call, judge: &Judge) -> Judged {
         let resolver = Resolver { roots: self.roots.as_ref(), own: call.root.as_ref() };
-        let parts = entry.tool.stands_for(&call.arguments);
+        let parts = entry.tool.delegated_calls(&call.arguments);
         let mut paths = named(&entry.spec, &call.arguments, &resolver);
         if parts.is_empty() {
             let decision = judge.decide(&entry.spec, call, &paths);

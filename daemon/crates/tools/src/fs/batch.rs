@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use cairn_harness::{Asker, MustAsk, Output, Permit, arguments};
+use cairn_harness::{Caller, MustAsk, Output, Permit, arguments};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_search::CancelFlag;
 use cairn_workspace::{MAX_WRITTEN_BYTES, ResolvedPath};
@@ -69,7 +69,7 @@ impl Batch {
     /// Works the call out; nothing is changed. Without `look` what only reads is passed over.
     pub fn plan(
         deps: &Deps,
-        asker: &Asker<'_>,
+        caller: &Caller<'_>,
         asked: &Asked,
         files: &mut Files,
         look: Option<Look<'_>>,
@@ -77,7 +77,7 @@ impl Batch {
         let ops = asked.ops();
         let mut batch = Self { steps: ops.iter().map(|_| Step::NotRun).collect(), ..Self::default() };
         for at in order(ops) {
-            let step = match batch.step(deps, asker, &ops[at], files, look) {
+            let step = match batch.step(deps, caller, &ops[at], files, look) {
                 Ok((told, read)) => Step::Done(told, read),
                 Err(failure) => Step::Failed(failure),
             };
@@ -93,13 +93,13 @@ impl Batch {
     fn step(
         &mut self,
         deps: &Deps,
-        asker: &Asker<'_>,
+        caller: &Caller<'_>,
         op: &Op,
         files: &mut Files,
         look: Option<Look<'_>>,
     ) -> Result<(String, Option<(Value, bool)>), Failure> {
         if op.action == Action::Read
-            && let Ok(place) = asker.own_path(op.path())
+            && let Ok(place) = caller.own_path(op.path())
             && let Some(file) = self.touched.iter().find(|t| t.place.real() == place.real())
         {
             let rel = place.real();
@@ -111,7 +111,7 @@ impl Batch {
         if !op.action.changes() {
             return Ok(("ok".into(), look.map(|look| look(op)).transpose()?));
         }
-        let place = asker.own_path(op.path())?;
+        let place = caller.own_path(op.path())?;
         let rel = if op.action == Action::Delete { place.entry() } else { place.real() };
         let earlier = self.touched.iter().position(|t| t.place.real() == place.real());
         let (before, now, below) = match earlier.map(|at| &self.touched[at]) {
@@ -122,7 +122,7 @@ impl Batch {
             }
         };
         let first = earlier.is_none();
-        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(asker.session, place.real(), b));
+        let seen = now.as_deref().is_some_and(|b| deps.seen.knows(caller.session, place.real(), b));
         let (change, why, below, told) = work_out(op, rel, now.clone(), seen, below)?;
         // What the call itself has written is known to it.
         let deletes = op.action == Action::Delete;
@@ -240,12 +240,12 @@ fn order(ops: &[Op]) -> Vec<usize> {
 /// # Errors
 /// Those of a single operation; `file_changed` when the changes are not those that were approved.
 pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Result<Output, Failure> {
-    let asker = Asker { session: permit.session(), root: permit.root(), paths: permit.paths() };
+    let caller = Caller { session: permit.session(), root: permit.root(), paths: permit.paths() };
     let mut files = Files::default();
-    let planned = Batch::plan(deps, &asker, asked, &mut files, None);
+    let planned = Batch::plan(deps, &caller, asked, &mut files, None);
     edit::need_same(permit, &planned.changes())?;
     let look = |op: &Op| look_at(deps, permit, op, flag);
-    let mut batch = Batch::plan(deps, &asker, asked, &mut files, Some(&look));
+    let mut batch = Batch::plan(deps, &caller, asked, &mut files, Some(&look));
     let changes = batch.changes();
     let many = matches!(asked, Asked::Many { .. });
     if let (false, Some(failure)) = (many, batch.first_failure()) {
@@ -257,7 +257,7 @@ pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Re
             if !many {
                 return Err(failure);
             }
-            batch.lost(&asker, asked.ops(), &place, &failure);
+            batch.lost(&caller, asked.ops(), &place, &failure);
             if !asked.goes_on() {
                 break;
             }
@@ -278,9 +278,9 @@ pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Re
 
 impl Batch {
     /// The operations on a file that could not be written have failed after all.
-    fn lost(&mut self, asker: &Asker<'_>, ops: &[Op], place: &ResolvedPath, failure: &Failure) {
+    fn lost(&mut self, caller: &Caller<'_>, ops: &[Op], place: &ResolvedPath, failure: &Failure) {
         for (op, step) in ops.iter().zip(&mut self.steps) {
-            let same = asker.own_path(op.path()).is_ok_and(|own| own.real() == place.real());
+            let same = caller.own_path(op.path()).is_ok_and(|own| own.real() == place.real());
             if op.action.changes() && same && matches!(step, Step::Done(..)) {
                 *step = Step::Failed(failure.clone());
             }

@@ -82,7 +82,7 @@ impl Inbox {
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => true,
             _ => false,
         };
-        let mut paths = event.paths.into_iter().filter(|p| self.matters(p)).peekable();
+        let mut paths = event.paths.into_iter().filter(|p| self.is_relevant(p)).peekable();
         if paths.peek().is_none() {
             return;
         }
@@ -98,7 +98,7 @@ impl Inbox {
     }
 
     /// Of git's own folder only the branch and the exclude file matter.
-    fn matters(&self, path: &Path) -> bool {
+    fn is_relevant(&self, path: &Path) -> bool {
         match path.strip_prefix(&self.git) {
             Ok(inner) => inner.as_os_str().is_empty() || is_git_signal(inner),
             Err(_) => true,

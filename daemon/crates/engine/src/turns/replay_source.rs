@@ -9,10 +9,10 @@ use cairn_protocol::event::ToolOutcome;
 
 /// The recorded side of one turn.
 #[derive(Debug, Default)]
-pub(crate) struct ReplaySource(Mutex<Parts>);
+pub(crate) struct ReplaySource(Mutex<Remaining>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct Remaining {
     /// What clients said before the answer of each number.
     pub said: Vec<Vec<(u64, String)>>,
     /// Answers asked for so far.
@@ -28,11 +28,11 @@ pub(crate) struct Parts {
 }
 
 impl ReplaySource {
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: Remaining) -> Self {
         Self(Mutex::new(parts))
     }
 
-    pub fn parts(&self) -> MutexGuard<'_, Parts> {
+    pub fn parts(&self) -> MutexGuard<'_, Remaining> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -60,7 +60,7 @@ impl Answer {
 }
 
 /// An answer as it comes in.
-struct Coming {
+struct PartialAnswer {
     text: Streamed,
     thinking: Streamed,
     calls: BTreeMap<usize, (String, String, String)>,
@@ -168,22 +168,22 @@ impl TurnContext {
             session: Some(self.session().clone()),
             recording: Some(recording.clone()),
         };
-        let mut coming = Coming::new();
+        let mut partial = PartialAnswer::new();
         let outcome = tokio::select! {
             biased;
             () = self.cancel().cancelled() => Err(super::drive::cancelled()),
             stream = provider.chat(request) => match stream {
-                Ok(stream) => self.read(provider, stream, &mut coming).await,
+                Ok(stream) => self.read(provider, stream, &mut partial).await,
                 Err(error) => Err(error.into()),
             },
         };
-        let shown = coming.first.is_some();
+        let shown = partial.first.is_some();
         if outcome.is_err() && !shown {
             return Err((unless_ok(outcome), false));
         }
         let digest = digest(provider, ask);
         let answer =
-            self.keep(provider, ask, coming, digest, recording.take()).await.map_err(|e| (e, true))?;
+            self.keep(provider, ask, partial, digest, recording.take()).await.map_err(|e| (e, true))?;
         match outcome {
             Ok(()) => Ok(answer),
             Err(failure) => Err((failure, true)),
@@ -194,21 +194,21 @@ impl TurnContext {
         &self,
         provider: &dyn Provider,
         mut stream: ChunkStream,
-        coming: &mut Coming,
+        partial: &mut PartialAnswer,
     ) -> Result<(), Failure> {
         let far = Instant::now() + Duration::from_secs(24 * 60 * 60);
         loop {
-            let due = [coming.text.due(), coming.thinking.due()].into_iter().flatten().min();
+            let due = [partial.text.due(), partial.thinking.due()].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 () = self.cancel().cancelled() => return Err(super::drive::cancelled()),
                 () = tokio::time::sleep_until(due.unwrap_or(far).into()), if due.is_some() => {
-                    self.flush(coming).await?;
+                    self.flush(partial).await?;
                 }
                 chunk = stream.next() => match chunk {
                     Some(Ok(chunk)) => {
-                        self.chunk(provider, chunk, coming)?;
-                        if coming.finish.is_some() {
+                        self.chunk(provider, chunk, partial)?;
+                        if partial.finish.is_some() {
                             return Ok(());
                         }
                     }
@@ -222,21 +222,26 @@ impl TurnContext {
         }
     }
 
-    fn chunk(&self, provider: &dyn Provider, chunk: Chunk, coming: &mut Coming) -> Result<(), Failure> {
+    fn chunk(
+        &self,
+        provider: &dyn Provider,
+        chunk: Chunk,
+        partial: &mut PartialAnswer,
+    ) -> Result<(), Failure> {
         let run = self.run();
         let piece = match chunk {
-            Chunk::Text(text) => (&mut coming.text, text),
-            Chunk::Reasoning(text) => (&mut coming.thinking, text),
+            Chunk::Text(text) => (&mut partial.text, text),
+            Chunk::Reasoning(text) => (&mut partial.thinking, text),
             Chunk::CallStart { index, id, name } => {
-                if coming.calls.len() >= MAX_CALLS {
+                if partial.calls.len() >= MAX_CALLS {
                     return Err(too_large(provider, &format!("more than {MAX_CALLS} tool calls")));
                 }
-                coming.first.get_or_insert_with(Instant::now);
-                coming.calls.insert(index, (id, name, String::new()));
+                partial.first.get_or_insert_with(Instant::now);
+                partial.calls.insert(index, (id, name, String::new()));
                 return Ok(());
             }
             Chunk::CallArguments { index, delta } => {
-                if let Some((_, _, arguments)) = coming.calls.get_mut(&index) {
+                if let Some((_, _, arguments)) = partial.calls.get_mut(&index) {
                     arguments.push_str(&delta);
                     if arguments.len() > MAX_TEXT {
                         return Err(too_large(provider, "arguments of more than 2 MiB"));
@@ -255,11 +260,11 @@ impl TurnContext {
                 return Ok(());
             }
             Chunk::Usage(usage) => {
-                coming.usage = Some(usage);
+                partial.usage = Some(usage);
                 return Ok(());
             }
             Chunk::Finish(reason) => {
-                coming.finish = Some(reason);
+                partial.finish = Some(reason);
                 return Ok(());
             }
         };
@@ -267,15 +272,15 @@ impl TurnContext {
         if stream.text.len() + text.len() > MAX_TEXT {
             return Err(too_large(provider, "more than 2 MiB of text"));
         }
-        coming.first.get_or_insert_with(Instant::now);
+        partial.first.get_or_insert_with(Instant::now);
         let evt = stream.push(run, text);
         self.pass(&evt);
         Ok(())
     }
 
-    async fn flush(&self, coming: &mut Coming) -> Result<(), Failure> {
+    async fn flush(&self, partial: &mut PartialAnswer) -> Result<(), Failure> {
         let run = self.run();
-        let evts = [coming.thinking.flush(run), coming.text.flush(run)];
+        let evts = [partial.thinking.flush(run), partial.text.flush(run)];
         self.emit_all(evts.into_iter().flatten().collect()).await
     }
 
@@ -284,19 +289,19 @@ impl TurnContext {
         &self,
         provider: &dyn Provider,
         ask: &Ask,
-        mut coming: Coming,
+        mut partial: PartialAnswer,
         digest: String,
         raw: Vec<u8>,
     ) -> Result<Answer, Failure> {
         let run = self.run();
-        let whole = coming.finish.is_some();
+        let whole = partial.finish.is_some();
         // Calls of an answer that was cut off are not made: their arguments may be half of what was meant.
-        let calls = if whole { self.calls(std::mem::take(&mut coming.calls)) } else { vec![] };
-        let usage = coming.usage.unwrap_or_else(|| self.counted(provider, ask, &coming));
+        let calls = if whole { self.calls(std::mem::take(&mut partial.calls)) } else { vec![] };
+        let usage = partial.usage.unwrap_or_else(|| self.counted(provider, ask, &partial));
         self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
         self.spend(usage);
         let since = |from: Instant, to: Instant| to.duration_since(from);
-        let (now, first) = (Instant::now(), coming.first.unwrap_or_else(Instant::now));
+        let (now, first) = (Instant::now(), partial.first.unwrap_or_else(Instant::now));
         let writing = since(first, now).as_secs_f64();
         let rate = if writing > 0.05 { usage.output_tokens as f64 / writing } else { 0.0 };
         let raw_ref = (!raw.is_empty())
@@ -305,29 +310,29 @@ impl TurnContext {
             run_id: run.clone(),
             model: super::drive::choice(provider),
             calls: calls.clone(),
-            finish: coming.finish,
+            finish: partial.finish,
             usage,
             tokens_per_second: (rate * 10.0).round() / 10.0,
             context_tokens: self.context_tokens(provider),
-            first_millis: millis(since(coming.began, first)),
-            millis: millis(since(coming.began, now)),
+            first_millis: millis(since(partial.began, first)),
+            millis: millis(since(partial.began, now)),
             request_digest: digest,
             heard_seq: self.heard_seq(),
             raw: raw_ref.clone(),
         });
-        let evts = [coming.thinking.flush(run), coming.text.flush(run), Some(evt)];
+        let evts = [partial.thinking.flush(run), partial.text.flush(run), Some(evt)];
         let records = evts.into_iter().flatten().map(|evt| self.record(None, None, evt)).collect();
         let mut append = Append::new(self.session(), records);
         if let Some(blob) = raw_ref {
             append = append.blob(blob.sha256, raw);
         }
         self.engine().inner.trace.append(append).await?;
-        let finish = coming.finish.unwrap_or(FinishReason::Stop);
-        Ok(Answer { text: coming.text.text, calls, finish, usage })
+        let finish = partial.finish.unwrap_or(FinishReason::Stop);
+        Ok(Answer { text: partial.text.text, calls, finish, usage })
     }
 
     /// The calls of an answer: arguments read, ids made unique in the session.
-    fn calls(&self, coming: BTreeMap<usize, (String, String, String)>) -> Vec<ToolUse> {
+    fn calls(&self, partial: BTreeMap<usize, (String, String, String)>) -> Vec<ToolUse> {
         let recorded = self.feed().map(|feed| {
             let parts = feed.parts();
             parts.ids.get(parts.asked.saturating_sub(1)).cloned().unwrap_or_default()
@@ -338,19 +343,20 @@ impl TurnContext {
             let known = recorded.as_ref().and_then(|ids| ids.get(at).cloned());
             ToolUse { id: known.unwrap_or_else(|| self.unique(id)), name, arguments }
         };
-        coming.into_values().enumerate().map(read).collect()
+        partial.into_values().enumerate().map(read).collect()
     }
 
     /// Tokens as counted here, where the provider does not tell.
-    fn counted(&self, provider: &dyn Provider, ask: &Ask, coming: &Coming) -> TokenUsage {
+    fn counted(&self, provider: &dyn Provider, ask: &Ask, partial: &PartialAnswer) -> TokenUsage {
         let input_tokens = super::compact::tokens(provider, ask);
-        let arguments = coming.calls.values().map(|(_, _, text)| provider.count_tokens(text)).sum::<u64>();
-        let output = provider.count_tokens(&coming.text.text) + provider.count_tokens(&coming.thinking.text);
+        let arguments = partial.calls.values().map(|(_, _, text)| provider.count_tokens(text)).sum::<u64>();
+        let output =
+            provider.count_tokens(&partial.text.text) + provider.count_tokens(&partial.thinking.text);
         TokenUsage { input_tokens, output_tokens: output + arguments, cached_tokens: 0 }
     }
 }
 
-impl Coming {
+impl PartialAnswer {
     fn new() -> Self {
         Self {
             text: Streamed::new(false),

@@ -15,11 +15,11 @@ type Work<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
 /// Work of which nothing is lost when its future is dropped: what is left becomes a task. To make a task of it from the
 /// beginning would cost two changes of thread each time.
-pub(crate) struct Carried<T: 'static> {
+pub(crate) struct DetachOnDrop<T: 'static> {
     work: Option<Work<T>>,
 }
 
-impl<T: Send + 'static> Carried<T> {
+impl<T: Send + 'static> DetachOnDrop<T> {
     /// The same work, counted in `tasks` until it ends. A panic in it is a failure.
     pub(crate) fn new(
         tasks: &TaskTracker,
@@ -31,7 +31,7 @@ impl<T: Send + 'static> Carried<T> {
     }
 }
 
-impl<T: 'static> Future for Carried<T> {
+impl<T: 'static> Future for DetachOnDrop<T> {
     type Output = Result<T, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -44,7 +44,7 @@ impl<T: 'static> Future for Carried<T> {
     }
 }
 
-impl<T: 'static> Drop for Carried<T> {
+impl<T: 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
         // Without a runtime there is nothing left to do it.
         if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current()) {
@@ -63,11 +63,11 @@ mod tests {
     #[tokio::test]
     async fn it_is_answered_where_it_is_waited_for_and_goes_on_where_it_is_not() {
         let tasks = TaskTracker::new();
-        assert_eq!(Carried::new(&tasks, async { Ok(1) }).await.unwrap(), 1);
+        assert_eq!(DetachOnDrop::new(&tasks, async { Ok(1) }).await.unwrap(), 1);
         assert!(tasks.is_empty());
         let (go, wait) = tokio::sync::oneshot::channel::<()>();
         let (tell, told) = tokio::sync::oneshot::channel();
-        let mut left = Carried::new(&tasks, async move {
+        let mut left = DetachOnDrop::new(&tasks, async move {
             let _gone = wait.await;
             let _heard = tell.send(2);
             Ok(())
@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_a_failure() {
         let tasks = TaskTracker::new();
-        let failure = Carried::<()>::new(&tasks, async { panic!("no") }).await.unwrap_err();
+        let failure = DetachOnDrop::<()>::new(&tasks, async { panic!("no") }).await.unwrap_err();
         assert_eq!(failure.reason, Reason::Internal);
         assert!(tasks.is_empty());
     }
