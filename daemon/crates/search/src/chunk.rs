@@ -1,6 +1,6 @@
 //! Splits text into windows of about 40 lines and decides which files are not indexed.
 
-use crate::words;
+use cairn_tokenizer::words;
 
 /// Maximum lines of a window.
 pub const LINES: u32 = 40;

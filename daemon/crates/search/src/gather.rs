@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use crate::lexical::Term;
 use crate::postings::{Position, Snapshot};
-use crate::root_index::{FileEntry, FileTable};
-use crate::words;
+use cairn_index_base::{FileEntry, FileTable};
+use cairn_tokenizer::words;
 
 /// A definition that overlaps a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]

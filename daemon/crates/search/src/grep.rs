@@ -22,8 +22,10 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::grams::{Query, SkipSet};
 use crate::indexes::Indexes;
-use crate::root_index::{FileEntry, FileTable, RootIndex};
-use crate::sync::{CancelFlag, lock};
+use cairn_index_base::{FileEntry, FileTable};
+
+use crate::root_index::RootIndex;
+use cairn_index_base::{CancelFlag, lock};
 
 use lines::{BoundedReader, Collect, FileHits, context_of};
 pub use ordered_output::OnLines;

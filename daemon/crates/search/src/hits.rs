@@ -17,8 +17,8 @@ use crate::packed;
 use crate::rank::{self, Passage, Scored};
 use crate::root_index::RootIndex;
 use crate::search::Query;
-use crate::sync::CancelFlag;
-use crate::words;
+use cairn_index_base::CancelFlag;
+use cairn_tokenizer::words;
 
 /// Maximum bytes of an item's text.
 const MAX_TEXT: usize = 64 * 1024;

@@ -15,13 +15,15 @@ use crossbeam_channel::Sender;
 use rustc_hash::FxHashMap;
 
 use crate::db;
-use crate::embed::Embedder;
 use crate::grams;
 use crate::postings;
 use crate::rebuild::{self, Folders, Rebuild, Roots};
 use crate::rescore::Rescorer;
 use crate::root_index::RootIndex;
-use crate::sync::{CancelFlag, ThreadBudget, lock};
+use cairn_index_base::{CancelFlag, lock};
+use cairn_vectors::Embedder;
+
+use crate::sync::ThreadBudget;
 use crate::worker::{self, Job};
 
 /// Settings of all indexes.

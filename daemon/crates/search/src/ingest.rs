@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use crate::db::{meta, set_meta};
 use crate::grams::invalidate_paths;
 use crate::root_index::RootIndex;
-use crate::sync::lock;
 use crate::text::text_pass;
+use cairn_index_base::lock;
 
 /// Maximum rows of one transaction that only adds or removes files.
 const BATCH_ROWS: usize = 20_000;
@@ -149,17 +149,6 @@ pub fn write<T>(
     let value = work(&tx)?;
     tx.commit()?;
     lock(&index.progress).clock = clock as u64;
-    Ok(value)
-}
-
-/// Runs `work` in a transaction that does not advance the clock, because clients see no change.
-pub fn write_without_clock<T>(
-    conn: &mut Connection,
-    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let tx = conn.transaction()?;
-    let value = work(&tx)?;
-    tx.commit()?;
     Ok(value)
 }
 

@@ -2,10 +2,10 @@
 
 use cairn_protocol::error::Failure;
 
-use crate::dense::FileSet;
 use crate::postings::{self, Hit, Snapshot, rarity};
-use crate::sync::CancelFlag;
-use crate::words::{Stem, is_stop_word};
+use cairn_index_base::CancelFlag;
+use cairn_index_base::FileSet;
+use cairn_tokenizer::words::{Stem, is_stop_word};
 
 /// Maximum number of query words that are used.
 const MAX_STEMS: usize = 64;

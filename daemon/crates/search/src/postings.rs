@@ -16,7 +16,6 @@ mod tests;
 mod top;
 
 pub use build::Builder;
-pub use encode::leb128;
 pub use segment::Doc;
 use segment::Segment;
 pub use set::{Position, Postings, Snapshot};

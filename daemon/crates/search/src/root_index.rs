@@ -6,21 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use cairn_index_base::{CancelFlag, FileTable, lock};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::{IndexProgress, IndexState, RootStatus};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
-use cairn_workspace::{Root, language_of};
+use cairn_workspace::Root;
 use crossbeam_channel::Sender;
-use rustc_hash::FxHashMap;
 
 use crate::db::Readers;
-use crate::dense::DenseIndex;
 use crate::grams::Grams;
 use crate::indexes::IndexOptions;
 use crate::postings::Postings;
 use crate::symbols::names::NameCache;
-use crate::sync::{CancelFlag, lock};
+use cairn_vectors::DenseIndex;
 
 /// Time that the end of a pass waits for space in the progress queue.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -127,45 +126,6 @@ impl Counts {
         )?;
         counts.vectors = counts.chunks.saturating_sub(without_vectors);
         Ok(counts)
-    }
-}
-
-/// A file as queries see it.
-#[derive(Debug)]
-pub struct FileEntry {
-    pub id: u32,
-    pub path: Box<str>,
-}
-
-impl FileEntry {
-    /// The file's language, derived from its name.
-    pub fn lang(&self) -> Option<&'static str> {
-        language_of(&self.path)
-    }
-}
-
-/// All files that the walk found, sorted by path.
-#[derive(Debug, Default)]
-pub struct FileTable {
-    pub files: Vec<FileEntry>,
-    by_id: FxHashMap<u32, u32>,
-}
-
-impl FileTable {
-    pub fn get(&self, id: u32) -> Option<&FileEntry> {
-        self.by_id.get(&id).and_then(|i| self.files.get(*i as usize))
-    }
-
-    fn read(conn: &Connection) -> Result<Self, StoreError> {
-        let mut table = FileTable::default();
-        let mut all = conn.prepare_cached("SELECT id, path FROM file ORDER BY path")?;
-        let mut rows = all.query([])?;
-        while let Some(row) = rows.next()? {
-            let path = row.get_ref(1)?.as_str().unwrap_or("").into();
-            table.files.push(FileEntry { id: row.get(0)?, path });
-        }
-        table.by_id = table.files.iter().map(|f| f.id).zip(0..).collect();
-        Ok(table)
     }
 }
 

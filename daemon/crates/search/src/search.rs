@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::dense::FileSet;
 use crate::filters::{Filters, check_search};
 use crate::gather::{Candidate, gather, spans};
 use crate::hits;
@@ -14,12 +13,15 @@ use crate::packed::text_of;
 use crate::postings::{Position, Snapshot};
 use crate::rank::{self, Mode, Passage, Ranker, Repeat, Scored, Weights};
 use crate::rescore::Rescored;
-use crate::root_index::{FileTable, Progress, RootIndex};
-use crate::sync::CancelFlag;
-use crate::words::{Stem, query_stems};
+use cairn_index_base::FileSet;
+use cairn_index_base::FileTable;
+
+use crate::root_index::{Progress, RootIndex};
+use cairn_index_base::CancelFlag;
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{Corpus, Fusion, SearchAnswer, SearchItem, SearchParams, SearchPartial};
+use cairn_tokenizer::words::{Stem, query_stems};
 use rustc_hash::FxHashMap;
 
 /// Candidates of each list, unless `k` needs more.

@@ -18,7 +18,7 @@ use cairn_workspace::Facts;
 use memmap2::Mmap;
 
 use super::Gram;
-use crate::postings::leb128;
+use cairn_index_base::leb128;
 
 const MAGIC: &[u8; 8] = b"CAIRNTG1";
 const HEAD: usize = 64;

@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 
 use super::query::Query;
 use super::segment::{Doc, Segment};
-use crate::root_index::FileTable;
-use crate::sync::lock;
+use cairn_index_base::FileTable;
+use cairn_index_base::lock;
 
 /// Number of segments above which small ones are merged.
 const MAX_FILES: usize = 16;

@@ -18,10 +18,12 @@ use rustc_hash::FxHashSet;
 use super::extract::Extractor;
 use super::merge::{Builder, MAX_DOCS, merge};
 use super::segment::{Doc, Segment};
-use crate::db::write_file;
-use crate::ingest::write_without_clock;
-use crate::root_index::{FileEntry, RootIndex};
-use crate::sync::lock;
+use cairn_index_base::FileEntry;
+use cairn_index_base::write_file;
+use cairn_index_base::write_without_clock;
+
+use crate::root_index::RootIndex;
+use cairn_index_base::lock;
 
 /// Number of files without trigrams from which a segment is built; a grep reads fewer in a few milliseconds.
 const MIN_FILES: usize = 128;

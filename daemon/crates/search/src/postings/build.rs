@@ -3,8 +3,8 @@
 use super::encode::Writer;
 use super::segment::Doc;
 use super::{Payload, Segment};
-use crate::table::{MAX_RUN, RunTable, Table, hash};
-use crate::words;
+use cairn_tokenizer::run_table::{MAX_RUN, RunTable, Table, hash};
+use cairn_tokenizer::words;
 
 const NO_DOC: u32 = u32::MAX;
 

@@ -13,6 +13,8 @@
 
 use bitpacking::{BitPacker, BitPacker4x};
 
+use cairn_index_base::leb128;
+
 use super::segment::Doc;
 use super::{Impacts, length_class};
 
@@ -158,13 +160,4 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
-}
-
-/// Appends a number in LEB128.
-pub fn leb128(mut value: u32, out: &mut Vec<u8>) {
-    while value >= 128 {
-        out.push(value as u8 | 128);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }

@@ -10,10 +10,10 @@ use rustc_hash::FxHashSet;
 use super::segment::{Doc, Segment};
 use super::set::{MEMORY_DOCS, Postings};
 use super::{Builder, merge};
-use crate::db::write_file;
-use crate::ingest::write_without_clock;
 use crate::packed::Frames;
 use crate::root_index::RootIndex;
+use cairn_index_base::write_file;
+use cairn_index_base::write_without_clock;
 
 /// Segments written by a transaction, which queries may see once it is committed.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::merge::merge;
 use super::segment::{Doc, Segment};
 use super::*;
-use crate::sync::CancelFlag;
+use cairn_index_base::CancelFlag;
 
 fn doc(chunk: u64) -> Doc {
     Doc { chunk, file: (chunk % 7) as u32, start_line: 1, end_line: 9, tokens: 0, fingerprint: chunk * 3 }

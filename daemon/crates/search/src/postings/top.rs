@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::segment::{Cursor, Segment};
-use crate::dense::FileSet;
-use crate::sync::CancelFlag;
+use cairn_index_base::CancelFlag;
+use cairn_index_base::FileSet;
 
 /// Number of documents in one range.
 const RANGE: u32 = 4096;

@@ -3,7 +3,7 @@
 use crate::gather::Candidate;
 use crate::lexical::Term;
 use crate::packed::WindowContext;
-use crate::words;
+use cairn_tokenizer::words;
 
 /// The text of a window with the positions of query words by line.
 pub(super) struct Page<'a> {

@@ -7,7 +7,7 @@ use super::prior::{QueryTopics, identifiers, prior};
 use super::{Features, Mode, Scored};
 use crate::gather::Candidate;
 use crate::lexical::Term;
-use crate::words;
+use cairn_tokenizer::words;
 
 /// Weight of names defined in the window relative to words of the body in BM25F.
 const DEFS: f32 = 1.8;

@@ -9,6 +9,8 @@
 
 mod scan;
 
+pub use scan::Scan;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,8 +18,8 @@ use std::sync::RwLock;
 
 use rustc_hash::FxHashSet;
 
-use crate::mapped::{Mapped, private};
 use crate::simd;
+use cairn_index_base::{Mapped, private_options};
 
 const MAGIC: &[u8; 8] = b"CAIRNVE3";
 /// Bytes before the records: magic, dimensions (u32), generation (u32), zeros, and the model's hash.
@@ -27,9 +29,6 @@ const SKIP: usize = 16;
 
 /// The largest scaled magnitude of a value: 7.5 would be rounded to 8, which does not fit four bits.
 const MAX_MAGNITUDE: f32 = 7.49;
-
-/// A set of file ids.
-pub type FileSet = FxHashSet<u32>;
 
 /// Records to append to both files.
 #[derive(Default)]
@@ -147,7 +146,7 @@ impl DenseIndex {
 
     /// Opens a file, or creates it if it is missing or has another head. Returns its generation as well.
     fn open_one(&self, path: &Path) -> std::io::Result<(File, u32)> {
-        let mut file = private().read(true).append(true).create(true).open(path)?;
+        let mut file = private_options().read(true).append(true).create(true).open(path)?;
         let mut stored = [0u8; HEAD];
         let read = std::io::Read::read_exact(&mut file, &mut stored);
         let generation = u32::from_le_bytes([stored[12], stored[13], stored[14], stored[15]]);
@@ -155,7 +154,7 @@ impl DenseIndex {
             return Ok((file, generation));
         }
         std::fs::remove_file(path)?;
-        file = private().read(true).append(true).create(true).open(path)?;
+        file = private_options().read(true).append(true).create(true).open(path)?;
         file.write_all(&self.head(0))?;
         Ok((file, 0))
     }
@@ -222,7 +221,7 @@ impl DenseIndex {
         };
         let mut outs = Vec::new();
         for path in &paths {
-            let file = private().write(true).create(true).truncate(true).open(fresh(path))?;
+            let file = private_options().write(true).create(true).truncate(true).open(fresh(path))?;
             let mut out = std::io::BufWriter::new(file);
             out.write_all(&self.head(generation))?;
             outs.push(out);
@@ -280,8 +279,12 @@ impl Inner {
     fn prefetch(&self, row: usize, dim: usize) {
         let stride = SKIP + dim.div_ceil(2);
         let (encode, residual) = (row * stride, row * dim);
-        (encode..encode + stride).step_by(64).for_each(|at| simd::prefetch(self.records(stride), at));
-        (residual..residual + dim).step_by(64).for_each(|at| simd::prefetch(self.residuals(dim), at));
+        (encode..encode + stride)
+            .step_by(64)
+            .for_each(|at| cairn_tokenizer::prefetch(self.records(stride), at));
+        (residual..residual + dim)
+            .step_by(64)
+            .for_each(|at| cairn_tokenizer::prefetch(self.residuals(dim), at));
     }
 
     fn add_runs(&mut self, from: usize, ids: &[i64]) {
@@ -337,6 +340,8 @@ fn scale_of(encode: &[u8]) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use cairn_index_base::FileSet;
+
     use super::*;
 
     fn unit(values: &[f32]) -> Vec<f32> {

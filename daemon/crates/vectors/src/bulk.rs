@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 
 use crate::embed::{MAX_WORDS, Table};
-use crate::table::{MAX_RUN, RunTable};
-use crate::words;
+use cairn_tokenizer::run_table::{MAX_RUN, RunTable};
+use cairn_tokenizer::words;
 
 /// Number of cached runs at which a thread's cache is cleared.
 const MAX_RUNS: usize = 80_000;

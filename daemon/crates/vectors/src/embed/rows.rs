@@ -10,7 +10,9 @@ use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
 use super::MAX_DIM;
-use crate::{simd, words};
+use cairn_tokenizer::words;
+
+use crate::simd;
 
 /// Maximum number of words of a text that are used.
 pub const MAX_WORDS: usize = 400;

@@ -1,6 +1,6 @@
 //! The built-in model finds the definition that a sentence describes, in packages that it was not trained on.
 
-use cairn_search::Embedder;
+use cairn_vectors::Embedder;
 
 /// Minimum mean reciprocal rank of a model on the pairs of `model/floor.jsonl`; the model card has the figure of the
 /// built-in one.

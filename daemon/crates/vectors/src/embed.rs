@@ -118,17 +118,17 @@ impl Embedder {
     }
 
     /// The static table that compares parts of windows: the model itself if it is a table, otherwise the built-in one.
-    pub(crate) fn table(&self) -> &Table {
+    pub fn table(&self) -> &Table {
         &self.table
     }
 
     /// True if the vectors of the index come from a transformer.
-    pub(crate) fn is_transformer(&self) -> bool {
+    pub fn is_transformer(&self) -> bool {
         self.transformer.is_some()
     }
 
     /// Number of chunks that are embedded before their vectors are stored.
-    pub(crate) fn batch(&self) -> usize {
+    pub fn batch(&self) -> usize {
         if self.is_transformer() { BATCH.1 } else { BATCH.0 }
     }
 }

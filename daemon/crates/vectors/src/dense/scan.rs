@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{DenseIndex, FileSet, Inner, SKIP, chunk_id, file_id, scale_of};
+use super::{DenseIndex, Inner, SKIP, chunk_id, file_id, scale_of};
 use crate::simd;
-use crate::sync::lock;
+use cairn_index_base::{FileSet, lock};
 
 /// Rows per piece: some 150 microseconds of work with AVX2, so that a thread that starts late or is preempted delays the
 /// scan only briefly.
