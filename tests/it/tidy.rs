@@ -19,6 +19,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-symbols", &["cairn-parsing"]),
     ("cairn-index-base", &["cairn-store", "cairn-workspace"]),
     ("cairn-tokenizer", &[]),
+    ("cairn-text-index", &["cairn-index-base", "cairn-store", "cairn-tokenizer"]),
+    ("cairn-trigram-index", &["cairn-index-base", "cairn-store", "cairn-workspace"]),
     ("cairn-vectors", &["cairn-index-base", "cairn-tokenizer"]),
     (
         "cairn-search",
@@ -26,7 +28,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "cairn-index-base",
             "cairn-store",
             "cairn-symbols",
+            "cairn-text-index",
             "cairn-tokenizer",
+            "cairn-trigram-index",
             "cairn-vectors",
             "cairn-workspace",
         ],

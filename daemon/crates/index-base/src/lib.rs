@@ -1,12 +1,14 @@
 //! Shared parts of the indexes: files, locks, cancellation and the file table.
 #![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
+mod context;
 mod encoding;
 mod file_table;
 mod files;
 mod sync;
 mod transaction;
 
+pub use context::IndexContext;
 pub use encoding::leb128;
 pub use file_table::{FileEntry, FileSet, FileTable};
 pub use files::{Mapped, private_options, write_file};

@@ -11,10 +11,9 @@ use rustc_hash::FxHashSet;
 
 use crate::db::{meta, pending, set_meta};
 use crate::ingest::write;
-use crate::packed::{self, Frames, unpack};
-use crate::postings;
 use crate::root_index::RootIndex;
 use cairn_symbols::extract::{self, Extracted};
+use cairn_text_index::packed::{self, Frames, unpack};
 use cairn_vectors::Embedder;
 use cairn_vectors::Records;
 
@@ -32,7 +31,7 @@ struct Piece {
 /// Opens the matrix, so that semantic search finds its chunks that are not known to be removed.
 pub fn open_vectors(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
     index.dense.open().map_err(|e| io_failure(index, &e))?;
-    index.dense.mark_dead(postings::removed_chunks(conn)?);
+    index.dense.mark_dead(cairn_text_index::removed_chunks(conn)?);
     Ok(())
 }
 

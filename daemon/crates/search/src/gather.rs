@@ -9,8 +9,8 @@ use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use crate::lexical::Term;
-use crate::postings::{Position, Snapshot};
 use cairn_index_base::{FileEntry, FileTable};
+use cairn_text_index::{Position, Snapshot};
 use cairn_tokenizer::words;
 
 /// A definition that overlaps a candidate.

@@ -20,9 +20,9 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
-use crate::grams::{Query, SkipSet};
 use crate::indexes::Indexes;
 use cairn_index_base::{FileEntry, FileTable};
+use cairn_trigram_index::{Query, SkipSet};
 
 use crate::root_index::RootIndex;
 use cairn_index_base::{CancelFlag, lock};

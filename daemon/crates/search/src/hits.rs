@@ -13,11 +13,11 @@ use cairn_workspace::language_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gather::{Candidate, Span};
-use crate::packed;
 use crate::rank::{self, Passage, Scored};
 use crate::root_index::RootIndex;
 use crate::search::Query;
 use cairn_index_base::CancelFlag;
+use cairn_text_index::packed;
 use cairn_tokenizer::words;
 
 /// Maximum bytes of an item's text.

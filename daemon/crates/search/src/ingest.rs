@@ -10,7 +10,6 @@ use cairn_workspace::{FileStat, Walked, language_of, walk};
 use rustc_hash::FxHashMap;
 
 use crate::db::{meta, set_meta};
-use crate::grams::invalidate_paths;
 use crate::root_index::RootIndex;
 use crate::text::text_pass;
 use cairn_index_base::lock;
@@ -194,7 +193,7 @@ pub fn apply_paths(
 ) -> Result<(), Failure> {
     let ignore = cairn_workspace::Ignore::build(&index.root, &index.opts.walk_options());
     let mut files_changed = false;
-    invalidate_paths(index, conn, paths)?;
+    index.grams.invalidate_paths(conn, paths)?;
     let removed_chunks = write(index, conn, |tx| {
         let mut removed_chunks = Vec::new();
         for rel in paths {

@@ -2,9 +2,9 @@
 
 use cairn_protocol::error::Failure;
 
-use crate::postings::{self, Hit, Snapshot, rarity};
 use cairn_index_base::CancelFlag;
 use cairn_index_base::FileSet;
+use cairn_text_index::{Hit, Snapshot, rarity};
 use cairn_tokenizer::words::{Stem, is_stop_word};
 
 /// Maximum number of query words that are used.
@@ -44,6 +44,7 @@ pub fn candidates(
     cancel: &CancelFlag,
 ) -> Result<Vec<Hit>, Failure> {
     let known = terms.iter().filter(|t| t.chunks > 0);
-    let words: Vec<_> = known.map(|t| postings::Term { word: t.stem.as_bytes(), weight: t.rarity }).collect();
-    postings::search_top(&snapshot.segments, &words, limit, files, cancel)
+    let words: Vec<_> =
+        known.map(|t| cairn_text_index::Term { word: t.stem.as_bytes(), weight: t.rarity }).collect();
+    cairn_text_index::search_top(&snapshot.segments, &words, limit, files, cancel)
 }

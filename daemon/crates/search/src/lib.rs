@@ -5,21 +5,17 @@
 
 #![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
-mod chunk;
 mod db;
 mod digest;
 mod enrich;
 mod filters;
 mod gather;
-mod grams;
 mod grep;
 mod hits;
 mod indexes;
 mod ingest;
 mod lexical;
 mod overview;
-mod packed;
-mod postings;
 mod rank;
 mod reading;
 mod rebuild;

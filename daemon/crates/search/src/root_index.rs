@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use cairn_index_base::{CancelFlag, FileTable, lock};
+use cairn_index_base::{CancelFlag, FileTable, IndexContext, lock};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::{IndexProgress, IndexState, RootStatus};
 use cairn_store::StoreError;
@@ -15,10 +15,10 @@ use cairn_workspace::Root;
 use crossbeam_channel::Sender;
 
 use crate::db::Readers;
-use crate::grams::Grams;
 use crate::indexes::IndexOptions;
-use crate::postings::Postings;
 use crate::symbols::names::NameCache;
+use cairn_text_index::Postings;
+use cairn_trigram_index::TrigramIndex;
 use cairn_vectors::DenseIndex;
 
 /// Time that the end of a pass waits for space in the progress queue.
@@ -34,10 +34,10 @@ pub struct RootIndex {
     pub readers: Readers,
     pub dense: DenseIndex,
     pub postings: Postings,
-    pub grams: Grams,
+    pub grams: TrigramIndex,
     pub progress: Mutex<Progress>,
     pub changed: Condvar,
-    pub stop: AtomicBool,
+    pub stop: Arc<AtomicBool>,
     /// Incremented when files are added or removed.
     pub files_version: AtomicU64,
     files: Mutex<Option<(u64, Arc<FileTable>)>>,
@@ -138,10 +138,16 @@ impl RootIndex {
         notify: Option<Sender<IndexProgress>>,
     ) -> Self {
         let embedder = &opts.embedder;
+        let context = IndexContext {
+            folder: folder.clone(),
+            root: root.path.clone(),
+            stop: Arc::new(AtomicBool::new(false)),
+        };
         Self {
             readers: Readers::new(&folder),
-            postings: Postings::new(&folder),
-            grams: Grams::new(&folder),
+            stop: Arc::clone(&context.stop),
+            postings: Postings::new(context.clone()),
+            grams: TrigramIndex::new(context),
             dense: DenseIndex::new(&folder, embedder.dim(), *embedder.hash()),
             root,
             folder,
@@ -151,7 +157,6 @@ impl RootIndex {
                 ..Progress::default()
             }),
             changed: Condvar::new(),
-            stop: AtomicBool::new(false),
             files_version: AtomicU64::new(1),
             files: Mutex::new(None),
             names: NameCache::default(),

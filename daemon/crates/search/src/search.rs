@@ -9,12 +9,12 @@ use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
-use crate::packed::text_of;
-use crate::postings::{Position, Snapshot};
 use crate::rank::{self, Mode, Passage, Ranker, Repeat, Scored, Weights};
 use crate::rescore::Rescored;
 use cairn_index_base::FileSet;
 use cairn_index_base::FileTable;
+use cairn_text_index::packed::text_of;
+use cairn_text_index::{Position, Snapshot};
 
 use crate::root_index::{Progress, RootIndex};
 use cairn_index_base::CancelFlag;

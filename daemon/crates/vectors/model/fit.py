@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the weights of the ranker (`../src/rank/mod.rs`).
+"""Fits the weights of the ranker (`../../search/src/rank/mod.rs`).
 
     fit.py [--lexical | --semantic | --rescored] FEATURES.json=QUERIES.jsonl... [--test FEATURES.json=QUERIES.jsonl...]
 

@@ -4,10 +4,10 @@
 use super::page::Page;
 use super::windows::{Base, K1, Ranker};
 use super::{Features, Mode};
-use crate::chunk;
 use crate::gather::{Candidate, Span};
 use crate::lexical::Term;
-use crate::packed::WindowContext;
+use cairn_text_index::chunk;
+use cairn_text_index::packed::WindowContext;
 use cairn_tokenizer::words;
 use cairn_vectors::Table;
 

@@ -255,17 +255,17 @@ impl InplaceOp3 for Onto {
     }
 }
 
-fn values<'a>(own: &'a CpuStorage, at: &Layout) -> Result<&'a [f32]> {
+fn values<'a>(storage: &'a CpuStorage, at: &Layout) -> Result<&'a [f32]> {
     match at.contiguous_offsets() {
-        Some((from, to)) => Ok(&config.as_slice::<f32>()?[from..to]),
-        None => candle_core::bail!("a matrix is not in one piece"),
+        Some((from, to)) => Ok(&storage.as_slice::<f32>()?[from..to]),
+        None => candle_core::bail!("a matrix is not contiguous"),
     }
 }
 
-fn values_mut<'a>(own: &'a mut CpuStorage, at: &Layout) -> Result<&'a mut [f32]> {
-    match (config, at.contiguous_offsets()) {
+fn values_mut<'a>(storage: &'a mut CpuStorage, at: &Layout) -> Result<&'a mut [f32]> {
+    match (storage, at.contiguous_offsets()) {
         (CpuStorage::F32(all), Some((from, to))) => Ok(&mut all[from..to]),
-        _ => candle_core::bail!("a matrix is not in one piece of f32"),
+        _ => candle_core::bail!("a matrix is not contiguous f32"),
     }
 }
 

@@ -80,13 +80,13 @@ impl Transformer {
             .and_then(|tensors| Bert::load(&tensors, &shape))
             .map_err(|e| bad(format!("{WEIGHTS} does not hold the model of config.json: {}", short(&e))))?;
         let name = folder.file_name().map_or_else(|| "model".into(), |n| n.to_string_lossy().into_owned());
-        let vectors =
+        let transformer =
             Self { model, tokenizer, pools_first_token, dim: shape.dim, name, hash: hash.finalize().into() };
-        let probe = vectors.forward(&[&(0, vectors.encode("word")?)]).map_err(|e| bad(short(&e)))?;
+        let probe = transformer.forward(&[&(0, transformer.encode("word")?)]).map_err(|e| bad(short(&e)))?;
         if !probe.iter().flatten().all(|x| x.is_finite()) {
             return Err(bad(format!("{WEIGHTS} gives vectors that are no numbers")));
         }
-        Ok(vectors)
+        Ok(transformer)
     }
 
     pub fn dim(&self) -> usize {
@@ -123,19 +123,19 @@ impl Transformer {
             let vectors = self.forward(batch).map_err(|e| self.failure(&short(&e)))?;
             Ok(Some(batch.iter().map(|(at, _)| *at).zip(vectors).collect::<Vec<_>>()))
         };
-        let vectors: Option<Vec<_>> =
+        let computed: Option<Vec<_>> =
             batches(&encoded).par_iter().map(run).collect::<Result<_, Failure>>()?;
         let mut vectors = vec![Vec::new(); texts.len()];
-        let Some(vectors) = vectors else { return Ok(None) };
-        for (at, vector) in vectors.into_iter().flatten() {
+        let Some(computed) = computed else { return Ok(None) };
+        for (at, vector) in computed.into_iter().flatten() {
             vectors[at] = vector;
         }
         Ok(Some(vectors))
     }
 
     fn encode(&self, text: &str) -> Result<Vec<u32>, Failure> {
-        let vectors = self.tokenizer.encode_fast(text, true).map_err(|e| self.failure(&e.to_string()))?;
-        Ok(vectors.get_ids().to_vec())
+        let encoding = self.tokenizer.encode_fast(text, true).map_err(|e| self.failure(&e.to_string()))?;
+        Ok(encoding.get_ids().to_vec())
     }
 
     /// The vectors of one batch.
@@ -188,17 +188,17 @@ fn short(error: &candle_core::Error) -> String {
 
 /// The tokenizer, with truncation and without padding.
 fn tokenizer_of(own: &[u8], shape: &Shape) -> Result<Tokenizer, String> {
-    let mut vectors = Tokenizer::from_bytes(own).map_err(|e| e.to_string())?;
-    let words = vectors.get_vocab_size(true);
+    let mut tokenizer = Tokenizer::from_bytes(own).map_err(|e| e.to_string())?;
+    let words = tokenizer.get_vocab_size(true);
     if words > shape.vocabulary {
         return Err(format!("{words} tokens, more than the {} of config.json", shape.vocabulary));
     }
     let max_length = MAX_TOKENS.min(shape.positions);
-    vectors.with_padding(None);
-    vectors
+    tokenizer.with_padding(None);
+    tokenizer
         .with_truncation(Some(TruncationParams { max_length, ..TruncationParams::default() }))
         .map_err(|e| e.to_string())?;
-    Ok(vectors)
+    Ok(tokenizer)
 }
 
 /// True if the pooling configuration selects the first token; without the file, the mean is used.

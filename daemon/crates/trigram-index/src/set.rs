@@ -1,16 +1,15 @@
 //! The current trigram segments of one index, and the files that a grep may skip because of them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
+use cairn_index_base::{FileTable, IndexContext, lock};
 use cairn_workspace::{Facts, Ticks};
 use rustc_hash::FxHashMap;
 
 use super::query::Query;
 use super::segment::{Doc, Segment};
-use cairn_index_base::FileTable;
-use cairn_index_base::lock;
 
 /// Number of segments above which small ones are merged.
 const MAX_FILES: usize = 16;
@@ -24,8 +23,8 @@ const MAX_ID: u32 = 1 << 28;
 const NOTHING: u64 = u64::MAX;
 
 /// The segments of one index.
-pub struct Grams {
-    folder: PathBuf,
+pub struct TrigramIndex {
+    pub(crate) context: IndexContext,
     current: RwLock<Arc<Vec<Arc<Segment>>>>,
     /// Progress of the watch, if there is one.
     ticks: Mutex<Option<Ticks>>,
@@ -33,11 +32,11 @@ pub struct Grams {
     applied: AtomicU64,
 }
 
-impl Grams {
-    /// Creates an empty list of segments whose files are in `folder`.
-    pub fn new(folder: &Path) -> Self {
+impl TrigramIndex {
+    /// Creates an empty list of segments; [`TrigramIndex::open`] reads them.
+    pub fn new(context: IndexContext) -> Self {
         Self {
-            folder: folder.to_owned(),
+            context,
             current: RwLock::default(),
             ticks: Mutex::default(),
             applied: AtomicU64::new(NOTHING),
@@ -45,7 +44,7 @@ impl Grams {
     }
 
     pub fn file(&self, id: i64) -> PathBuf {
-        self.folder.join(format!("grams-{id}.tri"))
+        self.context.folder.join(format!("grams-{id}.tri"))
     }
 
     pub fn snapshot(&self) -> Arc<Vec<Arc<Segment>>> {

@@ -129,39 +129,6 @@ fn damaged_segments_are_refused() {
     }
 }
 
-#[test]
-fn index_becomes_current_after_every_change_of_a_watched_root() {
-    use crate::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
-    let dir = tempfile::tempdir().unwrap();
-    let top = dir.path().join("root");
-    std::fs::create_dir(&top).unwrap();
-    std::fs::write(top.join(".ignore"), "*.log\n").unwrap();
-    std::fs::write(top.join("a.rs"), "fn main() {}\n").unwrap();
-    let root = cairn_workspace::Roots::new(Vec::new()).declare(&top).unwrap();
-    let id = root.id.clone();
-    let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
-    opts.sweep_seconds = 0;
-    let indexes = Indexes::open(dir.path().join("index"), opts, None);
-    indexes.add_root(root).unwrap();
-    indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
-    let index = indexes.index(&id).unwrap();
-    let wait_until_current = || {
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while !index.grams.is_current() {
-            assert!(std::time::Instant::now() < until, "the trigrams do not become current");
-            std::thread::yield_now();
-        }
-    };
-    wait_until_current();
-    // Events of indexed files, events of ignored files, and one that causes a walk.
-    for name in ["a.rs", "b.rs", "c.log", ".ignore", "d.log"] {
-        std::fs::write(top.join(name), "# fn other() {}\n").unwrap();
-        wait_until_current();
-    }
-    indexes.close();
-    assert!(!index.grams.is_current(), "the watch has ended");
-}
-
 fn query(pattern: &str) -> Query {
     Query::parse(pattern, Flags::default())
 }

@@ -19,7 +19,7 @@ pub use build::Builder;
 pub use segment::Doc;
 use segment::Segment;
 pub use set::{Position, Postings, Snapshot};
-pub use store::{Pending, add, flush, merge_segments, open, removed_chunks, repair, verify};
+pub use store::{Pending, removed_chunks};
 pub use top::{Hit, Term, search_top};
 
 /// The counts of a posting, packed in seven bits.

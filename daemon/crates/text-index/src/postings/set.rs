@@ -1,7 +1,9 @@
 //! The current segments of one index, and the merge policy that bounds their number.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
+
+use cairn_index_base::IndexContext;
 
 use super::{Segment, merge};
 
@@ -85,18 +87,18 @@ impl Snapshot {
 
 /// The segments of one index.
 pub struct Postings {
-    folder: PathBuf,
+    pub(super) context: IndexContext,
     current: RwLock<Arc<Snapshot>>,
 }
 
 impl Postings {
-    /// Creates an empty list of segments whose files are in `folder`.
-    pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), current: RwLock::default() }
+    /// Creates an empty list of segments; [`Postings::open`] reads them.
+    pub fn new(context: IndexContext) -> Self {
+        Self { context, current: RwLock::default() }
     }
 
     pub fn file(&self, id: i64) -> PathBuf {
-        self.folder.join(format!("words-{id}.seg"))
+        self.context.folder.join(format!("words-{id}.seg"))
     }
 
     pub fn snapshot(&self) -> Arc<Snapshot> {

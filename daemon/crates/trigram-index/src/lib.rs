@@ -4,6 +4,7 @@
 //! files whose trigrams are current. A grep skips a file only if a segment covers it: new, changed and uncertain files are
 //! read. There is no index in memory beside the files: a few changed files are read by each grep until they are enough for
 //! a segment.
+#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
 mod extract;
 mod merge;
@@ -15,8 +16,7 @@ mod store;
 mod tests;
 
 pub use query::{Flags, NEST_LIMIT, Query};
-pub use set::{Grams, SkipSet};
-pub use store::{batch, invalidate_paths, merge_segments, open, verify};
+pub use set::{SkipSet, TrigramIndex};
 
 /// Maps ASCII letters to lower case and all other bytes, including those of UTF-8 sequences, to themselves.
 const FOLD: [u8; 256] = {

@@ -8,22 +8,18 @@ use std::io::Read;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use cairn_index_base::{FileEntry, FileTable, lock, write_file, write_without_clock};
 use cairn_protocol::error::Failure;
 use cairn_store::StoreError;
 use cairn_store::rusqlite::{Connection, params};
-use cairn_workspace::{Facts, Opener};
+use cairn_workspace::{Facts, Opener, Root};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use super::extract::Extractor;
 use super::merge::{Builder, MAX_DOCS, merge};
 use super::segment::{Doc, Segment};
-use cairn_index_base::FileEntry;
-use cairn_index_base::write_file;
-use cairn_index_base::write_without_clock;
-
-use crate::root_index::RootIndex;
-use cairn_index_base::lock;
+use super::set::TrigramIndex;
 
 /// Number of files without trigrams from which a segment is built; a grep reads fewer in a few milliseconds.
 const MIN_FILES: usize = 128;
@@ -41,42 +37,151 @@ const SNIFF: usize = 8 * 1024;
 /// Age below which a later change of a file may have the same time: the resolution of the coarsest common file system.
 const RECENT: Duration = Duration::from_secs(2);
 
-/// Opens the segments that the database lists. Files whose trigrams are lost are marked as uncovered.
-///
-/// # Errors
-/// When the database cannot be read or written.
-pub fn open(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
-    let rows = rows(conn)?;
-    let (mut segments, mut lost) = (Vec::new(), Vec::new());
-    for id in &rows {
-        match Segment::mapped(&index.grams.file(*id), *id) {
-            Ok(Some(segment)) => segments.push(segment),
-            _ => lost.push(*id),
-        }
-    }
-    remove_orphans(index, &rows, &lost);
-    let mut marked_files: FxHashSet<u32> = covered_files(conn)?;
-    // The newest segment covers a file; if an older one also contains it, the file has changed since.
-    for segment in segments.iter().rev() {
-        for doc in 0..segment.docs() {
-            if !marked_files.remove(&segment.file(doc)) {
-                segment.mark_dead(doc);
+impl TrigramIndex {
+    /// Opens the segments that the database lists. Files whose trigrams are lost are marked as uncovered.
+    ///
+    /// # Errors
+    /// When the database cannot be read or written.
+    pub fn open(&self, conn: &mut Connection) -> Result<(), Failure> {
+        let rows = rows(conn)?;
+        let (mut segments, mut lost) = (Vec::new(), Vec::new());
+        for id in &rows {
+            match Segment::mapped(&self.file(*id), *id) {
+                Ok(Some(segment)) => segments.push(segment),
+                _ => lost.push(*id),
             }
         }
+        remove_orphans(self, &rows, &lost);
+        let mut marked_files: FxHashSet<u32> = covered_files(conn)?;
+        // The newest segment covers a file; if an older one also contains it, the file has changed since.
+        for segment in segments.iter().rev() {
+            for doc in 0..segment.docs() {
+                if !marked_files.remove(&segment.file(doc)) {
+                    segment.mark_dead(doc);
+                }
+            }
+        }
+        if !lost.is_empty() || !marked_files.is_empty() {
+            let root = self.context.root.display();
+            tracing::warn!(%root, segments = lost.len(), files = marked_files.len(), "trigrams are lost, rebuilding them");
+            write_without_clock(conn, |tx| {
+                let mut unmark = tx.prepare_cached("UPDATE file SET grams = 0 WHERE id = ?")?;
+                marked_files.iter().try_for_each(|file| unmark.execute([file]).map(drop))?;
+                let mut drop_row = tx.prepare_cached("DELETE FROM gram_segment WHERE id = ?")?;
+                lost.iter().try_for_each(|id| drop_row.execute([id]).map(drop))?;
+                Ok(())
+            })?;
+        }
+        self.set(segments);
+        Ok(())
     }
-    if !lost.is_empty() || !marked_files.is_empty() {
-        let root = index.root.path.display();
-        tracing::warn!(%root, segments = lost.len(), files = marked_files.len(), "trigrams are lost, rebuilding them");
-        write_without_clock(conn, |tx| {
-            let mut unmark = tx.prepare_cached("UPDATE file SET grams = 0 WHERE id = ?")?;
-            marked_files.iter().try_for_each(|file| unmark.execute([file]).map(drop))?;
-            let mut drop_row = tx.prepare_cached("DELETE FROM gram_segment WHERE id = ?")?;
-            lost.iter().try_for_each(|id| drop_row.execute([id]).map(drop))?;
-            Ok(())
-        })?;
+
+    /// Marks the files at or below these paths as changed.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn invalidate_paths(&self, conn: &Connection, paths: &BTreeSet<String>) -> Result<(), StoreError> {
+        let mut at = conn.prepare_cached(
+            "SELECT id FROM file WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')",
+        )?;
+        for path in paths {
+            let ids: Vec<u32> = at.query_map([path], |r| r.get(0))?.collect::<Result<_, _>>()?;
+            self.mark_changed(ids);
+        }
+        Ok(())
     }
-    index.grams.set(segments);
-    Ok(())
+
+    /// Builds a segment from files of `table` without trigrams. Returns false when too few of them remain.
+    ///
+    /// # Errors
+    /// When a file of the index cannot be read or written.
+    pub fn build_segment(
+        &self,
+        conn: &mut Connection,
+        table: &FileTable,
+        root: &Root,
+        pool: &rayon::ThreadPool,
+    ) -> Result<bool, Failure> {
+        let file_ids = self.files_without_segment(table);
+        if file_ids.is_empty() || (file_ids.len() < MIN_FILES && bytes_of(conn, &file_ids)? < MIN_BYTES) {
+            return Ok(false);
+        }
+        let opener = root.opener()?;
+        let idle: Mutex<Vec<FileReader>> = Mutex::default();
+        let mut builder = Builder::default();
+        let mut remaining = file_ids.len();
+        for group in file_ids.chunks(GROUP) {
+            if self.context.is_stopping() {
+                return Ok(false);
+            }
+            let read = |id: &u32| {
+                let mut reading = lock(&idle).pop().unwrap_or_else(FileReader::new);
+                let documents = reading.file(&opener, table.get(*id)?);
+                lock(&idle).push(reading);
+                documents
+            };
+            let documents: Vec<_> = pool.install(|| group.par_iter().map(read).collect());
+            documents.iter().flatten().for_each(|(doc, grams)| builder.add(*doc, grams));
+            remaining -= group.len();
+            // Remaining files that are too few for another segment go into this one.
+            if (builder.len() >= MAX_POSTINGS && remaining >= MIN_FILES)
+                || builder.docs().len() + GROUP > MAX_DOCS
+            {
+                break;
+            }
+        }
+        drop(idle);
+        write_segment(self, conn, builder)?;
+        // Files that could not be read are not retried at once.
+        Ok(remaining > 0)
+    }
+
+    /// Merges segments according to the merge policy.
+    ///
+    /// # Errors
+    /// When a segment cannot be written.
+    pub fn merge_segments(&self, conn: &mut Connection) -> Result<(), Failure> {
+        while let Some(group) = self.merge_candidates() {
+            if self.context.is_stopping() {
+                return Ok(());
+            }
+            // Only this thread marks documents as dead, so the merge omits exactly the documents that are dead now.
+            let refs: Vec<&Segment> = group.iter().map(|s| &**s).collect();
+            let Ok(merged) = merge(&refs) else { return drop_segments(self, conn, &group) };
+            let fresh = write_without_clock(conn, |tx| {
+                let fresh = merged.as_deref().map(|bytes| to_file(tx, self, bytes)).transpose()?;
+                let mut drop_row = tx.prepare_cached("DELETE FROM gram_segment WHERE id = ?")?;
+                group.iter().try_for_each(|s| drop_row.execute([s.id]).map(drop))?;
+                Ok(fresh)
+            })?;
+            self.replace(&group, fresh);
+        }
+        Ok(())
+    }
+
+    /// Compares the segments with the files and returns one line per kind of difference.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn verify(&self, conn: &Connection) -> Result<Vec<String>, StoreError> {
+        let mut files = covered_files(conn)?;
+        let (mut orphans, mut damaged) = (0u64, 0u64);
+        for segment in self.snapshot().iter() {
+            damaged += u64::from(!segment.is_complete());
+            orphans += segment.alive().filter(|doc| !files.remove(&segment.file(*doc))).count() as u64;
+        }
+        let mut problems = Vec::new();
+        if orphans > 0 {
+            problems.push(format!("{orphans} files of the trigram index are unknown, changed or duplicates"));
+        }
+        if !files.is_empty() {
+            problems.push(format!("{} files are not in the trigram index", files.len()));
+        }
+        if damaged > 0 {
+            problems.push(format!("{damaged} trigram segments are damaged"));
+        }
+        Ok(problems)
+    }
 }
 
 /// Ids of the listed segments, oldest first.
@@ -92,73 +197,15 @@ fn covered_files(conn: &Connection) -> Result<FxHashSet<u32>, StoreError> {
 }
 
 /// Deletes segment files that the database does not list, and damaged ones.
-fn remove_orphans(index: &RootIndex, known: &[i64], lost: &[i64]) {
+fn remove_orphans(grams: &TrigramIndex, known: &[i64], lost: &[i64]) {
     let readable = known.iter().filter(|id| !lost.contains(id));
-    let known: FxHashSet<_> = readable.map(|id| index.grams.file(*id)).collect();
-    for entry in std::fs::read_dir(&index.folder).into_iter().flatten().flatten() {
+    let known: FxHashSet<_> = readable.map(|id| grams.file(*id)).collect();
+    for entry in std::fs::read_dir(&grams.context.folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|e| e == "tri") && !known.contains(&path) {
             let _ = std::fs::remove_file(path);
         }
     }
-}
-
-/// Marks the files at or below these paths as changed.
-///
-/// # Errors
-/// When the database cannot be read.
-pub fn invalidate_paths(
-    index: &RootIndex,
-    conn: &Connection,
-    paths: &BTreeSet<String>,
-) -> Result<(), StoreError> {
-    let mut at = conn
-        .prepare_cached("SELECT id FROM file WHERE path = ?1 OR (path > ?1 || '/' AND path < ?1 || '0')")?;
-    for path in paths {
-        let ids: Vec<u32> = at.query_map([path], |r| r.get(0))?.collect::<Result<_, _>>()?;
-        index.grams.mark_changed(ids);
-    }
-    Ok(())
-}
-
-/// Builds a segment from files without trigrams. Returns false when too few of them remain.
-///
-/// # Errors
-/// When a file of the index cannot be read or written.
-pub fn batch(index: &RootIndex, conn: &mut Connection) -> Result<bool, Failure> {
-    let table = index.file_table()?;
-    let file_ids = index.grams.files_without_segment(&table);
-    if file_ids.is_empty() || (file_ids.len() < MIN_FILES && bytes_of(conn, &file_ids)? < MIN_BYTES) {
-        return Ok(false);
-    }
-    let opener = index.root.opener()?;
-    let idle: Mutex<Vec<FileReader>> = Mutex::default();
-    let mut builder = Builder::default();
-    let mut remaining = file_ids.len();
-    for group in file_ids.chunks(GROUP) {
-        if index.is_stopping() {
-            return Ok(false);
-        }
-        let read = |id: &u32| {
-            let mut reading = lock(&idle).pop().unwrap_or_else(FileReader::new);
-            let documents = reading.file(&opener, table.get(*id)?);
-            lock(&idle).push(reading);
-            documents
-        };
-        let documents: Vec<_> = index.opts.pool.install(|| group.par_iter().map(read).collect());
-        documents.iter().flatten().for_each(|(doc, grams)| builder.add(*doc, grams));
-        remaining -= group.len();
-        // Remaining files that are too few for another segment go into this one.
-        if (builder.len() >= MAX_POSTINGS && remaining >= MIN_FILES)
-            || builder.docs().len() + GROUP > MAX_DOCS
-        {
-            break;
-        }
-    }
-    drop(idle);
-    write_segment(index, conn, builder)?;
-    // Files that could not be read are not retried at once.
-    Ok(remaining > 0)
 }
 
 fn bytes_of(conn: &Connection, files: &[u32]) -> Result<u64, StoreError> {
@@ -171,57 +218,34 @@ fn bytes_of(conn: &Connection, files: &[u32]) -> Result<u64, StoreError> {
     Ok(sum)
 }
 
-fn write_segment(index: &RootIndex, conn: &mut Connection, builder: Builder) -> Result<(), Failure> {
+fn write_segment(grams: &TrigramIndex, conn: &mut Connection, builder: Builder) -> Result<(), Failure> {
     if builder.docs().is_empty() {
         return Ok(());
     }
     let (docs, bytes) = builder.finish();
     let fresh = write_without_clock(conn, |tx| {
-        let fresh = to_file(tx, index, &bytes)?;
+        let fresh = to_file(tx, grams, &bytes)?;
         let mut mark = tx.prepare_cached("UPDATE file SET grams = 1 WHERE id = ?")?;
         docs.iter().try_for_each(|doc| mark.execute([doc.file]).map(drop))?;
         Ok(fresh)
     })?;
-    index.grams.replace(&[], Some(fresh));
+    grams.replace(&[], Some(fresh));
     Ok(())
 }
 
 /// Writes and syncs a segment's file before the transaction that lists it is committed.
-fn to_file(tx: &Connection, index: &RootIndex, bytes: &[u8]) -> Result<Segment, StoreError> {
+fn to_file(tx: &Connection, grams: &TrigramIndex, bytes: &[u8]) -> Result<Segment, StoreError> {
     tx.prepare_cached("INSERT INTO gram_segment(bytes) VALUES(?)")?.execute(params![bytes.len() as i64])?;
     let id = tx.last_insert_rowid();
-    let path = index.grams.file(id);
+    let path = grams.file(id);
     write_file(&path, &[bytes])?;
     let segment = Segment::mapped(&path, id).map_err(|source| StoreError::Io { path, source })?;
     segment.ok_or_else(|| StoreError::Corrupt("a new trigram segment cannot be read".into()))
 }
 
-/// Merges segments according to the merge policy.
-///
-/// # Errors
-/// When a segment cannot be written.
-pub fn merge_segments(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
-    while let Some(group) = index.grams.merge_candidates() {
-        if index.is_stopping() {
-            return Ok(());
-        }
-        // Only this thread marks documents as dead, so the merge omits exactly the documents that are dead now.
-        let refs: Vec<&Segment> = group.iter().map(|s| &**s).collect();
-        let Ok(merged) = merge(&refs) else { return drop_segments(index, conn, &group) };
-        let fresh = write_without_clock(conn, |tx| {
-            let fresh = merged.as_deref().map(|bytes| to_file(tx, index, bytes)).transpose()?;
-            let mut drop_row = tx.prepare_cached("DELETE FROM gram_segment WHERE id = ?")?;
-            group.iter().try_for_each(|s| drop_row.execute([s.id]).map(drop))?;
-            Ok(fresh)
-        })?;
-        index.grams.replace(&group, fresh);
-    }
-    Ok(())
-}
-
 /// Drops segments that were damaged since they were opened; a later pass indexes their files again.
-fn drop_segments(index: &RootIndex, conn: &mut Connection, group: &[Arc<Segment>]) -> Result<(), Failure> {
-    tracing::warn!(root = %index.root.path.display(), "trigram segments are damaged, rebuilding them");
+fn drop_segments(grams: &TrigramIndex, conn: &mut Connection, group: &[Arc<Segment>]) -> Result<(), Failure> {
+    tracing::warn!(root = %grams.context.root.display(), "trigram segments are damaged, rebuilding them");
     write_without_clock(conn, |tx| {
         let mut unmark = tx.prepare_cached("UPDATE file SET grams = 0 WHERE id = ?")?;
         let mut drop_row = tx.prepare_cached("DELETE FROM gram_segment WHERE id = ?")?;
@@ -231,32 +255,8 @@ fn drop_segments(index: &RootIndex, conn: &mut Connection, group: &[Arc<Segment>
         }
         Ok(())
     })?;
-    index.grams.replace(group, None);
+    grams.replace(group, None);
     Ok(())
-}
-
-/// Compares the segments with the files and returns one line per kind of difference.
-///
-/// # Errors
-/// When the database cannot be read.
-pub fn verify(index: &RootIndex, conn: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut files = covered_files(conn)?;
-    let (mut orphans, mut damaged) = (0u64, 0u64);
-    for segment in index.grams.snapshot().iter() {
-        damaged += u64::from(!segment.is_complete());
-        orphans += segment.alive().filter(|doc| !files.remove(&segment.file(*doc))).count() as u64;
-    }
-    let mut problems = Vec::new();
-    if orphans > 0 {
-        problems.push(format!("{orphans} files of the trigram index are unknown, changed or duplicates"));
-    }
-    if !files.is_empty() {
-        problems.push(format!("{} files are not in the trigram index", files.len()));
-    }
-    if damaged > 0 {
-        problems.push(format!("{damaged} trigram segments are damaged"));
-    }
-    Ok(problems)
 }
 
 /// The reusable buffers of a thread that reads files.
@@ -333,7 +333,7 @@ impl FileReader {
 
 /// Opens a segment from bytes, for tests.
 #[cfg(test)]
-pub fn open_bytes(bytes: &[u8], folder: &std::path::Path) -> Arc<Segment> {
+pub(crate) fn open_bytes(bytes: &[u8], folder: &std::path::Path) -> Arc<Segment> {
     let path = folder.join("held.tri");
     std::fs::write(&path, bytes).unwrap();
     Arc::new(Segment::mapped(&path, 1).unwrap().unwrap())
