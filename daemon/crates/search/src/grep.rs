@@ -355,7 +355,7 @@ impl<'a> Job<'a> {
         }
         let is_read = match opener.open_file(&file.path) {
             Ok((open, size)) => {
-                let reader = BoundedReader { file: &open, left: size.max(1), job: self };
+                let reader = BoundedReader { file: &open, remaining: size.max(1), job: self };
                 searcher.search_reader(matcher, reader, sink).is_ok()
             }
             Err(e) if e.is_not_found() || e.is_outside() || matches!(e, WorkspaceError::NotAFile { .. }) => {

@@ -372,8 +372,8 @@ impl<'a> Query<'a> {
         let weights = self.weights();
         let mut scored: Vec<Scored> =
             passages.iter().map(|p| p.features.score(weights)).enumerate().collect();
-        let place = |i: usize| (&self.candidates[passages[i].candidate].path, passages[i].lines);
-        scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| place(a.0).cmp(&place(b.0))));
+        let location = |i: usize| (&self.candidates[passages[i].candidate].path, passages[i].lines);
+        scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| location(a.0).cmp(&location(b.0))));
         scored
     }
 

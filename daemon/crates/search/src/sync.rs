@@ -88,12 +88,12 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let taken = shared.take(2, &never_cancelled).unwrap();
-                        let in_use = at_once.fetch_add(taken.count, Ordering::SeqCst) + taken.count;
-                        assert!((1..=2).contains(&taken.count) && in_use <= 3);
+                        let slots = shared.take(2, &never_cancelled).unwrap();
+                        let in_use = at_once.fetch_add(slots.count, Ordering::SeqCst) + slots.count;
+                        assert!((1..=2).contains(&slots.count) && in_use <= 3);
                         slots_taken_total.fetch_add(1, Ordering::SeqCst);
                         std::thread::yield_now();
-                        at_once.fetch_sub(taken.count, Ordering::SeqCst);
+                        at_once.fetch_sub(slots.count, Ordering::SeqCst);
                     }
                 });
             }

@@ -334,7 +334,7 @@ impl FileReader {
 /// Opens a segment from bytes, for tests.
 #[cfg(test)]
 pub(crate) fn open_bytes(bytes: &[u8], folder: &std::path::Path) -> Arc<Segment> {
-    let path = folder.join("held.tri");
+    let path = folder.join("test.tri");
     std::fs::write(&path, bytes).unwrap();
     Arc::new(Segment::mapped(&path, 1).unwrap().unwrap())
 }

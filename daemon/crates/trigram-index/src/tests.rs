@@ -75,12 +75,12 @@ fn segment_returns_the_files_that_were_added() {
     let dir = tempfile::tempdir().unwrap();
     for (seed, count) in [(1, 0), (2, 1), (3, 127), (4, 128), (5, 129), (6, 1000)] {
         let files = random_files(seed, (0..count).map(|n| n * 3));
-        let made = segment(&files, dir.path());
-        assert_eq!(files_of(&made), files, "{count}");
-        let docs: Vec<Doc> = (0..made.docs()).map(|n| made.doc(n)).collect();
+        let built = segment(&files, dir.path());
+        assert_eq!(files_of(&built), files, "{count}");
+        let docs: Vec<Doc> = (0..built.docs()).map(|n| built.doc(n)).collect();
         assert_eq!(docs, files.keys().map(|id| doc(*id)).collect::<Vec<_>>());
-        assert!(made.list(0xFF_FFFF).unwrap().is_none() || files.values().any(|f| f.contains(&0xFF_FFFF)));
-        assert_eq!(made.find_file(1), None);
+        assert!(built.list(0xFF_FFFF).unwrap().is_none() || files.values().any(|f| f.contains(&0xFF_FFFF)));
+        assert_eq!(built.find_file(1), None);
     }
 }
 

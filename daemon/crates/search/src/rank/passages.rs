@@ -82,8 +82,8 @@ pub fn by_definitions(
     }
     let path = c.path.replace('/', " ");
     let dot = |pieces: &[&[u8]]| {
-        let made = cairn_vectors::embed_cached(semantics.table, pieces);
-        made.iter().zip(semantics.vector).map(|(a, b)| a * b).sum::<f32>()
+        let vector = cairn_vectors::embed_cached(semantics.table, pieces);
+        vector.iter().zip(semantics.vector).map(|(a, b)| a * b).sum::<f32>()
     };
     let has_vector = !semantics.vector.is_empty();
     let window_similarity = if semantics.relative && base.cosines.is_some() {

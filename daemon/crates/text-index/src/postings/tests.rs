@@ -28,8 +28,8 @@ fn brute_force(segments: &[Arc<Segment>], terms: &[Term<'_>]) -> Vec<(u64, f32)>
     let mut scores: BTreeMap<u64, f32> = BTreeMap::new();
     for segment in segments {
         for term in terms {
-            let Some(place) = segment.term(term.word) else { continue };
-            let mut cursor = segment.cursor(place);
+            let Some(term_number) = segment.term(term.word) else { continue };
+            let mut cursor = segment.cursor(term_number);
             while cursor.doc() != u32::MAX {
                 if !segment.is_dead(cursor.doc()) {
                     let part = term.weight * segment.score(cursor.payload(), cursor.doc());
@@ -82,8 +82,8 @@ fn texts(seed: u64, count: usize) -> Vec<String> {
 fn segment_returns_the_windows_that_were_added() {
     let segment = segment(&["fn read_file(path) { readFile(); }".into(), "naïve Größe utf8".into()], 100);
     assert_eq!((segment.docs(), segment.range()), (2, (100, 101)));
-    let place = segment.term(b"read").unwrap();
-    let cursor = segment.cursor(place);
+    let term_number = segment.term(b"read").unwrap();
+    let cursor = segment.cursor(term_number);
     assert_eq!((cursor.doc(), cursor.payload().body(), cursor.payload().names()), (0, 2, 1));
     let path = segment.cursor(segment.term(b"pathword").unwrap());
     assert!(path.payload().in_path() && path.payload().body() == 0);

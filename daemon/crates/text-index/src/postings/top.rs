@@ -98,8 +98,8 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(n: u32, segment: &'a Segment, terms: &[Term<'_>], files: Option<&'a FileSet>) -> Self {
         let word = |t: &Term<'_>| {
-            let place = segment.term(t.word)?;
-            Some(Word { cursor: segment.cursor(place), weight: t.weight, max_score: 0.0 })
+            let term_number = segment.term(t.word)?;
+            Some(Word { cursor: segment.cursor(term_number), weight: t.weight, max_score: 0.0 })
         };
         let words = terms.iter().filter_map(word).collect();
         let sums = Box::new([0.0; RANGE as usize]);
