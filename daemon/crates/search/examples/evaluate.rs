@@ -38,8 +38,8 @@ fn main() {
             let status = indexes.build_and_wait(&id, Until::Everything, &none).unwrap();
             eprintln!("{}: {} chunks, {:.1} s", row["repo"], status.chunks, began.elapsed().as_secs_f32());
         }
-        let asked = serde_json::json!({"query": row["query"], "k": 100, "filters": {"roots": [id]}});
-        let params: SearchParams = serde_json::from_value(asked).unwrap();
+        let request = serde_json::json!({"query": row["query"], "k": 100, "filters": {"roots": [id]}});
+        let params: SearchParams = serde_json::from_value(request).unwrap();
         if let Some(mode) = args[4].strip_suffix("features") {
             let one = |r: cairn_search::RankedLines| {
                 let values: serde_json::Map<_, _> =

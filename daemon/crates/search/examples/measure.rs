@@ -67,7 +67,11 @@ fn main() {
     );
     let (start, cpu_start) = (Instant::now(), cpu());
     indexes.build_and_wait(&id, Until::Everything, &cancel).unwrap();
-    println!("again: {:.0} ms, {:.0} ms cpu", start.elapsed().as_secs_f64() * 1e3, (cpu() - cpu_start) * 1e3);
+    println!(
+        "second build: {:.0} ms, {:.0} ms cpu",
+        start.elapsed().as_secs_f64() * 1e3,
+        (cpu() - cpu_start) * 1e3
+    );
     let queries = std::fs::read_to_string(args.get(3).map_or("/dev/null", String::as_str)).unwrap();
     measure_searches(&indexes, &queries);
     measure_greps(&indexes);

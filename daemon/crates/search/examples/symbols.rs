@@ -38,7 +38,7 @@ fn main() {
         "MB",
         "symbols",
         "parse MB/s",
-        "whole MB/s",
+        "complete MB/s",
         "short MB/s",
         "ratio",
         "broken",
@@ -101,7 +101,7 @@ fn measure_names(all: &BTreeMap<&str, Files>) {
             break;
         }
     }
-    println!("{} names taken in, {:.0} ms", names.len(), (cpu() - start) * 1e3);
+    println!("{} names added, {:.0} ms", names.len(), (cpu() - start) * 1e3);
     for query in ["parse_header", "parseHead", "get", "server", "raxInsret", "nothing_like_this", "e"] {
         let mut count = 0;
         let each =

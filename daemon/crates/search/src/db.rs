@@ -6,8 +6,7 @@ use std::sync::Mutex;
 use cairn_store::rusqlite::{Connection, OptionalExtension, params};
 use cairn_store::{Migration, StoreError};
 
-use crate::mapped::private;
-use crate::sync::lock;
+use cairn_index_base::{lock, private_options};
 
 /// Pending stages of a file: the bits of its column `due`. The SQL text of other modules uses the same bits as literals.
 pub mod pending {
@@ -93,28 +92,12 @@ fn open_once(folder: &Path) -> Result<Option<Connection>, StoreError> {
 fn create(path: &Path) -> Result<(), StoreError> {
     let new = path.with_extension("new");
     let io = |source| StoreError::Io { path: new.clone(), source };
-    private().write(true).create(true).truncate(true).open(&new).map_err(io)?;
+    private_options().write(true).create(true).truncate(true).open(&new).map_err(io)?;
     let conn = Connection::open(&new)?;
     // Ten vectors fit a page; the page size is fixed by the first write.
     conn.execute_batch("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA user_version = 0")?;
     conn.close().map_err(|(_, error)| error)?;
     std::fs::rename(&new, path).map_err(io)
-}
-
-/// Writes and syncs a file of the index from consecutive parts, with access for its owner only. An existing file is
-/// replaced; a failure leaves no file.
-///
-/// # Errors
-/// [`StoreError::Io`].
-pub fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
-    let written = private().write(true).create(true).truncate(true).open(path).and_then(|mut file| {
-        parts.iter().try_for_each(|part| std::io::Write::write_all(&mut file, part))?;
-        file.sync_data()
-    });
-    written.map_err(|source| {
-        let _ = std::fs::remove_file(path);
-        StoreError::Io { path: path.to_owned(), source }
-    })
 }
 
 fn path_in(folder: &Path) -> PathBuf {

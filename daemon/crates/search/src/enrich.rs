@@ -10,14 +10,12 @@ use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::db::{meta, pending, set_meta};
-use crate::dense::Records;
-use crate::embed::Embedder;
 use crate::ingest::write;
-use crate::packed::{self, Frames, unpack};
-use crate::postings;
 use crate::root_index::RootIndex;
-use crate::vector;
 use cairn_symbols::extract::{self, Extracted};
+use cairn_text_index::packed::{self, Frames, unpack};
+use cairn_vectors::Embedder;
+use cairn_vectors::Records;
 
 /// Maximum files of one batch of symbols.
 const SYMBOL_BATCH: usize = 64;
@@ -33,7 +31,7 @@ struct Piece {
 /// Opens the matrix, so that semantic search finds its chunks that are not known to be removed.
 pub fn open_vectors(index: &RootIndex, conn: &mut Connection) -> Result<(), Failure> {
     index.dense.open().map_err(|e| io_failure(index, &e))?;
-    index.dense.mark_dead(postings::removed_chunks(conn)?);
+    index.dense.mark_dead(cairn_text_index::removed_chunks(conn)?);
     Ok(())
 }
 
@@ -73,7 +71,8 @@ pub fn check_vectors(index: &RootIndex, conn: &mut Connection) -> Result<bool, F
         conn.prepare("SELECT vec, dim FROM chunk_vec WHERE chunk_id = ?").map_err(StoreError::from)?;
     let mut records = Records::default();
     for (id, file) in current.into_iter().filter(|(id, _)| !stored_set.contains(id)) {
-        let read_vector = |r: &Row<'_>| Ok(vector::unpack(r.get_ref(0)?.as_blob().unwrap_or(&[]), r.get(1)?));
+        let read_vector =
+            |r: &Row<'_>| Ok(cairn_vectors::unpack(r.get_ref(0)?.as_blob().unwrap_or(&[]), r.get(1)?));
         let vector: Option<Vec<f32>> = get.query_row([id], read_vector).map_err(StoreError::from)?;
         if let Some(vector) = vector.filter(|v| v.len() == index.opts.embedder.dim()) {
             index.dense.encode(id, file, &vector, &mut records);
@@ -123,7 +122,7 @@ pub fn vector_batch(index: &RootIndex, conn: &mut Connection) -> Result<Option<u
         )?;
         let (mut halves, mut bytes) = (Vec::new(), Vec::new());
         for (id, _, vector) in &embedded {
-            vector::pack(vector, &mut halves, &mut bytes);
+            cairn_vectors::pack(vector, &mut halves, &mut bytes);
             add.execute(params![id, vector.len() as i64, bytes, now])?;
         }
         clear_pending(tx, &files, pending::VECTORS)

@@ -5,8 +5,8 @@ use cairn_protocol::search::{MAX_K, SearchFilters, SearchParams};
 use cairn_workspace::{View, language_named};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use crate::dense::FileSet;
-use crate::root_index::{FileEntry, FileTable};
+use cairn_index_base::FileSet;
+use cairn_index_base::{FileEntry, FileTable};
 use cairn_symbols::KINDS;
 
 /// Maximum bytes of a query or pattern.

@@ -9,9 +9,9 @@ use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashMap;
 
 use crate::lexical::Term;
-use crate::postings::{Position, Snapshot};
-use crate::root_index::{FileEntry, FileTable};
-use crate::words;
+use cairn_index_base::{FileEntry, FileTable};
+use cairn_text_index::{Position, Snapshot};
+use cairn_tokenizer::words;
 
 /// A definition that overlaps a candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,14 +53,14 @@ pub fn gather(
     let mut files: FxHashMap<u32, (Arc<str>, Vec<u16>)> = FxHashMap::default();
     let mut all = Vec::with_capacity(positions.len());
     let mut by_position = Vec::with_capacity(positions.len());
-    for place in positions {
-        let doc = snapshot.segments[place.segment as usize].doc(place.doc);
+    for position in positions {
+        let doc = snapshot.segments[position.segment as usize].doc(position.doc);
         let Some(entry) = table.get(doc.file) else { continue };
         let (path, in_path) = match files.entry(doc.file) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(slot) => slot.insert(((&*entry.path).into(), path_counts(entry, terms))),
         };
-        by_position.push((*place, all.len()));
+        by_position.push((*position, all.len()));
         all.push(Candidate {
             root,
             chunk: doc.chunk as i64,
@@ -97,9 +97,9 @@ fn count_terms(snapshot: &Snapshot, terms: &[Term], positions: &[(Position, usiz
         for (t, term) in terms.iter().enumerate() {
             let Some(word) = segment.term(term.stem.as_bytes()) else { continue };
             let mut cursor = segment.cursor(word);
-            for (place, candidate) in group {
-                cursor.seek(place.doc);
-                if cursor.doc() == place.doc {
+            for (position, candidate) in group {
+                cursor.seek(position.doc);
+                if cursor.doc() == position.doc {
                     let payload = cursor.payload();
                     let counts = &mut all[*candidate].counts[t];
                     counts[0] = payload.body().into();

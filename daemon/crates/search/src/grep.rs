@@ -20,10 +20,12 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink};
 
 use crate::filters::{Filters, check_k, check_text, invalid};
-use crate::grams::{Query, SkipSet};
 use crate::indexes::Indexes;
-use crate::root_index::{FileEntry, FileTable, RootIndex};
-use crate::sync::{CancelFlag, lock};
+use cairn_index_base::{FileEntry, FileTable};
+use cairn_trigram_index::{Query, SkipSet};
+
+use crate::root_index::RootIndex;
+use cairn_index_base::{CancelFlag, lock};
 
 use lines::{BoundedReader, Collect, FileHits, context_of};
 pub use ordered_output::OnLines;
@@ -353,7 +355,7 @@ impl<'a> Job<'a> {
         }
         let is_read = match opener.open_file(&file.path) {
             Ok((open, size)) => {
-                let reader = BoundedReader { file: &open, left: size.max(1), job: self };
+                let reader = BoundedReader { file: &open, remaining: size.max(1), job: self };
                 searcher.search_reader(matcher, reader, sink).is_ok()
             }
             Err(e) if e.is_not_found() || e.is_outside() || matches!(e, WorkspaceError::NotAFile { .. }) => {

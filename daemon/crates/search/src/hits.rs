@@ -13,12 +13,12 @@ use cairn_workspace::language_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gather::{Candidate, Span};
-use crate::packed;
 use crate::rank::{self, Passage, Scored};
 use crate::root_index::RootIndex;
 use crate::search::Query;
-use crate::sync::CancelFlag;
-use crate::words;
+use cairn_index_base::CancelFlag;
+use cairn_text_index::packed;
+use cairn_tokenizer::words;
 
 /// Maximum bytes of an item's text.
 const MAX_TEXT: usize = 64 * 1024;

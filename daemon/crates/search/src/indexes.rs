@@ -15,13 +15,13 @@ use crossbeam_channel::Sender;
 use rustc_hash::FxHashMap;
 
 use crate::db;
-use crate::embed::Embedder;
-use crate::grams;
-use crate::postings;
 use crate::rebuild::{self, Folders, Rebuild, Roots};
 use crate::rescore::Rescorer;
 use crate::root_index::RootIndex;
-use crate::sync::{CancelFlag, ThreadBudget, lock};
+use cairn_index_base::{CancelFlag, lock};
+use cairn_vectors::Embedder;
+
+use crate::sync::ThreadBudget;
 use crate::worker::{self, Job};
 
 /// Settings of all indexes.
@@ -217,7 +217,7 @@ impl Indexes {
             Arc::new(RootIndex::new(root.clone(), folder, Arc::clone(&self.opts), self.notify.clone()));
         // Searches use an existing index at once; the worker meets any failure again and reports it.
         if let Ok(conn) = db::open(&index.folder) {
-            let _ = postings::open(&index, &conn);
+            let _ = index.postings.open(&conn);
         }
         let started = worker::start(Arc::clone(&index));
         let (jobs, thread) =
@@ -388,8 +388,8 @@ impl Indexes {
     pub fn verify(&self, id: &RootId) -> Result<Vec<String>, Failure> {
         let index = self.index(id)?;
         let conn = index.readers.get()?;
-        let mut problems = postings::verify(&index, &conn)?;
-        problems.extend(grams::verify(&index, &conn)?);
+        let mut problems = index.postings.verify(&conn)?;
+        problems.extend(index.grams.verify(&conn)?);
         Ok(problems)
     }
 

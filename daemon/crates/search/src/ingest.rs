@@ -10,10 +10,9 @@ use cairn_workspace::{FileStat, Walked, language_of, walk};
 use rustc_hash::FxHashMap;
 
 use crate::db::{meta, set_meta};
-use crate::grams::invalidate_paths;
 use crate::root_index::RootIndex;
-use crate::sync::lock;
 use crate::text::text_pass;
+use cairn_index_base::lock;
 
 /// Maximum rows of one transaction that only adds or removes files.
 const BATCH_ROWS: usize = 20_000;
@@ -152,17 +151,6 @@ pub fn write<T>(
     Ok(value)
 }
 
-/// Runs `work` in a transaction that does not advance the clock, because clients see no change.
-pub fn write_without_clock<T>(
-    conn: &mut Connection,
-    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let tx = conn.transaction()?;
-    let value = work(&tx)?;
-    tx.commit()?;
-    Ok(value)
-}
-
 /// Adds a row for a file whose text is pending.
 pub fn insert_file(tx: &Connection, rel: &str, stat: &FileStat) -> Result<(), StoreError> {
     let mut add =
@@ -205,7 +193,7 @@ pub fn apply_paths(
 ) -> Result<(), Failure> {
     let ignore = cairn_workspace::Ignore::build(&index.root, &index.opts.walk_options());
     let mut files_changed = false;
-    invalidate_paths(index, conn, paths)?;
+    index.grams.invalidate_paths(conn, paths)?;
     let removed_chunks = write(index, conn, |tx| {
         let mut removed_chunks = Vec::new();
         for rel in paths {

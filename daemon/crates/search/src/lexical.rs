@@ -2,10 +2,10 @@
 
 use cairn_protocol::error::Failure;
 
-use crate::dense::FileSet;
-use crate::postings::{self, Hit, Snapshot, rarity};
-use crate::sync::CancelFlag;
-use crate::words::{Stem, is_stop_word};
+use cairn_index_base::CancelFlag;
+use cairn_index_base::FileSet;
+use cairn_text_index::{Hit, Snapshot, rarity};
+use cairn_tokenizer::words::{Stem, is_stop_word};
 
 /// Maximum number of query words that are used.
 const MAX_STEMS: usize = 64;
@@ -44,6 +44,7 @@ pub fn candidates(
     cancel: &CancelFlag,
 ) -> Result<Vec<Hit>, Failure> {
     let known = terms.iter().filter(|t| t.chunks > 0);
-    let words: Vec<_> = known.map(|t| postings::Term { word: t.stem.as_bytes(), weight: t.rarity }).collect();
-    postings::search_top(&snapshot.segments, &words, limit, files, cancel)
+    let words: Vec<_> =
+        known.map(|t| cairn_text_index::Term { word: t.stem.as_bytes(), weight: t.rarity }).collect();
+    cairn_text_index::search_top(&snapshot.segments, &words, limit, files, cancel)
 }

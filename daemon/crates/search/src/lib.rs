@@ -3,48 +3,33 @@
 //! [`Indexes`] owns one index folder per root and the threads that keep the indexes up to date; queries are blocking
 //! methods on it.
 
-#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
-
-mod bulk;
-mod chunk;
 mod db;
-mod dense;
 mod digest;
-mod embed;
 mod enrich;
 mod filters;
 mod gather;
-mod grams;
 mod grep;
 mod hits;
 mod indexes;
 mod ingest;
 mod lexical;
-mod mapped;
 mod overview;
-mod packed;
-mod postings;
 mod rank;
 mod reading;
 mod rebuild;
 mod rescore;
 mod root_index;
 mod search;
-mod simd;
 pub mod symbols;
 mod sync;
-mod table;
 mod text;
-mod vector;
-mod words;
 mod worker;
 
-pub use embed::Embedder;
+pub use cairn_index_base::CancelFlag;
+pub use cairn_vectors::{Embedder, unpack as stored_vector};
 pub use grep::{OnLines, cursor_after};
 pub use indexes::{IndexOptions, Indexes, Until};
 pub use overview::{FileStats, Folder};
 pub use rank::Mode;
 pub use rescore::{RescoreLimits, Rescorer};
 pub use search::{OnPartial, RankedLines};
-pub use sync::CancelFlag;
-pub use vector::unpack as stored_vector;

@@ -6,7 +6,7 @@ use cairn_protocol::error::Failure;
 use cairn_protocol::id::RootId;
 
 use crate::indexes::Indexes;
-use crate::root_index::FileEntry;
+use cairn_index_base::FileEntry;
 
 /// A top-level folder with totals.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use cairn_protocol::error::Failure;
 
 use crate::db::Transaction;
 use crate::gather::{Span, spans};
-use crate::packed::window_context;
 use crate::rank::{self, Base, Passage, Ranker, SemanticContext};
 use crate::search::Query;
+use cairn_text_index::packed::window_context;
 
 /// A window that was read.
 pub struct Window {

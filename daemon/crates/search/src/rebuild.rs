@@ -18,8 +18,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::db;
 use crate::indexes::Running;
 use crate::root_index::{Reporting, RootIndex};
-use crate::sync::{CancelFlag, lock};
 use crate::worker;
+use cairn_index_base::{CancelFlag, lock};
 
 /// Marker file in the folder of an index that is not complete yet.
 const UNFINISHED: &str = "unfinished";
@@ -144,7 +144,7 @@ impl Rebuild {
 pub fn start(folders: &Folders, roots: &Roots, old: Arc<RootIndex>) -> Result<Rebuild, Failure> {
     let folder = folders.next_folder(&old.root.id);
     db::make_private(&folder)?;
-    db::write_file(&folder.join(UNFINISHED), &[])?;
+    cairn_index_base::write_file(&folder.join(UNFINISHED), &[])?;
     let new_index = RootIndex::new(old.root.clone(), folder, Arc::clone(&old.opts), old.notify.clone());
     let index = Arc::new(new_index);
     index.set_reporting(Reporting::Steps);

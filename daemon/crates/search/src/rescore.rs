@@ -9,10 +9,10 @@ use cairn_protocol::error::{Failure, Reason};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
-use crate::embed::Embedder;
 use crate::rank::Mode;
 use crate::search::{Query, Ranking};
-use crate::sync::{CancelFlag, lock};
+use cairn_index_base::{CancelFlag, lock};
+use cairn_vectors::Embedder;
 
 /// Vectors per generation of the cache, which has two. A vector of 384 dimensions takes 1.6 KB.
 const GENERATION_SIZE: usize = 4096;

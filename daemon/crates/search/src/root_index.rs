@@ -6,21 +6,20 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use cairn_index_base::{CancelFlag, FileTable, IndexContext, lock};
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::{IndexProgress, IndexState, RootStatus};
 use cairn_store::StoreError;
 use cairn_store::rusqlite::Connection;
-use cairn_workspace::{Root, language_of};
+use cairn_workspace::Root;
 use crossbeam_channel::Sender;
-use rustc_hash::FxHashMap;
 
 use crate::db::Readers;
-use crate::dense::DenseIndex;
-use crate::grams::Grams;
 use crate::indexes::IndexOptions;
-use crate::postings::Postings;
 use crate::symbols::names::NameCache;
-use crate::sync::{CancelFlag, lock};
+use cairn_text_index::Postings;
+use cairn_trigram_index::TrigramIndex;
+use cairn_vectors::DenseIndex;
 
 /// Time that the end of a pass waits for space in the progress queue.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -35,10 +34,10 @@ pub struct RootIndex {
     pub readers: Readers,
     pub dense: DenseIndex,
     pub postings: Postings,
-    pub grams: Grams,
+    pub grams: TrigramIndex,
     pub progress: Mutex<Progress>,
     pub changed: Condvar,
-    pub stop: AtomicBool,
+    pub stop: Arc<AtomicBool>,
     /// Incremented when files are added or removed.
     pub files_version: AtomicU64,
     files: Mutex<Option<(u64, Arc<FileTable>)>>,
@@ -130,45 +129,6 @@ impl Counts {
     }
 }
 
-/// A file as queries see it.
-#[derive(Debug)]
-pub struct FileEntry {
-    pub id: u32,
-    pub path: Box<str>,
-}
-
-impl FileEntry {
-    /// The file's language, derived from its name.
-    pub fn lang(&self) -> Option<&'static str> {
-        language_of(&self.path)
-    }
-}
-
-/// All files that the walk found, sorted by path.
-#[derive(Debug, Default)]
-pub struct FileTable {
-    pub files: Vec<FileEntry>,
-    by_id: FxHashMap<u32, u32>,
-}
-
-impl FileTable {
-    pub fn get(&self, id: u32) -> Option<&FileEntry> {
-        self.by_id.get(&id).and_then(|i| self.files.get(*i as usize))
-    }
-
-    fn read(conn: &Connection) -> Result<Self, StoreError> {
-        let mut table = FileTable::default();
-        let mut all = conn.prepare_cached("SELECT id, path FROM file ORDER BY path")?;
-        let mut rows = all.query([])?;
-        while let Some(row) = rows.next()? {
-            let path = row.get_ref(1)?.as_str().unwrap_or("").into();
-            table.files.push(FileEntry { id: row.get(0)?, path });
-        }
-        table.by_id = table.files.iter().map(|f| f.id).zip(0..).collect();
-        Ok(table)
-    }
-}
-
 impl RootIndex {
     /// Creates the shared state of a root's index in `folder`.
     pub fn new(
@@ -178,10 +138,16 @@ impl RootIndex {
         notify: Option<Sender<IndexProgress>>,
     ) -> Self {
         let embedder = &opts.embedder;
+        let context = IndexContext {
+            folder: folder.clone(),
+            root: root.path.clone(),
+            stop: Arc::new(AtomicBool::new(false)),
+        };
         Self {
             readers: Readers::new(&folder),
-            postings: Postings::new(&folder),
-            grams: Grams::new(&folder),
+            stop: Arc::clone(&context.stop),
+            postings: Postings::new(context.clone()),
+            grams: TrigramIndex::new(context),
             dense: DenseIndex::new(&folder, embedder.dim(), *embedder.hash()),
             root,
             folder,
@@ -191,7 +157,6 @@ impl RootIndex {
                 ..Progress::default()
             }),
             changed: Condvar::new(),
-            stop: AtomicBool::new(false),
             files_version: AtomicU64::new(1),
             files: Mutex::new(None),
             names: NameCache::default(),

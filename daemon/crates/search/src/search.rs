@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::dense::FileSet;
 use crate::filters::{Filters, check_search};
 use crate::gather::{Candidate, gather, spans};
 use crate::hits;
 use crate::hits::Ranked;
 use crate::indexes::Indexes;
 use crate::lexical::{self, Term};
-use crate::packed::text_of;
-use crate::postings::{Position, Snapshot};
 use crate::rank::{self, Mode, Passage, Ranker, Repeat, Scored, Weights};
 use crate::rescore::Rescored;
-use crate::root_index::{FileTable, Progress, RootIndex};
-use crate::sync::CancelFlag;
-use crate::words::{Stem, query_stems};
+use cairn_index_base::FileSet;
+use cairn_index_base::FileTable;
+use cairn_text_index::packed::text_of;
+use cairn_text_index::{Position, Snapshot};
+
+use crate::root_index::{Progress, RootIndex};
+use cairn_index_base::CancelFlag;
 use cairn_protocol::error::{Failure, Reason};
 use cairn_protocol::index::IndexState;
 use cairn_protocol::search::{Corpus, Fusion, SearchAnswer, SearchItem, SearchParams, SearchPartial};
+use cairn_tokenizer::words::{Stem, query_stems};
 use rustc_hash::FxHashMap;
 
 /// Candidates of each list, unless `k` needs more.
@@ -370,8 +372,8 @@ impl<'a> Query<'a> {
         let weights = self.weights();
         let mut scored: Vec<Scored> =
             passages.iter().map(|p| p.features.score(weights)).enumerate().collect();
-        let place = |i: usize| (&self.candidates[passages[i].candidate].path, passages[i].lines);
-        scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| place(a.0).cmp(&place(b.0))));
+        let location = |i: usize| (&self.candidates[passages[i].candidate].path, passages[i].lines);
+        scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| location(a.0).cmp(&location(b.0))));
         scored
     }
 

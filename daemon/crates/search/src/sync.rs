@@ -1,43 +1,11 @@
-//! Locking that ignores poisoning, the cancellation flag of queries, and a thread budget that queries share.
+//! A thread budget that queries share.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use cairn_protocol::error::{Failure, Reason};
-
-/// Locks `mutex` and ignores poisoning.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Cancels a query from another thread. Clones share the flag.
-#[derive(Debug, Clone, Default)]
-pub struct CancelFlag(Arc<AtomicBool>);
-
-impl CancelFlag {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the flag: the query ends at its next check, within some milliseconds.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Fails if the flag is set.
-    ///
-    /// # Errors
-    /// `cancelled`.
-    pub fn check(&self) -> Result<(), Failure> {
-        if self.is_cancelled() { Err(Failure::new(Reason::Cancelled, "cancelled")) } else { Ok(()) }
-    }
-}
+use cairn_index_base::{CancelFlag, lock};
+use cairn_protocol::error::Failure;
 
 /// Interval at which a waiting query checks whether it was cancelled.
 const POLL: Duration = Duration::from_millis(10);
@@ -108,7 +76,7 @@ impl Drop for Slots<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -120,12 +88,12 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let taken = shared.take(2, &never_cancelled).unwrap();
-                        let in_use = at_once.fetch_add(taken.count, Ordering::SeqCst) + taken.count;
-                        assert!((1..=2).contains(&taken.count) && in_use <= 3);
+                        let slots = shared.take(2, &never_cancelled).unwrap();
+                        let in_use = at_once.fetch_add(slots.count, Ordering::SeqCst) + slots.count;
+                        assert!((1..=2).contains(&slots.count) && in_use <= 3);
                         slots_taken_total.fetch_add(1, Ordering::SeqCst);
                         std::thread::yield_now();
-                        at_once.fetch_sub(taken.count, Ordering::SeqCst);
+                        at_once.fetch_sub(slots.count, Ordering::SeqCst);
                     }
                 });
             }

@@ -10,13 +10,13 @@ use cairn_store::rusqlite::{Connection, params};
 use cairn_workspace::{FileStat, Root, WorkspaceError};
 use crossbeam_channel::{Receiver, Sender};
 
-use crate::chunk;
 use crate::db::{meta, pending, set_meta};
 use crate::digest::sha256_all;
 use crate::ingest::{remove_chunks, remove_file, write};
-use crate::packed::{self, Packed};
-use crate::postings::{Builder, Doc, Pending, add, merge_segments};
 use crate::root_index::{Counts, RootIndex};
+use cairn_text_index::chunk;
+use cairn_text_index::packed::{self, Packed};
+use cairn_text_index::{Builder, Doc, Pending};
 
 /// Bytes of text in a reader's first batch and the limit of later ones. The first batch is small so that searches find
 /// something early; later ones are as large as their words fit the processor's cache.
@@ -262,7 +262,7 @@ fn write_all(
             p.counts.chunks += delta.chunks;
         });
         index.maybe_trim(batches);
-        merge_segments(index, conn, MANY_SEGMENTS)?;
+        index.postings.merge_segments(conn, MANY_SEGMENTS)?;
     }
     Ok(())
 }
@@ -290,7 +290,7 @@ fn write_batch(
         }
     }
     set_meta(tx, "next_chunk", next)?;
-    add(tx, &index.postings, batch.words, first as u64, pending)
+    index.postings.add(tx, batch.words, first as u64, pending)
 }
 
 /// Writes the row of a file, and its chunks if its text has changed. Returns false if the chunks are not used.

@@ -11,7 +11,7 @@ use cairn_workspace::{Change, Watch};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 
 use crate::root_index::{Counts, RootIndex, TRIM_INTERVAL};
-use crate::{db, enrich, grams, ingest, postings, text};
+use crate::{db, enrich, ingest, text};
 
 /// Capacity of the queues of jobs and changes.
 const QUEUE: usize = 64;
@@ -114,7 +114,7 @@ impl Worker {
             }
         }
         if let Some(conn) = &mut self.conn
-            && let Err(error) = postings::flush(&self.index, conn)
+            && let Err(error) = self.index.postings.flush(conn)
         {
             tracing::debug!(error = error.message, "words in memory were not flushed to a file");
         }
@@ -182,7 +182,7 @@ impl Worker {
             Change::Paths(paths) => {
                 // Immediately, because indexing other files may delay these for long.
                 if let Some(conn) = &self.conn
-                    && grams::invalidate_paths(&self.index, conn, &paths).is_err()
+                    && self.index.grams.invalidate_paths(conn, &paths).is_err()
                 {
                     self.work.scan = true;
                 }
@@ -247,7 +247,8 @@ impl Worker {
             return Ok(true);
         }
         if self.grams_pending {
-            self.grams_pending = grams::batch(&index, conn)?;
+            self.grams_pending =
+                index.grams.build_segment(conn, &*index.file_table()?, &index.root, &index.opts.pool)?;
             return Ok(true);
         }
         let did_work = enrich::symbol_batch(&index, conn)?.is_some()
@@ -282,8 +283,8 @@ impl Worker {
         if std::mem::take(&mut self.batches) >= TRIM_INTERVAL {
             (self.index.opts.trim_memory)();
         }
-        postings::merge_segments(&self.index, conn, 0)?;
-        grams::merge_segments(&self.index, conn)?;
+        self.index.postings.merge_segments(conn, 0)?;
+        self.index.grams.merge_segments(conn)?;
         let (rows, dead) = self.index.dense.size();
         if dead > 1000
             && dead * 3 > rows
@@ -319,11 +320,11 @@ impl Worker {
         // Searches need the first steps. With a million chunks each of the others takes some tenths of a second, which a
         // shutdown does not wait for.
         let steps: [Step; 6] = [
-            |index, conn| Ok(postings::open(index, conn)?),
+            |index, conn| Ok(index.postings.open(conn)?),
             enrich::open_vectors,
             count,
-            postings::repair,
-            grams::open,
+            |index, conn| index.postings.repair(conn),
+            |index, conn| index.grams.open(conn),
             |index, conn| if enrich::check_vectors(index, conn)? { count(index, conn) } else { Ok(()) },
         ];
         for step in steps {
@@ -366,4 +367,41 @@ fn read_counts(conn: &Connection) -> Result<Counts, Failure> {
         }
     }
     Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{CancelFlag, Embedder, IndexOptions, Indexes, Until};
+
+    #[test]
+    fn index_becomes_current_after_every_change_of_a_watched_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("root");
+        std::fs::create_dir(&top).unwrap();
+        std::fs::write(top.join(".ignore"), "*.log\n").unwrap();
+        std::fs::write(top.join("a.rs"), "fn main() {}\n").unwrap();
+        let root = cairn_workspace::Roots::new(Vec::new()).declare(&top).unwrap();
+        let id = root.id.clone();
+        let mut opts = IndexOptions::new(Embedder::builtin().unwrap()).unwrap();
+        opts.sweep_seconds = 0;
+        let indexes = Indexes::open(dir.path().join("index"), opts, None);
+        indexes.add_root(root).unwrap();
+        indexes.build_and_wait(&id, Until::Everything, &CancelFlag::new()).unwrap();
+        let index = indexes.index(&id).unwrap();
+        let wait_until_current = || {
+            let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+            while !index.grams.is_current() {
+                assert!(std::time::Instant::now() < until, "the trigrams do not become current");
+                std::thread::yield_now();
+            }
+        };
+        wait_until_current();
+        // Events of indexed files, events of ignored files, and one that causes a walk.
+        for name in ["a.rs", "b.rs", "c.log", ".ignore", "d.log"] {
+            std::fs::write(top.join(name), "# fn other() {}\n").unwrap();
+            wait_until_current();
+        }
+        indexes.close();
+        assert!(!index.grams.is_current(), "the watch has ended");
+    }
 }

@@ -45,7 +45,7 @@ fn has_rg() -> bool {
     let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
     assert!(is_present || !required, "rg is required and missing");
     if !is_present {
-        eprintln!("note: left out: rg is missing");
+        eprintln!("note: skipped: rg is missing");
     }
     is_present
 }
@@ -251,7 +251,7 @@ fn grep_returns_the_same_lines_as_ripgrep() {
     // The index does not exist yet, or is built during the comparison.
     let (indexes, id) = open(&index, &top, false);
     indexes.build_and_wait(&id, Until::Lexical, &CancelFlag::new()).unwrap();
-    all(&indexes, "coming");
+    all(&indexes, "during indexing");
     build(&indexes, &id);
     let files = indexes.status(Some(&id)).unwrap()[0].files;
     // No tool can set the change time, so the test waits until it is trusted.
@@ -260,7 +260,7 @@ fn grep_returns_the_same_lines_as_ripgrep() {
     build(&indexes, &id);
     let read = read_for_rare(&indexes);
     assert!(read < files / 10, "{read} of {files} files were read");
-    all(&indexes, "asked file by file");
+    all(&indexes, "facts verified per file");
     indexes.close();
     let (indexes, id) = open(&index, &top, true);
     build(&indexes, &id);

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn definitions_of_each_language_are_extracted() {
-        for (lang, text, wanted) in [
+        for (lang, text, expected) in [
             (
                 "rust",
                 "pub struct A<T>(T);\nimpl<T> Tr for A<T> {\n  fn run(&self) {}\n}\nmod m {\n fn free() {}\n}\nmod other;\nmacro_rules! mac { () => {} }\ntrait Tr { fn run(&self); }\nconst MAX: u8 = 1;",
@@ -239,7 +239,7 @@ mod tests {
                 "class A 2-2; constructor A.A 2-2; method A.run 2-2; interface A.B 2-2; method B.c 2-2; enum E 3-3; record R 4-4",
             ),
         ] {
-            assert_eq!(names(lang, text), wanted, "{lang}");
+            assert_eq!(names(lang, text), expected, "{lang}");
         }
     }
 

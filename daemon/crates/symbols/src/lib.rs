@@ -1,5 +1,4 @@
 //! Definitions and identifiers of source files, extracted from syntax trees.
-#![expect(missing_docs, reason = "an internal crate: only what is not obvious is documented")]
 
 mod bodies;
 pub mod extract;

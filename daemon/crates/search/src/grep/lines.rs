@@ -60,14 +60,14 @@ pub(super) fn context_of(lines: &[Line], n: usize, number: u64, context: usize, 
 /// all reads in a tree of small files.
 pub(super) struct BoundedReader<'a> {
     pub(super) file: &'a std::fs::File,
-    pub(super) left: u64,
+    pub(super) remaining: u64,
     /// The grep with whose end reading stops.
     pub(super) job: &'a Job<'a>,
 }
 
 impl Read for BoundedReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Ok(0);
         }
         if !self.job.should_continue() {
@@ -75,10 +75,10 @@ impl Read for BoundedReader<'_> {
         }
         let n = self.file.read(buffer)?;
         // A full buffer may mean that the file has grown; then the end is found by reading.
-        let grown = n == buffer.len() && n as u64 >= self.left;
-        self.left = if grown { 1 } else { self.left.saturating_sub(n as u64) };
+        let grown = n == buffer.len() && n as u64 >= self.remaining;
+        self.remaining = if grown { 1 } else { self.remaining.saturating_sub(n as u64) };
         if n == 0 {
-            self.left = 0;
+            self.remaining = 0;
         }
         Ok(n)
     }

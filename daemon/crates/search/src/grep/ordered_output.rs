@@ -9,7 +9,7 @@ use cairn_protocol::id::RootId;
 use cairn_protocol::lines::FileLines;
 
 use super::stream::Lines;
-use crate::sync::{CancelFlag, lock};
+use cairn_index_base::{CancelFlag, lock};
 
 /// Receives the next lines, grouped by file, and true for the last ones. Returns false once the consumer is gone.
 pub type OnLines<'a> = &'a (dyn Fn(Vec<FileLines>, bool) -> bool + Sync);

@@ -6,7 +6,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::filters::invalid;
-use crate::grams::{Flags, NEST_LIMIT};
+use cairn_trigram_index::{Flags, NEST_LIMIT};
 
 /// Maximum steps of a pattern with expanded repetitions. Matching may cost as many steps per byte of a file.
 const MAX_STEPS: u64 = 50_000;

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Scored;
-use crate::words::{Stem, query_stems};
+use cairn_tokenizer::words::{Stem, query_stems};
 
 /// The penalty of further results of the same file.
 #[derive(Debug, Clone, Copy)]

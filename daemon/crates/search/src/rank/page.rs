@@ -2,8 +2,8 @@
 
 use crate::gather::Candidate;
 use crate::lexical::Term;
-use crate::packed::WindowContext;
-use crate::words;
+use cairn_text_index::packed::WindowContext;
+use cairn_tokenizer::words;
 
 /// The text of a window with the positions of query words by line.
 pub(super) struct Page<'a> {

@@ -4,13 +4,12 @@
 use super::page::Page;
 use super::windows::{Base, K1, Ranker};
 use super::{Features, Mode};
-use crate::bulk;
-use crate::chunk;
-use crate::embed::Table;
 use crate::gather::{Candidate, Span};
 use crate::lexical::Term;
-use crate::packed::WindowContext;
-use crate::words;
+use cairn_text_index::chunk;
+use cairn_text_index::packed::WindowContext;
+use cairn_tokenizer::words;
+use cairn_vectors::Table;
 
 /// Length normalisation of BM25 for passages.
 const B: f32 = 0.5;
@@ -83,8 +82,8 @@ pub fn by_definitions(
     }
     let path = c.path.replace('/', " ");
     let dot = |pieces: &[&[u8]]| {
-        let made = bulk::embed(semantics.table, pieces);
-        made.iter().zip(semantics.vector).map(|(a, b)| a * b).sum::<f32>()
+        let vector = cairn_vectors::embed_cached(semantics.table, pieces);
+        vector.iter().zip(semantics.vector).map(|(a, b)| a * b).sum::<f32>()
     };
     let has_vector = !semantics.vector.is_empty();
     let window_similarity = if semantics.relative && base.cosines.is_some() {

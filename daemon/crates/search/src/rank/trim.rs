@@ -19,9 +19,9 @@ pub fn trim(passages: &mut [Passage], scores: &[f32]) {
         }
         let best = scores[1..].iter().copied().fold(f32::MIN, f32::max);
         let least = best - MAX_GAP * window.features.prior;
-        let shown = definitions.iter().zip(&scores[1..]).filter(|(_, score)| **score >= least);
+        let visible = definitions.iter().zip(&scores[1..]).filter(|(_, score)| **score >= least);
         let best_line = (window.features.line > 0.0).then_some((window.best_line, window.best_line));
-        let ranges = shown.map(|(d, _)| d.lines).chain(best_line);
+        let ranges = visible.map(|(d, _)| d.lines).chain(best_line);
         let Some(range) = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { continue };
         window.lines = widen(range, window.lines);
     }

@@ -7,7 +7,7 @@ use super::prior::{QueryTopics, identifiers, prior};
 use super::{Features, Mode, Scored};
 use crate::gather::Candidate;
 use crate::lexical::Term;
-use crate::words;
+use cairn_tokenizer::words;
 
 /// Weight of names defined in the window relative to words of the body in BM25F.
 const DEFS: f32 = 1.8;
@@ -86,7 +86,7 @@ impl<'a> Ranker<'a> {
             let (prior, file_name) = *paths.entry(key).or_insert_with(|| {
                 (prior(&c.path, &self.topics), if by_words { self.file_name_match(c) } else { 0.0 })
             });
-            let mut made = Features {
+            let mut window_features = Features {
                 window_words: words[i],
                 file_words: files.get(&key).copied().unwrap_or(0.0),
                 file_meaning: nearest.get(&key).copied().unwrap_or(0.0),
@@ -97,11 +97,15 @@ impl<'a> Ranker<'a> {
             };
             if by_words {
                 let hit = |(n, t): (&[u16; 3], &Term)| if n[2] > 0 { t.rarity } else { 0.0 };
-                made.path = c.counts.iter().zip(self.terms(c)).map(hit).sum::<f32>() / self.total(c);
+                window_features.path =
+                    c.counts.iter().zip(self.terms(c)).map(hit).sum::<f32>() / self.total(c);
             }
-            let first = words[i] + DENSE * near[i] + FILE_WORDS * made.file_words + IN_PATH * made.path;
-            order.push((i, first * made.prior));
-            made
+            let first = words[i]
+                + DENSE * near[i]
+                + FILE_WORDS * window_features.file_words
+                + IN_PATH * window_features.path;
+            order.push((i, first * window_features.prior));
+            window_features
         };
         let features = candidates.iter().enumerate().map(feature).collect();
         sort(&mut order, candidates);

@@ -16,9 +16,11 @@ use super::query::relative;
 use super::repo_map::{Definition, Focus, MapEntry, Source, repo_map, text};
 use crate::filters::{check_text, invalid};
 use crate::indexes::Indexes;
-use crate::root_index::{FileTable, RootIndex, symbols_are_complete};
+use cairn_index_base::FileTable;
+
+use crate::root_index::{RootIndex, symbols_are_complete};
 use crate::search::no_file;
-use crate::sync::CancelFlag;
+use cairn_index_base::CancelFlag;
 use cairn_symbols::extract::ident_hash;
 
 /// Maximum definitions that one map considers, over all roots.

@@ -22,7 +22,7 @@ use cairn_store::rusqlite::Connection;
 use rustc_hash::FxHashSet;
 
 use crate::root_index::Progress;
-use crate::sync::lock;
+use cairn_index_base::lock;
 
 /// Score of a name that equals the query.
 pub const EQUAL: f64 = 1.0;

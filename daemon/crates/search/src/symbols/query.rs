@@ -11,7 +11,9 @@ use rustc_hash::FxHashSet;
 
 use crate::filters::{Filters, check_k, check_text, invalid};
 use crate::indexes::Indexes;
-use crate::root_index::{FileTable, RootIndex, symbols_are_complete};
+use cairn_index_base::FileTable;
+
+use crate::root_index::{RootIndex, symbols_are_complete};
 use crate::search::no_file;
 use crate::symbols::names;
 

@@ -125,5 +125,9 @@ fn partially_embedded_file_is_completed() {
         conn.query_row(&format!("SELECT count(*) FROM chunk_vec WHERE {what}"), [], |r| r.get(0)).unwrap()
     };
     assert_eq!(count("true"), all);
-    assert!(count("created_at = 1") > 3 && count("created_at > 1") > 30, "kept {}", count("created_at = 1"));
+    assert!(
+        count("created_at = 1") > 3 && count("created_at > 1") > 30,
+        "remaining {}",
+        count("created_at = 1")
+    );
 }
