@@ -20,7 +20,7 @@ fn page(terminal: bool, colours: bool) -> Page<'static> {
 
 /// A function whose fourth line matches.
 fn item() -> SearchItem {
-    let text = "fn show() {\n    // first\n    let n = 1;\n    tell(\"slow\");\n}";
+    let text = "fn show() {\n    // first\n    let n = 1;\n    emit(\"slow\");\n}";
     let at = text.find("slow").unwrap() as u32;
     SearchItem {
         path: "src/a.rs".into(),
@@ -32,7 +32,7 @@ fn item() -> SearchItem {
             .map(|(feature, share)| Share { feature: feature.into(), value: 1.0, share })
             .to_vec(),
         lang: Some("rust".into()),
-        symbol: Some(SymbolRef { name: "told".into(), kind: "function".into() }),
+        symbol: Some(SymbolRef { name: "show".into(), kind: "function".into() }),
         text: Some(text.into()),
         text_start_line: None,
         highlights: vec![[3, 7], [at, at + 4]],
@@ -79,7 +79,7 @@ fn pipe_output_has_one_line_per_result() {
       7 fn show() {
       8     // first
       9     let n = 1;
-     10     tell(\"slow\");
+     10     emit(\"slow\");
      11 }
 
 ";
@@ -92,10 +92,10 @@ fn code_is_highlighted_and_matches_are_marked() {
     let expected = "\
 ESC[2m 1.ESC[0m ESC[32msrc/a.rsESC[0m:7-11ESC[36m  function showESC[0m
     ESC[2mby meaning and nameESC[0m
-  ESC[2m    7ESC[0m ESC[35mfnESC[0m ESC[31mESC[1mtoldESC[0m() {
+  ESC[2m    7ESC[0m ESC[35mfnESC[0m ESC[31mESC[1mshowESC[0m() {
   ESC[2m    8ESC[0m     ESC[38;5;8m// firstESC[0m
   ESC[2m    9ESC[0m     ESC[35mletESC[0m n = ESC[36m1ESC[0m;
-  ESC[2m   10ESC[0m     ESC[34mtellESC[0m(ESC[32m\"ESC[0mESC[31mESC[1mslowESC[0mESC[32m\"ESC[0m);
+  ESC[2m   10ESC[0m     ESC[34memitESC[0m(ESC[32m\"ESC[0mESC[31mESC[1mslowESC[0mESC[32m\"ESC[0m);
   ESC[2m   11ESC[0m }
 
 ";

@@ -68,6 +68,132 @@ fn reduced_text_has_the_same_definitions() {
     }
 }
 
+/// A language of generated sources: a file's name, statements of a body, and a function with `{name}` and `{body}`.
+struct Generated {
+    file: &'static str,
+    function: &'static str,
+    /// A type around methods, with `{name}` and `{methods}`.
+    container: &'static str,
+    statements: &'static [&'static str],
+}
+
+/// Statements that a lexer can misread: brackets and quotes in strings, comments, characters and regular expressions.
+const GENERATED: &[Generated] = &[
+    Generated {
+        file: "a.rs",
+        function: "fn {name}(a: u8) -> u8 {\n{body}    0\n}\n",
+        container: "impl {name} {\n{methods}}\n",
+        statements: &[
+            "    let s = \"} { \\\" }\";\n",
+            "    let r = r#\"} \" {\"#;\n",
+            "    // } { ' \"\n",
+            "    /* } /* { */ \" */\n",
+            "    let c = '{';\n    let d = '\\'';\n",
+            "    if a > 1 { g(a); } else { h(|x| { x }); }\n",
+            "    let x: &'static str = b\"}\";\n",
+            "    match a { 1 => {} _ => { k!{ } } }\n",
+        ],
+    },
+    Generated {
+        file: "a.go",
+        function: "func {name}(a int) int {\n{body}\treturn 0\n}\n",
+        container: "type {name} struct {\n\tA int\n}\n{methods}",
+        statements: &[
+            "\ts := \"} { \\\" }\"\n",
+            "\tr := `} \" {\n}`\n",
+            "\t// } { ' `\n",
+            "\t/* } { \" */\n",
+            "\tc := '{'\n\td := '\\''\n",
+            "\tif a > 1 { g(a) } else { h(func() { k() }) }\n",
+            "\tfor i := range x {\n\t\tm[i] = T{A: 1}\n\t}\n",
+        ],
+    },
+    Generated {
+        file: "a.c",
+        function: "int {name}(int a)\n{\n{body}\treturn 0;\n}\n",
+        container: "struct {name} {\n\tint a;\n};\n{methods}",
+        statements: &[
+            "\tchar *s = \"} { \\\" }\";\n",
+            "\t// } { ' \"\n",
+            "\t/* } { \" \n } */\n",
+            "\tchar c = '{', d = '\\'', e = '\"';\n",
+            "\tif (a) { g(a); } else { h(); }\n",
+            "\tstruct t x = { .a = 1 };\n",
+            "#ifdef A\n\tg(1);\n#else\n\tg(2);\n#endif\n",
+        ],
+    },
+    Generated {
+        file: "A.java",
+        function: "    int {name}(int a) {\n{body}        return 0;\n    }\n",
+        container: "class {name} {\n{methods}}\n",
+        statements: &[
+            "        String s = \"} { \\\" }\";\n",
+            "        String t = \"\"\"\n            } \" {\n            \"\"\";\n",
+            "        // } { ' \"\n",
+            "        /* } { \" */\n",
+            "        char c = '{', d = '\\'';\n",
+            "        if (a > 1) { g(a); } else { h(() -> { k(); }); }\n",
+            "        int[] x = {1, 2};\n",
+        ],
+    },
+    Generated {
+        file: "a.ts",
+        function: "function {name}(a: number): number {\n{body}  return 0;\n}\n",
+        container: "interface {name} {\n  a: number;\n}\n{methods}",
+        statements: &[
+            "  const s = \"} { \\\" }\";\n",
+            "  const t = `} ${a ? `}${b}` : '{'} {`;\n",
+            "  const r = /[}/\"]{2}/.test(s);\n",
+            "  // } { ' `\n",
+            "  /* } { \" ` */\n",
+            "  if (a > 1) { g(a); } else { h(() => { k(); }); }\n",
+            "  const o = { a: 1, b: { c: 2 } };\n",
+            "  const q = a / b / c;\n",
+        ],
+    },
+    Generated {
+        file: "a.py",
+        function: "def {name}(a):\n{body}    return 0\n\n",
+        container: "class {name}:\n    a = 1\n\n{methods}",
+        statements: &[
+            "    s = \") ( [ \\\" {\"\n",
+            "    t = \"\"\"\ndef no(): ( ' \n\"\"\"\n",
+            "    # ) ( ' \"\n",
+            "    x = [\n        1,\n    ]\n",
+            "    if a:\n        g(a)\n    else:\n        h(lambda: {1: 2})\n",
+            "    u = r'\\''\n",
+            "    v = f\"{a['b']} }}\"\n",
+            "    w = a \\\n        + 1\n",
+        ],
+    },
+];
+
+#[test]
+fn generated_functions_have_the_definitions_of_the_complete_parse() {
+    let mut rng = cairn_test_support::random("generated_functions");
+    for language in GENERATED {
+        for _ in 0..200 {
+            let mut count = 0;
+            let mut function = |rng: &mut cairn_test_support::Rng| {
+                let body: String = (0..rng.usize(0..6))
+                    .map(|_| language.statements[rng.usize(..language.statements.len())])
+                    .collect();
+                count += 1;
+                language.function.replace("{name}", &format!("name{count}")).replace("{body}", &body)
+            };
+            let mut text = String::new();
+            for part in 0..rng.usize(1..5) {
+                let functions: String = (0..rng.usize(1..4)).map(|_| function(&mut rng)).collect();
+                let container = language.container.replace("{name}", &format!("Type{part}"));
+                text.push_str(&container.replace("{methods}", &functions));
+            }
+            let reduced = extracted(ParseInput::Reduced, language.file, &text);
+            let complete = extracted(ParseInput::Complete, language.file, &text);
+            assert_eq!(render(&reduced.symbols), render(&complete.symbols), "{}:\n{text}", language.file);
+        }
+    }
+}
+
 #[test]
 fn body_split_by_conditions_does_not_lose_definitions() {
     let torn = "int run(int argc) {\n#ifdef DEBUG\n\tif (argc) {\n#else\n\tif (!argc) {\n#endif\n\t\treturn 1;\n\t}\n\treturn 0;\n}\nint next(void)\n{\n\treturn 2;\n}\n";
