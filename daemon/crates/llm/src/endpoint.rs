@@ -169,6 +169,7 @@ mod tests {
         }
     }
 
+    // A9
     #[test]
     fn only_loopback_is_this_machine() {
         for (text, external) in [
