@@ -30,7 +30,7 @@ impl Record {
     /// The record as a typed value.
     ///
     /// # Errors
-    /// Errors for a kind of record that this build does not know.
+    /// Fails for a kind of record that this build does not know.
     pub fn envelope(&self) -> Result<Envelope, ClientError> {
         serde_json::from_str(&self.json)
             .map_err(|e| ClientError::Protocol(format!("record {}: {e}", self.seq)))

@@ -48,7 +48,7 @@ impl Identity {
     /// Loads the key from a file, which is created (0600) if missing.
     ///
     /// # Errors
-    /// Errors when the file is unusable or holds other content.
+    /// Fails when the file is unusable or holds other content.
     pub fn load_or_make(path: &Path) -> Result<Arc<Self>, IdentityError> {
         let file = |cause| IdentityError::File { path: path.display().to_string(), cause };
         let key = |cause| IdentityError::Key { path: path.display().to_string(), cause };
@@ -67,7 +67,7 @@ impl Identity {
     /// Generates a key that is not stored in a file.
     ///
     /// # Errors
-    /// Errors when the system provides no random bytes.
+    /// Fails when the system provides no random bytes.
     pub fn fresh() -> Result<Arc<Self>, IdentityError> {
         let none = |cause| IdentityError::Key { path: "memory".into(), cause };
         let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(none)?;

@@ -20,7 +20,7 @@ impl Pin {
     /// Returns the pin of the key in a certificate.
     ///
     /// # Errors
-    /// Errors when the bytes are not a certificate.
+    /// Fails when the bytes are not a certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, rustls::Error> {
         let parsed = ParsedCertificate::try_from(certificate)?;
         Ok(Self::of_key(&parsed.subject_public_key_info()))

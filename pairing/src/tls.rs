@@ -44,7 +44,7 @@ pub struct KeyChanged {
 /// key; the client's rights are decided by its pin.
 ///
 /// # Errors
-/// Errors when the key is unusable.
+/// Fails when the key is unusable.
 pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(AnyKey { provider: Arc::clone(&provider) });
@@ -63,7 +63,7 @@ pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsError>
 /// accepts any key, which is for pairing alone.
 ///
 /// # Errors
-/// Errors when the key is unusable.
+/// Fails when the key is unusable.
 pub fn client_config(identity: &Identity, expected: Option<Pin>) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(OneKey { expected, provider: Arc::clone(&provider) });
@@ -87,7 +87,7 @@ pub fn peer_pin(connection: &CommonState) -> Option<Pin> {
 /// Returns a value that only the two sides of a TLS connection know.
 ///
 /// # Errors
-/// Errors before the handshake is complete.
+/// Fails before the handshake is complete.
 pub fn exporter<D>(connection: &rustls::ConnectionCommon<D>) -> Result<[u8; 32], TlsError> {
     Ok(connection.export_keying_material([0; 32], EXPORTER, None)?)
 }

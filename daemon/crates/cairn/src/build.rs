@@ -263,7 +263,7 @@ impl SessionBuilder {
     /// Opens the session.
     ///
     /// # Errors
-    /// Errors for an unknown provider, an invalid root, or a duplicate tool name.
+    /// Fails for an unknown provider, an invalid root, or a duplicate tool name.
     pub async fn init(self) -> Result<Session, Failure> {
         let provider = match self.backend {
             Backend::Provider(provider) => provider,

@@ -59,7 +59,7 @@ impl Session {
     /// Sends a message and waits for the answer, including all tool calls.
     ///
     /// # Errors
-    /// Errors with the reason why the turn did not complete.
+    /// Fails with the reason why the turn did not complete.
     pub async fn chat(&self, text: impl Into<String>) -> Result<String, Failure> {
         let result = self.run(text).await?;
         match result.error {
@@ -74,7 +74,7 @@ impl Session {
     /// Sends a message and returns the complete result of the turn.
     ///
     /// # Errors
-    /// Errors when the turn could not be started, or the log cannot be read.
+    /// Fails when the turn could not be started, or the log cannot be read.
     pub async fn run(&self, text: impl Into<String>) -> Result<RunResult, Failure> {
         let policy = ExecutionPolicy { allow_external_llms: self.external, ..ExecutionPolicy::default() };
         let params = RunStartParams {
@@ -154,7 +154,7 @@ impl Session {
     /// Adds a tool; the conversation continues, and the next turn can use it.
     ///
     /// # Errors
-    /// Errors when its name is taken or its schema is invalid.
+    /// Fails when its name is taken or its schema is invalid.
     pub fn add_tool(&self, tool: impl Tool + 'static) -> Result<(), Failure> {
         self.engine.add_tool(Arc::new(tool))
     }
@@ -169,7 +169,7 @@ impl Session {
     /// continues.
     ///
     /// # Errors
-    /// Errors when the log cannot be written.
+    /// Fails when the log cannot be written.
     pub async fn refresh_system(&self) -> Result<String, Failure> {
         Ok(self.engine.refresh_prompt(&self.id).await?.system)
     }
@@ -195,7 +195,7 @@ impl Session {
     /// Returns the system text of the next turn.
     ///
     /// # Errors
-    /// Errors when the log cannot be read.
+    /// Fails when the log cannot be read.
     pub async fn render_system(&self) -> Result<String, Failure> {
         Ok(self.engine.show_prompt(&self.id).await?.system)
     }

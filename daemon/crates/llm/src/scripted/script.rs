@@ -239,7 +239,7 @@ impl Script {
     /// with `//` are skipped.
     ///
     /// # Errors
-    /// Errors with the reason and the line.
+    /// Fails with the reason and the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(map)) if map.contains_key("steps") => {}
