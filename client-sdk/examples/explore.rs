@@ -1,6 +1,7 @@
-//! Explores a folder and prints what is worth knowing: `cargo run -p cairn-client-sdk --example explore -- FOLDER`.
+//! Explores a folder and prints a summary: `cargo run -p cairn-client-sdk --example explore --
+//! FOLDER`.
 //!
-//! A daemon that is stopped and started again meanwhile is followed on from the last record.
+//! If the daemon is restarted meanwhile, the example continues after the last record.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use cairn_client_sdk::{ClientError, Connector, Item};

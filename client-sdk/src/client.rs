@@ -1,4 +1,4 @@
-//! A connection: the handshake, calls, subscriptions.
+//! A connection to a daemon: handshake, calls and subscriptions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,12 +19,12 @@ use crate::{
     socket,
 };
 
-/// How long a call may take, unless another time is given.
+/// Default time limit of a call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
-/// How long the handshake may take.
+/// Time limit of the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The tasks of a connection; it ends when nobody holds it any more.
+/// Tasks of a connection, which ends when its last owner drops it.
 pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
     reader: JoinHandle<()>,
@@ -37,7 +37,7 @@ impl Drop for Link {
     }
 }
 
-/// A connection to a daemon. Clones share it; it closes with the last of them and their streams.
+/// A connection to a daemon. Clones share it; it closes with the last clone and stream.
 #[derive(Clone)]
 pub struct Client {
     link: Arc<Link>,
@@ -71,20 +71,20 @@ impl Client {
         Ok(Self { link, connector, hello: Arc::new(hello) })
     }
 
-    /// What the daemon said of itself.
+    /// Returns the daemon's answer to `initialize`.
     pub fn server(&self) -> &InitializeResult {
         &self.hello
     }
 
-    /// How this client connects.
+    /// Returns the connector that this client uses.
     pub fn connector(&self) -> &Connector {
         &self.connector
     }
 
-    /// Calls a method; the answer must come within [`CALL_TIMEOUT`].
+    /// Calls a method with the time limit [`CALL_TIMEOUT`].
     ///
     /// # Errors
-    /// [`ClientError::Rpc`] with the daemon's answer, or why there is none.
+    /// [`ClientError::Rpc`] with the daemon's error, or the reason why there is no answer.
     pub async fn call<P: Serialize, R: DeserializeOwned>(
         &self,
         method: &str,
@@ -93,7 +93,8 @@ impl Client {
         call(&self.link, method, params, CALL_TIMEOUT).await
     }
 
-    /// Calls a method and waits for `within` at most. A call that is dropped or late is cancelled.
+    /// Calls a method with the time limit `within`. A call that is dropped or times out is
+    /// cancelled.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -106,7 +107,8 @@ impl Client {
         call(&self.link, method, params, within).await
     }
 
-    /// Follows a session over this connection: the records after `after`, then live. It ends with the connection.
+    /// Subscribes to a session over this connection: the records after `after`, then live ones. The
+    /// stream ends with the connection.
     ///
     /// # Errors
     /// `session_not_found`, `after_beyond_head`, `overloaded`.
@@ -124,8 +126,8 @@ impl Client {
         })
     }
 
-    /// Follows a session over a connection of its own, which is made again when it is cut: every record after `after`
-    /// exactly once, in order.
+    /// Follows a session over its own connection, which is re-established when it breaks: returns
+    /// every record after `after` exactly once, in order.
     pub fn follow(&self, session: &SessionId, after: u64) -> Follow {
         Follow::new(self.connector.clone(), session.clone(), after)
     }
@@ -134,7 +136,7 @@ impl Client {
         &self.link
     }
 
-    /// Progress of what this connection asks for, from now on.
+    /// Returns the progress of requests of this connection, from now on.
     pub fn notices(&self) -> Notices {
         Notices(self.link.shared.listen())
     }
@@ -178,7 +180,7 @@ async fn call<P: Serialize, R: DeserializeOwned>(
     finish(link, id, answer, method, params, within).await
 }
 
-/// Forgets a call that is dropped before its answer.
+/// Removes a pending call that is dropped before its answer.
 pub(crate) struct Waiting(Arc<Shared>, u64);
 
 impl Waiting {
@@ -193,7 +195,7 @@ impl Drop for Waiting {
     }
 }
 
-/// The text of a call.
+/// Returns the text of a request.
 pub(crate) fn request<P: Serialize>(id: u64, method: &str, params: &P) -> Result<String, ClientError> {
     #[derive(Serialize)]
     struct Request<'a, P> {

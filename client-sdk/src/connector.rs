@@ -1,4 +1,4 @@
-//! Where the daemon is, and connecting to it again and again.
+//! Finding the daemon, and connecting to it repeatedly.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,27 +14,28 @@ use cairn_protocol::{
 
 use crate::{Client, ClientError, Hosts, pair::client_key};
 
-/// One daemon's address and secret.
+/// Address and secret of one daemon.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
-    /// `host:port`.
+    /// Address of the daemon as `host:port`.
     pub address: String,
-    /// The token.
+    /// Access token of the daemon.
     pub token: String,
-    /// The instance that is expected to answer, when it is known.
+    /// Instance that should answer, if known.
     pub instance: Option<InstanceId>,
-    /// Version of its build, when it is known.
+    /// Version of the daemon's build, if known.
     pub version: Option<String>,
-    /// How it is known over the network; without it, it is of this machine and known by the token.
+    /// TLS parameters for a daemon on another machine; `None` for a local one, which the token
+    /// authenticates.
     pub tls: Option<Tls>,
 }
 
-/// What makes another machine's daemon the right one, and this machine one that it takes.
+/// Keys that authenticate another machine's daemon and this machine to each other.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// Its key; any for `None`, which is for pairing alone.
+    /// Key of the daemon; `None` accepts any key, which is for pairing alone.
     pub key: Option<Pin>,
-    /// This machine's key.
+    /// Key of this machine.
     pub identity: Arc<Identity>,
 }
 
@@ -59,13 +60,14 @@ impl std::fmt::Debug for Target {
 enum Place {
     Fixed(Target),
     Local(Env),
-    /// An address, and the file of its token.
+    /// Address of the daemon, and path of its token file.
     Address(String, PathBuf),
-    /// A paired machine, as the user named it.
+    /// Paired machine, as named by the user.
     Remote(Env, String),
 }
 
-/// Connects to one daemon; a local one is looked up anew each time, since its port changes from start to start.
+/// Connects to one daemon. A local one is located before each connection because its port changes
+/// with each start.
 #[derive(Debug, Clone)]
 pub struct Connector {
     place: Place,
@@ -74,27 +76,27 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// The daemon of this user's data root.
+    /// Connects to the daemon of this user's data root.
     pub fn local(env: Env) -> Self {
         Self::new(Place::Local(env))
     }
 
-    /// A daemon at a known address.
+    /// Connects to a daemon at a known address.
     pub fn fixed(target: Target) -> Self {
         Self::new(Place::Fixed(target))
     }
 
-    /// The daemon of another machine that the user of this data root has paired it with: by name, address or key.
+    /// Connects to the paired daemon of another machine, found by name, address or key.
     pub fn remote(env: Env, host: &str) -> Self {
         Self::new(Place::Remote(env, host.to_owned()))
     }
 
-    /// The daemon at an address with the token in a file: another machine's through a tunnel, say.
+    /// Connects to a daemon at an address with the token in a file, such as one behind a tunnel.
     pub fn at(address: &str, token_file: &Path) -> Self {
         Self::new(Place::Address(address.to_owned(), token_file.to_owned()))
     }
 
-    /// Whether it leads to another machine's daemon, which nobody here can start.
+    /// Returns true for a daemon on another machine, which cannot be started from this one.
     pub fn is_remote(&self) -> bool {
         matches!(self.place, Place::Remote(..) | Place::Address(..))
     }
@@ -104,34 +106,35 @@ impl Connector {
         Self { place, me, approver: false }
     }
 
-    /// The same under another client's name, of 1 to 64 characters.
+    /// Sets the name of the client, of 1 to 64 characters, and its version.
     #[must_use]
     pub fn named(mut self, name: &str, version: &str) -> Self {
         self.me = ClientInfo { name: name.into(), version: version.into() };
         self
     }
 
-    /// The same, telling the daemon that whoever is behind it answers approvals.
+    /// Declares to the daemon that this client answers approvals.
     #[must_use]
     pub fn approver(mut self) -> Self {
         self.approver = true;
         self
     }
 
-    /// Whether it tells the daemon that it answers approvals.
+    /// Returns true if this client declares that it answers approvals.
     pub fn answers_approvals(&self) -> bool {
         self.approver
     }
 
-    /// Who this client says it is.
+    /// Returns the name and version that this client sends.
     pub fn client_info(&self) -> &ClientInfo {
         &self.me
     }
 
-    /// Where the daemon is now.
+    /// Locates the daemon.
     ///
     /// # Errors
-    /// [`ClientError::NotRunning`] when no daemon has left its address; [`ClientError::NotPaired`].
+    /// [`ClientError::NotRunning`] when no daemon has published its address;
+    /// [`ClientError::NotPaired`].
     pub fn target(&self) -> Result<Target, ClientError> {
         match &self.place {
             Place::Fixed(target) => Ok(target.clone()),
@@ -146,18 +149,18 @@ impl Connector {
         }
     }
 
-    /// Connects and shakes hands.
+    /// Connects and performs the handshake.
     ///
     /// # Errors
-    /// Those of finding, connecting and `initialize`; [`ClientError::Connect`] when another instance answers than the one
-    /// that left its address.
+    /// Errors of locating, connecting and `initialize`; [`ClientError::Connect`] when an instance
+    /// answers that differs from the one in `daemon.json`.
     pub async fn connect(&self) -> Result<Client, ClientError> {
         let target = self.target()?;
         Client::open(&target, self.clone()).await
     }
 }
 
-/// Looks a paired machine up.
+/// Looks up a paired machine.
 fn known(env: &Env, host: &str) -> Result<Target, ClientError> {
     let root = DataRoot(env.data_root().ok_or(ClientError::NoHome)?);
     let known = Hosts::of(&root).find(host)?;
@@ -165,7 +168,7 @@ fn known(env: &Env, host: &str) -> Result<Target, ClientError> {
     Ok(Target { address: known.address, token: String::new(), instance: None, version: None, tls })
 }
 
-/// Reads `daemon.json` and the token it names.
+/// Reads `daemon.json` and the token file that it names.
 fn locate(env: &Env) -> Result<Target, ClientError> {
     let root = DataRoot(env.data_root().ok_or(ClientError::NoHome)?);
     let missing = || ClientError::NotRunning { data_root: root.path().to_owned() };

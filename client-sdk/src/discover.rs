@@ -1,4 +1,4 @@
-//! Daemons of the local network, by Bonjour.
+//! Discovery of daemons in the local network by Bonjour.
 
 use std::{
     collections::BTreeMap,
@@ -12,32 +12,34 @@ use serde::Serialize;
 
 use crate::ClientError;
 
-/// Daemons listed at most.
+/// Maximum number of daemons listed.
 const MAX_FOUND: usize = 256;
-/// Shortest time to listen. A daemon multicasts an answer once a second and lets other questions within that second go by
-/// (RFC 6762, section 6), so that a question soon after another's is only answered when it is asked again, a second later.
+/// Minimum time to listen. A daemon multicasts an answer at most once per second and ignores other
+/// queries within that second (RFC 6762, section 6), so a query shortly after another one is
+/// answered only when it is repeated a second later.
 pub const SHORTEST: Duration = Duration::from_secs(2);
 
 /// A daemon that announces itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Found {
-    /// Its name.
+    /// Name of the daemon.
     pub name: String,
-    /// Its instance id.
+    /// Instance id of the daemon.
     pub id: String,
     /// Version of its build.
     pub version: String,
-    /// Addresses, in order.
+    /// Sorted addresses of the daemon.
     pub addresses: Vec<IpAddr>,
-    /// Port.
+    /// Port of the daemon.
     pub port: u16,
-    /// The beginning of its key's hash, where it takes paired devices. It proves nothing.
+    /// Prefix of the key's hash, if the daemon accepts paired devices. It does not authenticate the
+    /// daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// Listens for `timeout`, but not less than [`SHORTEST`], to what daemons announce.
+/// Listens for announcements of daemons during `timeout`, at least [`SHORTEST`].
 ///
 /// # Errors
 /// [`ClientError::Connect`] when multicast cannot be used.

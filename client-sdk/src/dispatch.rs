@@ -1,7 +1,9 @@
-//! Sorting what comes from the daemon: answers to their calls, records to their streams, progress to who listens.
+//! Routing of messages from the daemon: answers to calls, records to streams, progress to
+//! listeners.
 //!
-//! Not jsonrpsee's asynchronous client: that ends a subscription whose queue is full, where a follower here must hold the
-//! socket back instead, so that the daemon reads on from its log and no record is lost.
+//! This is not jsonrpsee's asynchronous client: that one ends a subscription whose queue is full. A
+//! follower must block the socket instead, so that the daemon continues from its log and no record
+//! is lost.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -29,32 +31,33 @@ use crate::{
     socket::Socket,
 };
 
-/// Messages that wait to be written.
+/// Maximum number of queued outgoing messages.
 const OUTGOING: usize = 64;
-/// Records that wait for a stream's reader; then the socket is read no further.
+/// Maximum number of records queued for a stream's reader; beyond it the socket is not read.
 const QUEUE: usize = 256;
-/// Parts of lines that wait for their reader; then the socket is read no further.
+/// Maximum number of line parts queued for their reader; beyond it the socket is not read.
 const PARTS: usize = 4;
-/// Progress messages that wait for a listener; then the oldest are lost.
+/// Maximum number of progress messages queued for a listener; beyond it the oldest are lost.
 const NOTICES: usize = 256;
-/// The daemon asks every 45 s whether a silent client lives; a longer silence means that it is gone.
+/// The daemon pings a silent client every 45 s; a longer silence means that it is gone.
 const SILENCE: Duration = Duration::from_secs(150);
 
-/// The text of a result, or why there is none.
+/// Raw result of a call, or the error that replaces it.
 pub(crate) type Answer = Result<Box<RawValue>, ClientError>;
 
-/// The message that brings a part of the lines of a search.
+/// Message with one part of the lines of a search.
 pub(crate) type Part = Utf8Bytes;
 
-/// How the daemon writes such a message: what follows is long and need not be read here.
+/// Start of such a message as the daemon writes it: the rest is long and is not parsed at this
+/// point.
 const PARTIAL: &str = r#"{"jsonrpc":"2.0","method":"search.partial","params":"#;
 
-/// A call that waits for its answer.
+/// A call that is pending until its answer arrives.
 enum Pending {
     Call(oneshot::Sender<Answer>),
-    /// Its stream begins with the answer, before anything else is read.
+    /// The stream starts with the answer, before any further message is read.
     Subscribe(oneshot::Sender<Answer>, mpsc::Sender<Step>),
-    /// Its lines, by this name, come before the answer.
+    /// Lines with this request id arrive before the answer.
     Lines(oneshot::Sender<Answer>, String),
 }
 
@@ -66,7 +69,7 @@ struct State {
     ended: Option<String>,
 }
 
-/// What the tasks of a connection and its users share.
+/// State shared by the tasks of a connection and its users.
 pub(crate) struct Shared {
     state: Mutex<State>,
     next: AtomicU64,
@@ -100,7 +103,7 @@ impl RpcError {
 }
 
 impl Shared {
-    /// The shared part of a connection, and what its writer is to send.
+    /// Creates the shared state, and the receiver of messages for the writer.
     pub(crate) fn new() -> (Self, mpsc::Receiver<String>) {
         let (out, outgoing) = mpsc::channel(OUTGOING);
         let (notices, _) = broadcast::channel(NOTICES);
@@ -111,23 +114,23 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Progress from now on.
+    /// Returns a receiver of progress messages from now on.
     pub(crate) fn listen(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
 
-    /// Why the connection ended.
+    /// Returns the reason why the connection closed.
     pub(crate) fn ended(&self) -> ClientError {
         ClientError::Closed(self.state().ended.clone().unwrap_or_else(|| "by this client".into()))
     }
 
-    /// Begins a call; the answer comes by the receiver.
+    /// Registers a call; the receiver gets the answer.
     pub(crate) fn begin(&self) -> Result<(u64, oneshot::Receiver<Answer>), ClientError> {
         let (send, receive) = oneshot::channel();
         Ok((self.expect(Pending::Call(send))?, receive))
     }
 
-    /// Begins a subscription; its records come by the second receiver.
+    /// Registers a subscription; the second receiver gets its records.
     pub(crate) fn begin_stream(
         &self,
     ) -> Result<(u64, oneshot::Receiver<Answer>, mpsc::Receiver<Step>), ClientError> {
@@ -136,7 +139,7 @@ impl Shared {
         Ok((self.expect(Pending::Subscribe(send, queue))?, receive, records))
     }
 
-    /// Begins a call whose lines come by the second receiver.
+    /// Registers a call; the second receiver gets its lines.
     pub(crate) fn begin_lines(
         &self,
         name: &str,
@@ -168,7 +171,7 @@ impl Shared {
         self.out.send(text).await.map_err(|_| self.ended())
     }
 
-    /// Forgets a call that nobody waits for any more, and tells the daemon.
+    /// Removes a call that was dropped, and cancels it at the daemon.
     pub(crate) fn forget(&self, id: u64) {
         let forgotten = self.state().pending.remove(&id);
         if let Some(Pending::Lines(_, name)) = &forgotten {
@@ -176,12 +179,12 @@ impl Shared {
         }
         if forgotten.is_some() {
             let cancel = serde_json::json!({"jsonrpc": "2.0", "method": rpc::CANCEL, "params": {"id": id}});
-            // A full writer means that the daemon is told nothing, and its answer is thrown away.
+            // With a full queue no cancellation is sent, and the late answer is discarded.
             let _full = self.out.try_send(cancel.to_string());
         }
     }
 
-    /// Forgets a stream, and tells the daemon.
+    /// Removes a stream, and unsubscribes at the daemon.
     pub(crate) fn leave(&self, id: &SubscriptionId) {
         if self.state().streams.remove(id).is_some() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -191,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// Ends everything that waits.
+    /// Fails all pending calls and streams.
     pub(crate) fn end(&self, why: &str) {
         let mut state = self.state();
         state.ended.get_or_insert_with(|| why.to_owned());
@@ -205,7 +208,7 @@ impl Shared {
         }
     }
 
-    /// Takes one message; waits while the reader of its stream is behind.
+    /// Handles one message; waits while the reader of its stream is behind.
     async fn take(&self, text: &Utf8Bytes) {
         if let Some(queue) = text.strip_prefix(PARTIAL).and_then(|params| self.lines_of(params)) {
             return self.lines(queue, text).await;
@@ -264,7 +267,7 @@ impl Shared {
         let _gone = answer_to.send(answer);
     }
 
-    /// Where lines belong that somebody waits for.
+    /// Returns the queue for lines, if a reader is registered for them.
     fn lines_of(&self, params: &str) -> Option<(String, mpsc::Sender<Part>)> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -274,7 +277,7 @@ impl Shared {
         if self.state().lines.is_empty() {
             return None;
         }
-        // The daemon writes it first.
+        // The daemon writes this field first.
         let first = params.strip_prefix(r#"{"requestId":""#).and_then(|rest| rest.split_once('"'));
         let name = match first {
             Some((name, _)) if !name.contains('\\') => name.to_owned(),
@@ -284,7 +287,7 @@ impl Shared {
         Some((name, queue))
     }
 
-    /// Hands on a part of lines; waits for a place.
+    /// Forwards one part of lines; waits while the queue is full.
     async fn lines(&self, (name, queue): (String, mpsc::Sender<Part>), message: &Utf8Bytes) {
         if queue.send(message.clone()).await.is_err() {
             self.state().lines.remove(&name);
@@ -298,7 +301,7 @@ impl Shared {
             return self.lines(queue, message).await;
         }
         if let Some(notice) = Notice::read(method, params) {
-            // Nobody may listen.
+            // There may be no listener.
             let _unheard = self.notices.send(notice);
             return;
         }
@@ -316,7 +319,7 @@ fn null() -> Box<RawValue> {
     RawValue::NULL.to_owned()
 }
 
-/// Reads until the connection ends; the answer is why.
+/// Reads until the connection closes, and returns the reason.
 pub(crate) async fn read(shared: &Shared, mut stream: SplitStream<Socket>) -> String {
     loop {
         match tokio::time::timeout(SILENCE, stream.next()).await {
@@ -333,7 +336,7 @@ pub(crate) async fn read(shared: &Shared, mut stream: SplitStream<Socket>) -> St
     }
 }
 
-/// Writes what is sent; what waits goes out with one flush.
+/// Writes queued messages; all that are pending go out with one flush.
 pub(crate) async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut outgoing: mpsc::Receiver<String>,

@@ -1,16 +1,16 @@
-//! What can go wrong between a client and its daemon.
+//! Errors between a client and its daemon.
 
 use std::path::PathBuf;
 
 use cairn_protocol::error::ErrorData;
 
-/// Why a call or a connection failed.
+/// Reason why a call or a connection failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
-    /// No daemon has told where it listens.
+    /// No daemon has published its address.
     #[error("no daemon runs on {}", .data_root.display())]
     NotRunning {
-        /// The data root that was looked at.
+        /// Path of the data root that was searched.
         data_root: PathBuf,
     },
     /// Neither `CAIRN_HOME` nor a home folder is known.
@@ -19,90 +19,90 @@ pub enum ClientError {
     /// The daemon cannot be reached.
     #[error("cannot connect to {address}: {cause}")]
     Connect {
-        /// Where it should listen.
+        /// Address at which it should listen.
         address: String,
-        /// What the system says.
+        /// Error message of the system.
         cause: String,
     },
-    /// This machine is not paired with that daemon, or no longer.
+    /// This machine is not paired with that daemon, or was revoked.
     #[error("this machine is not paired with {host}")]
     NotPaired {
-        /// As the user named it, or its address.
+        /// Host as named by the user, or its address.
         host: String,
     },
-    /// Another key answers than the one that was paired with.
+    /// The daemon presents a key that differs from the paired one.
     #[error(
         "the key at {address} has changed: paired with {expected}, now there is {seen}; someone may be in between"
     )]
     KeyChanged {
-        /// Where it answers.
+        /// Address of the daemon that answers.
         address: String,
-        /// Hash of the key that was paired with.
+        /// Hash of the paired key.
         expected: String,
-        /// Hash of the key that answers.
+        /// Hash of the key that was presented.
         seen: String,
     },
     /// The two machines were not paired.
     #[error("not paired: {0}")]
     Pairing(String),
-    /// Keys or lists of remote control cannot be used.
+    /// Keys or lists of remote control are unusable.
     #[error("{0}")]
     Remote(String),
-    /// The token is not this daemon's.
+    /// The token does not belong to this daemon.
     #[error("the daemon at {address} does not take the token")]
     Unauthorized {
-        /// Where it listens.
+        /// Address at which the daemon listens.
         address: String,
     },
-    /// The two sides have no protocol version in common.
+    /// Both sides have no protocol version in common.
     #[error("this client ({client}) and the daemon ({daemon}) cannot talk: {message}")]
     Incompatible {
         /// Version of this client's build.
         client: String,
-        /// Version of the daemon's build, as far as it is known.
+        /// Version of the daemon's build, if known.
         daemon: String,
-        /// The daemon's words.
+        /// Error message of the daemon.
         message: String,
     },
     /// The daemon could not be started.
     #[error("the daemon did not start: {cause}")]
     Start {
-        /// What is known of it.
+        /// Reason of the failure, as far as known.
         cause: String,
-        /// Where it logs.
+        /// Path of the daemon's log.
         log: PathBuf,
     },
-    /// The daemon answered with an error.
+    /// The daemon returned an error.
     #[error("{message}")]
     Rpc {
-        /// JSON-RPC code.
+        /// JSON-RPC code of the error.
         code: i32,
-        /// For people.
+        /// Error message for a person.
         message: String,
-        /// The rest: `reason` is the contract.
+        /// Further data of the error; its `reason` is part of the contract.
         data: Box<ErrorData>,
     },
-    /// The connection ended.
+    /// The connection was closed.
     #[error("the connection ended: {0}")]
     Closed(String),
-    /// The session is gone: it was deleted.
+    /// The session no longer exists because it was deleted.
     #[error("the session is gone: {0}")]
     Gone(String),
-    /// An answer did not come in time; the call was cancelled.
+    /// The answer did not arrive in time; the call was cancelled.
     #[error("{method} was not answered within {seconds} s")]
     TimedOut {
-        /// The method.
+        /// Name of the method.
         method: String,
-        /// Seconds waited.
+        /// Time limit in seconds.
         seconds: u64,
     },
-    /// The other side does not keep to the protocol.
+    /// The other side violates the protocol.
     #[error("not understood: {0}")]
     Protocol(String),
 }
 
 impl ClientError {
-    /// The stable reason of the error table, for an answer of the daemon.
+    /// Returns the stable reason of the error table, for an error of the daemon.
     pub fn reason(&self) -> Option<&str> {
         match self {
             ClientError::Rpc { data, .. } => Some(&data.reason),
@@ -110,7 +110,7 @@ impl ClientError {
         }
     }
 
-    /// The way out, where there is one.
+    /// Returns advice on how to resolve the error, if any.
     pub fn hint(&self) -> Option<String> {
         match self {
             ClientError::Rpc { data, .. } => Some(data.hint.clone()).filter(|h| !h.is_empty()),
@@ -139,7 +139,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the daemon is out of reach, rather than refusing.
+    /// Returns true if there is no usable connection, as opposed to an error of a call.
     pub fn is_unreachable(&self) -> bool {
         use ClientError::{
             Closed, Connect, Incompatible, KeyChanged, NoHome, NotPaired, NotRunning, Start, Unauthorized,

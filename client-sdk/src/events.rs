@@ -1,4 +1,4 @@
-//! What a followed session sends, and live progress.
+//! Items of a followed session, and live progress.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::{ClientError, dispatch::Shared};
 /// A record of a session's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its position.
+    /// Sequence number of the record.
     pub seq: u64,
-    /// Its JSON, byte for byte as the log has it.
+    /// JSON of the record, byte for byte as in the log.
     pub json: String,
 }
 
@@ -30,27 +30,28 @@ impl Record {
     /// The record as a typed value.
     ///
     /// # Errors
-    /// When it is of a kind that this build does not know.
+    /// Fails for a kind of record that this build does not know.
     pub fn envelope(&self) -> Result<Envelope, ClientError> {
         serde_json::from_str(&self.json)
             .map_err(|e| ClientError::Protocol(format!("record {}: {e}", self.seq)))
     }
 }
 
-/// What a stream gives.
+/// Item of a stream of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
-    /// The next record.
+    /// The next record of the session.
     Event(Record),
-    /// Something that is told live only and has no number: the JSON of its event. Records tell it again, put together.
+    /// JSON of a live-only event without a sequence number. Later records contain its content in
+    /// larger pieces.
     Live(String),
-    /// Everything up to this record was sent; what comes is live.
+    /// All records up to this number were sent; later ones are live.
     Synced(u64),
-    /// This client fell behind and is now served from the log, from this record on. Nothing is lost.
+    /// This client fell behind and is now served from the log, from this record on, without loss.
     Lagged(u64),
 }
 
-/// What the dispatcher hands to a stream.
+/// Message from the dispatcher to a stream.
 #[derive(Debug)]
 pub(crate) enum Step {
     Item(Item),
@@ -74,7 +75,7 @@ struct GoneNote {
 }
 
 impl Step {
-    /// The subscription and step of a notification, when it is one of a stream.
+    /// Returns the subscription and step of a notification if it belongs to a stream.
     pub(crate) fn read(method: &str, params: &RawValue) -> Option<(SubscriptionId, Step)> {
         let text = params.get();
         match method {
@@ -104,7 +105,7 @@ impl Step {
     }
 }
 
-/// The event of a live-only notification.
+/// Returns the event of a live-only notification.
 fn live_event(json: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Body<'a> {
@@ -114,7 +115,8 @@ fn live_event(json: &str) -> Option<String> {
     serde_json::from_str::<Body<'_>>(json).ok().map(|body| body.evt.get().to_owned())
 }
 
-/// The record inside the parameters of an event: they are the record with the subscription's id put in front.
+/// Returns the record inside the parameters of an event: the parameters are the record, with the
+/// subscription's id in front.
 fn record_json(params: &str, id: &SubscriptionId) -> Option<String> {
     if let Some(rest) = params.strip_prefix(&format!(r#"{{"subscriptionId":"{id}","#)) {
         return Some(format!("{{{rest}"));
@@ -126,22 +128,23 @@ fn record_json(params: &str, id: &SubscriptionId) -> Option<String> {
 
 /// The records of one subscription.
 ///
-/// Its queue is bounded: while it is full, nothing more is read from the connection, not even answers. Read it from a task
-/// of its own when calls go over the same client, or follow over a connection of its own with
-/// [`Client::follow`](crate::Client::follow).
+/// Its queue is bounded: while it is full, nothing more is read from the connection, not even
+/// answers. Read it from a separate task when calls use the same client, or follow over a separate
+/// connection with [`Client::follow`](crate::Client::follow).
 pub struct EventStream {
     pub(crate) id: SubscriptionId,
-    /// Newest record when the subscription began.
+    /// Newest record when the subscription started.
     pub head_seq: u64,
     pub(crate) records: mpsc::Receiver<Step>,
     pub(crate) link: Arc<crate::client::Link>,
 }
 
 impl EventStream {
-    /// The next item.
+    /// Returns the next item.
     ///
     /// # Errors
-    /// [`ClientError::Closed`] when the connection ended, [`ClientError::Gone`] when the session was deleted.
+    /// [`ClientError::Closed`] when the connection closed, [`ClientError::Gone`] when the session
+    /// was deleted.
     pub async fn next(&mut self) -> Result<Item, ClientError> {
         match self.records.recv().await {
             Some(Step::Item(item)) => Ok(item),
@@ -161,16 +164,16 @@ impl Drop for EventStream {
     }
 }
 
-/// Live progress of work that this connection asked for.
+/// Live progress of a request of this connection.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
-    /// Of an index.
+    /// Progress of an index.
     Index(IndexProgress),
-    /// Of a clone.
+    /// Progress of a clone.
     Git(Box<GitProgress>),
-    /// Early results of a search.
+    /// Partial results of a search.
     Partial(Box<SearchPartial>),
-    /// The next lines of a search over lines.
+    /// The next lines of a grep search.
     Lines(Box<GrepPartial>),
 }
 
@@ -188,11 +191,12 @@ impl Notice {
     }
 }
 
-/// Progress messages from the moment it was made. Live only: a slow reader misses the oldest.
+/// Stream of progress messages since its creation. Live only: a slow reader misses the oldest
+/// messages.
 pub struct Notices(pub(crate) broadcast::Receiver<Notice>);
 
 impl Notices {
-    /// The next message; `None` once the connection has ended.
+    /// Returns the next message; `None` after the connection closed.
     pub async fn next(&mut self) -> Option<Notice> {
         loop {
             match self.0.recv().await {

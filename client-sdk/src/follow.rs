@@ -1,4 +1,4 @@
-//! Following a session across cut connections: no gap, no repeat.
+//! Following a session across broken connections: no gap, no duplicate.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use cairn_protocol::{id::SessionId, session::After};
 
 use crate::{ClientError, Connector, EventStream, Item};
 
-/// First pause before connecting again; it doubles.
+/// First pause before a reconnect; it doubles each time.
 const BACKOFF: Duration = Duration::from_millis(50);
-/// Longest pause.
+/// Maximum pause before a reconnect.
 const MAX_BACKOFF: Duration = Duration::from_secs(2);
-/// How long connecting is tried again before the cut is reported.
+/// Maximum time of reconnecting before the failure is reported.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A session followed from one record on, over connections that are made as needed.
+/// A session followed from one record on, over connections that are opened as needed.
 pub struct Follow {
     connector: Connector,
     session: SessionId,
@@ -28,27 +28,29 @@ impl Follow {
         Self { connector, session, last: after, stream: None, patience: PATIENCE, reconnects: 0 }
     }
 
-    /// The same, trying for `patience` at most to connect again after a cut (15 s by default).
+    /// Sets the maximum time of reconnecting after a broken connection (15 s by default).
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The last record that was given.
+    /// Returns the number of the last record returned.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Connections that were made after the first.
+    /// Returns the number of connections opened after the first.
     pub fn reconnects(&self) -> u64 {
         self.reconnects
     }
 
-    /// The next item. A cut connection is made again and the session goes on after the last record that was given.
+    /// Returns the next item. A broken connection is re-established, and the session continues
+    /// after the last record returned.
     ///
     /// # Errors
-    /// What connecting and subscribing answer, once patience is over for what may pass; [`ClientError::Gone`].
+    /// Errors of connecting and subscribing, transient ones after the time limit;
+    /// [`ClientError::Gone`].
     pub async fn next(&mut self) -> Result<Item, ClientError> {
         let mut gaps = 0;
         loop {
@@ -70,7 +72,8 @@ impl Follow {
                     continue;
                 }
                 if record.seq > self.last + 1 {
-                    // Never seen from a daemon that keeps to the protocol; asking again is cheap and right.
+                    // A daemon that follows the protocol never causes a gap; resubscribing is cheap
+                    // and correct.
                     gaps += 1;
                     if gaps > 3 {
                         let text = format!("record {} came after {}", record.seq, self.last);
@@ -107,7 +110,7 @@ impl Follow {
     }
 }
 
-/// Whether trying again is of use.
+/// Returns true if a retry may succeed.
 fn may_pass(error: &ClientError) -> bool {
     match error {
         ClientError::NotRunning { .. }

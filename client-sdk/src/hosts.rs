@@ -1,4 +1,4 @@
-//! Other machines' daemons that this one is paired with.
+//! Daemons of other machines that this one is paired with.
 
 use std::{
     io,
@@ -21,31 +21,31 @@ use crate::ClientError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownHost {
-    /// What it is called here.
+    /// Local name of the daemon.
     pub name: String,
-    /// `host:port`.
+    /// Address as `host:port`.
     pub address: String,
-    /// Its key; nothing else is connected to.
+    /// Key of the daemon; connections to any other key are refused.
     pub key: Pin,
-    /// This machine's id there.
+    /// Id of this machine at the daemon.
     pub device: DeviceId,
-    /// What this machine may do there.
+    /// Rights of this machine at the daemon.
     pub rights: Vec<Right>,
-    /// When they were paired.
+    /// Time of the pairing.
     pub paired_at: Timestamp,
 }
 
-/// The file of them.
+/// File with the list of known hosts.
 #[derive(Debug, Clone)]
 pub struct Hosts(PathBuf);
 
 impl Hosts {
-    /// Those of a data root.
+    /// Returns the list of a data root.
     pub fn of(root: &DataRoot) -> Self {
         Self(root.hosts_json())
     }
 
-    /// All, in the order they came.
+    /// Returns all hosts in the order of their pairing.
     ///
     /// # Errors
     /// [`ClientError::Remote`] when the file cannot be read.
@@ -53,7 +53,7 @@ impl Hosts {
         read_json(&self.0).map_err(failed)
     }
 
-    /// The one of that name, address, or beginning of its key of 8 digits and more.
+    /// Returns the host with that name, address, or key prefix of at least 8 digits.
     ///
     /// # Errors
     /// [`ClientError::NotPaired`].
@@ -64,12 +64,12 @@ impl Hosts {
                 || known.address == address
                 || (host.len() >= 8 && known.key.to_string().starts_with(host))
         };
-        // The latest pairing counts where several fit.
+        // The latest pairing wins if several match.
         let found = self.list()?.into_iter().rev().find(same);
         found.ok_or_else(|| ClientError::NotPaired { host: host.to_owned() })
     }
 
-    /// Keeps one; another of its name, address or key is replaced.
+    /// Stores a host, and replaces any other of the same name, address or key.
     ///
     /// # Errors
     /// [`ClientError::Remote`].
@@ -80,7 +80,7 @@ impl Hosts {
         self.write(&all)
     }
 
-    /// Forgets one.
+    /// Removes a host from the list.
     ///
     /// # Errors
     /// [`ClientError::NotPaired`], [`ClientError::Remote`].
@@ -102,7 +102,7 @@ fn failed(error: io::Error) -> ClientError {
     ClientError::Remote(format!("the known hosts: {error}"))
 }
 
-/// `host:port` of what a person typed: the port of remote control unless there is one.
+/// Returns `host:port` for a user's input, with the port of remote control as the default.
 pub fn with_port(host: &str) -> String {
     if host.parse::<SocketAddr>().is_ok() {
         return host.to_owned();
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(hosts.find(named).unwrap(), den, "{named}");
         }
         assert!(hosts.find(&den.key.to_string()[..7]).is_err());
-        // Its address went to another machine: what stood there before is no longer known.
+        // The address moved to another machine, which replaces the earlier entry.
         hosts.keep(host("new", "10.0.0.7:7434", b"new")).unwrap();
         assert!(hosts.find("den").is_err());
         assert_eq!(hosts.forget("new").unwrap().name, "new");

@@ -1,4 +1,5 @@
-//! Typed client of a Cairn daemon: finds it, starts it if need be, calls it, and follows sessions without a gap.
+//! Typed client of a Cairn daemon: finds it, starts it if necessary, calls its methods, and follows
+//! sessions without gaps.
 #![warn(missing_docs)]
 
 mod client;

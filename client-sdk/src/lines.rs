@@ -1,4 +1,4 @@
-//! All lines of a search over lines, while they are found.
+//! Streaming grep: receives all matching lines while the search runs.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{
 
 const METHOD: &str = "search.grepStream";
 
-/// Lines in order, part by part; none is lost. Who reads slowly slows the search down, and all else on the connection; a
-/// stream that is dropped ends it.
+/// Stream of lines in order, part by part, without loss. A slow reader slows down the search and
+/// all other traffic of the connection; dropping the stream cancels the search.
 pub struct LineStream {
     parts: mpsc::Receiver<Part>,
     answer: oneshot::Receiver<Answer>,
@@ -24,31 +24,32 @@ pub struct LineStream {
     link: Arc<Link>,
 }
 
-/// The next lines.
+/// The next lines of a stream.
 pub struct LinePart(LinesPartial);
 
 impl LinePart {
-    /// The lines by file; the first may be the file that the part before ended with.
+    /// Returns the lines by file; the first file may continue the last one of the previous part.
     pub fn files(&self) -> &[FileLines] {
         &self.0.files
     }
 
-    /// Where another search goes on after these lines.
+    /// Returns the cursor at which another search continues after these lines.
     pub fn cursor(&self) -> Option<&str> {
         self.0.cursor.as_deref()
     }
 
-    /// The lines one by one, as `search.grep` has them.
+    /// Returns the lines one by one, in the form of `search.grep`.
     pub fn items(&self) -> impl Iterator<Item = GrepItem> {
         self.0.files.iter().flat_map(FileLines::items)
     }
 }
 
 impl LineStream {
-    /// The next lines; `None` once all are told, or the search failed: [`Self::end`] says which.
+    /// Returns the next lines; `None` after the last part or a failure, which [`Self::end`]
+    /// distinguishes.
     ///
     /// # Errors
-    /// [`ClientError::Protocol`] when they are not what is agreed upon.
+    /// [`ClientError::Protocol`] when a message does not match the protocol.
     pub async fn next(&mut self) -> Result<Option<LinePart>, ClientError> {
         #[derive(Deserialize)]
         struct Message {
@@ -59,7 +60,7 @@ impl LineStream {
         Ok(Some(LinePart(message.params)))
     }
 
-    /// How it ended. Lines that were not read are lost.
+    /// Returns the result of the search. Unread lines are discarded.
     ///
     /// # Errors
     /// As [`Client::call`].
@@ -76,11 +77,12 @@ fn unfit(error: serde_json::Error) -> ClientError {
 }
 
 impl Client {
-    /// Begins a search over lines that tells all of them. No other search of this connection may have
-    /// its `requestId`, nor one that was left before its end: its last lines may still be on their way.
+    /// Starts a search that returns all matching lines. No other search of this connection may have
+    /// the same `requestId`, not even one that was dropped before its end: its last lines may still
+    /// arrive.
     ///
     /// # Errors
-    /// As [`Client::call`]; what the daemon refuses is told by [`LineStream::end`].
+    /// As [`Client::call`]; a refusal by the daemon is returned by [`LineStream::end`].
     pub async fn grep_stream(&self, params: &GrepStreamParams) -> Result<LineStream, ClientError> {
         let link = self.link();
         let (id, answer, parts) = link.shared.begin_lines(&params.request_id)?;

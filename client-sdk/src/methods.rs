@@ -1,4 +1,4 @@
-//! Every method of the daemon, typed.
+//! Typed wrappers for all methods of the daemon.
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
@@ -39,7 +39,8 @@ use crate::{Client, ClientError};
 
 macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident($params:ty) -> $result:ty = $method:literal;)*) => {
-        /// The methods. Each answers what the protocol reference says, or [`ClientError::Rpc`].
+        /// Typed methods. Each returns the result that the protocol reference describes, or
+        /// [`ClientError::Rpc`].
         impl Client {
             $(
                 $(#[$doc])*
@@ -55,157 +56,158 @@ macro_rules! methods {
 }
 
 methods! {
-    /// The method table as an OpenRPC document.
+    /// Returns the method table as an OpenRPC document.
     discover(Empty) -> serde_json::Value = "rpc.discover";
-    /// Version, addresses, roots and where things lie.
+    /// Returns version, addresses, roots and paths of the daemon.
     daemon_status(Empty) -> DaemonStatus = "daemon.status";
-    /// Memory, connections, log and index figures.
+    /// Returns memory, connection, log and index statistics.
     daemon_stats(Empty) -> DaemonStats = "daemon.stats";
-    /// The configuration in force, and where each value comes from.
+    /// Returns the configuration in force, and the source of each value.
     config_get(ConfigGetParams) -> ConfigAnswer = "config.get";
-    /// Reads the configuration files again.
+    /// Reloads the configuration files.
     config_reload(Empty) -> ConfigReloaded = "config.reload";
-    /// Makes a code that lets one device in, once.
+    /// Creates a code that pairs one device, once.
     pair_begin(PairBeginParams) -> PairOffer = "pair.begin";
-    /// How the latest code stands.
+    /// Returns the state of the latest code.
     pair_status(Empty) -> PairStatus = "pair.status";
-    /// Makes the latest code void.
+    /// Invalidates the latest code.
     pair_cancel(Empty) -> PairStatus = "pair.cancel";
-    /// The paired devices.
+    /// Lists the paired devices.
     client_list(Empty) -> Page<Device> = "client.list";
-    /// Forgets a paired device; its connections are cut.
+    /// Revokes a paired device and closes its connections.
     client_revoke(DeviceRef) -> Empty = "client.revoke";
-    /// Stops the daemon politely.
+    /// Stops the daemon gracefully.
     daemon_stop(Empty) -> Empty = "daemon.stop";
-    /// The skills there are.
+    /// Lists the available skills.
     skill_list(Empty) -> Page<SkillInfo> = "skill.list";
-    /// Entries of the knowledge store that fit a query.
+    /// Searches entries of the knowledge store.
     memory_search(MemorySearchParams) -> Page<MemoryEntry> = "memory.search";
-    /// Entries of the knowledge store, by name.
+    /// Lists entries of the knowledge store by name.
     memory_list(MemoryListParams) -> Page<MemoryEntry> = "memory.list";
-    /// Keywords of the knowledge store.
+    /// Lists keywords of the knowledge store.
     memory_keywords(MemoryKeywordsParams) -> Page<MemoryKeyword> = "memory.keywords";
-    /// An entry of the knowledge store.
+    /// Returns an entry of the knowledge store.
     memory_load(MemoryRef) -> MemoryText = "memory.load";
-    /// Makes an entry, or replaces it.
+    /// Creates or replaces an entry of the knowledge store.
     memory_save(MemoryWriteParams) -> MemoryChange = "memory.save";
-    /// Adds to an entry, or makes it.
+    /// Appends to an entry of the knowledge store, or creates it.
     memory_append(MemoryWriteParams) -> MemoryChange = "memory.append";
-    /// Deletes an entry.
+    /// Deletes an entry of the knowledge store.
     memory_delete(MemoryRef) -> MemoryChange = "memory.delete";
     /// Declares a folder as a root and indexes it.
     index_add_root(AddRootParams) -> IndexReceipt = "index.addRoot";
-    /// Forgets a root and deletes its index.
+    /// Removes a root and deletes its index.
     index_remove_root(RootRef) -> IndexReceipt = "index.removeRoot";
-    /// Makes a root's index anew.
+    /// Rebuilds the index of a root.
     index_rebuild(RootRef) -> IndexReceipt = "index.rebuild";
-    /// How far each index is.
+    /// Returns the state of each index.
     index_status(IndexStatusParams) -> IndexStatus = "index.status";
-    /// The declared roots.
+    /// Lists the declared roots.
     index_list(Empty) -> Page<RootStatus> = "index.list";
-    /// Passages by their words.
+    /// Searches passages by words.
     search_lexical(SearchParams) -> SearchAnswer = "search.lexical";
-    /// Passages by meaning.
+    /// Searches passages by meaning.
     search_semantic(SearchParams) -> SearchAnswer = "search.semantic";
-    /// Passages by words and meaning.
+    /// Searches passages by words and by meaning.
     search_hybrid(SearchParams) -> SearchAnswer = "search.hybrid";
-    /// Lines by text or regular expression.
+    /// Searches lines for a text or a regular expression.
     search_grep(GrepParams) -> GrepAnswer = "search.grep";
-    /// Definitions by name, or the outline of a file.
+    /// Finds definitions by name, or outlines a file.
     search_symbols(SymbolsParams) -> SymbolsAnswer = "search.symbols";
-    /// The files and definitions that the rest, or what is worked on, refers to most.
+    /// Returns the files and definitions most relevant to the repository, or to the given files and
+    /// query.
     search_map(MapParams) -> MapAnswer = "search.map";
-    /// A bounded range of lines of a file.
+    /// Returns a bounded range of lines of a file.
     content_get_span(SpanParams) -> Span = "content.getSpan";
-    /// A bounded listing of a folder.
+    /// Returns a bounded listing of a folder.
     fs_list_dir(ListDirParams) -> DirListing = "fs.listDir";
-    /// Clones into the workspaces folder.
+    /// Clones a repository into the workspaces folder.
     git_clone(CloneParams) -> CloneReceipt = "git.clone";
-    /// Branch, head and changed files.
+    /// Returns branch, head and changed files of a repository.
     git_status(GitStatusParams) -> GitStatus = "git.status";
-    /// Takes a turn of an agent in a session.
+    /// Starts a turn of an agent in a session.
     run_start(RunStartParams) -> RunReceipt = "orchestrate.run.start";
-    /// Where a session's turns stand.
+    /// Returns the state of a session's turns.
     run_status(SessionRef) -> RunStatus = "orchestrate.run.status";
-    /// Stops a turn.
+    /// Cancels a turn of a session.
     run_cancel(TurnRef) -> RunStatus = "orchestrate.run.cancel";
-    /// Tells a turn at work something.
+    /// Sends text to the model of an active turn.
     run_steer(SteerParams) -> RunStatus = "orchestrate.run.steer";
-    /// Makes a session with the past of another.
+    /// Creates a session with the history of another.
     session_fork(ForkParams) -> Session = "session.fork";
-    /// Puts a session away, or takes it out again.
+    /// Archives a session, or restores it.
     session_archive(ArchiveParams) -> Session = "session.archive";
-    /// How commands are confined.
+    /// Returns the available confinement of commands.
     sandbox_probe(Empty) -> SandboxProbe = "sandbox.probe";
-    /// Empties a session's conversation.
+    /// Clears the conversation of a session.
     session_clear(SessionRef) -> Empty = "session.clear";
-    /// Condenses a session's conversation.
+    /// Condenses the conversation of a session.
     session_compress(SessionRef) -> Compressed = "session.compress";
-    /// Calls that wait for leave.
+    /// Lists pending and, on request, answered approvals.
     approval_list(ApprovalListParams) -> Page<Approval> = "approval.list";
-    /// Answers one.
+    /// Answers a pending approval.
     approval_resolve(ApprovalResolveParams) -> Approval = "approval.resolve";
-    /// Rules that were granted for good.
+    /// Lists rules that were granted permanently.
     permission_list(Empty) -> Page<GrantedRule> = "permission.list";
-    /// Takes a granted rule back.
+    /// Revokes a granted rule.
     permission_revoke(RevokeParams) -> Empty = "permission.revoke";
-    /// The model providers there are.
+    /// Lists the model providers.
     provider_list(Empty) -> Page<ProviderInfo> = "provider.list";
-    /// Which model a session talks to.
+    /// Returns the model that a session uses.
     provider_current(ProviderCurrentParams) -> ModelChoice = "provider.current";
     /// Changes the model of a session.
     provider_set(ProviderSetParams) -> ProviderSet = "provider.set";
-    /// The models of a provider.
+    /// Lists the models of a provider.
     model_list(ModelListParams) -> Page<ModelInfo> = "model.list";
-    /// The system text of a session's next turn.
+    /// Returns the system text of a session's next turn.
     prompt_show(SessionRef) -> PromptShown = "prompt.show";
     /// Replaces the base of a session's system text.
     prompt_set(PromptSetParams) -> PromptShown = "prompt.set";
-    /// Adds to a session's system text.
+    /// Appends to the system text of a session.
     prompt_append(PromptAppendParams) -> PromptShown = "prompt.append";
-    /// Makes what changes in a session's system text anew.
+    /// Renders the variable parts of a session's system text again.
     prompt_refresh(SessionRef) -> PromptShown = "prompt.refresh";
-    /// Replays a trace.
+    /// Replays a recorded trace.
     trace_replay(ReplayParams) -> ReplayReport = "trace.replay";
-    /// Starts to explore.
+    /// Starts an explore run.
     explore_start(ExploreStartParams) -> RunReceipt = "orchestrate.explore.start";
-    /// Where an explore stands.
+    /// Returns the state of an explore.
     explore_status(SessionRef) -> ExploreStatus = "orchestrate.explore.status";
-    /// Ends an explore.
+    /// Aborts a running explore.
     explore_abort(SessionRef) -> ExploreStatus = "orchestrate.explore.abort";
     /// Runs one command in a session.
     command(CommandParams) -> CommandReceipt = "orchestrate.command";
-    /// Makes a session.
+    /// Creates a new session.
     session_create(SessionCreateParams) -> Session = "session.create";
-    /// Sessions, newest first.
+    /// Lists sessions, newest first.
     session_list(PageParams) -> Page<Session> = "session.list";
-    /// One session.
+    /// Returns one session by id.
     session_get(SessionRef) -> Session = "session.get";
-    /// Goes on with an interrupted session.
+    /// Resumes an interrupted session.
     session_resume(SessionRef) -> RunReceipt = "session.resume";
     /// Deletes a session with its log.
     session_delete(SessionRef) -> Empty = "session.delete";
-    /// The registered tools.
+    /// Lists the registered tools.
     tool_list(Empty) -> Page<ToolInfo> = "tool.list";
     /// Calls a tool and waits for its result.
     tool_call(ToolCallParams) -> ToolResult = "tool.call";
-    /// Traces, newest first.
+    /// Lists traces, newest first.
     trace_list(PageParams) -> Page<Session> = "trace.list";
-    /// A page of records.
+    /// Returns a page of records.
     trace_get(TraceGetParams) -> TracePage = "trace.get";
-    /// A part of a trace as JSONL.
+    /// Returns one part of a trace as JSONL.
     trace_export(TraceExportParams) -> TraceExportPart = "trace.export";
-    /// Brings in an export.
+    /// Imports an exported trace.
     trace_import(TraceImportParams) -> Session = "trace.import";
-    /// A part of a large result.
+    /// Returns one part of a blob.
     trace_blob(BlobParams) -> BlobPart = "trace.blob";
-    /// The audit of tool calls.
+    /// Queries the audit of tool calls.
     audit_query(AuditQueryParams) -> Page<AuditEntry> = "audit.query";
 }
 
-/// Names a session.
+/// Constructors of common parameters.
 impl Client {
-    /// The parameters that name `session`.
+    /// Returns the parameters that name `session`.
     pub fn session(session: &SessionId) -> SessionRef {
         SessionRef { session_id: session.clone() }
     }

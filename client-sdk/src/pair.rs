@@ -1,4 +1,4 @@
-//! Pairing this machine with another one's daemon.
+//! Pairing of this machine with another one's daemon.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,10 +23,11 @@ use crate::{
     socket::{self, Socket},
 };
 
-/// How long the daemon may take for each answer.
+/// Time limit for each answer of the daemon.
 const WAIT: Duration = Duration::from_secs(15);
 
-/// The key that this data root's clients show other daemons, made if there is none.
+/// Returns the key with which this data root's clients authenticate to other daemons; creates it if
+/// missing.
 ///
 /// # Errors
 /// [`ClientError::Remote`].
@@ -34,21 +35,23 @@ pub fn client_key(root: &DataRoot) -> Result<Arc<Identity>, ClientError> {
     Identity::load_or_make(&root.client_key()).map_err(|e| ClientError::Remote(e.to_string()))
 }
 
-/// The key that answers at an address. It is not trusted by that.
+/// Returns the key that an address presents, which does not make it trusted.
 ///
 /// # Errors
-/// [`ClientError::Connect`] and those of this machine's own key.
+/// [`ClientError::Connect`], and errors of this machine's own key.
 pub async fn key_at(root: &DataRoot, host: &str) -> Result<Pin, ClientError> {
     let target = target(root, host, None)?;
     let socket = socket::tls(&target).await?;
     peer_pin(socket.get_ref().1).ok_or_else(|| odd("it shows no key"))
 }
 
-/// Pairs with the daemon at `host` by the code that it shows, and keeps it under `as_name`, or under its own name. The
-/// code never leaves this machine. `me` is what this machine is called there, `key` what [`key_at`] found before.
+/// Pairs with the daemon at `host` by the code that it displays, and stores it under `as_name` or
+/// its own name. The code never leaves this machine. `me` is the name of this machine for the
+/// daemon, `key` the result of [`key_at`].
 ///
 /// # Errors
-/// [`ClientError::Pairing`] with the reason; [`ClientError::Connect`]; nothing is kept then.
+/// [`ClientError::Pairing`] with the reason; [`ClientError::Connect`]. Nothing is stored on
+/// failure.
 pub async fn pair(
     root: &DataRoot,
     host: &str,
@@ -88,7 +91,7 @@ fn target(root: &DataRoot, host: &str, key: Option<Pin>) -> Result<Target, Clien
     Ok(Target { address: with_port(host), token: String::new(), instance: None, version: None, tls })
 }
 
-/// What this side sees of its TLS connection.
+/// Returns this side's view of the TLS connection.
 fn channel(socket: &Socket, target: &Target) -> Result<Channel, ClientError> {
     let Either::Right(tls) = socket.get_ref() else { return Err(odd("it is not reached by tls")) };
     let connection = tls.get_ref().1;

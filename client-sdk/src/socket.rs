@@ -16,17 +16,17 @@ use tokio_util::either::Either;
 
 use crate::{ClientError, Target};
 
-/// The stream of a connection: this machine's daemon is reached as it is, another's by TLS.
+/// Stream of a connection: plain TCP to this machine's daemon, TLS to another one's.
 pub(crate) type Socket = WebSocketStream<Either<TcpStream, Box<TlsStream<TcpStream>>>>;
 
-/// How long a connection may take to come about.
+/// Time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Read buffer: an idle client is cheap, and a large answer grows it only while it lasts.
+/// Size of the read buffer: small for an idle client; a large answer grows it temporarily.
 const READ_BUFFER: usize = 16 * 1024;
-/// Largest message taken from the daemon.
+/// Maximum size of a message from the daemon.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
-/// Connects and upgrades, for calls.
+/// Connects and upgrades at the path for calls.
 pub(crate) async fn open(target: &Target) -> Result<Socket, ClientError> {
     open_at(target, rpc::PATH).await
 }
@@ -83,11 +83,11 @@ fn unreachable(target: &Target, cause: &dyn std::fmt::Display) -> ClientError {
     ClientError::Connect { address: target.address.clone(), cause: cause.to_string() }
 }
 
-/// Connects by TLS to the key that is expected, or to any where none is.
+/// Connects by TLS and requires the expected key; accepts any key if none is given.
 pub(crate) async fn tls(target: &Target) -> Result<TlsStream<TcpStream>, ClientError> {
     let Some(tls) = &target.tls else { return Err(unreachable(target, &"no key is known for it")) };
     let config = client_config(&tls.identity, tls.key).map_err(|e| ClientError::Remote(e.to_string()))?;
-    // Names prove nothing here and are not sent.
+    // Peers are authenticated by key, not by name; no name is sent.
     let name = ServerName::try_from("cairn").map_err(|e| unreachable(target, &e))?;
     let shaken = TlsConnector::from(config).connect(name, tcp(target).await?);
     let shaken = tokio::time::timeout(CONNECT_TIMEOUT, shaken).await;
@@ -102,14 +102,14 @@ pub(crate) async fn tls(target: &Target) -> Result<TlsStream<TcpStream>, ClientE
     })
 }
 
-/// A text in a refused upgrade.
+/// Returns a text from a refused upgrade.
 fn said(response: &http::Response<Option<Vec<u8>>>, at: &str) -> Option<String> {
     let body = response.body().as_deref().unwrap_or_default();
     let said: serde_json::Value = serde_json::from_slice(body).ok()?;
     said.pointer(at).and_then(|text| text.as_str()).map(str::to_owned)
 }
 
-/// The daemon's words in a refused upgrade.
+/// Returns the daemon's message of a refused upgrade.
 fn refusal(response: &http::Response<Option<Vec<u8>>>) -> String {
     said(response, "/error").unwrap_or_else(|| format!("the answer was HTTP {}", response.status().as_u16()))
 }

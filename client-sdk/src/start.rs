@@ -1,4 +1,5 @@
-//! Starting a daemon when none runs. Whoever loses a race of starters is let in by the winner.
+//! Starting a daemon when none runs. A process that loses the race of starters connects to the
+//! winner's daemon.
 
 use std::{
     ffi::OsString,
@@ -13,31 +14,32 @@ use cairn_protocol::location::{DataRoot, Env};
 
 use crate::{Client, ClientError, Connector};
 
-/// Exit code of a daemon that leaves because another one holds its data root.
+/// Exit code of a daemon that exits because another one has locked its data root.
 pub const ALREADY_RUNNING: u8 = 5;
 
-/// How long a daemon may take until it answers.
+/// Maximum time until a started daemon answers.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// Daemons that one client starts at most before it gives up.
+/// Maximum number of daemons that one client starts before it fails.
 const MAX_STARTS: u32 = 5;
-/// Pauses between looks, first and longest.
+/// Pauses between checks for the daemon, shortest and longest.
 const LOOK: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
-/// Bytes of the log's end that are searched for the reason of a failed start.
+/// Bytes at the end of the log that are searched for the reason of a failed start.
 const TAIL: u64 = 16 * 1024;
 
-/// How a daemon is started: `<exe> <args>`, detached.
+/// Command that starts a daemon: `<exe> <args>`, detached.
 #[derive(Debug, Clone)]
 pub struct Starter {
-    /// The binary.
+    /// Path of the binary.
     pub exe: PathBuf,
-    /// Its arguments, such as `serve --on-demand`.
+    /// Arguments of the binary, such as `serve --on-demand`.
     pub args: Vec<OsString>,
 }
 
-/// Connects to the daemon of `env`, and starts one first if none answers.
+/// Connects to the daemon of `env`, and first starts one if none answers.
 ///
 /// # Errors
-/// [`ClientError::Start`] with the daemon's own words when it did not come up within 10 s; [`ClientError::Incompatible`].
+/// [`ClientError::Start`] with the daemon's message when it did not answer within 10 s;
+/// [`ClientError::Incompatible`].
 pub async fn ensure_daemon(
     env: &Env,
     connector: &Connector,
@@ -54,7 +56,7 @@ pub async fn ensure_daemon(
     let (mut child, mut starts, mut from) = (None, 0, 0);
     let mut pause = LOOK.0;
     loop {
-        // One that is leaving holds the lock for a moment; the next is started once it has gone.
+        // A daemon that is stopping holds the lock for a moment; the next one starts after that.
         if child.is_none() && starts < MAX_STARTS && !is_held(&root) {
             from = log.metadata().map_or(0, |m| m.len());
             starts += 1;
@@ -71,7 +73,7 @@ pub async fn ensure_daemon(
         if let Some(running) = &mut child
             && let Ok(Some(status)) = running.try_wait()
         {
-            // The loser of a race leaves at once, and the winner will answer.
+            // The loser of a race exits at once, and the winner answers.
             if !status.success() && status.code() != Some(ALREADY_RUNNING.into()) {
                 return Err(failed(reason(&log, from).unwrap_or_else(|| format!("it ended with {status}"))));
             }
@@ -83,14 +85,14 @@ pub async fn ensure_daemon(
     }
 }
 
-/// Whether an error means that no daemon of ours answers there.
+/// Returns true if an error means that no daemon of this data root answers.
 fn absent(error: &ClientError) -> bool {
     use ClientError::{Closed, Connect, NotRunning, Protocol, Unauthorized};
     // A daemon that starts or stops may leave a file half written or a connection cut.
     matches!(error, NotRunning { .. } | Connect { .. } | Unauthorized { .. } | Closed(_) | Protocol(_))
 }
 
-/// Whether a daemon holds the lock of this data root.
+/// Returns true if a daemon holds the lock of this data root.
 pub fn is_held(root: &DataRoot) -> bool {
     let Ok(lock) = File::open(root.lock()) else { return false };
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
@@ -100,10 +102,10 @@ fn spawn(env: &Env, starter: &Starter, log: &Path) -> std::io::Result<Child> {
     let log = open_log(log)?;
     let mut command = Command::new(&starter.exe);
     command.args(&starter.args).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // Its own group: an interrupt meant for the client does not reach it.
+    // A separate process group: an interrupt meant for the client does not reach the daemon.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    // It must not keep the caller's folder from being unmounted; a relative data root stays where it is.
+    // The daemon must not keep the caller's folder from being unmounted; `CAIRN_HOME` is absolute.
     command.current_dir("/");
     if let Some(home) = &env.cairn_home {
         command.env("CAIRN_HOME", home);
@@ -126,7 +128,7 @@ fn open_log(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// The last line that says `error:`, of those written since.
+/// Returns the last line with `error:` written after offset `from`.
 fn reason(log: &Path, from: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;
     let size = file.metadata().ok()?.len();

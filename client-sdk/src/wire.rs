@@ -1,4 +1,4 @@
-//! A connection whose messages are text as it is: for bridges that carry somebody else's messages.
+//! A connection that carries raw text messages, for bridges that forward messages of other clients.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     socket::{self, Socket},
 };
 
-/// The daemon asks every 45 s whether a silent client lives; a longer silence means that it is gone.
+/// The daemon pings a silent client every 45 s; a longer silence means that it is gone.
 const SILENCE: Duration = Duration::from_secs(150);
 
 /// Sends text messages to the daemon.
@@ -26,10 +26,10 @@ pub struct WireSender(SplitSink<Socket, Message>);
 pub struct WireReceiver(SplitStream<Socket>);
 
 impl Connector {
-    /// Connects to a path of the daemon, such as `/rpc`, without any message. The token goes with it.
+    /// Connects to a path of the daemon, such as `/rpc`, with the token but without a handshake.
     ///
     /// # Errors
-    /// Those of finding and connecting.
+    /// Errors of locating and connecting.
     pub async fn wire(&self, path: &str) -> Result<(WireSender, WireReceiver), ClientError> {
         let (sink, stream) = socket::open_at(&self.target()?, path).await?.split();
         Ok((WireSender(sink), WireReceiver(stream)))
@@ -37,7 +37,7 @@ impl Connector {
 }
 
 impl WireSender {
-    /// Sends one message; waits while the daemon takes none.
+    /// Sends one message; waits while the daemon reads none.
     ///
     /// # Errors
     /// [`ClientError::Closed`].
@@ -45,19 +45,19 @@ impl WireSender {
         self.0.send(Message::text(text)).await.map_err(|error| closed(&error))
     }
 
-    /// Tells the daemon that this is the end.
+    /// Sends a close frame to the daemon.
     pub async fn close(&mut self) {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-        // It may have gone first.
+        // The daemon may have closed first.
         let _gone = self.0.send(Message::Close(Some(frame))).await;
     }
 }
 
 impl WireReceiver {
-    /// The next message.
+    /// Returns the next message.
     ///
     /// # Errors
-    /// [`ClientError::Closed`] with the daemon's reason when there will be none.
+    /// [`ClientError::Closed`] with the daemon's reason when no message will follow.
     pub async fn receive(&mut self) -> Result<String, ClientError> {
         loop {
             let next = tokio::time::timeout(SILENCE, self.0.next()).await;

@@ -1,9 +1,11 @@
-//! Two sides that share a short code learn that each other's keys are the right ones.
+//! Two sides that share a short code verify each other's keys.
 //!
-//! SPAKE2 over edwards25519, then a confirmation each way. The names of both sides in it are their keys and the value of
-//! the TLS connection they see, so that whoever stands between them makes them disagree. A wrong code, a wrong key or a
-//! message of another connection all end in a confirmation that does not fit; what was sent lets nobody try codes on
-//! their own. The client confirms first: a side that only guesses learns nothing but that it was wrong.
+//! The exchange is SPAKE2 over edwards25519, followed by a confirmation in each direction. The
+//! identities of both sides are their keys and the exporter value of the TLS connection, so that a
+//! man in the middle makes them disagree. A wrong code, a wrong key or a message of another
+//! connection all lead to a confirmation that does not match; the messages do not allow trying
+//! codes offline. The client confirms first: a side that only guesses learns nothing except that
+//! the guess was wrong.
 
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
@@ -11,35 +13,35 @@ use spake2::{Ed25519Group, Identity as Name, Password, Spake2};
 
 use crate::Pin;
 
-/// Digits of a code.
+/// Number of digits of a code.
 pub const DIGITS: usize = 8;
-/// Codes there are.
+/// Number of possible codes.
 pub const CODES: u32 = 10_u32.pow(DIGITS as u32);
-/// Names of devices have so many characters at most.
+/// Maximum length of a device's name, in characters.
 pub const NAME: usize = 64;
 
 const CLIENT: &[u8] = b"cairn pairing 1: client";
 const SERVER: &[u8] = b"cairn pairing 1: server";
 
-/// Why two sides do not come together.
+/// Reason why the exchange failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
-    /// A message that is none.
+    /// The message is malformed.
     #[error("a message of the pairing cannot be read")]
     Message,
-    /// Another code, or somebody in between.
+    /// The codes differ, or a third party is in between.
     #[error("the codes differ, or somebody is in between")]
     Code,
 }
 
-/// What both sides see of their TLS connection.
+/// Both sides' view of their TLS connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Channel {
-    /// The client's key.
+    /// Key of the client.
     pub client: Pin,
-    /// The server's key.
+    /// Key of the server.
     pub server: Pin,
-    /// What is of this connection alone, of [`crate::exporter`].
+    /// Value unique to this connection, from [`crate::exporter`].
     pub binding: [u8; 32],
 }
 
@@ -50,21 +52,21 @@ impl Channel {
     }
 }
 
-/// The client's first message.
+/// First message of the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hello {
-    /// What the device is called, of up to [`NAME`] characters.
+    /// Name of the device, up to [`NAME`] characters.
     pub name: String,
-    /// Its half of the exchange, in hexadecimal.
+    /// The client's share of the exchange, in hexadecimal.
     pub share: String,
 }
 
-/// The server's half, in hexadecimal.
+/// First message of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reply {
-    /// Its half of the exchange.
+    /// The server's share of the exchange, in hexadecimal.
     pub share: String,
 }
 
@@ -72,51 +74,51 @@ pub struct Reply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proof {
-    /// In hexadecimal.
+    /// Confirmation value in hexadecimal.
     pub confirm: String,
 }
 
-/// What a paired client is told, and the server's proof.
+/// The server's proof, with the rights granted to the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Welcome {
-    /// In hexadecimal, over `granted`.
+    /// Confirmation value over `granted`, in hexadecimal.
     pub confirm: String,
-    /// What was granted, as JSON text.
+    /// The grant, as JSON text.
     pub granted: String,
 }
 
-/// Eight digits with whatever a person put between them.
+/// Returns the eight digits of a code without spaces and dashes.
 pub fn digits(code: &str) -> Option<String> {
     let plain: String = code.chars().filter(|c| !matches!(c, ' ' | '-')).collect();
     (plain.len() == DIGITS && plain.bytes().all(|b| b.is_ascii_digit())).then_some(plain)
 }
 
-/// A code as it is shown: `1234-5678`.
+/// Formats a code for display: `1234-5678`.
 pub fn shown(code: &str) -> String {
     let (a, b) = code.split_at_checked(DIGITS / 2).unwrap_or((code, ""));
     format!("{a}-{b}")
 }
 
-/// A side that has sent its half.
+/// A side that has sent its share.
 pub struct Half {
     state: Spake2<Ed25519Group>,
     share: Vec<u8>,
 }
 
-/// A side that knows the key, if the other one does.
+/// A side that has derived the shared key, provided that the peer did too.
 pub struct Whole {
     key: hmac::Key,
     transcript: Vec<u8>,
 }
 
-/// Begins as the client.
+/// Starts the exchange as the client.
 pub fn client(code: &str, channel: &Channel) -> (Half, String) {
     let (a, b) = channel.names();
     half(Spake2::start_a(&Password::new(code), &a, &b))
 }
 
-/// Begins as the server.
+/// Starts the exchange as the server.
 pub fn server(code: &str, channel: &Channel) -> (Half, String) {
     let (a, b) = channel.names();
     half(Spake2::start_b(&Password::new(code), &a, &b))
@@ -128,14 +130,14 @@ fn half((state, share): (Spake2<Ed25519Group>, Vec<u8>)) -> (Half, String) {
 }
 
 impl Half {
-    /// Takes the other side's half; `name` is what the client called itself.
+    /// Processes the share of the other side; `name` is the client's name from its message.
     ///
     /// # Errors
-    /// [`Mismatch::Message`].
+    /// [`Mismatch::Message`] when the share is malformed.
     pub fn finish(self, share: &str, name: &str) -> Result<Whole, Mismatch> {
         let theirs = hex::decode(share).map_err(|_| Mismatch::Message)?;
         let secret = self.state.finish(&theirs).map_err(|_| Mismatch::Message)?;
-        // The side is in a share's first byte: both sides put them in the same order.
+        // The first byte of a share names its side, so both sides sort them in the same order.
         let (first, second) =
             if self.share < theirs { (&self.share, &theirs) } else { (&theirs, &self.share) };
         let mut hash = digest::Context::new(&digest::SHA256);
@@ -149,12 +151,12 @@ impl Half {
 }
 
 impl Whole {
-    /// The client's proof.
+    /// Returns the client's proof.
     pub fn client_proof(&self) -> String {
         hex::encode(hmac::sign(&self.key, &self.said(CLIENT, "")))
     }
 
-    /// The server's proof, over what it grants.
+    /// Returns the server's proof over its grant.
     pub fn server_proof(&self, granted: &str) -> String {
         hex::encode(hmac::sign(&self.key, &self.said(SERVER, granted)))
     }
@@ -162,7 +164,7 @@ impl Whole {
     /// Checks the client's proof.
     ///
     /// # Errors
-    /// [`Mismatch`].
+    /// [`Mismatch::Message`] or [`Mismatch::Code`] when the proof is malformed or does not match.
     pub fn check_client(&self, proof: &str) -> Result<(), Mismatch> {
         self.check(&self.said(CLIENT, ""), proof)
     }
@@ -170,7 +172,7 @@ impl Whole {
     /// Checks the server's proof.
     ///
     /// # Errors
-    /// [`Mismatch`].
+    /// [`Mismatch::Message`] or [`Mismatch::Code`] when the proof is malformed or does not match.
     pub fn check_server(&self, proof: &str, granted: &str) -> Result<(), Mismatch> {
         self.check(&self.said(SERVER, granted), proof)
     }
@@ -193,7 +195,7 @@ mod tests {
         Channel { client: Pin::of_key(b"c"), server: Pin::of_key(b"s"), binding: [7; 32] }
     }
 
-    /// Whether each side takes the other's proof.
+    /// Returns for each side if it accepts the other's proof.
     fn meet(codes: [&str; 2], channels: [Channel; 2], names: [&str; 2]) -> (bool, bool) {
         let (client, from_client) = client(codes[0], &channels[0]);
         let (server, from_server) = server(codes[1], &channels[1]);
@@ -224,7 +226,7 @@ mod tests {
         let (server, from_server) = server("1", &channel());
         let (client, server) =
             (client.finish(&from_server, "").unwrap(), server.finish(&from_client, "").unwrap());
-        // A side's own proof sent back to it.
+        // The proof of a side, sent back to itself.
         assert_eq!(client.check_server(&client.client_proof(), ""), Err(Mismatch::Code));
         assert_eq!(server.check_client(&server.server_proof("")), Err(Mismatch::Code));
         assert_eq!(client.check_server(&server.server_proof("observe"), "admin"), Err(Mismatch::Code));

@@ -1,4 +1,4 @@
-//! Files that are this user's alone.
+//! Files that only this user can read.
 
 use std::{
     fs::{File, OpenOptions},
@@ -8,13 +8,14 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-/// Bytes of a list at most.
+/// Maximum size of a list, in bytes.
 const MOST: u64 = 1024 * 1024;
 
-/// Writes a file that only its owner may read (0600), whole or not at all; its folder is made, for its owner alone (0700).
+/// Atomically writes a file that only its owner can read (0600); creates its folder with access for
+/// the owner only (0700).
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = std::fs::DirBuilder::new();
@@ -27,11 +28,11 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", hex::encode(random)));
     let written = fill(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        // The error to tell is the first one.
+        // The first error is the one to report.
         let _left = std::fs::remove_file(&temporary);
         return written;
     }
-    // The name is as durable as the content.
+    // Makes the file name as durable as the content.
     File::open(folder)?.sync_all()
 }
 
@@ -45,10 +46,10 @@ fn fill(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Reads a JSON file; a missing one holds the default.
+/// Reads a JSON file; returns the default if the file is missing.
 ///
 /// # Errors
-/// Those of the file system; that it is over 1 MiB or not of the type, with its path.
+/// Errors of the file system; a file over 1 MiB or of the wrong type, with its path.
 pub fn read_json<T: DeserializeOwned + Default>(path: &Path) -> io::Result<T> {
     let named = |e: &dyn std::fmt::Display| io::Error::other(format!("{}: {e}", path.display()));
     let file = match File::open(path) {

@@ -1,4 +1,4 @@
-//! A machine's own key, made once.
+//! Key of a machine, generated once.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -7,31 +7,31 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::{Pin, write_private};
 
-/// Why there is no key.
+/// Reason why no key is available.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The file cannot be read or written.
     #[error("the key {path} cannot be used: {cause}")]
     File {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// The system's words.
+        /// Error of the system.
         cause: io::Error,
     },
-    /// The file holds something else.
+    /// The file does not hold a key.
     #[error(
         "{path} holds no key of Cairn: {cause}; without the file a new one is made, and every pairing with it"
     )]
     Key {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// Error of reading or generating the key.
         cause: rcgen::Error,
     },
 }
 
-/// A key (ECDSA on P-256) and a certificate that it signed itself. Only the key is kept: the certificate is made anew at
-/// each start and says nothing that anybody reads.
+/// A key (ECDSA on P-256) and its self-signed certificate. Only the key is stored: the certificate
+/// is created at each start and holds no information that is used.
 pub struct Identity {
     key: PrivatePkcs8KeyDer<'static>,
     certificate: CertificateDer<'static>,
@@ -45,10 +45,10 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// The key in a file, made (0600) if there is none.
+    /// Loads the key from a file, which is created (0600) if missing.
     ///
     /// # Errors
-    /// When the file cannot be used or holds something else.
+    /// Fails when the file is unusable or holds other content.
     pub fn load_or_make(path: &Path) -> Result<Arc<Self>, IdentityError> {
         let file = |cause| IdentityError::File { path: path.display().to_string(), cause };
         let key = |cause| IdentityError::Key { path: path.display().to_string(), cause };
@@ -64,10 +64,10 @@ impl Identity {
         Self::of(&pair).map(Arc::new).map_err(key)
     }
 
-    /// A key that no file holds.
+    /// Generates a key that is not stored in a file.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// Fails when the system provides no random bytes.
     pub fn fresh() -> Result<Arc<Self>, IdentityError> {
         let none = |cause| IdentityError::Key { path: "memory".into(), cause };
         let pair = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(none)?;
@@ -81,7 +81,7 @@ impl Identity {
         Ok(Self { key: PrivatePkcs8KeyDer::from(pair.serialize_der()), certificate, pin })
     }
 
-    /// What this machine is known by.
+    /// Returns the pin of this machine's key.
     pub fn pin(&self) -> Pin {
         self.pin
     }

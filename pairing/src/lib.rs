@@ -1,8 +1,9 @@
-//! Two machines that trust each other: their keys, the TLS that pins them, and the code that brings them together.
+//! Trust between two machines: their keys, the TLS that pins them, and the code that pairs them.
 //!
-//! A side is known by its [`Pin`], the SHA-256 of its public key. TLS 1.3 proves on each connection that the other side
-//! holds the key; no authority signs anything, and certificates are but a form that keys travel in. How two sides learn
-//! each other's pins without trusting the network is [`exchange`].
+//! A side is identified by its [`Pin`], the SHA-256 of its public key. TLS 1.3 proves on each
+//! connection that the peer holds the key; no authority signs anything, and certificates merely
+//! transport the keys. [`exchange`] lets two sides learn each other's pins without trusting the
+//! network.
 #![warn(missing_docs)]
 
 pub mod exchange;

@@ -1,4 +1,4 @@
-//! What a machine is known by.
+//! Identity of a machine.
 
 use std::{fmt, str::FromStr};
 
@@ -6,39 +6,39 @@ use ring::digest;
 use rustls::{pki_types::CertificateDer, server::ParsedCertificate};
 use serde::{Deserialize, Serialize};
 
-/// SHA-256 of a public key, as X.509 writes it (SubjectPublicKeyInfo); 64 hexadecimal digits in text.
+/// SHA-256 of a public key in X.509 encoding (SubjectPublicKeyInfo); 64 hexadecimal digits as text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Pin([u8; 32]);
 
-/// Text that is no pin.
+/// Error for a text that is not a pin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a key's hash has 64 hexadecimal digits")]
 pub struct BadPin;
 
 impl Pin {
-    /// The pin of the key in a certificate.
+    /// Returns the pin of the key in a certificate.
     ///
     /// # Errors
-    /// When it is no certificate.
+    /// Fails when the bytes are not a certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, rustls::Error> {
         let parsed = ParsedCertificate::try_from(certificate)?;
         Ok(Self::of_key(&parsed.subject_public_key_info()))
     }
 
-    /// The pin of a key in the form of X.509.
+    /// Returns the pin of a key in X.509 encoding.
     pub fn of_key(key: &[u8]) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest::digest(&digest::SHA256, key).as_ref());
         Self(bytes)
     }
 
-    /// The bytes.
+    /// Returns the 32 bytes of the hash.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// The first 8 digits: enough to find a machine by, too few to trust it by.
+    /// Returns the first 8 digits: enough to look up a machine, too few to trust it.
     pub fn hint(&self) -> String {
         hex::encode(&self.0[..4])
     }

@@ -20,30 +20,31 @@ use rustls::{
 
 use crate::{Identity, Pin};
 
-/// What both sides say they speak inside.
+/// Application protocol that both sides negotiate.
 const ALPN: &[u8] = b"http/1.1";
-/// Label of the value that is of one TLS connection and no other (RFC 9266).
+/// Label of the exporter value that is unique to one TLS connection (RFC 9266).
 const EXPORTER: &[u8] = b"EXPORTER-Channel-Binding";
 
-/// Why TLS cannot be set up.
+/// Reason why TLS cannot be set up.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("tls cannot be set up: {0}")]
 pub struct TlsError(#[from] Error);
 
-/// Another key answers than the one that is trusted.
+/// The peer presented a key that differs from the trusted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the key there is {seen}, not {expected}")]
 pub struct KeyChanged {
-    /// The key that is trusted.
+    /// Key that is trusted.
     pub expected: Pin,
-    /// The key that answers.
+    /// Key that was presented.
     pub seen: Pin,
 }
 
-/// Of a listener: any client that proves to hold its key gets in; what it may do there is decided by its pin.
+/// Returns the configuration of a listener: it accepts any client that proves possession of its
+/// key; the client's rights are decided by its pin.
 ///
 /// # Errors
-/// When the key is of no use.
+/// Fails when the key is unusable.
 pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(AnyKey { provider: Arc::clone(&provider) });
@@ -52,16 +53,17 @@ pub fn server_config(identity: &Identity) -> Result<Arc<ServerConfig>, TlsError>
         .with_client_cert_verifier(verifier)
         .with_single_cert(identity.chain(), identity.key())?;
     config.alpn_protocols = vec![ALPN.to_vec()];
-    // Every connection proves its key anew.
+    // Every connection must prove its key again.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
 
-/// Of a client: only the key `expected` is connected to; without one any key is, which is for pairing alone.
+/// Returns the configuration of a client: it connects only to the key `expected`; without one it
+/// accepts any key, which is for pairing alone.
 ///
 /// # Errors
-/// When the key is of no use.
+/// Fails when the key is unusable.
 pub fn client_config(identity: &Identity, expected: Option<Pin>) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(OneKey { expected, provider: Arc::clone(&provider) });
@@ -72,25 +74,25 @@ pub fn client_config(identity: &Identity, expected: Option<Pin>) -> Result<Arc<C
         .with_client_auth_cert(identity.chain(), identity.key())?;
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.resumption = Resumption::disabled();
-    // No name is asked for: a machine is its key.
+    // No server name is sent: a machine is identified by its key.
     config.enable_sni = false;
     Ok(Arc::new(config))
 }
 
-/// The key that the other side of an open connection proved.
+/// Returns the key that the peer of an open connection proved.
 pub fn peer_pin(connection: &CommonState) -> Option<Pin> {
     Pin::of(connection.peer_certificates()?.first()?).ok()
 }
 
-/// A value that both sides of one TLS connection know and nobody else does.
+/// Returns a value that only the two sides of a TLS connection know.
 ///
 /// # Errors
-/// Before the handshake is over.
+/// Fails before the handshake is complete.
 pub fn exporter<D>(connection: &rustls::ConnectionCommon<D>) -> Result<[u8; 32], TlsError> {
     Ok(connection.export_keying_material([0; 32], EXPORTER, None)?)
 }
 
-/// Finds in a failed handshake that another key answered.
+/// Returns the changed key if that is why a handshake failed.
 pub fn key_changed(error: &io::Error) -> Option<KeyChanged> {
     match error.get_ref()?.downcast_ref::<Error>()? {
         Error::Other(OtherError(cause)) => cause.downcast_ref::<KeyChanged>().copied(),
@@ -98,7 +100,8 @@ pub fn key_changed(error: &io::Error) -> Option<KeyChanged> {
     }
 }
 
-/// What both sides ask of a handshake's signature; rustls has two traits with the same methods for it.
+/// Implements the signature checks of a handshake; rustls has two traits with the same methods for
+/// them.
 macro_rules! proven_by_tls13 {
     () => {
         fn verify_tls12_signature(

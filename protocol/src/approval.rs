@@ -1,4 +1,4 @@
-//! Approvals: questions of the gate that a person answers.
+//! Approvals: requests of the gate that a person answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,62 +8,63 @@ use crate::{
     time::Timestamp,
 };
 
-/// A tool call that waits for leave.
+/// A tool call that is pending until a client approves or denies it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
-    /// Its id.
+    /// Id of the approval.
     pub approval_id: ApprovalId,
-    /// The session that wants to act.
+    /// Id of the session that requests the call.
     pub session_id: SessionId,
-    /// The run, when one asks.
+    /// Id of the run that requests the call, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// Its arguments, whole.
+    /// Complete arguments of the call.
     pub arguments: serde_json::Value,
-    /// What would be done.
+    /// Effects of the call, shown to the approver.
     pub preview: Preview,
-    /// The rule that makes it a question.
+    /// The rule that requires the approval.
     pub rule: String,
-    /// The rules that `session` and `always` would write, one a line; empty when there is none for such a call, which is then
-    /// approved once.
+    /// Rules that `session` and `always` would write, one per line. Empty when no rule can be
+    /// written for such a call, which can then be approved only once.
     pub grants: String,
-    /// Wider rules that an answer may name instead, as they would be stored, one a line each.
+    /// Wider rules that an answer may name instead, as they would be stored, one per entry, each on
+    /// one line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
-    /// When it was asked.
+    /// Time of the request.
     pub created_at: Timestamp,
-    /// When silence becomes a no.
+    /// Time after which an unanswered approval counts as denied.
     pub expires_at: Timestamp,
-    /// The answer, once there is one.
+    /// The answer; absent while the approval is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
 }
 
-/// Exactly what a call would do.
+/// The exact effects of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
-    /// One line.
+    /// Summary in one line.
     pub summary: String,
-    /// The command line, for a shell.
+    /// The command line, for a shell call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The folder the command runs in, relative to the root.
+    /// Working folder of the command, relative to the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// The change as a unified diff; cut at 64 KiB, and then it says so.
+    /// The change as a unified diff, cut at 64 KiB with a note in its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Paths it touches, relative to the root.
+    /// Paths that the call touches, relative to the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Whether it uses the network.
+    /// True if the call uses the network.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
-    /// What else the reader should know: no sandbox, a file that was not read before.
+    /// Warnings for the approver, such as a missing sandbox or a file that was not read before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -72,18 +73,19 @@ pub struct Preview {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// This call.
+    /// Approves this call only.
     Once,
-    /// This and those like it, for the life of the session.
+    /// Approves this call and similar ones until the session ends.
     Session,
-    /// This and those like it, from now on: a rule is written that can be read and revoked.
+    /// Approves this call and similar ones from now on: writes a rule that can be listed and
+    /// revoked.
     Always,
-    /// Not.
+    /// Denies the pending call.
     Deny,
 }
 
 impl ApprovalDecision {
-    /// The name on the wire and in the database.
+    /// Returns the name used on the wire and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -93,54 +95,55 @@ impl ApprovalDecision {
         }
     }
 
-    /// The decision of that name.
+    /// Parses a name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Once, Self::Session, Self::Always, Self::Deny].into_iter().find(|d| d.as_str() == name)
     }
 }
 
-/// How an approval ended.
+/// Answer to an approval, with its author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resolution {
-    /// The answer.
+    /// The decision that was made.
     pub decision: ApprovalDecision,
-    /// Who gave it: a client's name, `deadline`, or `cancelled`.
+    /// Author of the answer: a client's name, `deadline` or `cancelled`.
     pub by: String,
-    /// Why; the model sees it when the answer is no.
+    /// Reason for the decision; shown to the model when the call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The rules that were granted in place of the approval's own.
+    /// Rules that were granted instead of the approval's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// When.
+    /// Time of the answer.
     pub at: Timestamp,
 }
 
-/// Parameters of `approval.list`.
+/// Parameters of the method `approval.list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApprovalListParams {
-    /// Only those of this session.
+    /// Lists only the approvals of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Also those that are answered, newest first; at most 500 in all.
+    /// Includes answered approvals, newest first; at most 500 in all.
     #[serde(default)]
     pub resolved: bool,
 }
 
-/// Parameters of `approval.resolve`.
+/// Parameters of the method `approval.resolve`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApprovalResolveParams {
-    /// The approval.
+    /// Id of the approval.
     pub approval_id: ApprovalId,
-    /// The answer.
+    /// The decision to record.
     pub decision: ApprovalDecision,
-    /// Why, at most 2,000 characters.
+    /// Reason for the decision, at most 2,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// With `session` or `always`: one of the approval's `patterns`, granted in place of its `grants`.
+    /// One of the approval's `patterns`, granted instead of its `grants`; valid with `session` or
+    /// `always`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }

@@ -9,41 +9,41 @@ use crate::{content, git, search};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentCmd {
-    /// Lists a folder.
+    /// Lists the entries of a folder.
     #[serde(alias = "fsListDir")]
     FsListDir(content::ListDirParams),
     /// Reads a bounded range of lines.
     #[serde(alias = "contentGetSpan")]
     ContentGetSpan(content::SpanParams),
-    /// Makes a root of a clone and indexes it; a declared root stays as it is.
+    /// Declares a clone as a root and indexes it; a root that is already declared stays unchanged.
     #[serde(alias = "indexAddRoot")]
     IndexAddRoot(IndexAddRoot),
-    /// Brings the index of the session's root up to date and waits for it.
+    /// Updates the index of the session's root and waits until it is complete.
     #[serde(alias = "indexBuild")]
     IndexBuild(IndexBuild),
-    /// Literal or regular-expression search over lines.
+    /// Searches lines for a literal text or a regular expression.
     #[serde(alias = "searchGrep")]
     SearchGrep(search::GrepParams),
-    /// Search by meaning.
+    /// Searches by meaning (dense vectors).
     #[serde(alias = "searchSemantic")]
     SearchSemantic(search::SearchParams),
-    /// Search by words and meaning, fused.
+    /// Searches by words and by meaning, and fuses both lists.
     #[serde(alias = "searchHybrid")]
     SearchHybrid(search::SearchParams),
     /// Clones a repository into the workspaces folder.
     #[serde(alias = "gitClone")]
     GitClone(git::CloneParams),
-    /// Branch, head and changed files of a repository.
+    /// Returns branch, head and changed files of a repository.
     #[serde(alias = "gitStatus")]
     GitStatus(git::GitStatusParams),
-    /// Asks a model one question.
+    /// Sends one request to a model.
     #[serde(alias = "llmCall")]
     LlmCall(LlmCall),
-    /// Any other registered tool, by name.
+    /// Calls any other registered tool by its name.
     ToolCall(ToolCall),
 }
 
-/// Arguments of `index_add_root`.
+/// Arguments of the tool `index_add_root`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexAddRoot {
@@ -51,56 +51,58 @@ pub struct IndexAddRoot {
     pub path: String,
 }
 
-/// Arguments of `index_build`.
+/// Arguments of the tool `index_build`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexBuild {
-    /// Indexes at work at once at most, this one among them: with as many others at work the build waits for them first.
-    /// As many as there are when omitted.
+    /// Maximum number of indexes that run at once, including this one; while more are running, the
+    /// build waits for them first. Unlimited when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// Seconds to wait at most, up to 600; then the answer is the state reached.
+    /// Maximum time to wait, in seconds, up to 600; the answer then holds the state reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
 }
 
-/// Arguments of `llm_call`.
+/// Arguments of the tool `llm_call`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LlmCall {
-    /// The provider; the session's own when omitted.
+    /// Name of the provider; the session's own when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The system text.
+    /// System text of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// What is asked.
+    /// Text of the request.
     pub prompt: String,
-    /// The registered type that the answer must be: `ExplorePlan` or `ExploreSummary`.
+    /// Registered type that the answer must match: `ExplorePlan` or `ExploreSummary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expects_type: Option<String>,
-    /// Whether a typed answer is told while it is written, as `structured_snapshot` events; needs `expectsType`.
+    /// Emits a typed answer while it is written, as `structured_snapshot` events; requires
+    /// `expectsType`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stream_structured: bool,
-    /// How the model is asked.
+    /// Limits and options of the model request.
     #[serde(default)]
     pub policy: LlmPolicy,
 }
 
-/// How a model is asked.
+/// Limits and options of a model request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LlmPolicy {
-    /// 0 to 2; the provider's own when omitted.
+    /// Sampling temperature, 0 to 2; the provider's default when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Tokens of the answer, at most 8,192; 1,024 when omitted.
+    /// Maximum tokens of the answer, at most 8,192; 1,024 when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// The model; the provider's default when omitted.
+    /// Name of the model; the provider's default when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether a model outside this machine may be asked. The daemon's `models.allowExternal` must say so too.
+    /// True if models outside this machine may be used; the daemon's `models.allowExternal` must
+    /// also allow it.
     #[serde(default, rename = "allowExternalLLMs", skip_serializing_if = "std::ops::Not::not")]
     pub allow_external_llms: bool,
 }
@@ -109,15 +111,15 @@ pub struct LlmPolicy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Name in `tool.list`.
+    /// Name of the tool, as in `tool.list`.
     pub name: String,
-    /// Arguments, by the tool's input schema.
+    /// Arguments that match the tool's input schema.
     #[serde(default)]
     pub arguments: serde_json::Value,
 }
 
 impl AgentCmd {
-    /// The tool this command calls and its arguments.
+    /// Converts the command to the name of its tool and the arguments.
     pub fn into_call(self) -> ToolCall {
         if let AgentCmd::ToolCall(call) = self {
             return call;
@@ -128,7 +130,7 @@ impl AgentCmd {
         ToolCall { name, arguments: value }
     }
 
-    /// The typed command for a call, or the call itself when its tool has no typed form.
+    /// Returns the typed command for a call, or the call itself when its tool has no typed form.
     pub fn from_call(call: ToolCall) -> AgentCmd {
         let mut value = call.arguments.clone();
         if let Some(object) = value.as_object_mut() {

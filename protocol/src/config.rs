@@ -1,48 +1,48 @@
-//! The configuration that is in force.
+//! The configuration in force.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of `config.get`.
+/// Parameters of the method `config.get`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfigGetParams {
-    /// The root whose configuration is meant, by id or path; that of the daemon itself when absent.
+    /// Id or path of the root whose configuration is returned; the daemon's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
 }
 
-/// Answer of `config.get`.
+/// Answer of the method `config.get`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigAnswer {
-    /// Each setting by its dotted key; secrets read `"(set)"`.
+    /// Values by dotted key; secrets read `"(set)"`.
     pub values: BTreeMap<String, ConfigValue>,
-    /// Lines about settings that are not taken, and why.
+    /// Warnings about settings that are ignored, with the reason.
     pub warnings: Vec<String>,
 }
 
-/// One setting.
+/// Value and source of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigValue {
-    /// The value in force.
+    /// The value that is in force.
     pub value: serde_json::Value,
-    /// The file, variable or flag that set it; `default` for the built-in one.
+    /// The file, variable or flag that sets it; `default` for the built-in value.
     pub source: String,
-    /// The value in the files, when it takes effect at the next start of the daemon.
+    /// Value in the files, when it takes effect only after the daemon restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<serde_json::Value>,
 }
 
-/// Answer of `config.reload`.
+/// Answer of the method `config.reload`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigReloaded {
-    /// Keys whose new value takes effect at the next start.
+    /// Keys whose new value takes effect only after a restart.
     pub pending: Vec<String>,
-    /// Lines about settings that are not taken, and why.
+    /// Warnings about settings that are ignored, with the reason.
     pub warnings: Vec<String>,
 }

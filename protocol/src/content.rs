@@ -3,32 +3,32 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most lines of one span.
+/// Maximum lines of one span.
 pub const MAX_SPAN_LINES: u32 = 2_000;
-/// Most bytes of one span.
+/// Maximum bytes of one span.
 pub const MAX_SPAN_BYTES: usize = 256 * 1024;
-/// Most entries of one listing.
+/// Maximum entries of one listing.
 pub const MAX_DIR_ENTRIES: usize = 5_000;
 
-/// Parameters of `content.getSpan`.
+/// Parameters of the method `content.getSpan`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SpanParams {
-    /// Absolute, or relative to `root` (to the session's root in a command).
+    /// Path, absolute or relative to `root` (to the session's root in a command).
     pub path: String,
-    /// Root id or root path for a relative `path`; may be left out when one root is declared.
+    /// Root id or root path for a relative `path`; may be omitted when only one root is declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// First line, from 1.
+    /// First line, starting at 1.
     #[serde(alias = "startLine")]
     pub start: u32,
-    /// Last line.
+    /// Last line of the range, inclusive.
     #[serde(alias = "endLine")]
     pub end: u32,
-    /// Lines before and after, at most 50.
+    /// Lines of context before and after, at most 50.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u32>,
-    /// The hash a search gave: the answer then says whether the file changed since.
+    /// Hash that a search returned; the answer then reports whether the file has changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_hash: Option<String>,
 }
@@ -39,32 +39,32 @@ pub struct SpanParams {
 pub struct Span {
     /// Path relative to its root.
     pub path: String,
-    /// First line returned.
+    /// First line that is returned.
     pub start_line: u32,
     /// Last line returned; less than `startLine` when the file has no such line.
     pub end_line: u32,
-    /// Lines of the file, when it was read to its end.
+    /// Number of lines of the file, when it was read to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u32>,
-    /// The lines; invalid UTF-8 replaced.
+    /// Text of the lines, with invalid UTF-8 replaced.
     pub text: String,
     /// True when a limit cut the range: 2,000 lines or 256 KiB.
     pub truncated: bool,
-    /// SHA-256 (hex) of the file now; left out for files over 8 MiB.
+    /// SHA-256 (hex) of the current file; absent for files over 8 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_hash: Option<String>,
-    /// Whether the file differs from the `contentHash` that was given.
+    /// True if the file differs from the given `contentHash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
 }
 
-/// Parameters of `fs.listDir`.
+/// Parameters of the method `fs.listDir`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListDirParams {
-    /// Absolute, or relative to `root`.
+    /// Path, absolute or relative to `root`.
     pub path: String,
-    /// Levels below it, 1 to 16.
+    /// Levels below the folder, 1 to 16.
     #[serde(default = "one")]
     pub depth: u32,
     /// Root id or root path for a relative `path`.
@@ -76,17 +76,17 @@ fn one() -> u32 {
     1
 }
 
-/// A bounded listing.
+/// Bounded listing of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DirListing {
     /// The folder, relative to its root (`.` for the root itself).
     pub path: String,
-    /// What is in it, ignored files left out, by path.
+    /// Entries sorted by path, without ignored files.
     pub entries: Vec<DirEntry>,
-    /// True when the limit of 5,000 entries cut it.
+    /// True when the listing was cut at 5,000 entries.
     pub truncated: bool,
-    /// Whether rules hide paths of what was asked for, which are left out.
+    /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
 }
@@ -97,20 +97,20 @@ pub struct DirListing {
 pub struct DirEntry {
     /// Path relative to the root.
     pub path: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// Bytes, for files.
+    /// Size in bytes, for files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 
-/// Kind of an entry.
+/// Kind of a listing entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// A file.
+    /// A regular file on disk.
     File,
-    /// A folder.
+    /// A folder on the disk.
     Dir,
     /// A symbolic link, not followed.
     Symlink,

@@ -1,4 +1,4 @@
-//! The handshake and the daemon itself.
+//! The handshake, and the state of the daemon.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,89 +9,89 @@ use crate::{id::InstanceId, location::ConfigFolder, time::Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// Versions the client speaks, best first.
+    /// Protocol versions that the client supports, best first.
     pub protocol_versions: Vec<String>,
-    /// Who it is.
+    /// Name and version of the client.
     pub client: ClientInfo,
-    /// What it can do.
+    /// Capabilities of the client.
     #[serde(default)]
     pub capabilities: ClientCapabilities,
 }
 
-/// A client's name and version.
+/// Name and version of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientInfo {
-    /// Name, at most 64 characters.
+    /// Name of the client, at most 64 characters.
     pub name: String,
-    /// Version.
+    /// Version of the client.
     pub version: String,
 }
 
-/// What a client can do.
+/// Capabilities of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
-    /// Whether it answers approvals.
+    /// True if the client answers approvals.
     #[serde(default)]
     pub approvals: bool,
 }
 
-/// Answer of `initialize`.
+/// Answer of the method `initialize`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
-    /// The version both speak.
+    /// The protocol version that both sides use.
     pub protocol_version: String,
     /// Version of the daemon, as in its Bonjour record.
     pub version: String,
-    /// Who answers.
+    /// Name and instance of the daemon.
     pub server: ServerInfo,
-    /// What the daemon can do.
+    /// Capabilities of the daemon.
     pub capabilities: ServerCapabilities,
     /// Limits of this connection.
     pub limits: Limits,
 }
 
-/// The daemon's name and instance.
+/// Name, version and instance of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerInfo {
-    /// Always `cairn`.
+    /// Name of the server, always `cairn`.
     pub name: String,
-    /// Version of the binary.
+    /// Version of the daemon's binary.
     pub version: String,
-    /// This start of the daemon.
+    /// Id of this start of the daemon.
     pub instance_id: InstanceId,
 }
 
-/// What a daemon can do.
+/// Capabilities of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerCapabilities {
-    /// Methods it answers on this connection.
+    /// Methods available on this connection.
     pub methods: Vec<String>,
-    /// Notifications it sends.
+    /// Notifications that the daemon sends.
     pub notifications: Vec<String>,
 }
 
-/// Limits; over them there is an immediate error.
+/// Limits of a connection; exceeding one returns an error at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Bytes of one message to the daemon.
+    /// Maximum bytes of one message to the daemon.
     pub max_message_bytes: u64,
-    /// Calls of one connection at work at once.
+    /// Maximum calls of one connection that run at once.
     pub max_in_flight: u32,
-    /// Calls in one batch.
+    /// Maximum calls in one batch.
     pub max_batch: u32,
-    /// Subscriptions of one connection.
+    /// Maximum subscriptions of one connection.
     pub max_subscriptions: u32,
-    /// Connections of the daemon.
+    /// Maximum connections of the daemon.
     pub max_connections: u32,
-    /// Entries of one page.
+    /// Maximum entries of one page.
     pub max_page: u32,
-    /// Results of one search.
+    /// Maximum results of one search.
     pub max_k: u32,
 }
 
@@ -109,73 +109,73 @@ impl Default for Limits {
     }
 }
 
-/// Answer of `daemon.status`.
+/// Answer of the method `daemon.status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonStatus {
-    /// Version of the binary.
+    /// Version of the daemon's binary.
     pub version: String,
-    /// This start of the daemon.
+    /// Id of this start of the daemon.
     pub instance_id: InstanceId,
-    /// Process id.
+    /// Process id of the daemon.
     pub pid: u32,
-    /// When it started.
+    /// Start time of the daemon.
     pub started_at: Timestamp,
-    /// Addresses it listens on.
+    /// Addresses that the daemon listens on.
     pub addresses: Vec<String>,
-    /// Where its data lies.
+    /// Path of the data root.
     pub data_root: String,
-    /// Where it logs; absent when it logs to its terminal or the service manager.
+    /// Path of the log file; absent when the daemon logs to its terminal or the service manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_file: Option<String>,
-    /// The folder of the user's configuration; absent when there is none.
+    /// Path of the user's configuration folder; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_dir: Option<String>,
-    /// The reason why this folder applies.
+    /// The reason why this configuration folder applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_origin: Option<ConfigFolder>,
-    /// `on_demand`, `service` or `foreground`.
+    /// Start mode: `on_demand`, `service` or `foreground`.
     pub mode: String,
-    /// Seconds without a client after which it leaves by itself; absent when it stays.
+    /// Seconds without a client after which the daemon exits; absent when it never exits by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_exit_seconds: Option<u64>,
-    /// Declared roots and their indexes.
+    /// Declared roots and the state of their indexes.
     pub index: crate::index::IndexStatus,
-    /// Sessions at work.
+    /// Number of sessions with an active run.
     pub running_sessions: u64,
 }
 
-/// Answer of `daemon.stats`.
+/// Answer of the method `daemon.stats`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonStats {
-    /// Seconds since start.
+    /// Seconds since the daemon started.
     pub uptime_seconds: u64,
     /// Resident memory in bytes; 0 where it cannot be read.
     pub resident_bytes: u64,
-    /// Of it, memory that is not file pages.
+    /// Part of the resident memory that is not backed by files, in bytes.
     pub anonymous_bytes: u64,
-    /// Connections now.
+    /// Number of open connections.
     pub connections: u64,
-    /// Subscriptions now.
+    /// Number of active subscriptions.
     pub subscriptions: u64,
-    /// Calls since start.
+    /// Calls received since the start.
     pub calls: u64,
-    /// Calls that ended with an error.
+    /// Calls that returned an error.
     pub call_errors: u64,
-    /// Sessions in the log.
+    /// Number of sessions in the log.
     pub sessions: u64,
-    /// Runs at work.
+    /// Number of active runs.
     pub running: u64,
-    /// Records appended since start.
+    /// Records appended since the start.
     pub records_appended: u64,
     /// Records waiting for their commit.
     pub log_queue: u64,
-    /// Bytes of the log's database.
+    /// Size of the log's database, in bytes.
     pub log_bytes: u64,
-    /// Files in all indexes.
+    /// Number of files in all indexes.
     pub index_files: u64,
-    /// Chunks in all indexes.
+    /// Number of chunks in all indexes.
     pub index_chunks: u64,
     /// Files waiting to be indexed.
     pub index_pending: u64,

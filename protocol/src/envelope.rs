@@ -1,4 +1,4 @@
-//! The record: what the log stores and what every client receives, byte for byte the same.
+//! The record: the log stores it, and every client receives the same bytes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,18 +10,18 @@ use crate::{command::AgentCmd, event::AgentEvt, id::SessionId, time::Timestamp};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
-    /// The session it belongs to.
+    /// Id of the session that the entry belongs to.
     pub session_id: SessionId,
-    /// Position in the session's log: 1, 2, 3, … with no gap.
+    /// Position in the session's log: 1, 2, 3, … without gaps.
     pub seq: u64,
-    /// This entry's own id (bare UUIDv7).
+    /// Id of this entry (bare UUIDv7).
     pub id: Uuid,
-    /// The entry that caused this one: events of a command carry the command's id.
+    /// Id of the entry that caused this one: events of a command carry the command's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<Uuid>,
-    /// When it was appended.
+    /// Time at which the entry was appended.
     pub ts: Timestamp,
-    /// Who caused it.
+    /// Client, run and tool that caused the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// The command or event itself, under `cmd` or `evt`.
@@ -29,39 +29,39 @@ pub struct Envelope {
     pub body: Body,
 }
 
-/// Where an entry comes from, as far as it is known.
+/// Client, run and tool that caused an entry, as far as known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
-    /// Name of the client that asked.
+    /// Name of the client that made the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// The run it belongs to.
+    /// Id of the run that the entry belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<crate::id::RunId>,
-    /// The tool that made it.
+    /// Name of the tool that produced the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
 
-/// A command that was given or an event that happened.
+/// A command that was received, or an event that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind")]
 pub enum Body {
-    /// Something was asked for.
+    /// A command that was received.
     Cmd {
-        /// The command.
+        /// The command that was received.
         cmd: AgentCmd,
     },
-    /// Something happened.
+    /// An event that happened.
     Evt {
-        /// The event.
+        /// The event that happened.
         evt: AgentEvt,
     },
 }
 
 impl Body {
-    /// The event, when this is one.
+    /// Returns the event; `None` for a command.
     pub fn evt(&self) -> Option<&AgentEvt> {
         match self {
             Body::Evt { evt } => Some(evt),
@@ -74,18 +74,19 @@ impl Body {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandEnvelope {
-    /// Made by the client; the events that answer carry it as `parentId`. A fresh one when omitted.
+    /// Id chosen by the client, returned as `parentId` of the resulting events; a new one when
+    /// omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Uuid>,
-    /// What led to this command.
+    /// Id of the entry that led to this command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<Uuid>,
-    /// The client's own time; the log uses the daemon's.
+    /// Time by the client's clock; the log uses the daemon's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ts: Option<Timestamp>,
-    /// `Cmd`, when given.
+    /// Always `Cmd` when present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The command.
+    /// The command to execute.
     pub payload: AgentCmd,
 }

@@ -1,35 +1,35 @@
-//! The error table: one row for each reason, frozen as part of the contract.
+//! The error table: one row per reason, frozen as part of the contract.
 //!
-//! `data.reason` is the contract, the code groups by area, the message is for people.
+//! `data.reason` is the contract, the code groups by area, and the message is for people.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal, $retry:literal, $hint:literal;)*) => {
-        /// Why something failed.
+        /// Reason for a failure.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Reason {
             $($(#[$doc])* #[doc = $hint] $name,)*
         }
 
         impl Reason {
-            /// Every reason, by code.
+            /// All reasons, in the order of the table.
             pub const ALL: &'static [Reason] = &[$(Reason::$name),*];
 
-            /// The JSON-RPC code.
+            /// Returns the JSON-RPC error code.
             pub fn code(self) -> i32 {
                 match self { $(Reason::$name => $code,)* }
             }
-            /// The stable string in `data.reason`.
+            /// Returns the stable string in `data.reason`.
             pub fn as_str(self) -> &'static str {
                 match self { $(Reason::$name => $text,)* }
             }
-            /// Whether the same call may succeed later.
+            /// Returns true if the same call may succeed later.
             pub fn retryable(self) -> bool {
                 match self { $(Reason::$name => $retry,)* }
             }
-            /// The way out, for people.
+            /// Returns advice for a person on how to resolve the failure.
             pub fn hint(self) -> &'static str {
                 match self { $(Reason::$name => $hint,)* }
             }
@@ -118,49 +118,49 @@ reasons! {
     DeviceNotFound = 8008, "device_not_found", false, "client.list names the paired devices";
 }
 
-/// `error.data` of every failed call.
+/// `error.data` of a failed call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorData {
-    /// Stable string; the contract.
+    /// Stable reason string, part of the contract.
     pub reason: String,
-    /// Whether the same call may succeed later.
+    /// True if the same call may succeed later.
     pub retryable: bool,
-    /// The way out.
+    /// Advice on how to resolve the failure.
     pub hint: String,
-    /// When to try again, for `overloaded`.
+    /// Time to wait before the next attempt, in milliseconds; set for `overloaded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// Further facts: the versions of both sides, `oldestSeq`, the path of a wrong field.
+    /// Further details: the versions of both sides, `oldestSeq`, the path of an invalid field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<serde_json::Value>,
 }
 
-/// A failure as it crosses rooms: a reason and a message that names the thing.
+/// A failure that passes between crates: a reason and a message that names the object.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// Why.
+    /// Reason for the failure.
     pub reason: Reason,
-    /// For people: lower case, names the object, no full stop.
+    /// Message for a person: lower case, names the object, no full stop.
     pub message: String,
-    /// Further facts for `data.details`.
+    /// Further details for `data.details`.
     pub details: Option<serde_json::Value>,
 }
 
 impl Failure {
-    /// A failure for `reason`.
+    /// Creates a failure with `reason`.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), details: None }
     }
 
-    /// The same with further facts.
+    /// Adds details to the failure.
     pub fn with_details(mut self, details: serde_json::Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// The `error.data` of this failure.
+    /// Returns the `error.data` of this failure.
     pub fn data(&self) -> ErrorData {
         ErrorData {
             reason: self.reason.as_str().into(),

@@ -1,4 +1,4 @@
-//! What happens in a session.
+//! Events of a session.
 
 use std::collections::BTreeMap;
 
@@ -13,385 +13,387 @@ use crate::{
     turn::{ExecutionPolicy, ModelChoice, RunResult},
 };
 
-/// An event. A run begins with `started` and ends with exactly one of `completed`, `stopped` or `error` whose
-/// `op` is the run's own.
+/// An event. A run starts with `started` and ends with exactly one of `completed`, `stopped` or
+/// `error` whose `op` is the run's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvt {
-    /// Work began.
+    /// An operation or run started.
     Started {
-        /// What began: a tool's name, or `explore`.
+        /// Name of the operation: a tool's name, or `explore`.
         op: String,
-        /// A line for people.
+        /// Details in one line, for a person.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<String>,
     },
-    /// How far it is.
+    /// Progress of an operation.
     Progress {
-        /// What goes on.
+        /// Name of the operation.
         op: String,
-        /// 0 to 100.
+        /// Progress in percent, 0 to 100.
         percent: f64,
-        /// A line for people.
+        /// Message in one line, for a person.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// A tool's result.
+    /// Result of a tool call.
     Result {
-        /// The tool.
+        /// Name of the tool.
         op: String,
-        /// What `data` is: `search_answer`, `grep_answer`, `span`, `dir_listing`, …
+        /// Type of `data`: `search_answer`, `grep_answer`, `span`, `dir_listing`, …
         tag: String,
-        /// Always `application/json` for inline data.
+        /// MIME type; always `application/json` for inline data.
         mime: String,
-        /// The result itself, when it is 64 KiB or less.
+        /// The result itself, when it is at most 64 KiB.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<serde_json::Value>,
-        /// Where a larger one lies; read it with `trace.blob`.
+        /// Reference to a larger result; read it with `trace.blob`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<BlobRef>,
         /// True when the tool cut its output at a limit.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
     },
-    /// The plan as it stands after a revision.
+    /// The complete plan after a revision.
     PlanSnapshot {
-        /// 1, 2, 3, …
+        /// Revision number: 1, 2, 3, …
         revision: u32,
-        /// The plan.
+        /// The plan after this revision.
         plan: ExplorePlan,
     },
-    /// A typed answer of `llm_call` as far as it is written: each holds what the one before it held, and the last is the
-    /// answer itself. Live only: it has no number, is not in the log and is never replayed; the result follows.
+    /// Partial typed answer of `llm_call`. Each snapshot extends the previous one, and the last is
+    /// the complete answer. Live only: it has no sequence number, is not logged and is never
+    /// replayed; the result follows.
     #[serde(rename_all = "camelCase")]
     StructuredSnapshot {
-        /// Always `llm_call`.
+        /// Name of the operation, always `llm_call`.
         op: String,
-        /// The type that the answer will be.
+        /// Type that the answer will have.
         expects_type: String,
-        /// 1, 2, 3, …
+        /// Revision number: 1, 2, 3, …
         revision: u32,
-        /// What is written so far; fields that it does not hold yet are missing.
+        /// The value so far; fields that are not yet written are missing.
         value: serde_json::Value,
     },
-    /// Something the user should know that did not stop the work.
+    /// A problem that did not stop the operation.
     Warning {
-        /// What it concerns.
+        /// Name of the operation concerned.
         op: String,
-        /// The text.
+        /// Text of the warning.
         message: String,
     },
-    /// The daemon ended while this was going on; the session can be resumed.
+    /// The daemon stopped during the operation; the session can be resumed.
     Interrupted {
-        /// What was cut off.
+        /// Name of the interrupted operation.
         op: String,
     },
-    /// Interrupted work goes on.
+    /// Interrupted work was resumed.
     Resumed {
-        /// What goes on.
+        /// Name of the resumed operation.
         op: String,
     },
-    /// An explore ended well.
+    /// An explore finished successfully.
     Completed {
-        /// What it found.
+        /// Summary of the results.
         summary: Box<ExploreSummary>,
     },
     /// The run was aborted.
     Stopped {
-        /// What was stopped.
+        /// Name of the stopped operation.
         op: String,
-        /// By whom or why.
+        /// Client or reason that stopped it.
         reason: String,
     },
-    /// Work failed; terminal when `op` is the run's own.
+    /// An operation failed; terminal when `op` is the run's own.
     Error {
-        /// What failed.
+        /// Name of the failed operation.
         op: String,
-        /// For people.
+        /// Error message for a person.
         message: String,
-        /// Whether the same again may succeed.
+        /// True if the same request may succeed later.
         retryable: bool,
-        /// The stable reason, as in the error table.
+        /// Stable reason, as in the error table.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A turn was taken; it begins at once or waits for those before it.
+    /// A turn was accepted; it starts at once or waits in the queue.
     #[serde(rename_all = "camelCase")]
     TurnAccepted {
-        /// Its run.
+        /// Id of the turn's run.
         run_id: RunId,
-        /// The client's name for it.
+        /// Id of the turn, chosen by the client.
         turn_id: String,
-        /// What is asked, the context first.
+        /// Input of the turn, with the context first.
         input: Vec<Part>,
-        /// What it may do.
+        /// Permissions and limits of the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         policy: Option<ExecutionPolicy>,
-        /// What the client sent with it.
+        /// Metadata that the client sent with the turn.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         metadata: BTreeMap<String, String>,
     },
-    /// A turn began.
+    /// A turn started to run.
     #[serde(rename_all = "camelCase")]
     RunStarted {
-        /// Its run.
+        /// Id of the turn's run.
         run_id: RunId,
-        /// The client's name for it.
+        /// Id of the turn, chosen by the client.
         turn_id: String,
-        /// Whom it asks.
+        /// Model that the turn uses.
         model: ModelChoice,
-        /// Characters of a tool's output that the model is shown at most.
+        /// Maximum characters of a tool's output that the model receives.
         shown_chars: u64,
     },
-    /// Text of a model as it comes. Live only: it has no number, is not in the log and is never replayed; [`AgentEvt::Text`]
-    /// with the same text follows.
+    /// Text of a model as it arrives. Live only: it has no sequence number, is not logged and is
+    /// never replayed; [`AgentEvt::Text`] with the same text follows.
     #[serde(rename_all = "camelCase")]
     TokenDelta {
-        /// The run.
+        /// Id of the run.
         run_id: RunId,
-        /// True for the model's thinking.
+        /// True for the model's reasoning.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reasoning: bool,
-        /// Bytes of this answer's text (or thinking) before this one.
+        /// Bytes of this answer's text (or reasoning) before this piece.
         offset: u64,
-        /// The text.
+        /// The piece of text.
         text: String,
     },
-    /// Text of a model, put together: at most every 250 ms, and at the end of an answer.
+    /// Text of a model in larger pieces: at most every 250 ms, and at the end of an answer.
     #[serde(rename_all = "camelCase")]
     Text {
-        /// The run.
+        /// Id of the run.
         run_id: RunId,
-        /// True for the model's thinking.
+        /// True for the model's reasoning.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reasoning: bool,
-        /// Bytes of this answer's text (or thinking) before this one.
+        /// Bytes of this answer's text (or reasoning) before this piece.
         offset: u64,
-        /// The text.
+        /// The piece of text.
         text: String,
     },
-    /// How far the model is in reading its prompt. Live only, like [`AgentEvt::TokenDelta`].
+    /// Progress of the model in reading its prompt. Live only, like [`AgentEvt::TokenDelta`].
     #[serde(rename_all = "camelCase")]
     PromptProgress {
-        /// The run.
+        /// Id of the run.
         run_id: RunId,
-        /// Tokens read.
+        /// Number of prompt tokens read.
         processed: u64,
-        /// Tokens there are.
+        /// Number of tokens of the prompt.
         total: u64,
-        /// Tokens of the model's context, where known.
+        /// Context size of the model in tokens, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context_tokens: Option<u64>,
     },
-    /// The model's answer is whole; its text is that of the `text` records before it.
+    /// The model's answer is complete; its text is in the preceding `text` records.
     ModelAnswer(ModelAnswer),
-    /// The model asked for a tool, which now goes through the gate.
+    /// The model requested a tool call, which now passes the gate.
     #[serde(rename_all = "camelCase")]
     ToolCall {
-        /// The call, as in [`ModelAnswer::calls`].
+        /// Id of the call, as in [`ModelAnswer::calls`].
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// Its arguments, repaired where they had to be.
+        /// Arguments of the call, repaired where necessary.
         arguments: serde_json::Value,
     },
-    /// What came of a tool call.
+    /// Outcome of a tool call.
     ToolResult(ToolOutcome),
-    /// Somebody must say whether a tool may act.
+    /// A tool call is pending until a client approves or denies it.
     ApprovalRequired {
-        /// The question.
+        /// The approval to answer.
         approval: Box<Approval>,
     },
-    /// The question is answered.
+    /// An approval was answered.
     #[serde(rename_all = "camelCase")]
     ApprovalResolved {
-        /// Which.
+        /// Id of the approval.
         approval_id: ApprovalId,
-        /// How.
+        /// The answer and its author.
         resolution: Resolution,
     },
-    /// A client told the model something while it worked.
+    /// A client sent text to the model during its turn.
     #[serde(rename_all = "camelCase")]
     Steered {
-        /// The run.
+        /// Id of the run.
         run_id: RunId,
-        /// The text.
+        /// Text that the client sent.
         text: String,
     },
-    /// The conversation up to here is replaced by a summary in what the model is shown.
+    /// The conversation so far is replaced by a summary in the model's context.
     #[serde(rename_all = "camelCase")]
     Compacted {
-        /// What the model is shown instead.
+        /// Summary that the model receives instead.
         summary: String,
-        /// Messages at the end of the conversation that are kept as they are.
+        /// Number of messages at the end of the conversation that are retained unchanged.
         kept: u32,
-        /// Tokens before, as counted here.
+        /// Tokens before compaction, as counted by the daemon.
         tokens_before: u64,
-        /// Tokens after.
+        /// Tokens after compaction, as counted by the daemon.
         tokens_after: u64,
-        /// Number of the latest `steered` record that is part of the conversation here; 0 when there is none.
+        /// Sequence number of the latest `steered` record included in the conversation here; 0 if
+        /// none.
         #[serde(default)]
         heard_seq: u64,
     },
-    /// The conversation was emptied; what follows starts afresh.
+    /// The conversation was cleared; the following turns start an empty one.
     Cleared {},
-    /// The session talks to another model from here on.
+    /// The session uses another model from this record on.
     ProviderChanged {
-        /// Which.
+        /// The model now in use.
         model: ModelChoice,
     },
-    /// The agent's list of things to do.
+    /// The agent updated its list of tasks.
     PlanUpdate {
-        /// The items, in order.
+        /// Items of the list, in order.
         items: Vec<PlanItem>,
     },
-    /// What a turn changed in files, as one unified diff.
+    /// Changes of a turn to files, as one unified diff.
     #[serde(rename_all = "camelCase")]
     TurnDiff {
-        /// The turn.
+        /// Id of the turn.
         turn_id: String,
-        /// The diff; cut at 256 KiB, and then it says so.
+        /// The diff, cut at 256 KiB with a note in its text.
         diff: String,
-        /// Paths that changed.
+        /// Paths that were changed.
         paths: Vec<String>,
     },
-    /// What a turn changed was committed, as `git.auto_commit` says.
+    /// The changes of a turn were committed, as `git.auto_commit` configures.
     #[serde(rename_all = "camelCase")]
     GitCommit {
-        /// The turn.
+        /// Id of the turn.
         turn_id: String,
-        /// The commit's id, 40 hex digits.
+        /// Hash of the commit, 40 hex digits.
         commit: String,
-        /// Its message.
+        /// Message of the commit.
         message: String,
-        /// Paths it holds, relative to the root.
+        /// Paths in the commit, relative to the root.
         paths: Vec<String>,
     },
-    /// A turn ended; the last record of its run.
+    /// A turn finished; the last record of its run.
     RunCompleted {
-        /// How.
+        /// Result of the run.
         result: Box<RunResult>,
     },
 }
 
-/// A whole answer of a model.
+/// A complete answer of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelAnswer {
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Who answered.
+    /// Model that gave the answer.
     pub model: ModelChoice,
-    /// Tools it asks for.
+    /// Tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolUse>,
-    /// Why it stopped; absent when it was cut off.
+    /// Reason why the model stopped; absent when the answer was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
-    /// Tokens, as the provider counts them; counted here where it does not tell.
+    /// Token usage by the provider's count, or by the daemon's if the provider reports none.
     pub usage: TokenUsage,
-    /// Tokens a second while it answered; 0 when too short to tell.
+    /// Tokens per second during the answer; 0 when it was too short to measure.
     pub tokens_per_second: f64,
-    /// Tokens of the model's context, where known.
+    /// Context size of the model in tokens, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// Milliseconds to the first piece.
+    /// Milliseconds until the first piece arrived.
     pub first_millis: u64,
-    /// Milliseconds to the end.
+    /// Milliseconds until the answer was complete.
     pub millis: u64,
-    /// SHA-256 (hex) of what was asked: system text, messages, tools.
+    /// SHA-256 (hex) of the request: system text, messages and tools.
     pub request_digest: String,
-    /// Number of the latest `steered` record that was in what was asked; 0 when there was none.
+    /// Sequence number of the latest `steered` record included in the request; 0 if none.
     #[serde(default)]
     pub heard_seq: u64,
-    /// The answer's bytes as they came, for replay.
+    /// Reference to the raw bytes of the answer, for replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<BlobRef>,
 }
 
-/// What came of a tool call in a turn.
+/// Outcome of a tool call in a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOutcome {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// What `output` is.
+    /// Type of the `output`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tag: String,
-    /// The output, when it is 64 KiB or less.
+    /// The output, when it is at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<serde_json::Value>,
-    /// Where a larger one lies; read it with `trace.blob`.
+    /// Reference to a larger output; read it with `trace.blob`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<BlobRef>,
-    /// What went wrong.
+    /// The failure, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<crate::tool::ToolFailure>,
     /// True when the tool cut its output at a limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Milliseconds.
+    /// Duration of the call in milliseconds.
     pub millis: u64,
-    /// Files it changed.
+    /// Files that the call changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
 }
 
-/// A file that a tool changed.
+/// A change of a file by a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
-    /// The file, relative to the root.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// What it held before, as base64 text; absent when it was not there.
+    /// Former content as base64 text; absent when the file did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<BlobRef>,
-    /// SHA-256 (hex) of what it held afterwards; absent when it was deleted.
+    /// SHA-256 (hex) of the new content; absent when the file was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Whether it was there before and what it held was not kept: such a change cannot be undone.
+    /// True if the file existed and its former content was not stored: the change cannot be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
 }
 
-/// One thing to do.
+/// One item of the agent's task list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanItem {
-    /// What.
+    /// Text of the item.
     pub text: String,
-    /// `pending`, `in_progress` or `done`.
+    /// Status of the item: `pending`, `in_progress` or `done`.
     #[serde(default)]
     pub status: PlanStatus,
 }
 
-/// How far a thing to do is.
+/// Status of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
-    /// Not begun.
+    /// The task is not started.
     #[default]
     Pending,
-    /// Being done.
+    /// The task is in progress.
     InProgress,
-    /// Done.
+    /// The task is done.
     Done,
 }
 
-/// A result stored by the hash of its content.
+/// Reference to a result stored by the hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BlobRef {
-    /// SHA-256, hex.
+    /// SHA-256 of the content, in hex.
     pub sha256: String,
-    /// Bytes.
+    /// Size of the content in bytes.
     pub size: u64,
 }
 
 impl AgentEvt {
-    /// True for the last event of the run whose operation is `op`.
+    /// Returns true for the last event of the run whose operation is `op`.
     pub fn ends(&self, run_op: &str) -> bool {
         match self {
             AgentEvt::Completed { .. } | AgentEvt::RunCompleted { .. } => true,

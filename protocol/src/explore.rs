@@ -1,4 +1,4 @@
-//! Exploring a codebase: what is asked, planned and found.
+//! Exploring a codebase: requests, plans and results.
 
 use std::collections::BTreeMap;
 
@@ -7,61 +7,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{RunId, SessionId};
 
-/// Parameters of `orchestrate.explore.start`.
+/// Parameters of the method `orchestrate.explore.start`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExploreStartParams {
     /// Absolute path of the folder; not needed with `remoteURL`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// A repository to clone first; needs `policy.network`.
+    /// URL of a repository to clone first; requires `policy.network`.
     #[serde(default, rename = "remoteURL", skip_serializing_if = "Option::is_none")]
     pub remote_url: Option<String>,
-    /// The branch to clone.
+    /// Name of the branch to clone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// What the run may do; nothing beyond reading when omitted.
+    /// Permissions of the run; read-only when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<ExplorePolicy>,
-    /// What to find out. Known goals steer the planner, other text becomes searches.
+    /// Goals of the explore. Known goals steer the planner; other text becomes searches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<String>,
-    /// Who plans; the built-in planner when omitted.
+    /// Planner to use; the built-in one when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planner: Option<PlannerKind>,
-    /// An existing session to run in; a fresh one when omitted.
+    /// Id of an existing session to run in; a new session when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Retry key, up to 128 bytes: the same again returns the first receipt.
+    /// Retry key, up to 128 bytes: a repeated key returns the first receipt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// Who plans an explore.
+/// Planner of an explore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlannerKind {
     /// The built-in planner alone: deterministic, without a model.
     Default,
-    /// The built-in planner, then the session's model with what was found.
+    /// The built-in planner, followed by the session's model with the results so far.
     Model,
 }
 
-/// What an explore may do beyond reading inside its root.
+/// Permissions of an explore beyond reading inside its root.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExplorePolicy {
-    /// Whether external models may be asked.
+    /// True if external models may be used.
     #[serde(default, rename = "allowExternalLLMs")]
     pub allow_external_llms: bool,
-    /// Whether the network may be used (a clone).
+    /// True if the network may be used (for a clone).
     #[serde(default)]
     pub network: bool,
-    /// The only operations that may run, by tool name; all read-only ones when omitted.
+    /// Names of the only tools that may run; all read-only ones when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<String>>,
-    /// The only paths that may be read, relative to the root; everything when omitted. What asks for more (a search of the
-    /// whole root, its languages) is answered for these paths.
+    /// The only paths that may be read, relative to the root; all when omitted. A request that
+    /// covers more (a search of the complete root, its languages) is answered for these paths only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
 }
@@ -70,11 +70,11 @@ pub struct ExplorePolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunReceipt {
-    /// The session to follow.
+    /// Id of the session to follow.
     pub session_id: SessionId,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// Sequence number of the run's `started` record; it is durable.
+    /// Sequence number of the run's durable `started` record.
     pub seq: u64,
 }
 
@@ -82,52 +82,52 @@ pub struct RunReceipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionRef {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
 }
 
-/// Answer of `orchestrate.explore.status`.
+/// Answer of the method `orchestrate.explore.status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploreStatus {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Its latest explore run.
+    /// Id of its latest explore run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
-    /// Where the run stands.
+    /// State of the latest run.
     pub state: RunState,
     /// Sequence number of the newest record.
     pub head_seq: u64,
-    /// Operations finished.
+    /// Number of finished operations.
     pub ops_done: u64,
-    /// Operations waiting or running.
+    /// Number of pending or running operations.
     pub ops_pending: u64,
-    /// The summary, once completed.
+    /// Summary of the explore, once completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<ExploreSummary>,
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// Nothing has run.
+    /// No run has started yet.
     Idle,
-    /// At work.
+    /// The run is active.
     Running,
-    /// Ended with `completed`.
+    /// The run finished with `completed`.
     Completed,
-    /// Ended with `stopped`.
+    /// The run finished with `stopped`.
     Stopped,
-    /// Ended with `error`.
+    /// The run finished with `error`.
     Failed,
-    /// Cut off by the end of the daemon; can be resumed.
+    /// The daemon stopped during the run, which can be resumed.
     Interrupted,
 }
 
 impl RunState {
-    /// The name on the wire and in the database.
+    /// Returns the name used on the wire and in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             RunState::Idle => "idle",
@@ -139,7 +139,7 @@ impl RunState {
         }
     }
 
-    /// The state of that name.
+    /// Parses a name; `None` if it is unknown.
     pub fn parse(name: &str) -> Option<RunState> {
         use RunState::{Completed, Failed, Idle, Interrupted, Running, Stopped};
         [Idle, Running, Completed, Stopped, Failed, Interrupted].into_iter().find(|s| s.as_str() == name)
@@ -150,7 +150,7 @@ impl RunState {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplorePlan {
-    /// What the plan is for.
+    /// Goals of the plan.
     pub goals: Vec<String>,
     /// Operations to run, in order of importance.
     pub next_ops: Vec<AgentOp>,
@@ -160,155 +160,155 @@ pub struct ExplorePlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum AgentOp {
-    /// Bring the index up to date.
+    /// Updates the index of a root.
     #[serde(alias = "indexRepo")]
     IndexRepo {
-        /// The root.
+        /// Path of the root.
         path: String,
     },
-    /// List a folder.
+    /// Lists the entries of a folder.
     #[serde(alias = "listDir")]
     ListDir {
-        /// The folder, relative to the root.
+        /// Path of the folder, relative to the root.
         path: String,
-        /// Levels below it.
+        /// Levels below the folder.
         depth: u32,
     },
-    /// Search lines.
+    /// Searches lines of text.
     Grep {
-        /// A regular expression.
+        /// Regular expression to search for.
         pattern: String,
-        /// Only under this path.
+        /// Restricts the search to files under this path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path_prefix: Option<String>,
     },
-    /// Search by meaning.
+    /// Searches by meaning (dense vectors).
     Semantic {
-        /// The question.
+        /// Text of the query.
         query: String,
-        /// Results wanted.
+        /// Maximum number of results.
         k: u32,
     },
-    /// Search by words and meaning.
+    /// Searches by words and by meaning.
     Hybrid {
-        /// The question.
+        /// Text of the query.
         query: String,
-        /// Results wanted.
+        /// Maximum number of results.
         k: u32,
     },
-    /// Read lines of a file.
+    /// Reads lines of a file.
     #[serde(alias = "readSpan")]
     ReadSpan {
-        /// The file, relative to the root.
+        /// Path of the file, relative to the root.
         path: String,
-        /// First line.
+        /// First line, starting at 1.
         start_line: u32,
-        /// Last line.
+        /// Last line of the range, inclusive.
         end_line: u32,
-        /// Lines before and after.
+        /// Lines of context before and after.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<u32>,
     },
-    /// Summarise files (needs a model).
+    /// Summarises files; requires a model.
     Summarize {
-        /// The files.
+        /// Paths of the files.
         paths: Vec<String>,
     },
-    /// Any other registered tool.
+    /// Calls any other registered tool.
     Tool {
-        /// Name in `tool.list`.
+        /// Name of the tool, as in `tool.list`.
         name: String,
-        /// Its arguments.
+        /// Arguments of the tool.
         arguments: serde_json::Value,
     },
 }
 
-/// What an explore found: the five fields of the plan's schema and `details` with the reasons.
+/// Results of an explore: the five fields of the plan's schema, and `details` with the reasons.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploreSummary {
     /// Name of the repository.
     pub repo_name: String,
-    /// Lines by language (code, comments and blanks), as tokei counts them.
+    /// Lines per language (code, comments and blanks), as tokei counts them.
     pub languages: BTreeMap<String, u64>,
-    /// Paths where execution begins, most important first.
+    /// Paths of the entrypoints, most important first.
     pub entrypoints: Vec<String>,
-    /// Files to read first, by how much the rest of the code refers to them.
+    /// Files to read first, ordered by how much other code refers to them.
     pub top_files: Vec<String>,
-    /// What is not known yet and how to find out.
+    /// Open questions and how to answer them.
     pub followups: Vec<String>,
-    /// Reasons, commands and figures.
+    /// Reasons, commands and statistics.
     pub details: ExploreDetails,
 }
 
-/// The reasons behind a summary.
+/// Reasons behind a summary.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploreDetails {
-    /// What the project says it is, in its own words (manifest or readme).
+    /// Description of the project from its manifest or readme.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Packages, crates or modules of the repository.
     pub projects: Vec<Project>,
-    /// Each entrypoint with its reason.
+    /// Entrypoints, each with its reason.
     pub entrypoints: Vec<Entrypoint>,
-    /// Each top file with its reason.
+    /// Top files, each with its reason.
     pub top_files: Vec<TopFile>,
-    /// How to build, test and run it.
+    /// Commands that build, test and run the project.
     pub commands: ProjectCommands,
-    /// Top-level folders and what they hold.
+    /// Top-level folders and their roles.
     pub layout: Vec<LayoutEntry>,
-    /// What the goals' searches found.
+    /// Results of the searches for the goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Git facts, when it is a repository.
+    /// Git facts, when the root is a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitFacts>,
-    /// Figures.
+    /// Statistics of the explore.
     pub stats: ExploreStats,
 }
 
-/// A package, crate or module.
+/// A package, crate or module of the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Project {
-    /// Its name by the manifest.
+    /// Name in the manifest.
     pub name: String,
     /// Path of the manifest.
     pub manifest: String,
-    /// `cargo`, `npm`, `python`, `go`, `maven`, `gradle`, `cmake`, `make`, …
+    /// Kind of project: `cargo`, `npm`, `python`, `go`, `maven`, `gradle`, `cmake`, `make`, …
     pub kind: String,
-    /// What its manifest says it is.
+    /// Description in the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// A place where execution begins.
+/// A location where execution starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Entrypoint {
-    /// The file, relative to the root.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// The line, when known.
+    /// Line of the entrypoint, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// `manifest`, `main`, `server`, `script`, `ci`, `library`, `container`.
+    /// Kind of entrypoint: `manifest`, `main`, `server`, `script`, `ci`, `library` or `container`.
     pub kind: String,
-    /// Why it is one.
+    /// Reason why it is an entrypoint.
     pub reason: String,
 }
 
-/// A file worth reading.
+/// A file that is worth reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TopFile {
-    /// The file, relative to the root.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// Share of the centrality, 0 to 1.
+    /// Share of the total centrality, 0 to 1.
     pub score: f64,
-    /// Files that refer to its definitions.
+    /// Number of files that refer to its definitions.
     pub referring_files: u32,
-    /// Its most referred-to definitions.
+    /// Names of its most referenced definitions.
     pub symbols: Vec<String>,
 }
 
@@ -316,33 +316,33 @@ pub struct TopFile {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectCommands {
-    /// Build it.
+    /// Commands that build the project.
     pub build: Vec<String>,
-    /// Test it.
+    /// Commands that test the project.
     pub test: Vec<String>,
-    /// Run it.
+    /// Commands that run the project.
     pub run: Vec<String>,
 }
 
-/// A top-level folder.
+/// A top-level folder of the repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayoutEntry {
-    /// The folder.
+    /// Path of the folder.
     pub path: String,
-    /// Files in it.
+    /// Number of files in the folder.
     pub files: u64,
-    /// Its main language, or what it is for.
+    /// Its main language, or its purpose.
     pub role: String,
 }
 
-/// An answer to a goal.
+/// Search results for a goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// The goal.
+    /// Text of the goal.
     pub goal: String,
-    /// `path:line` of the best places.
+    /// The best locations, as `path:line`.
     pub places: Vec<String>,
 }
 
@@ -350,13 +350,13 @@ pub struct Finding {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitFacts {
-    /// Current branch, when on one.
+    /// Current branch; absent when HEAD is detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Commit checked out.
+    /// Hash of the checked-out commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// Files changed and not committed.
+    /// Number of files with uncommitted changes.
     pub changed_files: u64,
     /// Files changed most often in the latest commits.
     pub active_files: Vec<String>,
@@ -364,21 +364,21 @@ pub struct GitFacts {
     pub recent: Vec<String>,
 }
 
-/// Figures of an explore.
+/// Statistics of an explore.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExploreStats {
-    /// Files seen by the index.
+    /// Number of indexed files.
     pub files: u64,
-    /// Files left out of the index.
+    /// Number of files left out of the index.
     pub skipped: u64,
-    /// Chunks.
+    /// Number of indexed chunks.
     pub chunks: u64,
-    /// Symbols.
+    /// Number of indexed symbols.
     pub symbols: u64,
-    /// Operations run.
+    /// Number of operations run.
     pub ops: u64,
-    /// Operations that failed.
+    /// Number of operations that failed.
     pub failed_ops: u64,
     /// Milliseconds from start to summary.
     pub millis: u64,

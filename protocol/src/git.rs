@@ -3,31 +3,32 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters of `git.clone`.
+/// Parameters of the method `git.clone`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CloneParams {
-    /// `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; nothing that begins with `-`.
+    /// URL of the repository: `https://`, `ssh://`, `git://`, `user@host:path` or `file://`; it
+    /// must not begin with `-`.
     #[serde(rename = "remoteURL")]
     pub remote_url: String,
-    /// The branch; the remote's default when omitted.
+    /// Branch to check out; the remote's default when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Name of the folder under the workspaces folder; made from the URL when omitted.
+    /// Name of the folder under the workspaces folder; derived from the URL when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dest: Option<String>,
-    /// Name for `git.progress` notifications and retry key.
+    /// Retry key, and name for `git.progress` notifications.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// Receipt of `git.clone`: the end comes as `git.progress` with `done`.
+/// Receipt of `git.clone`; the result arrives as `git.progress` with `done`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CloneReceipt {
-    /// The request.
+    /// Id of the request.
     pub request_id: String,
-    /// Where the clone will be.
+    /// Path of the future clone.
     pub path: String,
 }
 
@@ -37,46 +38,47 @@ pub struct CloneReceipt {
 pub struct CloneResult {
     /// Absolute path of the checkout.
     pub path: String,
-    /// Commit checked out.
+    /// Hash of the checked-out commit.
     pub head: String,
-    /// Branch checked out.
+    /// Name of the checked-out branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// True when an earlier clone of the same remote was there already; it is brought up to date.
+    /// True when an earlier clone of the same remote existed; it is updated.
     pub reused: bool,
-    /// Why an earlier clone was not brought up to date: it is given as it was. Without a network, what git says of it.
+    /// Reason why an earlier clone was not updated but returned unchanged; git's message when the
+    /// network fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
 }
 
-/// Live notification `git.progress`.
+/// Payload of the live notification `git.progress`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitProgress {
-    /// The request.
+    /// Id of the request.
     pub request_id: String,
-    /// `receiving`, `resolving`, `checkout`, …
+    /// Stage of the clone: `receiving`, `resolving`, `checkout`, …
     pub stage: String,
-    /// 0 to 100.
+    /// Progress in percent, 0 to 100.
     pub percent: f64,
-    /// True on the last one.
+    /// True on the last notification.
     pub done: bool,
-    /// The result, on a good end.
+    /// Result of a successful clone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<CloneResult>,
-    /// What failed, on a bad end.
+    /// Error message of a failed clone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The stable reason of a bad end, as in the error table.
+    /// Stable reason of a failure, as in the error table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Parameters of `git.status`.
+/// Parameters of the method `git.status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GitStatusParams {
-    /// A folder inside a declared root.
+    /// Path of a folder inside a declared root.
     pub path: String,
 }
 
@@ -84,15 +86,16 @@ pub struct GitStatusParams {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitStatus {
-    /// False for a folder without git; the rest is empty then.
+    /// False for a folder without git; the other fields are then empty.
     pub is_repository: bool,
-    /// Where the repository lies below the root; empty when it is the root. Changes are relative to it.
+    /// Path of the repository below the root; empty when it is the root. Changes are relative to
+    /// it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub top: String,
-    /// Current branch, when on one.
+    /// Current branch; absent when HEAD is detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Commit checked out, when there is one.
+    /// Hash of the checked-out commit, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// URL of `origin`, without credentials.
@@ -100,32 +103,33 @@ pub struct GitStatus {
     pub remote: Option<String>,
     /// Changed files, at most 1,000.
     pub changes: Vec<GitChange>,
-    /// True when there were more.
+    /// True when there were more changes.
     pub truncated: bool,
 }
 
-/// One changed file.
+/// One changed file of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitChange {
     /// Path relative to the repository.
     pub path: String,
-    /// `added`, `modified`, `deleted`, `renamed`, `type_changed`, `untracked` or `conflicted`.
+    /// Kind of change: `added`, `modified`, `deleted`, `renamed`, `type_changed`, `untracked` or
+    /// `conflicted`.
     pub status: String,
 }
 
-/// One commit.
+/// One commit of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GitCommit {
-    /// Full hash.
+    /// Full hash of the commit.
     pub id: String,
     /// First line of the message.
     pub subject: String,
-    /// Author's name.
+    /// Name of the author.
     pub author: String,
-    /// Seconds since the epoch.
+    /// Commit time, in seconds since the Unix epoch.
     pub time: i64,
-    /// Paths it changed, at most 200; empty for merges.
+    /// Paths that the commit changed, at most 200; empty for merges.
     pub paths: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! Prefixed, opaque entity ids: `ses_…`, `run_…`, a UUIDv7 inside, so that they sort by time.
+//! Prefixed, opaque entity ids such as `ses_…` and `run_…`: a UUIDv7 inside makes them sort by
+//! time.
 
 use std::sync::Arc;
 
@@ -14,21 +15,21 @@ macro_rules! prefixed {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// What every id of this kind begins with.
+            /// Prefix of all ids of this kind.
             pub const PREFIX: &'static str = $prefix;
 
-            /// A fresh id.
+            /// Creates a new unique id.
             #[expect(clippy::new_without_default, reason = "a default would hide that each one is unique")]
             pub fn new() -> Self {
                 Self(format!(concat!($prefix, "{}"), Uuid::now_v7().simple()).into())
             }
 
-            /// The id of none: all digits are 0.
+            /// Returns the nil id: all digits are 0.
             pub fn nil() -> Self {
                 Self(format!(concat!($prefix, "{}"), Uuid::nil().simple()).into())
             }
 
-            /// The id as it stands on the wire.
+            /// Returns the id as written on the wire.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -73,34 +74,34 @@ macro_rules! prefixed {
 }
 
 prefixed!(
-    /// A session: one numbered log of commands and events. Also serves as its trace id.
+    /// Id of a session: one numbered log of commands and events. Also serves as its trace id.
     SessionId, "ses_");
 prefixed!(
-    /// One run (an explore, later a turn) inside a session.
+    /// Id of one run (an explore or a turn) inside a session.
     RunId, "run_");
 prefixed!(
-    /// One subscription of one connection.
+    /// Id of one subscription of one connection.
     SubscriptionId, "sub_");
 prefixed!(
-    /// A question of the gate.
+    /// Id of a request for approval.
     ApprovalId, "apr_");
 prefixed!(
-    /// A paired device.
+    /// Id of a paired device.
     DeviceId, "dev_");
 prefixed!(
-    /// An instance of the daemon: a new one at each start.
+    /// Id of an instance of the daemon: a new one at each start.
     InstanceId, "ins_");
 
 impl SubscriptionId {
-    /// That of the first subscription to a session on any connection.
+    /// Returns the id of the first subscription to a session on any connection.
     pub fn of(session: &SessionId) -> Self {
         let digits = session.as_str().strip_prefix(SessionId::PREFIX).unwrap_or_default();
         Self(format!("{}{digits}", Self::PREFIX).into())
     }
 }
 
-/// The id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path, so that
-/// the same folder keeps its index.
+/// Id of an indexed root: `root_` and the first 16 hex digits of the SHA-256 of its canonical path,
+/// so that the same folder retains its index.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RootId(pub Arc<str>);

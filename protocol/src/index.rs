@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::RootId;
 
-/// Parameters of `index.addRoot`.
+/// Parameters of the method `index.addRoot`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddRootParams {
     /// Absolute path of a folder.
     pub path: String,
-    /// Retry key and name for `index.progress`.
+    /// Retry key, and name for `index.progress`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
@@ -24,12 +24,12 @@ pub struct AddRootParams {
 pub struct RootRef {
     /// Root id or absolute path.
     pub root: String,
-    /// Retry key and name for `index.progress`, where work follows.
+    /// Retry key, and name for `index.progress` where work follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// Parameters of `index.status`.
+/// Parameters of the method `index.status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IndexStatusParams {
@@ -42,96 +42,97 @@ pub struct IndexStatusParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexReceipt {
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// Its canonical path.
+    /// Canonical path of the root.
     pub path: String,
-    /// The request, when it was named.
+    /// Id of the request, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// Answer of `index.status`.
+/// Answer of the method `index.status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexStatus {
-    /// One for each root.
+    /// One entry for each root.
     pub roots: Vec<RootStatus>,
 }
 
-/// State of one root's index.
+/// State of the index of one root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RootStatus {
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// Its canonical path.
+    /// Canonical path of the root.
     pub path: String,
-    /// What it does now.
+    /// Current state of the index.
     pub state: IndexState,
-    /// True when lexical, vectors and symbols are all up to date with the last scan.
+    /// True when text, vectors and symbols are all up to date with the last scan.
     pub complete: bool,
-    /// Grows by one with each committed batch of changes.
+    /// Counter that grows by one with each committed batch of changes.
     pub clock: u64,
-    /// Indexed files.
+    /// Number of indexed files.
     pub files: u64,
-    /// Bytes of their text.
+    /// Bytes of text in the indexed files.
     pub bytes: u64,
-    /// Chunks.
+    /// Number of indexed chunks.
     pub chunks: u64,
-    /// Chunks that have a vector.
+    /// Number of chunks with a vector.
     pub vectors: u64,
-    /// Files whose symbols are known.
+    /// Number of files whose symbols are indexed.
     pub symbol_files: u64,
-    /// Definitions.
+    /// Number of indexed definitions.
     pub symbols: u64,
     /// Files waiting to be indexed.
     pub pending: u64,
-    /// Files left out, by reason: `binary`, `too_large`, `generated`, `unreadable`, `invalid_name`, …
+    /// Number of skipped files by reason: `binary`, `too_large`, `generated`, `unreadable`,
+    /// `invalid_name`, …
     pub skipped: BTreeMap<String, u64>,
     /// Indexed files by language.
     pub languages: BTreeMap<String, u64>,
-    /// Whether changes are noticed at once (`watching`), by sweeps only (`polling`), or not (`off`).
+    /// Detection of changes: immediate (`watching`), by sweeps only (`polling`) or none (`off`).
     pub watch: String,
-    /// Model of the vectors.
+    /// Name of the embedding model.
     pub embedder: String,
-    /// The last error, when the last pass had one.
+    /// Error of the last pass, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a root's index does.
+/// State of the index of a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexState {
-    /// Walking and indexing text.
+    /// The index is walking the root and indexing text.
     Indexing,
     /// Lexical search is complete; vectors or symbols are being added.
     Enriching,
-    /// Up to date.
+    /// The index is up to date.
     Ready,
     /// The last pass failed; see `error`.
     Failed,
 }
 
-/// Live notification `index.progress`.
+/// Payload of the live notification `index.progress`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexProgress {
-    /// The request, when it was named.
+    /// Id of the request, if it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Path of the root.
     pub path: String,
-    /// Files indexed so far.
+    /// Number of files indexed so far.
     pub files_indexed: u64,
-    /// Chunks so far.
+    /// Number of chunks so far.
     pub chunks: u64,
-    /// What it does now.
+    /// Current state of the index.
     pub state: IndexState,
     /// True when everything is up to date, or the pass failed.
     pub done: bool,
-    /// Which of a root's indexes tells it, inside the daemon: while one is made anew there are two.
+    /// Index that sends the notification, inside the daemon: a root has two while one is rebuilt.
     #[serde(skip)]
     pub index: String,
 }

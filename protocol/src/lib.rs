@@ -1,8 +1,8 @@
-//! The wire contract of Cairn: every type a client must know, and nothing that moves them.
+//! The wire contract of Cairn: every type that a client must know, without any transport.
 //!
-//! Fields are camelCase, tags of unions are snake_case under `type`. Times are RFC 3339 with milliseconds.
-//! Lines are 1-based and inclusive. Everything here is plain data; `rpc` names methods and frames and is for
-//! `api`, `transport` and `client-sdk` alone.
+//! Fields are camelCase, tags of unions are snake_case under `type`. Times are RFC 3339 with
+//! milliseconds. Lines are 1-based and inclusive. All types are plain data; `rpc` names methods and
+//! frames and is for `api`, `transport` and `client-sdk` alone.
 #![warn(missing_docs)]
 
 pub mod approval;
@@ -35,5 +35,5 @@ pub mod tool;
 pub mod trace;
 pub mod turn;
 
-/// The protocol versions this build speaks, best first.
+/// Protocol versions that this build supports, best first.
 pub const PROTOCOL_VERSIONS: &[&str] = &["1"];

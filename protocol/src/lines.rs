@@ -1,4 +1,4 @@
-//! All lines of a pattern, told while they are found.
+//! Streaming grep: emits all matching lines while the search runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,30 +8,30 @@ use crate::{
     search::{GrepItem, SearchFilters},
 };
 
-/// Parameters of `search.grepStream`.
+/// Parameters of the method `search.grepStream`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GrepStreamParams {
-    /// Name of the `search.partial` notifications that bring the lines.
+    /// Name of the `search.partial` notifications that carry the lines.
     pub request_id: String,
-    /// Text, or a regular expression with `isRegex`. At most 4 KiB.
+    /// Text, or a regular expression with `isRegex`; at most 4 KiB.
     pub pattern: String,
-    /// Only files under this path.
+    /// Restricts the search to files under this path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// Whether `pattern` is a regular expression.
+    /// True if `pattern` is a regular expression.
     #[serde(default)]
     pub is_regex: bool,
-    /// As those of `search.grep`.
+    /// Same flags as in `search.grep`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
-    /// Lines wanted at most; all when omitted.
+    /// Maximum number of lines; unlimited when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<u64>,
-    /// Whether `ranges` are told: each line is then looked at once more.
+    /// Returns `ranges`; each line is then matched a second time.
     #[serde(default)]
     pub with_ranges: bool,
-    /// Where to go on, from a partial's `cursor`.
+    /// Cursor of a partial after which the search continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Further filters; `kinds` does not apply.
@@ -39,24 +39,24 @@ pub struct GrepStreamParams {
     pub filters: Option<SearchFilters>,
 }
 
-/// Answer of `search.grepStream`: it comes when all lines are told.
+/// Answer of `search.grepStream`, returned after all lines were sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrepStreamEnd {
-    /// Lines told.
+    /// Number of lines sent.
     pub total: u64,
-    /// Files looked into.
+    /// Number of files searched.
     pub files_searched: u64,
     /// True when there are more lines than `k`.
     pub truncated: bool,
-    /// Whether the file list covers its whole scope now.
+    /// True if the file list currently covers the complete scope.
     pub complete: bool,
-    /// Files that could not be read.
+    /// Paths of files that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
-    /// Microseconds spent.
+    /// Time spent, in microseconds.
     pub took_us: u64,
-    /// Whether rules hide paths of what was asked for, which are left out.
+    /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
 }
@@ -67,18 +67,19 @@ pub struct GrepStreamEnd {
 pub struct LinesPartial {
     /// The `requestId` of the search.
     pub request_id: String,
-    /// Always `lines`.
+    /// Always the value `lines`.
     pub corpus: LinesCorpus,
-    /// The lines that come after those of the partial before; the first file may be the last one of that.
+    /// Lines that follow those of the previous partial; the first file may be the last one of that
+    /// partial.
     pub files: Vec<FileLines>,
-    /// Where to go on after these lines, should the connection end.
+    /// Cursor after these lines, to continue if the connection breaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// True on the last one.
+    /// True on the last partial.
     pub done: bool,
 }
 
-/// What the partials of `search.grepStream` come from.
+/// Source of the partials of `search.grepStream`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinesCorpus {
@@ -86,25 +87,26 @@ pub enum LinesCorpus {
     Lines,
 }
 
-/// Matching lines of one file, at least one.
+/// Matching lines of one file; at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileLines {
     /// Path relative to its root.
     pub path: String,
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// Their numbers, ascending.
+    /// Line numbers in ascending order.
     pub lines: Vec<u32>,
-    /// The text of each without its end, at most 2 KiB, invalid UTF-8 replaced; with `\n` between one and the next.
+    /// Text of each line without its terminator, at most 2 KiB, invalid UTF-8 replaced; lines are
+    /// separated by `\n`.
     pub text: String,
-    /// With `withRanges`: for each of them the byte ranges of the matches in its text.
+    /// Byte ranges of the matches in the text of each line; only with `withRanges`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<Vec<[u32; 2]>>,
 }
 
 impl FileLines {
-    /// Number, text and matches of each line.
+    /// Iterates over number, text and matches of each line.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str, &[[u32; 2]])> {
         let ends = memchr::memchr_iter(b'\n', self.text.as_bytes()).chain([self.text.len()]);
         let ranges = self.ranges.iter().map(Vec::as_slice).chain(std::iter::repeat(&[][..]));
@@ -116,7 +118,7 @@ impl FileLines {
         })
     }
 
-    /// The lines as `search.grep` has them.
+    /// Iterates over the lines in the form that `search.grep` returns.
     pub fn items(&self) -> impl Iterator<Item = GrepItem> {
         self.iter().map(|(line, text, ranges)| GrepItem {
             path: self.path.clone(),

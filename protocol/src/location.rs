@@ -1,5 +1,5 @@
-//! Where things lie on disk: pure functions of the platform and the environment, so that a client finds the
-//! daemon without the daemon's code.
+//! Locations on disk: pure functions of the platform and the environment, so that a client finds
+//! the daemon without the daemon's code.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{id::InstanceId, time::Timestamp};
 
-/// The parts of the environment that decide locations.
+/// Parts of the environment that decide locations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Env {
-    /// `CAIRN_HOME`.
+    /// Value of the variable `CAIRN_HOME`.
     pub cairn_home: Option<PathBuf>,
-    /// `CAIRN_CONFIG`.
+    /// Value of the variable `CAIRN_CONFIG`.
     pub cairn_config: Option<PathBuf>,
     /// True if the folder `<CAIRN_HOME>/config` exists.
     pub has_home_config: bool,
-    /// `HOME`.
+    /// Value of the variable `HOME`.
     pub home: Option<PathBuf>,
-    /// `XDG_DATA_HOME`.
+    /// Value of the variable `XDG_DATA_HOME`.
     pub xdg_data_home: Option<PathBuf>,
-    /// `XDG_CONFIG_HOME`.
+    /// Value of the variable `XDG_CONFIG_HOME`.
     pub xdg_config_home: Option<PathBuf>,
-    /// Whether this is macOS.
+    /// True if the platform is macOS.
     pub macos: bool,
 }
 
 impl Env {
-    /// The process's own environment. Relative values are ignored, as the XDG specification asks, except in
-    /// `CAIRN_HOME` and `CAIRN_CONFIG`, which are made absolute.
+    /// Reads the environment of the process. Relative values are ignored, as the XDG specification
+    /// asks, except in `CAIRN_HOME` and `CAIRN_CONFIG`, which are made absolute.
     pub fn from_process() -> Self {
         let var = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let absolute = |name| var(name).filter(|p| p.is_absolute());
@@ -46,7 +46,8 @@ impl Env {
         }
     }
 
-    /// The data root: `CAIRN_HOME`; else Application Support on macOS; else XDG data. `None` with no home.
+    /// Returns the data root: `CAIRN_HOME`; else Application Support on macOS; else the XDG data
+    /// folder. `None` without a home.
     pub fn data_root(&self) -> Option<PathBuf> {
         if let Some(home) = &self.cairn_home {
             return Some(home.clone());
@@ -59,7 +60,7 @@ impl Env {
         Some(data.join("cairn"))
     }
 
-    /// The configuration folder that applies, and the reason why it does; `None` with no home.
+    /// Returns the configuration folder that applies, and the reason why; `None` without a home.
     pub fn config(&self) -> Option<(PathBuf, ConfigFolder)> {
         if let Some(folder) = &self.cairn_config {
             return Some((folder.clone(), ConfigFolder::Named));
@@ -70,12 +71,13 @@ impl Env {
         self.user_config().map(|folder| (folder, ConfigFolder::OfUser))
     }
 
-    /// The configuration folder that applies.
+    /// Returns the configuration folder that applies.
     pub fn config_dir(&self) -> Option<PathBuf> {
         self.config().map(|(folder, _)| folder)
     }
 
-    /// Every folder that is a configuration folder in some environment: no tool may change any of them.
+    /// Returns every folder that is a configuration folder in some environment: no tool may change
+    /// any of them.
     pub fn config_candidates(&self) -> Vec<PathBuf> {
         let of_home = self.cairn_home.as_ref().map(|home| home.join("config"));
         self.cairn_config.iter().cloned().chain(of_home).chain(self.user_config()).collect()
@@ -92,103 +94,104 @@ impl Env {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigFolder {
-    /// `CAIRN_CONFIG` names it.
+    /// The variable `CAIRN_CONFIG` names it.
     Named,
     /// It is `<CAIRN_HOME>/config`, which exists.
     OfDataRoot,
-    /// It is the user's own.
+    /// It is the user's own configuration folder.
     OfUser,
 }
 
-/// The files of a data root.
+/// Paths of the files of a data root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataRoot(pub PathBuf);
 
 impl DataRoot {
-    /// The log.
+    /// Returns the path of the log's database.
     pub fn trace_db(&self) -> PathBuf {
         self.0.join("trace.db")
     }
-    /// Indexes, one folder a root.
+    /// Returns the folder of the indexes, one subfolder per root.
     pub fn index_dir(&self) -> PathBuf {
         self.0.join("index")
     }
-    /// Clones.
+    /// Returns the folder of cloned repositories.
     pub fn workspaces_dir(&self) -> PathBuf {
         self.0.join("workspaces")
     }
-    /// Who runs, for clients: [`DaemonFile`].
+    /// Returns the path of [`DaemonFile`], which tells clients about the running daemon.
     pub fn daemon_json(&self) -> PathBuf {
         self.0.join("daemon.json")
     }
-    /// Held for as long as a daemon runs.
+    /// Returns the path of the lock file, which a daemon locks while it runs.
     pub fn lock(&self) -> PathBuf {
         self.0.join("daemon.lock")
     }
-    /// The secret of this data root.
+    /// Returns the path of the access token of this data root.
     pub fn token(&self) -> PathBuf {
         self.0.join("token")
     }
-    /// Remotes of clones and declared roots.
+    /// Returns the path of the file with remotes of clones and declared roots.
     pub fn state_json(&self) -> PathBuf {
         self.0.join("state.json")
     }
-    /// Folders of command-line agents at work.
+    /// Returns the folder of running command-line agents.
     pub fn agents_dir(&self) -> PathBuf {
         self.0.join("agents")
     }
 
-    /// Entries of the knowledge store.
+    /// Returns the folder of the knowledge store's entries.
     pub fn memory_dir(&self) -> PathBuf {
         self.0.join("memory")
     }
-    /// Log of a daemon that was started by a client.
+    /// Returns the path of the log of a daemon that a client started.
     pub fn log_file(&self) -> PathBuf {
         self.0.join("logs").join("daemon.log")
     }
-    /// Keys, paired devices and known hosts of remote control.
+    /// Returns the folder with keys, paired devices and known hosts of remote control.
     pub fn remote_dir(&self) -> PathBuf {
         self.0.join("remote")
     }
-    /// The daemon's key.
+    /// Returns the path of the daemon's key.
     pub fn daemon_key(&self) -> PathBuf {
         self.remote_dir().join("daemon-key.pem")
     }
-    /// The key that clients of this data root show other daemons.
+    /// Returns the path of the key with which clients of this data root authenticate to other
+    /// daemons.
     pub fn client_key(&self) -> PathBuf {
         self.remote_dir().join("client-key.pem")
     }
-    /// Devices that may connect to the daemon.
+    /// Returns the path of the list of devices that may connect to the daemon.
     pub fn devices_json(&self) -> PathBuf {
         self.remote_dir().join("devices.json")
     }
-    /// Other daemons that clients of this data root may connect to.
+    /// Returns the path of the list of daemons that clients of this data root may connect to.
     pub fn hosts_json(&self) -> PathBuf {
         self.remote_dir().join("hosts.json")
     }
-    /// The path itself.
+    /// Returns the path of the data root.
     pub fn path(&self) -> &Path {
         &self.0
     }
 }
 
-/// Content of `daemon.json`.
+/// Content of the file `daemon.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonFile {
-    /// Process id.
+    /// Process id of the daemon.
     pub pid: u32,
-    /// This start.
+    /// Id of this start of the daemon.
     pub instance_id: InstanceId,
     /// `host:port` of each listener, loopback first.
     pub addresses: Vec<String>,
-    /// Version of the binary.
+    /// Version of the daemon's binary.
     pub version: String,
-    /// Where the token lies.
+    /// Path of the token file.
     pub token_path: PathBuf,
-    /// When it started.
+    /// Start time of the daemon.
     pub started_at: Timestamp,
-    /// The configuration folder that it reads.
+    /// Configuration folder that the daemon reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_dir: Option<PathBuf>,
 }

@@ -1,29 +1,31 @@
-//! The map of a repository: its most telling files and definitions, in a number of tokens.
+//! The repository map: the most relevant files and definitions, within a budget of tokens.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::RootId;
 
-/// Most tokens of a map.
+/// Maximum tokens of a map.
 pub const MAX_BUDGET: u32 = 16_384;
-/// Most files that a map can be drawn around.
+/// Maximum number of files that a map can focus on.
 pub const MAX_FILES: usize = 200;
 
-/// Parameters of `search.map`.
+/// Parameters of the method `search.map`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MapParams {
     /// Root ids or absolute root paths; all declared roots when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
-    /// Tokens that the text may take, 1 to 16,384; a token is taken for four bytes.
+    /// Maximum tokens of the text, 1 to 16,384, counted as one per four bytes.
     #[serde(default = "default_budget")]
     pub budget: u32,
-    /// Files being worked on, relative to their root or absolute, at most 200: what they refer to comes first.
+    /// Files being edited, relative to their root or absolute, at most 200: files that they refer
+    /// to rank first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What is being worked on, in words or names: what a search for it finds comes first. At most 4 KiB.
+    /// Text or names that describe the task: files that a search for it finds rank first. At most 4
+    /// KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
 }
@@ -38,47 +40,48 @@ fn default_budget() -> u32 {
     1024
 }
 
-/// Answer of `search.map`.
+/// Answer of the method `search.map`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MapAnswer {
-    /// The map as a model reads it: a line for each file, under it one for each definition: line number, kind, name.
+    /// The map for a model: one line for each file, and under it one for each definition with line
+    /// number, kind and name.
     pub text: String,
-    /// The same, best file first.
+    /// Files of the map, best first.
     pub files: Vec<MapFile>,
-    /// Tokens of `text`, one for four bytes; at most the budget.
+    /// Tokens of `text`, counted as one per four bytes; at most the budget.
     pub tokens: u32,
-    /// False while symbols are missing, and for trees with more definitions than a map can weigh.
+    /// False while symbols are missing, and for trees with more definitions than a map can rank.
     pub complete: bool,
-    /// Microseconds spent.
+    /// Time spent, in microseconds.
     pub took_us: u64,
-    /// Whether rules hide paths of what was asked for, which are left out.
+    /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
 }
 
-/// A file of a map.
+/// One file of a map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MapFile {
     /// Path relative to its root.
     pub path: String,
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// Its part of all attention, 0 to 1.
+    /// Share of the total rank, 0 to 1.
     pub score: f64,
-    /// Its definitions that fit, by line.
+    /// Definitions that fit the budget, sorted by line.
     pub definitions: Vec<MapDefinition>,
 }
 
-/// A definition of a map.
+/// One definition of a map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MapDefinition {
-    /// Its name.
+    /// Name of the definition.
     pub name: String,
-    /// `function`, `class`, …
+    /// Kind of definition: `function`, `class`, …
     pub kind: String,
-    /// Its first line.
+    /// First line of the definition.
     pub line: u32,
 }

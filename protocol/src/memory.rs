@@ -5,67 +5,67 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// What can be asked of the store. The same operations are methods (`memory.search`), tools (`memory_search`) and the actions
-/// of the tool `memory`.
+/// An operation of the store. The same operations are methods (`memory.search`), tools
+/// (`memory_search`) and actions of the tool `memory`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "action")]
 pub enum MemoryOp {
     /// Finds entries by their keywords and text.
     Search(MemorySearchParams),
-    /// The entries, by name.
+    /// Lists the entries by name.
     List(MemoryListParams),
-    /// The keywords there are, with how many entries each has.
+    /// Lists the keywords, with the number of entries of each.
     Keywords(MemoryKeywordsParams),
-    /// An entry's text.
+    /// Returns the text of an entry.
     Load(MemoryRef),
-    /// Makes an entry, or replaces it.
+    /// Creates or replaces an entry.
     Save(MemoryWriteParams),
-    /// Adds to an entry, or makes it.
+    /// Appends to an entry, or creates it.
     Append(MemoryWriteParams),
-    /// Deletes an entry.
+    /// Deletes an existing entry.
     Delete(MemoryRef),
 }
 
-/// Parameters of `memory.search`.
+/// Parameters of the method `memory.search`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemorySearchParams {
-    /// What is looked for.
+    /// Text to search for.
     pub query: String,
-    /// Results a page: 10 by default, at most 20.
+    /// Results per page: 10 by default, at most 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// From an earlier page.
+    /// Cursor from an earlier page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// Parameters of `memory.list`.
+/// Parameters of the method `memory.list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryListParams {
-    /// Entries a page: 50 by default, at most 200.
+    /// Entries per page: 50 by default, at most 200.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// From an earlier page.
+    /// Cursor from an earlier page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// Parameters of `memory.keywords`.
+/// Parameters of the method `memory.keywords`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryKeywordsParams {
-    /// Keywords: 200 by default, at most 500; those with most entries first.
+    /// Maximum number of keywords: 200 by default, at most 500; the most frequent first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
 
-/// Names an entry.
+/// Parameters that name an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryRef {
-    /// Its keywords, in any order, or its name.
+    /// Keywords of the entry in any order, or its name.
     pub keywords: String,
 }
 
@@ -73,9 +73,9 @@ pub struct MemoryRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryWriteParams {
-    /// The entry's keywords, in any order: 1 to 8 words. They are its only name.
+    /// Keywords of the entry, in any order: 1 to 8 words. They are its only name.
     pub keywords: String,
-    /// Text, at most 256 KiB with what the entry holds already.
+    /// Text to write; at most 256 KiB, including the existing text of the entry.
     pub content: String,
 }
 
@@ -83,17 +83,17 @@ pub struct MemoryWriteParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryEntry {
-    /// Its sorted keywords, joined by `_`: the name of its file without `.md`.
+    /// Sorted keywords joined by `_`: the name of the entry's file without `.md`.
     pub name: String,
-    /// The same as a list.
+    /// Keywords of the entry as a list.
     pub keywords: Vec<String>,
-    /// Bytes of its text.
+    /// Size of the text in bytes.
     pub bytes: u64,
-    /// When it was last written.
+    /// Time of the last write.
     pub modified: Timestamp,
-    /// True when it cannot be changed or deleted through Cairn: its name begins with `fix-`.
+    /// True when the entry cannot be changed or deleted through Cairn: its name begins with `fix-`.
     pub fixed: bool,
-    /// The part of its text that a search found, in one line.
+    /// Part of the text that matched the search, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
 }
@@ -102,32 +102,32 @@ pub struct MemoryEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryText {
-    /// Its name.
+    /// Name of the entry.
     pub name: String,
-    /// Its text.
+    /// Text of the entry.
     pub content: String,
-    /// True when it cannot be changed or deleted.
+    /// True when the entry cannot be changed or deleted.
     pub fixed: bool,
 }
 
-/// A keyword.
+/// A keyword and its frequency.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryKeyword {
-    /// The word.
+    /// The keyword as a word.
     pub keyword: String,
-    /// Entries that bear it.
+    /// Number of entries with the keyword.
     pub entries: usize,
 }
 
-/// What a change of the store did.
+/// Result of a change to the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryChange {
-    /// The entry's name.
+    /// Name of the changed entry.
     pub name: String,
-    /// Bytes of its text now; 0 when it was deleted.
+    /// Size of the text in bytes after the change; 0 when the entry was deleted.
     pub bytes: u64,
-    /// In a sentence.
+    /// Message in one sentence for a person.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! What is said to a model and what it answers, in no provider's format.
+//! Messages to and from a model, independent of any provider's format.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// What a person (or the program in their place) says.
+    /// Message of the user, or of the program that acts for one.
     User {
-        /// Text and images, in order.
+        /// Text and images of the message, in order.
         parts: Vec<Part>,
     },
-    /// What the model said.
+    /// Answer of the model.
     Assistant {
-        /// Its visible text; may be empty.
+        /// Visible text of the answer; may be empty.
         text: String,
-        /// Tools it asked for, in its order.
+        /// Tool calls that the model requests, in its order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolUse>,
     },
-    /// What a tool answered.
+    /// Result of a tool call.
     Tool {
-        /// The [`ToolUse::id`] it answers.
+        /// Id of the call, as in [`ToolUse::id`].
         #[serde(rename = "callId")]
         call_id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// The answer as the model sees it.
+        /// Result as the model receives it.
         content: String,
         /// True when the tool failed or was denied.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -36,63 +36,64 @@ pub enum Message {
 }
 
 impl Message {
-    /// A message of plain text from the user.
+    /// Creates a user message of plain text.
     pub fn user(text: impl Into<String>) -> Self {
         Message::User { parts: vec![Part::Text { text: text.into() }] }
     }
 }
 
-/// A part of a user's message.
+/// One part of a user's message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
-    /// Text.
+    /// A part of plain text.
     Text {
-        /// The text.
+        /// Text of the part.
         text: String,
     },
-    /// An image, for models that take them.
+    /// An image, for models that accept images.
     Image {
-        /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+        /// MIME type: `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
         mime: String,
-        /// The bytes in base64.
+        /// Bytes of the image in base64.
         data: String,
     },
 }
 
-/// A tool the model asks for.
+/// A tool call that the model requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolUse {
-    /// The provider's id for it, or one made here where it has none; unique within a session.
+    /// The provider's id of the call, or a generated one if it has none; unique within a session.
     pub id: String,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments. A string when the model's text was no JSON: the gate tries to repair it.
+    /// Arguments of the call; a string when the model's text was not valid JSON, which the gate
+    /// then tries to repair.
     pub arguments: serde_json::Value,
 }
 
-/// A tool as a model is told of it.
+/// Description of a tool for a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolOffer {
-    /// Name.
+    /// Name of the tool.
     pub name: String,
-    /// The short description.
+    /// Short description of the tool.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: serde_json::Value,
 }
 
-/// Tokens of one model call, or of several together.
+/// Token usage of one model call, or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
-    /// Tokens of the prompt, cached ones among them.
+    /// Tokens of the prompt, including cached ones.
     pub input_tokens: u64,
     /// Tokens of the answer.
     pub output_tokens: u64,
-    /// Tokens of the prompt that the provider had in its cache.
+    /// Tokens of the prompt that were in the provider's cache.
     #[serde(default)]
     pub cached_tokens: u64,
 }
@@ -105,17 +106,17 @@ impl std::ops::AddAssign for TokenUsage {
     }
 }
 
-/// Why a model stopped.
+/// Reason why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The model finished its answer.
     Stop,
-    /// It waits for tools.
+    /// The model waits for the results of tool calls.
     ToolCalls,
-    /// It reached its limit of tokens.
+    /// The answer reached its limit of tokens.
     Length,
-    /// The provider held the answer back.
+    /// The provider withheld the answer.
     Filtered,
 }
 
@@ -123,14 +124,14 @@ pub enum FinishReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelInfo {
-    /// The provider's name here: `ollama`, `openai`, …
+    /// Cairn's name of the provider: `ollama`, `openai`, …
     pub provider: String,
-    /// The model's name there.
+    /// The provider's name of the model.
     pub model: String,
-    /// Tokens of its context, where the provider tells.
+    /// Context size of the model in tokens, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// Bytes of its weights, where the provider tells.
+    /// Size of the weights in bytes, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What plugins are told of.
+//! Hooks of plugins and their events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,90 +8,90 @@ use crate::{
     model::TokenUsage,
 };
 
-/// A place in the life of a session where plugins are told.
+/// A point in the life of a session at which plugins are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Hook {
-    /// A session was made, or goes on after an interruption.
+    /// A session was created, or resumed after an interruption.
     SessionStart,
-    /// A session was put away or deleted.
+    /// A session was archived or deleted.
     SessionStop,
-    /// A tool is about to be called; the rules do not refuse it. A plugin may.
+    /// A tool call passed the rules and is about to run; a plugin may refuse it.
     BeforeTool,
-    /// A tool call ended.
+    /// A tool call has finished.
     AfterTool,
-    /// A model is about to be asked. A plugin may refuse it.
+    /// A model request is about to be sent; a plugin may refuse it.
     BeforeModel,
-    /// A model's answer came, or failed to come.
+    /// A model request succeeded or failed.
     AfterModel,
 }
 
-/// What a plugin is told: one JSON object with the hook's name as `hook`.
+/// Event for a plugin: one JSON object with the hook's name as `hook`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", rename_all_fields = "camelCase", tag = "hook")]
 pub enum HookEvent {
-    /// See [`Hook::SessionStart`].
+    /// Event of the hook [`Hook::SessionStart`].
     SessionStart {
-        /// The session.
+        /// Id of the session.
         session_id: SessionId,
-        /// The root it works in.
+        /// Path of the session's root.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         root: Option<String>,
     },
-    /// See [`Hook::SessionStop`].
+    /// Event of the hook [`Hook::SessionStop`].
     SessionStop {
-        /// The session.
+        /// Id of the session.
         session_id: SessionId,
     },
-    /// See [`Hook::BeforeTool`].
+    /// Event of the hook [`Hook::BeforeTool`].
     BeforeTool {
-        /// The session.
+        /// Id of the session.
         session_id: SessionId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// Its arguments.
+        /// Arguments of the call.
         arguments: serde_json::Value,
     },
-    /// See [`Hook::AfterTool`].
+    /// Event of the hook [`Hook::AfterTool`].
     AfterTool {
-        /// The session.
+        /// Id of the session.
         session_id: SessionId,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
-        /// `ok`, or the reason of its failure.
+        /// Outcome of the call: `ok`, or the reason of its failure.
         outcome: String,
-        /// Time it took, in milliseconds.
+        /// Duration of the call, in milliseconds.
         millis: u64,
     },
-    /// See [`Hook::BeforeModel`].
+    /// Event of the hook [`Hook::BeforeModel`].
     BeforeModel {
-        /// The session.
+        /// Id of the session.
         session_id: SessionId,
-        /// The turn.
+        /// Id of the turn's run.
         run_id: RunId,
-        /// Provider.
+        /// Name of the provider.
         provider: String,
-        /// Model.
+        /// Name of the model.
         model: String,
-        /// Messages of the conversation.
+        /// Number of messages in the conversation.
         messages: u64,
     },
-    /// See [`Hook::AfterModel`].
+    /// Event of the hook [`Hook::AfterModel`].
     AfterModel {
-        /// The session.
+        /// Id of the session.
         session_id: SessionId,
-        /// The turn.
+        /// Id of the turn's run.
         run_id: RunId,
-        /// `ok`, or the reason of the failure.
+        /// Outcome of the request: `ok`, or the reason of the failure.
         outcome: String,
-        /// Tokens, when it answered.
+        /// Token usage, if the request succeeded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<TokenUsage>,
     },
 }
 
 impl HookEvent {
-    /// Which hook it is.
+    /// Returns the hook of this event.
     pub fn hook(&self) -> Hook {
         match self {
             Self::SessionStart { .. } => Hook::SessionStart,
@@ -103,7 +103,7 @@ impl HookEvent {
         }
     }
 
-    /// The session it is about.
+    /// Returns the session that the event belongs to.
     pub fn session(&self) -> &SessionId {
         match self {
             Self::SessionStart { session_id, .. }
@@ -116,11 +116,11 @@ impl HookEvent {
     }
 }
 
-/// What a plugin answers; an empty object, or nothing, lets things go on.
+/// Answer of a plugin; an empty object or no output lets the operation continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HookAnswer {
-    /// Refuses what `before_tool` or `before_model` told of, with the reason.
+    /// Reason for refusing the operation of `before_tool` or `before_model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuse: Option<String>,
 }

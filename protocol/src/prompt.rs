@@ -5,41 +5,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 
-/// Parameters of `prompt.set`.
+/// Parameters of the method `prompt.set`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PromptSetParams {
-    /// The session; its conversation is emptied.
+    /// Id of the session, whose conversation is cleared.
     pub session_id: SessionId,
-    /// Stands in place of the built-in base; the empty text for no base. When omitted, the built-in one is back and nothing
-    /// is appended.
+    /// Text that replaces the built-in base; an empty text removes the base. When omitted, the
+    /// built-in base is restored and appended text is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
 }
 
-/// Parameters of `prompt.append`.
+/// Parameters of the method `prompt.append`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PromptAppendParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// What goes after the tools' own texts; at most 16 KiB of it are used.
+    /// Text appended after the tools' own texts; at most 16 KiB of it are used.
     pub text: String,
 }
 
-/// A resolved system text.
+/// The resolved system text of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptShown {
-    /// The text as the model gets it.
+    /// The text as the model receives it.
     pub system: String,
 }
 
-/// How questions of fact are answered: in the prompt, in the tools' texts and in what MCP clients are told, it is the same
-/// four steps.
+/// Four steps for answering questions of fact, the same in the prompt, in the tools' texts and in
+/// the instructions for MCP clients.
 pub const KNOWLEDGE_LOOP: &str = "For questions of fact: 1. look into memory first; 2. search the web too, even when memory had \
 something; 3. put both together and prefer what is newer and better founded; 4. store what is new and will stay true.";
 
-/// Which tools write, and which must not: the same for our agents and for those of MCP clients.
+/// Rules on which tools may write files, the same for Cairn's agents and those of MCP clients.
 pub const WRITING: &str = "Files are written and edited with the file tools alone, or with the shell for what they cannot do. \
 `evaluate` computes: it may read files of the workspace and writes nothing.";

@@ -1,35 +1,35 @@
-//! Remote control: pairing, the devices that are paired, and what each may do.
+//! Remote control: pairing, the paired devices, and their rights.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{id::DeviceId, time::Timestamp};
 
-/// Port of the listener for paired devices, unless the user says otherwise.
+/// Default port of the listener for paired devices.
 pub const PORT: u16 = 7434;
-/// Path of the WebSocket that two machines pair over.
+/// Path of the WebSocket over which two machines pair.
 pub const PAIR_PATH: &str = "/pair";
 
-/// What a client must be allowed to.
+/// A right that a method requires of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Right {
-    /// Look.
+    /// Read the state and follow events.
     Observe,
-    /// Start work.
+    /// Start and control work.
     Prompt,
-    /// Answer approvals.
+    /// Answer requests for approval.
     Approve,
-    /// Change the daemon.
+    /// Change the daemon's state and configuration.
     Admin,
 }
 
 impl Right {
-    /// Each of them.
+    /// All rights, in ascending order.
     pub const ALL: [Self; 4] = [Self::Observe, Self::Prompt, Self::Approve, Self::Admin];
 
-    /// Its name.
+    /// Returns the name of the right.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Observe => "observe",
@@ -40,49 +40,49 @@ impl Right {
     }
 }
 
-/// Parameters of `pair.begin`.
+/// Parameters of the method `pair.begin`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PairBeginParams {
-    /// What the device may do; none that the caller has not.
+    /// Rights of the new device, all of which the caller must have.
     #[schemars(length(min = 1))]
     pub rights: Vec<Right>,
-    /// What the device is to be called; absent to take its own word.
+    /// Name for the device; the device's own name when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// Answer of `pair.begin`: what a person carries to the other machine.
+/// Answer of `pair.begin`: a person enters it on the other machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PairOffer {
-    /// Eight digits, good for one pairing.
+    /// Code of eight digits, valid for one pairing.
     pub code: String,
-    /// When it is void.
+    /// Time at which the code expires.
     pub expires_at: Timestamp,
-    /// Wrong tries after which it is void.
+    /// Number of wrong attempts after which the code becomes void.
     pub tries: u32,
     /// `host:port` of each listener for devices.
     pub addresses: Vec<String>,
-    /// The daemon's key, by its hash.
+    /// Hash of the daemon's public key.
     pub key: String,
 }
 
-/// How a pairing stands.
+/// State of a pairing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PairState {
-    /// No code was asked for.
+    /// No code was requested yet.
     None,
     /// A code waits for its device.
     Waiting,
     /// A device is paired; the code is used up.
     Paired,
-    /// Too many wrong tries.
+    /// Too many wrong attempts made the code void.
     Void,
-    /// Nobody came in time.
+    /// No device used the code in time.
     Expired,
-    /// It was called off.
+    /// The pairing was cancelled.
     Cancelled,
 }
 
@@ -90,50 +90,50 @@ pub enum PairState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PairStatus {
-    /// How the latest code stands.
+    /// State of the latest code.
     pub state: PairState,
-    /// Tries that are left of it.
+    /// Number of attempts that remain.
     pub tries_left: u32,
-    /// The device that used it.
+    /// Device that used the code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
 }
 
-/// A paired device.
+/// A device that is paired with the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Device {
-    /// Its id here.
+    /// Id of the device at this daemon.
     pub id: DeviceId,
-    /// What it is called.
+    /// Name of the device.
     pub name: String,
-    /// Its key, by its hash.
+    /// Hash of the device's public key.
     pub key: String,
-    /// What it may do.
+    /// Rights of the device.
     pub rights: Vec<Right>,
-    /// When it was paired.
+    /// Time of the pairing.
     pub paired_at: Timestamp,
-    /// Its open connections.
+    /// Number of open connections.
     #[serde(default)]
     pub connections: u64,
 }
 
-/// Parameters of `client.revoke`.
+/// Parameters of the method `client.revoke`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceRef {
-    /// Its id.
+    /// Id of the device.
     pub id: DeviceId,
 }
 
-/// What a device is told when it is paired.
+/// Answer to a device after it was paired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Granted {
-    /// Its id there.
+    /// Id of the device at the daemon.
     pub id: DeviceId,
-    /// What it may do.
+    /// Rights of the device.
     pub rights: Vec<Right>,
-    /// What the daemon is called.
+    /// Name of the daemon.
     pub server: String,
 }

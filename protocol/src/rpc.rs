@@ -1,40 +1,42 @@
-//! JSON-RPC names: methods, notifications, the path and port. Only `api`, `transport` and `client-sdk` use this.
+//! JSON-RPC names: methods, notifications, the path and port. Only `api`, `transport` and
+//! `client-sdk` use this.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Path of the WebSocket.
+/// Path of the WebSocket endpoint.
 pub const PATH: &str = "/rpc";
-/// Port that is tried first.
+/// Default port of the daemon, which is tried first.
 pub const DEFAULT_PORT: u16 = 7433;
-/// Bonjour service type.
+/// Bonjour service type of the daemon.
 pub const SERVICE_TYPE: &str = "_oasearch._tcp";
 /// Prefix of the subprotocol that carries a browser's token.
 pub const BEARER_SUBPROTOCOL: &str = "bearer.";
 
-/// Notification from the client: `{id}` of a call to cancel.
+/// Notification of the client that cancels the call with the given `id`.
 pub const CANCEL: &str = "$/cancelRequest";
-/// Notification with a record.
+/// Notification that carries one record.
 pub const EVENT: &str = "orchestrate.event";
-/// Notification that the backlog is sent.
+/// Notification that the backlog was sent completely.
 pub const SYNCED: &str = "orchestrate.synced";
 /// Notification that a client fell behind.
 pub const LAGGED: &str = "orchestrate.lagged";
-/// Notification that a subscription ended for a reason of the daemon's: its session was deleted.
+/// Notification that the daemon ended a subscription because its session was deleted.
 pub const GONE: &str = "orchestrate.gone";
-/// Notification about an index.
+/// Notification about the progress of an index.
 pub const INDEX_PROGRESS: &str = "index.progress";
-/// Notification about a clone.
+/// Notification about the progress of a clone.
 pub const GIT_PROGRESS: &str = "git.progress";
-/// Notification with early search results.
+/// Notification with partial search results.
 pub const SEARCH_PARTIAL: &str = "search.partial";
-/// Every notification the daemon sends.
+/// All notifications that the daemon sends.
 pub const NOTIFICATIONS: &[&str] =
     &[EVENT, SYNCED, LAGGED, GONE, INDEX_PROGRESS, GIT_PROGRESS, SEARCH_PARTIAL];
 
-/// A JSON-RPC message with unparsed parts: a request, a notification or an answer. A part that is null counts as missing.
+/// A JSON-RPC message with unparsed parts: a request, a notification or an answer. A part that is
+/// null counts as missing.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Frame<'a> {
     /// The id of a request or answer, as JSON.
@@ -49,7 +51,7 @@ pub struct Frame<'a> {
     /// The result of a successful answer.
     #[serde(borrow, default)]
     pub result: Option<&'a RawValue>,
-    /// The error of any other answer.
+    /// The error of a failed call.
     #[serde(borrow, default)]
     pub error: Option<&'a RawValue>,
 }

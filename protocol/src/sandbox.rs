@@ -1,29 +1,29 @@
-//! How commands are confined.
+//! Confinement of commands.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Answer of `sandbox.probe`.
+/// Answer of the method `sandbox.probe`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxProbe {
-    /// `full`, `weaker` or `none`.
+    /// Confinement available: `full`, `weaker` or `none`.
     pub tier: String,
-    /// What bubblewrap calls itself; absent where it is not there.
+    /// Version text of bubblewrap; absent when it is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bubblewrap: Option<String>,
-    /// Why the full tier does not work.
+    /// Reason why the full tier is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not_full: Option<String>,
-    /// Version of Landlock's interface.
+    /// Version of the Landlock interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landlock: Option<i32>,
-    /// Whether system calls can be filtered.
+    /// True if system calls can be filtered.
     pub seccomp: bool,
-    /// Whether user namespaces can be made.
+    /// True if user namespaces can be created.
     pub user_namespaces: bool,
-    /// Whether memory and processes are bounded by a control group, for all of a command together.
+    /// True if a control group limits memory and processes of a command in total.
     pub control_group: bool,
-    /// What it does not stop.
+    /// Limits of the confinement: actions that it does not prevent.
     pub notes: Vec<String>,
 }

@@ -1,43 +1,43 @@
-//! Search: what can be asked and what comes back.
+//! Search: requests and answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::RootId;
 
-/// Most results one search returns.
+/// Maximum results of one search.
 pub const MAX_K: u32 = 200;
-/// Most lines one grep answer holds.
+/// Maximum lines of one grep answer.
 pub const MAX_GREP_K: u32 = 10_000;
 
 /// Parameters of `search.lexical`, `search.semantic` and `search.hybrid`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchParams {
-    /// Words, an identifier, a path or a question. At most 4 KiB.
+    /// Words, an identifier, a path or a question; at most 4 KiB.
     pub query: String,
-    /// Results wanted, 1 to 200.
+    /// Maximum number of results, 1 to 200.
     #[serde(default = "default_k")]
     pub k: u32,
-    /// Where to look.
+    /// Filters that restrict the scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<SearchFilters>,
-    /// Whether items carry their text.
+    /// Returns the text of each item.
     #[serde(default)]
     pub include_text: bool,
     /// Lines of context around the text, at most 50.
     #[serde(default)]
     pub context_lines: u32,
-    /// How hybrid search fuses its two lists.
+    /// Fusion of the two lists of a hybrid search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion: Option<Fusion>,
-    /// Further results of a file count a fifth less each, not only 4 % and up to three times.
+    /// True reduces each further result of a file by a fifth, instead of by 4 % up to three times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diversify: Option<bool>,
-    /// Maximal marginal relevance: 0 is all diversity, 1 all relevance.
+    /// Weight of maximal marginal relevance: 0 is diversity only, 1 relevance only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mmr: Option<f64>,
-    /// Whether items tell what each feature gave to their score.
+    /// Returns the contribution of each feature to the score of each item.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
     /// Name for `search.partial` notifications; none are sent when omitted.
@@ -46,7 +46,7 @@ pub struct SearchParams {
 }
 
 impl SearchParams {
-    /// A query with everything else as it is when left out.
+    /// Creates a query with default options.
     pub fn new(query: impl Into<String>) -> Self {
         Self {
             query: query.into(),
@@ -71,30 +71,31 @@ fn default_grep_k() -> u32 {
     200
 }
 
-/// How two lists become one.
+/// Method that fuses two ranked lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fusion {
-    /// Reciprocal rank fusion.
+    /// Reciprocal rank fusion (RRF) of both lists.
     Rrf,
     /// Sum of scores scaled to 0..1 within each list.
     Minmax,
 }
 
-/// Filters; every one given must hold.
+/// Filters of a search; a result must match all that are given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchFilters {
-    /// Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names (`c++`), any of them.
+    /// Language names as in `index.status` (`rust`, `python`, …), extensions (`js`) or other names
+    /// (`c++`); a result matches any of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub languages: Vec<String>,
-    /// Only files under this path, by whole components, relative to the root.
+    /// Path prefix relative to the root, compared by complete components.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// Glob patterns, any of them; with `!` in front: none of them.
+    /// Glob patterns, of which a file matches any; a leading `!` excludes matching files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub globs: Vec<String>,
-    /// Root ids or absolute root paths, any of them; all declared roots when empty.
+    /// Root ids or absolute root paths to search; all declared roots when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
     /// Symbol kinds (`function`, `class`, …): only results inside such a symbol.
@@ -106,16 +107,17 @@ pub struct SearchFilters {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchAnswer {
-    /// Best first.
+    /// Results of the search, best first.
     pub items: Vec<SearchItem>,
-    /// Whether the index covers its whole scope now.
+    /// True if the index currently covers the complete scope.
     pub complete: bool,
-    /// What is missing or late, in words (`vectors`, `symbols`, `indexing`, `rerank`); empty when nothing is.
+    /// Missing or late parts (`vectors`, `symbols`, `indexing`, `rerank`); empty when the answer is
+    /// complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
-    /// Microseconds spent.
+    /// Time spent, in microseconds.
     pub took_us: u64,
-    /// Whether rules hide paths of what was asked for, which are left out.
+    /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
 }
@@ -124,29 +126,30 @@ pub struct SearchAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchItem {
-    /// Path relative to its root, `/` between components.
+    /// Path relative to its root, with `/` between components.
     pub path: String,
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// First line.
+    /// First line, starting at 1.
     pub start_line: u32,
-    /// Last line.
+    /// Last line of the range, inclusive.
     pub end_line: u32,
-    /// Higher is better; comparable within one answer only.
+    /// Score, higher is better; comparable within one answer only.
     pub score: f64,
-    /// With `explain`: what each feature gave to the score, the most telling first; together they are the score.
+    /// Contribution of each feature to the score, largest first; the contributions add up to the
+    /// score. Only with `explain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explain: Vec<Share>,
-    /// Language, when known.
+    /// Language of the file, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lang: Option<String>,
-    /// The definition it lies in, when known.
+    /// Definition that contains the result, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<SymbolRef>,
-    /// The text, when asked for.
+    /// Text of the result, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Line number of the first line of `text`, when context moved it.
+    /// Line number of the first line of `text`, if context moved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_start_line: Option<u32>,
     /// Byte ranges in `text` that match words of the query.
@@ -154,53 +157,55 @@ pub struct SearchItem {
     pub highlights: Vec<[u32; 2]>,
     /// SHA-256 (hex) of the file as indexed.
     pub content_hash: String,
-    /// Index clock of the root when this was indexed.
+    /// Index clock of the root when the file was indexed.
     pub clock: u64,
-    /// True when the file on disk differs from what was indexed.
+    /// True when the file on disk differs from the indexed one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
 }
 
-/// What one feature gave to a score.
+/// Contribution of one feature to a score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Share {
-    /// `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name`, `exact`: words of the query in the window, its
-    /// file, its path, the names in it, the answer itself and its name; `fileName`: whether its file's whole name (its
-    /// folder's for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`, `nameMeaning`: nearness
-    /// of the file's best window, the answer and its name; `line`: how far one line covers the query, from six tenths on;
-    /// `definition`: what an answer that is a definition must outweigh; `container`: a type or module, which holds others;
-    /// `size`: its length, up to ten lines; `rerank`: nearness by the model that re-scores;
-    /// `repeat`: what a further answer of a file counts less, its value the factor;
-    /// `prior`: the factor of the path when it is below 1, with no share of its own.
+    /// Name of the feature. `windowWords`, `fileWords`, `path`, `windowNames`, `words`, `name` and
+    /// `exact` match words of the query in the window, its file, its path, the names in it, the
+    /// result itself and its name; `fileName` is set if the complete name of the file (of its
+    /// folder for `mod`, `index`, `main` and the like) is in the query; `fileMeaning`, `meaning`
+    /// and `nameMeaning` are the similarity of the file's best window, the result and its name;
+    /// `line` is the part of the query that one line covers, from six tenths on; `definition` marks
+    /// a result that is a definition; `container` marks a type or module that contains others;
+    /// `size` is the length, up to ten lines; `rerank` is the similarity by the re-scoring model;
+    /// `repeat` is the reduction of a further result of the same file, with the factor as its
+    /// value; `prior` is the factor of the path when it is below 1, without a share of its own.
     pub feature: String,
-    /// Its value, mostly 0 to 1.
+    /// Value of the feature, mostly 0 to 1.
     pub value: f64,
-    /// Its part of the score: the value times its weight, times the factor of the path.
+    /// Part of the score: the value times its weight, times the factor of the path.
     pub share: f64,
 }
 
-/// A definition's name and kind.
+/// Name and kind of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SymbolRef {
-    /// Its name.
+    /// Name of the definition.
     pub name: String,
-    /// `function`, `method`, `class`, `struct`, …
+    /// Kind of definition: `function`, `method`, `class`, `struct`, …
     pub kind: String,
 }
 
-/// Live notification `search.partial`.
+/// Payload of the live notification `search.partial`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchPartial {
     /// The `requestId` of the search.
     pub request_id: String,
-    /// Which list.
+    /// List that the items come from.
     pub corpus: Corpus,
-    /// The items so far.
+    /// The items found so far.
     pub items: Vec<SearchItem>,
-    /// True on the last one.
+    /// True on the last partial.
     pub done: bool,
 }
 
@@ -210,131 +215,133 @@ pub struct SearchPartial {
 pub struct GrepPartial {
     /// The `requestId` of the search.
     pub request_id: String,
-    /// Always `grep`.
+    /// Always the value `grep`.
     pub corpus: GrepCorpus,
-    /// The lines that come after those of the partial before.
+    /// Lines that follow those of the previous partial.
     pub items: Vec<GrepItem>,
-    /// True on the last one.
+    /// True on the last partial.
     pub done: bool,
 }
 
-/// What the partials of `search.grep` come from.
+/// Source of the partials of `search.grep`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GrepCorpus {
-    /// The files themselves.
+    /// The files themselves, line by line.
     Grep,
 }
 
-/// The list a partial comes from.
+/// List that a partial comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Corpus {
-    /// Lexical.
+    /// Results of the lexical search.
     Lex,
-    /// Semantic.
+    /// Results of the semantic search.
     Sem,
-    /// Both, fused.
+    /// Both lists after fusion.
     Fused,
 }
 
-/// Parameters of `search.grep`.
+/// Parameters of the method `search.grep`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GrepParams {
-    /// Text, or a regular expression with `isRegex`. At most 4 KiB.
+    /// Text, or a regular expression with `isRegex`; at most 4 KiB.
     pub pattern: String,
-    /// Only files under this path.
+    /// Restricts the search to files under this path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// Whether `pattern` is a regular expression.
+    /// True if `pattern` is a regular expression.
     #[serde(default)]
     pub is_regex: bool,
-    /// `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline` (`U`), `dot_all` (`s`).
+    /// Flags of the search: `ignore_case` (`i`), `smart_case` (`S`), `word` (`w`), `multiline`
+    /// (`U`), `dot_all` (`s`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
-    /// Lines wanted, 1 to 10,000.
+    /// Maximum number of lines, 1 to 10,000.
     #[serde(default = "default_grep_k")]
     pub k: u32,
     /// Further filters; `kinds` does not apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<SearchFilters>,
-    /// Only count: `items` stays empty, `counts` has the lines by file.
+    /// Counts only: `items` stays empty and `counts` has the lines per file.
     #[serde(default)]
     pub count_only: bool,
-    /// Lines of context around each hit, at most 20.
+    /// Lines of context around each match, at most 20.
     #[serde(default)]
     pub context_lines: u32,
-    /// Where to go on, from `nextCursor`.
+    /// Cursor from the `nextCursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Name for `search.partial` notifications, each with the next lines; none are sent when omitted or with `countOnly`.
+    /// Name for `search.partial` notifications, each with the next lines; none are sent when
+    /// omitted or with `countOnly`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// Answer of `search.grep`.
+/// Answer of the method `search.grep`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrepAnswer {
-    /// Matching lines by path, then line.
+    /// Matching lines sorted by path, then by line.
     pub items: Vec<GrepItem>,
-    /// Matching lines by file, in count mode.
+    /// Matching lines per file, in count mode.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<GrepCount>,
-    /// Matching lines seen (all of them in count mode).
+    /// Number of matching lines seen (all of them in count mode).
     pub total: u64,
-    /// Files looked into.
+    /// Number of files searched.
     pub files_searched: u64,
-    /// True when `k` cut the answer; go on with `nextCursor`.
+    /// True when `k` cut the answer; continue with `nextCursor`.
     pub truncated: bool,
     /// Cursor of the next page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Whether the file list covers its whole scope now.
+    /// True if the file list currently covers the complete scope.
     pub complete: bool,
-    /// Files that could not be read.
+    /// Paths of files that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
-    /// Microseconds spent.
+    /// Time spent, in microseconds.
     pub took_us: u64,
-    /// Whether rules hide paths of what was asked for, which are left out.
+    /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
 }
 
-/// One matching line.
+/// One matching line of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrepItem {
     /// Path relative to its root.
     pub path: String,
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// Line number.
+    /// Line number, starting at 1.
     pub line: u32,
-    /// The line without its end, at most 2 KiB; invalid UTF-8 replaced.
+    /// Text of the line without its terminator, at most 2 KiB, invalid UTF-8 replaced.
     pub text: String,
     /// Byte ranges of the matches in `text`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<[u32; 2]>,
-    /// Lines before.
+    /// Lines of context before the match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
-    /// Lines after.
+    /// Lines of context after the match.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
 }
 
-/// Matching lines of one file.
+/// Number of matching lines of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrepCount {
     /// Path relative to its root.
     pub path: String,
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// Matching lines.
+    /// Number of matching lines.
     pub lines: u64,
 }
 
@@ -342,71 +349,72 @@ pub struct GrepCount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SymbolsParams {
-    /// A name; with `path` and no `query` the outline of that file.
+    /// A name to search for; omit it and set `path` for the outline of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// The file of an outline, relative to the root or absolute.
+    /// File to outline, relative to the root or absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How names match; best of all three when omitted.
+    /// Matching of names; the best of all three when omitted.
     #[serde(default, rename = "match", skip_serializing_if = "Option::is_none")]
     pub matching: Option<NameMatch>,
-    /// Results wanted, 1 to 200 (an outline: up to 2,000).
+    /// Maximum number of results, 1 to 200 (for an outline up to 2,000).
     #[serde(default = "default_k")]
     pub k: u32,
-    /// Where to look.
+    /// Filters that restrict the scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<SearchFilters>,
 }
 
-/// How a name matches.
+/// Method that matches names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NameMatch {
-    /// Equal.
+    /// The name equals the query.
     Exact,
-    /// Begins with it.
+    /// The name begins with the query.
     Prefix,
-    /// Close to it.
+    /// The name is similar to the query.
     Fuzzy,
 }
 
-/// Answer of `search.symbols`.
+/// Answer of the method `search.symbols`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SymbolsAnswer {
-    /// Best first; an outline by line.
+    /// Definitions found, best first; those of an outline by line.
     pub items: Vec<SymbolItem>,
-    /// Whether symbols are known for the whole scope now.
+    /// True if symbols are currently indexed for the complete scope.
     pub complete: bool,
-    /// Microseconds spent.
+    /// Time spent, in microseconds.
     pub took_us: u64,
-    /// Whether rules hide paths of what was asked for, which are left out.
+    /// True if rules hide some of the requested paths, which are omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restricted: bool,
 }
 
-/// A definition.
+/// A definition found in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SymbolItem {
-    /// Its name.
+    /// Name of the definition.
     pub name: String,
-    /// `function`, `method`, `class`, `struct`, `enum`, `interface`, `type`, `constant`, `module`, `macro`, …
+    /// Kind of definition: `function`, `method`, `class`, `struct`, `enum`, `interface`, `type`,
+    /// `constant`, `module`, `macro`, …
     pub kind: String,
-    /// The definition it lies in, when any.
+    /// Name of the enclosing definition, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// Path relative to its root.
     pub path: String,
-    /// The root.
+    /// Id of the root.
     pub root: RootId,
-    /// First line.
+    /// First line, starting at 1.
     pub start_line: u32,
-    /// Last line.
+    /// Last line of the range, inclusive.
     pub end_line: u32,
-    /// Language.
+    /// Language of the file.
     pub lang: String,
-    /// How well the name fits, 0 to 1.
+    /// Match quality of the name, 0 to 1.
     pub score: f64,
 }

@@ -1,4 +1,4 @@
-//! Sessions and following them.
+//! Sessions and subscriptions to their logs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,66 +10,66 @@ use crate::{
     time::Timestamp,
 };
 
-/// Parameters of `session.create`.
+/// Parameters of the method `session.create`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionCreateParams {
-    /// A name for people, at most 200 characters.
+    /// Title for people, at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The declared root its commands work in: a path or root id.
+    /// Declared root in which the session's commands work: a path or root id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// Retry key.
+    /// Retry key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// A session.
+/// State of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
-    /// Its id, which is also its trace id.
+    /// Id of the session, which is also its trace id.
     pub session_id: SessionId,
-    /// Its name.
+    /// Title of the session.
     pub title: String,
-    /// The root its commands work in.
+    /// Root in which the session's commands work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// State of its latest run.
+    /// State of the latest run.
     pub state: RunState,
-    /// When it was made.
+    /// Time at which the session was created.
     pub created_at: Timestamp,
-    /// When its log last grew.
+    /// Time at which the log last grew.
     pub updated_at: Timestamp,
-    /// Sequence number of the newest record, 0 when there is none.
+    /// Sequence number of the newest record; 0 when there is none.
     pub head_seq: u64,
-    /// Whether it is put away: lists leave it out.
+    /// True if the session is archived, which hides it from lists.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
 }
 
-/// Parameters of `session.fork`.
+/// Parameters of the method `session.fork`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkParams {
-    /// The session.
+    /// Id of the session to fork.
     pub session_id: SessionId,
-    /// The turn before which the new session begins to differ; the whole past when omitted.
+    /// Id of the turn before which the new session diverges; the complete history when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_turn_id: Option<String>,
-    /// A name for people; the old one's when omitted.
+    /// Title for people; the original's when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
-/// Parameters of `session.archive`.
+/// Parameters of the method `session.archive`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchiveParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Whether to put it away (so when omitted) or to take it out again.
+    /// True (the default) archives the session, false restores it.
     #[serde(default = "yes")]
     pub archived: bool,
 }
@@ -82,54 +82,54 @@ fn yes() -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PageParams {
-    /// Where to go on, from `nextCursor`.
+    /// Cursor from the `nextCursor` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Entries wanted, at most 500.
+    /// Maximum number of entries, at most 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// Whether those that are put away are listed too.
+    /// Includes archived entries in the list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
 }
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PageOf{T}")]
 pub struct Page<T> {
-    /// The entries.
+    /// Entries of the page.
     pub data: Vec<T>,
     /// Cursor of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// Where a subscription starts.
+/// Position at which a subscription starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum After {
-    /// After this sequence number; 0 for everything.
+    /// Records after this sequence number; 0 for all.
     Seq(u64),
-    /// `"live"`: only what comes from now on.
+    /// `"live"`: only records appended from now on.
     Word(LiveWord),
 }
 
-/// The word `live`.
+/// The literal word `live`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveWord {
-    /// From the head.
+    /// Records after the current head.
     Live,
 }
 
-/// Parameters of `orchestrate.subscribe`.
+/// Parameters of the method `orchestrate.subscribe`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SubscribeParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Where to start; from the beginning when omitted.
+    /// Position to start at; the first record when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<After>,
 }
@@ -138,78 +138,79 @@ pub struct SubscribeParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscribeResult {
-    /// Carried by every notification of this subscription.
+    /// Id of the subscription, present in each of its notifications.
     pub subscription_id: SubscriptionId,
-    /// Newest record now.
+    /// Sequence number of the newest record.
     pub head_seq: u64,
-    /// Oldest record that is kept.
+    /// Sequence number of the oldest retained record.
     pub oldest_seq: u64,
 }
 
-/// Parameters of `orchestrate.unsubscribe`.
+/// Parameters of the method `orchestrate.unsubscribe`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UnsubscribeParams {
-    /// The subscription.
+    /// Id of the subscription.
     pub subscription_id: SubscriptionId,
 }
 
-/// Notification `orchestrate.event`.
+/// Payload of the notification `orchestrate.event`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventNotification {
-    /// The subscription.
+    /// Id of the subscription.
     pub subscription_id: SubscriptionId,
-    /// The record, its fields beside `subscriptionId`.
+    /// The record, with its fields beside `subscriptionId`.
     #[serde(flatten)]
     pub record: Envelope,
 }
 
-/// Notification `orchestrate.synced`: the backlog is sent.
+/// Notification `orchestrate.synced`: the backlog was sent completely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncedNotification {
-    /// The subscription.
+    /// Id of the subscription.
     pub subscription_id: SubscriptionId,
-    /// The last record sent.
+    /// Sequence number of the last record sent.
     pub seq: u64,
 }
 
-/// Notification `orchestrate.lagged`: this client fell behind and now reads from the log.
+/// Notification `orchestrate.lagged`: this client fell behind and is now served from the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LaggedNotification {
-    /// The subscription.
+    /// Id of the subscription.
     pub subscription_id: SubscriptionId,
-    /// The next record it will be sent, from the log.
+    /// Sequence number of the next record, read from the log.
     pub from_seq: u64,
 }
 
-/// Parameters of `orchestrate.command`.
+/// Parameters of the method `orchestrate.command`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommandParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
     /// The command in its envelope.
     pub cmd: CommandEnvelope,
-    /// Retry key.
+    /// Retry key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// Receipt of `orchestrate.command`; the outcome comes as events with this `commandId` as `parentId`.
+/// Receipt of `orchestrate.command`; the outcome arrives as events with this `commandId` as
+/// `parentId`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandReceipt {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The command's id.
+    /// Id of the command.
     pub command_id: uuid::Uuid,
-    /// Sequence number of the command's record; it is durable.
+    /// Sequence number of the command's durable record.
     pub seq: u64,
 }
 
-/// An empty object.
+/// An object without fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Empty {}

@@ -1,38 +1,39 @@
-//! Skills: what an agent is told for a kind of work, and the tools it has for it.
+//! Skills: instructions and tools of an agent for one kind of task.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A skill's `skill.json`. The folder it lies in bears its id.
+/// Content of a skill's `skill.json`; the skill's folder has the same name as its id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SkillFile {
-    /// Its name: letters, digits, `-` and `_`, at most 64.
+    /// Id of the skill: letters, digits, `-` and `_`, at most 64.
     pub id: String,
-    /// Its version, as its author counts.
+    /// Version of the skill, in its author's numbering.
     #[serde(default)]
     pub version: String,
-    /// One line.
+    /// Description in one line.
     #[serde(default)]
     pub description: String,
-    /// What the agent is told, at most 16 KiB; `prompt.md` beside the file when absent.
+    /// Instructions for the agent, at most 16 KiB; the file `prompt.md` beside it when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_block: Option<String>,
-    /// Names of tools it uses. While all of them are switched off or missing, the skill is off.
+    /// Names of the tools that the skill uses. The skill is disabled while all of them are disabled
+    /// or missing.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Rules that hold while it is on; they can only tighten.
+    /// Rules that apply while the skill is enabled; they can only tighten the policy.
     #[serde(default)]
     pub policy: SkillPolicy,
 }
 
-/// Rules of a skill, written as in `permissions`.
+/// Rules of a skill, in the syntax of `permissions`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SkillPolicy {
-    /// Refused.
+    /// Rules for calls that are refused.
     pub deny: Vec<String>,
-    /// Asked about.
+    /// Rules for calls that require an approval.
     pub confirm: Vec<String>,
 }
 
@@ -40,14 +41,14 @@ pub struct SkillPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SkillInfo {
-    /// What its file says.
+    /// Content of the skill's file.
     pub skill: SkillFile,
-    /// Whether the agent is told of it.
+    /// True if the skill is part of the agent's instructions.
     pub enabled: bool,
-    /// Why not.
+    /// Reason why the skill is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The folder it comes from; absent for one that is built in.
+    /// Folder that the skill comes from; absent for a built-in skill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Wall-clock time as the wire writes it.
+//! Wall-clock time in the format of the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The time now, by the system's wall clock.
+    /// Returns the current time of the system's wall clock.
     pub fn now() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -5,116 +5,117 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 
-/// A registered tool.
+/// Description of a registered tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInfo {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// One line: what a model is told of it.
+    /// Short description in one line, for models.
     #[serde(default)]
     pub short: String,
-    /// All there is to say.
+    /// Complete description of the tool.
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: serde_json::Value,
-    /// True when it changes nothing outside Cairn's own state.
+    /// True when the tool changes nothing outside Cairn's own state.
     pub read_only: bool,
-    /// True when it uses the network.
+    /// True when the tool uses the network.
     pub network: bool,
-    /// True when models are not offered it: another tool does the same for them.
+    /// True when the tool is not offered to models because another tool does the same for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
 }
 
-/// Parameters of `tool.call`.
+/// Parameters of the method `tool.call`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolCallParams {
-    /// The session it is recorded in.
+    /// Id of the session that records the call.
     pub session_id: SessionId,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments of the call.
     #[serde(default)]
     pub arguments: serde_json::Value,
 }
 
-/// A tool's result.
+/// Result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// Whether it did what was asked.
+    /// True if the call succeeded.
     pub ok: bool,
-    /// The output; `null` on failure.
+    /// Output of the tool; `null` on failure.
     pub output: serde_json::Value,
-    /// What went wrong.
+    /// The failure, if the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolFailure>,
-    /// What `output` is and what was cut.
+    /// Type of `output`, and its truncation.
     pub meta: ToolMeta,
 }
 
-/// Why a tool call failed.
+/// Reason why a tool call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFailure {
     /// Stable reason, as in the error table.
     pub reason: String,
-    /// For people.
+    /// Message for a person.
     pub message: String,
-    /// Whether the same again may succeed.
+    /// True if the same call may succeed later.
     pub retryable: bool,
 }
 
-/// About a tool's output.
+/// Metadata of a tool's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolMeta {
-    /// The type of `output`.
+    /// Type of the `output`.
     pub tag: String,
-    /// True when it was cut at a limit.
+    /// True when the output was cut at a limit.
     pub truncated: bool,
-    /// Milliseconds.
+    /// Duration of the call in milliseconds.
     pub millis: u64,
 }
 
-/// A rule that somebody granted for good.
+/// A rule that was granted permanently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GrantedRule {
     /// The rule, as in `permissions.allow`.
     pub rule: String,
-    /// The client that answered.
+    /// Name of the client that granted the rule.
     pub granted_by: String,
-    /// When.
+    /// Time of the grant.
     pub granted_at: crate::time::Timestamp,
 }
 
-/// Parameters of `permission.revoke`.
+/// Parameters of the method `permission.revoke`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RevokeParams {
-    /// The rule, as `permission.list` tells it.
+    /// The rule, as returned by `permission.list`.
     pub rule: String,
 }
 
-/// Under which names models are offered what tools do with files, the web and memory.
+/// Names under which models are offered the tools for files, the web and memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolsMode {
-    /// Each by its own name.
+    /// Each tool by its own name.
     #[default]
     Split,
-    /// `fs`, `web` and `memory`, which take the operation as an argument, in place of what they stand for.
+    /// `fs`, `web` and `memory`, which take the operation as an argument and replace the separate
+    /// tools.
     Unified,
-    /// Both ways.
+    /// Both the separate and the unified tools.
     Both,
 }
 
 /// Tools that take the operation as an argument.
 const UNIFIED: &[&str] = &["fs", "web", "memory"];
-/// What they stand for.
+/// Separate tools that the unified ones replace.
 const SPLIT: &[&str] = &[
     "read_file",
     "write_file",
@@ -134,7 +135,7 @@ const SPLIT: &[&str] = &[
 ];
 
 impl ToolsMode {
-    /// Whether models are not offered the tool of that name in this mode.
+    /// Returns true if models are not offered the tool of that name in this mode.
     pub fn hides(self, name: &str) -> bool {
         match self {
             Self::Split => UNIFIED.contains(&name),
@@ -143,7 +144,7 @@ impl ToolsMode {
         }
     }
 
-    /// Whether the mode has anything to say of the tool of that name.
+    /// Returns true if the mode affects the tool of that name.
     pub fn governs(name: &str) -> bool {
         UNIFIED.contains(&name) || SPLIT.contains(&name)
     }

@@ -1,80 +1,81 @@
-//! Traces: a session's log as a thing to list, read and take away.
+//! Traces: listing, reading, exporting and importing a session's log.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{envelope::Envelope, id::SessionId, time::Timestamp};
 
-/// Parameters of `trace.get`.
+/// Parameters of the method `trace.get`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TraceGetParams {
-    /// The session's id.
+    /// Id of the session.
     pub trace_id: SessionId,
-    /// Records after this one.
+    /// Sequence number after which records are returned.
     #[serde(default)]
     pub after: u64,
-    /// Records wanted, at most 500.
+    /// Maximum number of records, at most 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// Answer of `trace.get`.
+/// Answer of the method `trace.get`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TracePage {
-    /// The records.
+    /// Records of the page.
     pub data: Vec<Envelope>,
-    /// Pass as `after` for the next page; absent on the last.
+    /// Value of `after` for the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_after: Option<u64>,
 }
 
-/// Parameters of `trace.export`.
+/// Parameters of the method `trace.export`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TraceExportParams {
-    /// The session's id (also taken as `sessionId`).
+    /// Id of the session (also accepted as `sessionId`).
     #[serde(alias = "sessionId")]
     pub trace_id: SessionId,
-    /// Where to go on, from `nextCursor`.
+    /// Cursor from the `nextCursor` of the previous part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 
-/// One part of an export: JSONL text. The parts in order are the whole file.
+/// One part of an export as JSONL text; all parts in order form the complete file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceExportPart {
-    /// Lines, each one JSON object: first a header, then the records, then what records refer to by its hash.
+    /// Lines with one JSON object each: a header, then the records, then the blobs that they refer
+    /// to by hash.
     pub jsonl: String,
     /// Cursor of the next part; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// Parameters of `trace.import`.
+/// Parameters of the method `trace.import`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TraceImportParams {
-    /// A whole export, or a part of one that ends after a whole line: the first begins with the header, each further one with
-    /// the line after the last that is here.
+    /// A complete export, or a part of one that ends after a complete line. The first part starts
+    /// with the header, each further one with the line after the last imported one.
     pub jsonl: String,
 }
 
-/// A line of an export after its records: a part of a large text that records refer to.
+/// Line of an export after its records: one part of a blob that the records refer to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TraceBlobLine {
-    /// SHA-256 of the whole text, in hex.
+    /// SHA-256 (hex) of the complete text.
     pub blob: String,
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Where this part begins, in bytes.
+    /// Offset of this part in bytes.
     pub offset: u64,
-    /// Bytes of the whole text.
+    /// Size of the complete text in bytes.
     pub size: u64,
-    /// The part.
+    /// Text of this part.
     pub text: String,
 }
 
@@ -82,122 +83,123 @@ pub struct TraceBlobLine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceHeader {
-    /// Always `cairn-trace`.
+    /// Name of the format, always `cairn-trace`.
     pub format: String,
-    /// Version of the form: 1.
+    /// Version of the format, currently 1.
     pub version: u32,
-    /// The session.
+    /// Session that was exported.
     pub session: crate::session::Session,
-    /// When it was exported.
+    /// Time of the export.
     pub exported_at: Timestamp,
-    /// Texts that belong to the session by name: its summary, parts of its system text, how its latest run was started.
+    /// Named texts of the session: its summary, parts of its system text, and the parameters of its
+    /// latest run.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub artifacts: std::collections::BTreeMap<String, String>,
 }
 
-/// Parameters of `trace.blob`.
+/// Parameters of the method `trace.blob`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlobParams {
-    /// SHA-256, hex.
+    /// SHA-256 of the blob, in hex.
     pub sha256: String,
-    /// First byte.
+    /// Offset of the first byte.
     #[serde(default)]
     pub offset: u64,
-    /// Bytes wanted, at most 256 KiB.
+    /// Maximum number of bytes, at most 256 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// Part of a blob; blobs are UTF-8 JSON and parts end between characters.
+/// Part of a blob. Blobs are UTF-8 JSON, and parts end between characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BlobPart {
-    /// The text.
+    /// Text of this part.
     pub text: String,
-    /// Bytes of the whole.
+    /// Size of the complete blob in bytes.
     pub size: u64,
     /// Offset of the next part; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
 }
 
-/// Parameters of `audit.query`.
+/// Parameters of the method `audit.query`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AuditQueryParams {
-    /// Only this session.
+    /// Returns only entries of this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Only this tool.
+    /// Returns only entries of this tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Entries after this one.
+    /// Id after which entries are returned.
     #[serde(default)]
     pub after: u64,
-    /// Entries wanted, at most 500.
+    /// Maximum number of entries, at most 500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// One entry of the audit: written before the action, completed after it.
+/// One entry of the audit, written before the action and completed after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEntry {
-    /// Position.
+    /// Position in the audit.
     pub id: u64,
-    /// When it was asked for.
+    /// Time of the request.
     pub ts: Timestamp,
-    /// The session; its digits are all 0 for a direct call that concerns none.
+    /// Id of the session; all digits are 0 for a direct call outside any session.
     pub session_id: SessionId,
-    /// The tool, or the method of a direct call.
+    /// Name of the tool, or the method of a direct call.
     pub tool: String,
-    /// SHA-256 (hex) of the arguments' JSON.
+    /// SHA-256 (hex) of the arguments as JSON.
     pub args_digest: String,
-    /// `allow` or `deny`.
+    /// Decision of the gate, `allow` or `deny`.
     pub decision: String,
-    /// The rule that decided.
+    /// The rule that led to the decision.
     pub rule: String,
-    /// Milliseconds it took; absent when it was denied or cut off.
+    /// Duration in milliseconds; absent when the call was denied or interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub millis: Option<u64>,
-    /// `ok`, or the reason of the failure; absent when it was denied or cut off.
+    /// `ok`, or the reason of the failure; absent when the call was denied or interrupted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// Exit code, where there is one.
+    /// Exit code of the command, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Whether the output was cut.
+    /// True if the output was cut.
     pub truncated: bool,
-    /// The command line and its folder, for a shell; secrets are taken out.
+    /// Command line and folder of a shell call, with secrets removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 
-/// Parameters of `trace.replay`.
+/// Parameters of the method `trace.replay`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayParams {
-    /// The session's id.
+    /// Id of the session to replay.
     pub trace_id: SessionId,
-    /// The folder to replay it in; the session's own root when omitted. It must be a declared root.
+    /// Folder to replay in, which must be a declared root; the session's own root when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
 }
 
-/// Answer of `trace.replay`.
+/// Answer of the method `trace.replay`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayReport {
-    /// What was replayed.
+    /// Id of the session that was replayed.
     pub trace_id: SessionId,
-    /// The session in which it was.
+    /// Id of the session in which it was replayed.
     pub replay: SessionId,
-    /// Whether everything was the same.
+    /// True if all compared steps were identical.
     pub identical: bool,
-    /// Steps that were compared.
+    /// Number of compared steps.
     pub compared: u64,
-    /// The first step that was not.
+    /// The first step that differed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<ReplayDifference>,
 }
@@ -209,18 +211,18 @@ impl Default for ReplayReport {
     }
 }
 
-/// A step that came out differently.
+/// A step whose result differed in the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayDifference {
-    /// The record it is about; 0 when it is about none.
+    /// Sequence number of the record concerned; 0 when none is.
     pub seq: u64,
-    /// Which step.
+    /// Kind of the step.
     pub what: String,
-    /// Where in it, as a JSON pointer.
+    /// Location in the step, as a JSON pointer.
     pub path: String,
-    /// What the record has there.
+    /// Value in the recorded trace.
     pub recorded: String,
-    /// What is there now.
+    /// Value in the replay.
     pub now: String,
 }

@@ -1,4 +1,4 @@
-//! Turns: what a run of an agent is asked, may do, and ends with.
+//! Turns: input, permissions, limits and result of an agent's run.
 
 use std::collections::BTreeMap;
 
@@ -12,39 +12,40 @@ use crate::{
     tool::ToolsMode,
 };
 
-/// Parameters of `orchestrate.run.start`.
+/// Parameters of the method `orchestrate.run.start`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunStartParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The client's name for the turn, 1 to 128 bytes: the same again returns the first receipt.
+    /// Id of the turn, chosen by the client, 1 to 128 bytes: a repeated id returns the first
+    /// receipt.
     pub turn_id: String,
-    /// What is asked.
+    /// Input of the turn.
     pub input: Input,
-    /// What the model should know beside it; goes before the input.
+    /// Additional context for the model, placed before the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// What the turn may do and how long.
+    /// Permissions and limits of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<ExecutionPolicy>,
-    /// Kept with the turn and returned as it is; at most 32 entries.
+    /// Metadata that is stored with the turn and returned unchanged; at most 32 entries.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }
 
-/// The input of a turn: a text, or parts.
+/// Input of a turn: a text, or parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Input {
-    /// Text alone.
+    /// Input of text alone.
     Text(String),
-    /// Text and images.
+    /// Input of text and images.
     Parts(Vec<Part>),
 }
 
 impl Input {
-    /// The text of it, without images.
+    /// Returns the text of the input, without images.
     pub fn text(&self) -> String {
         match self {
             Input::Text(text) => text.clone(),
@@ -58,7 +59,7 @@ impl Input {
         }
     }
 
-    /// As parts.
+    /// Converts the input to parts.
     pub fn into_parts(self) -> Vec<Part> {
         match self {
             Input::Text(text) => vec![Part::Text { text }],
@@ -67,159 +68,165 @@ impl Input {
     }
 }
 
-/// What a turn may do.
+/// Permissions and limits of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecutionPolicy {
-    /// Whether models outside this machine may be asked. The daemon's `models.allowExternal` must say so too.
+    /// True if models outside this machine may be used; the daemon's `models.allowExternal` must
+    /// also allow it.
     #[serde(default, rename = "allowExternalLLMs")]
     pub allow_external_llms: bool,
-    /// Whether tools may use the network.
+    /// True if tools may use the network.
     #[serde(default)]
     pub network: bool,
-    /// The only tools that may be called; all registered ones when omitted.
+    /// Names of the only tools that may be called; all registered ones when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<String>>,
-    /// The only paths that may be touched, relative to the root; everything when omitted.
+    /// The only paths that tools may access, relative to the root; all when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
-    /// Answers of the model at most; `agent.max_iterations` when omitted.
+    /// Maximum number of model answers; `agent.max_iterations` when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
-    /// Tokens in and out at most, over all answers.
+    /// Maximum number of input and output tokens over all answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Seconds at most, the waiting for approvals left out.
+    /// Maximum duration in seconds, without the time spent waiting for approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Tool calls are shown and not made.
+    /// Reports tool calls without running them.
     #[serde(default)]
     pub dry_run: bool,
-    /// Whether the model is asked how far it is in reading its prompt; as the daemon has it when omitted.
+    /// True requests reports on the model's progress in reading its prompt; the daemon's setting
+    /// when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_progress: Option<bool>,
-    /// Under which names tools are offered; `tools.mode` when omitted.
+    /// Names under which tools are offered; `tools.mode` when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_mode: Option<ToolsMode>,
-    /// `off` runs commands outside the sandbox. Needs the right `admin`, and the audit says so of each.
+    /// `off` runs commands outside the sandbox, which requires the right `admin` and is noted in
+    /// the audit of each command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxUse>,
-    /// Settings of this turn in place of the configured ones.
+    /// Settings of this turn that override the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<TurnOverrides>,
 }
 
-/// Settings of one turn in place of those that the configuration has.
+/// Settings of one turn that override the configured ones.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TurnOverrides {
-    /// Randomness of the answers, 0 to 2, in place of `llm.temperature`.
+    /// Sampling temperature of the answers, 0 to 2, instead of `llm.temperature`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Tokens of one answer, at least 1, in place of `llm.max_tokens`.
+    /// Maximum tokens of one answer, at least 1, instead of `llm.max_tokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_answer_tokens: Option<u32>,
-    /// Tokens of the context, at least 1, in place of `context.max_tokens`.
+    /// Maximum tokens of the context, at least 1, instead of `context.max_tokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u32>,
-    /// Part of the context, 0 to 1, after which older turns are condensed, in place of `context.compaction_threshold`.
+    /// Fill level of the context, 0 to 1, above which older turns are condensed, instead of
+    /// `context.compaction_threshold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_threshold: Option<f64>,
-    /// Tokens of the repository map, in place of `context.repo_map_tokens`.
+    /// Tokens of the repository map, instead of `context.repo_map_tokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo_map_tokens: Option<u32>,
-    /// Characters of a tool's output that the model gets, in place of `context.max_tool_output_chars`.
+    /// Maximum characters of a tool's output for the model, instead of
+    /// `context.max_tool_output_chars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_output_chars: Option<u64>,
 }
 
-/// Whether commands are confined.
+/// Confinement of commands in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxUse {
-    /// As the configuration says.
+    /// Commands are confined as the configuration says.
     On,
-    /// Not at all.
+    /// Commands run outside the sandbox.
     Off,
 }
 
-/// Parameters that name a turn at work; the session's current one when `turnId` is omitted.
+/// Parameters that name an active turn; the session's current one when `turnId` is omitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TurnRef {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The turn.
+    /// Id of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
 }
 
-/// Parameters of `orchestrate.run.steer`.
+/// Parameters of the method `orchestrate.run.steer`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SteerParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// What the model should hear before its next answer; at most 16 KiB.
+    /// Text that the model receives before its next answer; at most 16 KiB.
     pub text: String,
 }
 
-/// Answer of `orchestrate.run.status`.
+/// Answer of the method `orchestrate.run.status`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunStatus {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Its latest turn.
+    /// Id of its latest turn's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// State of the session.
     pub state: RunState,
     /// Sequence number of the newest record.
     pub head_seq: u64,
-    /// Turns that wait behind the one at work.
+    /// Number of turns in the queue behind the active one.
     pub queued: u64,
 }
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The model was done.
+    /// The model finished its answer.
     Completed,
-    /// Something failed; `error` tells what.
+    /// The turn failed; `error` holds the reason.
     Failed,
-    /// A client stopped it.
+    /// A client cancelled the turn.
     Cancelled,
-    /// A call was denied for good, or nobody could be asked.
+    /// A call was finally denied, or no approver was available.
     Denied,
-    /// Its time was used up. A turn whose tokens were used up `failed` with the reason `budget_exceeded`.
+    /// The time limit was exceeded. A turn that exceeds its token limit ends as `failed` with the
+    /// reason `budget_exceeded`.
     TimedOut,
 }
 
-/// The end of a turn.
+/// Result of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The turn.
+    /// Id of the turn.
     pub turn_id: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: RunId,
-    /// How it ended.
+    /// Outcome of the turn.
     pub status: Outcome,
-    /// The model's last visible text.
+    /// Last visible text of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_output: Option<String>,
-    /// Tokens of all answers.
+    /// Token usage of all answers.
     pub usage: TokenUsage,
-    /// Every tool call, in order.
+    /// All tool calls in order.
     pub tool_trace: Vec<ToolTrace>,
-    /// Why it did not complete.
+    /// Reason why the turn did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RunError>,
-    /// What the client sent with the turn.
+    /// Metadata that the client sent with the turn.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }
@@ -228,39 +235,39 @@ pub struct RunResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolTrace {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// `ok`, or the reason of its failure.
+    /// Outcome of the call: `ok`, or the reason of its failure.
     pub outcome: String,
-    /// Milliseconds, the waiting for approval among them.
+    /// Duration in milliseconds, including the wait for an approval.
     pub millis: u64,
 }
 
-/// Why a turn did not complete.
+/// Reason why a turn did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunError {
     /// Stable reason, as in the error table.
     pub reason: String,
-    /// For people.
+    /// Message for a person.
     pub message: String,
-    /// Whether the same again may succeed.
+    /// True if the same turn may succeed later.
     pub retryable: bool,
-    /// The way out.
+    /// Advice on how to resolve the failure.
     pub hint: String,
 }
 
-/// Which model a session talks to.
+/// The model that a session uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelChoice {
-    /// The provider's name here.
+    /// Name of the provider in Cairn.
     pub provider: String,
-    /// The model there.
+    /// Name of the model at the provider.
     pub model: String,
-    /// Where it is called, when that is not the configured place.
+    /// URL of the endpoint, when it differs from the configured one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
 }
@@ -269,82 +276,83 @@ pub struct ModelChoice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderInfo {
-    /// Its name.
+    /// Name of the provider.
     pub name: String,
-    /// Where it is called.
+    /// URL of the provider's endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// Whether calling it leaves this machine.
+    /// True if requests leave this machine.
     pub external: bool,
-    /// Whether it can be called as things are; else why not.
+    /// True if the provider can currently be called.
     pub available: bool,
-    /// Why not.
+    /// Reason why the provider is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The model it is called with when none is named.
+    /// Name of the model used when a request names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// Whether images can be sent to it; a model there may still refuse them. `false` for one that cannot be called.
+    /// True if the provider accepts images, although a model may still refuse them. Always false
+    /// for an unavailable provider.
     #[serde(default)]
     pub images: bool,
 }
 
-/// Parameters of `provider.current`.
+/// Parameters of the method `provider.current`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderCurrentParams {
-    /// The session; the daemon's default when omitted.
+    /// Id of the session; the daemon's default model when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
 }
 
-/// Parameters of `provider.set`.
+/// Parameters of the method `provider.set`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderSetParams {
-    /// The session.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// The provider; the session's own when omitted.
+    /// Name of the provider; the session's own when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model; the provider's default when omitted.
+    /// Name of the model; the provider's default when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Another place to call it; no key that was set up for the configured one goes there.
+    /// URL of another endpoint, to which no key configured for the regular one is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
 }
 
-/// Answer of `provider.set`.
+/// Answer of the method `provider.set`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderSet {
-    /// What the session talks to now.
+    /// The model that the session now uses.
     #[serde(flatten)]
     pub choice: ModelChoice,
-    /// Tokens of its context, where known.
+    /// Context size of the model in tokens, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// What the user should know: a smaller context than before.
+    /// Warnings for the user, such as a smaller context than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// Parameters of `model.list`.
+/// Parameters of the method `model.list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelListParams {
-    /// The provider; the configured one when omitted.
+    /// Name of the provider; the configured one when omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
 }
 
-/// Answer of `session.compress`.
+/// Answer of the method `session.compress`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Compressed {
-    /// Tokens of the conversation before, as counted here.
+    /// Tokens of the conversation before, as counted by the daemon.
     pub tokens_before: u64,
-    /// Tokens after; the same as before when there was nothing to condense.
+    /// Tokens after; unchanged when there was nothing to condense.
     pub tokens_after: u64,
 }

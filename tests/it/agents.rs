@@ -1,4 +1,4 @@
-//! Command-line agents as models: stand-ins that play them, started by the real daemon in its sandbox.
+//! Command-line agents as models: stand-ins for them, started by the real daemon in its sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::sealed::{Daemon, Raw, missing, program, tree, wait_for};
 
-/// Plays an agent: what it does is in the question. Whatever it prints lies beside it.
+/// Script that stands in for an agent: the prompt selects its behaviour. The output that it prints
+/// lies beside it.
 const STAND_IN: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 question=$(cat)
@@ -34,7 +35,8 @@ struct Stage {
     daemon: Daemon,
 }
 
-/// A daemon whose configuration is `change`d from one with both agents; `None` where no sandbox can be had.
+/// Starts a daemon whose configuration is `change`d from one with both agents; `None` without a
+/// sandbox.
 async fn stage(change: impl FnOnce(&mut Value, &Path)) -> Option<Stage> {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().canonicalize().unwrap();
@@ -71,7 +73,7 @@ impl Stage {
         (raw, session)
     }
 
-    /// The outcome of a question.
+    /// Returns the outcome of a prompt.
     async fn ask(&self, provider: &str, prompt: &str, policy: Value) -> Value {
         let (mut raw, session) = self.session().await;
         raw.ok("tool.call", question(&session, provider, prompt, &policy)).await
@@ -83,7 +85,7 @@ fn question(session: &Value, provider: &str, prompt: &str, policy: &Value) -> Va
     json!({"sessionId": session, "name": "llm_call", "arguments": arguments})
 }
 
-/// Processes with that word among their arguments.
+/// Lists processes with that word among their arguments.
 fn running(word: &str) -> Vec<PathBuf> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let named = |path: &PathBuf| {
@@ -118,10 +120,10 @@ async fn an_agent_answers_from_its_sandbox_and_both_ends_are_in_the_audit() {
     for wanted in ["key=k3y", "hidden=none", "wrote=no", "given=yes", "kept= ", "--model opus"] {
         assert!(format!("{told} ").contains(wanted), "{wanted}: {told}");
     }
-    // The folder of the run is gone with it.
+    // The folder of the run was removed with it.
     let left = std::fs::read_dir(stage.daemon.home.join("agents")).unwrap().count();
     assert_eq!(left, 0);
-    // The control: what the sandbox hides is there.
+    // Control: the file that the sandbox hides exists.
     assert_eq!(std::fs::read_to_string(stage.dir.path().join("hidden.txt")).unwrap(), "s3cret");
 
     let list = raw.ok("provider.list", json!({})).await;
@@ -150,7 +152,7 @@ async fn what_goes_wrong_with_an_agent_is_a_typed_outcome() {
         assert!(outcome["error"]["message"].as_str().unwrap().contains(words), "{outcome}");
     }
     wait_for("the end of all it started", || running("31848").is_empty().then_some(()));
-    // The control of the denial above: where it may write, it does.
+    // Control of the denial above: it can write in allowed folders.
     let look = stage.ask("claudeCode", "look", external).await;
     assert!(look["output"]["text"].as_str().unwrap().contains("wrote=yes"), "{look}");
     assert!(stage.dir.path().join("login/new").exists());

@@ -15,10 +15,10 @@ use crate::{
     sealed::{Daemon, command, missing, python, say, tree},
 };
 
-/// Records of the large session.
+/// Number of records of the large session.
 const RECORDS: u64 = 100_000;
 
-/// The browser of this machine.
+/// Returns the path of a browser on this machine.
 fn chromium() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -31,7 +31,7 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// Brings in a session of very many records, made of those of a small one.
+/// Imports a session with very many records, generated from those of a small one.
 async fn large(daemon: &Daemon, root: &Path, dir: &Path) {
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": root})).await;
@@ -84,7 +84,7 @@ async fn the_viewer_is_used_by_keyboard_in_a_browser() {
     let output = driver.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
-    // The code of the link is gone from the address.
+    // The code of the link was removed from the address.
     assert_eq!(seen["address"], "/viewer", "{seen}");
     assert!(seen["after"].as_u64() > seen["before"].as_u64(), "{seen}");
     assert!(seen["asked"].as_str().unwrap().contains("made.txt"), "{seen}");
@@ -94,7 +94,7 @@ async fn the_viewer_is_used_by_keyboard_in_a_browser() {
     say(&format!("a trace of {RECORDS} records is shown in {} ms", seen["firstPaintMs"]));
 }
 
-/// A folder to serve: the example page, and the client as it is published.
+/// Creates a folder to serve: the example page, and the client as published.
 fn page(dir: &Path, modules: &Path) {
     let made = modules.join("cairn-client/dist");
     std::fs::create_dir_all(dir.join("cairn-client")).unwrap();
@@ -148,7 +148,7 @@ fn the_typescript_client_works_in_a_browser() {
     let example = seen["example"].as_str().unwrap();
     assert!(example.starts_with("1 ") && example.contains("completed"), "{example}");
     assert!(example.contains("\nledger.py:1-"), "{example}");
-    // The connection was cut while the question waited: nothing is missing and nothing comes twice.
+    // The connection was cut while the approval was pending: no record is missing or duplicated.
     let seqs: Vec<u64> = serde_json::from_value(seen["turn"]["seqs"].clone()).unwrap();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>(), "{seen}");
     assert_eq!(
@@ -159,7 +159,7 @@ fn the_typescript_client_works_in_a_browser() {
     assert_eq!(std::fs::read_to_string(root.join("made.txt")).unwrap(), "by leave\n");
     assert_eq!((&seen["post"], &seen["token"]), (&json!(true), &json!("UnauthorizedError")), "{seen}");
     assert_eq!(seen["unreachable"], "ConnectError", "{seen}");
-    // A page that nobody allowed gets in by neither way.
+    // A page of an origin that is not allowed is refused in both ways.
     assert_eq!(
         (&seen["stranger"], &seen["strangerPost"]),
         (&json!("ConnectError"), &json!("TypeError")),

@@ -1,4 +1,4 @@
-//! Agent turns as they are typed: once, and at the prompt.
+//! Agent turns as a user types them: single ones, and at the prompt.
 
 use std::{
     io::Write as _,
@@ -16,14 +16,14 @@ use crate::{
 const FILES: &[(&str, &str)] =
     &[("src/a.rs", "fn one() {}\nfn two() {}\n"), ("notes.txt", "old\n"), (".git/HEAD", "x")];
 
-/// A daemon whose model says what a script tells it to.
+/// A daemon whose model answers from a script.
 pub struct Scripted {
     pub daemon: Daemon,
     pub folder: PathBuf,
     pub _dir: tempfile::TempDir,
 }
 
-/// A daemon with these answers, and a folder to talk about.
+/// Starts a daemon with these answers, and creates a folder to work in.
 pub fn scripted(answers: &Value) -> Scripted {
     let dir = tempfile::tempdir().unwrap();
     let (home, folder) = (dir.path().join("home"), dir.path().join("repo"));
@@ -38,7 +38,7 @@ pub fn scripted(answers: &Value) -> Scripted {
 }
 
 impl Scripted {
-    /// Exit code, standard output and standard error of `cairn chat`.
+    /// Returns exit code, standard output and standard error of `cairn chat`.
     pub fn chat(&self, args: &[&str], piped: Option<&str>) -> (i32, String, String) {
         cairn(&self.daemon.home, &self.folder, &[&["chat"], args].concat(), piped)
     }
@@ -63,12 +63,12 @@ fn cairn(home: &Path, folder: &Path, args: &[&str], piped: Option<&str>) -> (i32
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// An answer of words.
+/// Returns an answer of text.
 pub fn said(text: &str) -> Value {
     json!({"steps": [{"text": text}, {"usage": {"inputTokens": 100, "outputTokens": 20}}]})
 }
 
-/// An answer that asks for a tool.
+/// Returns an answer that requests a tool call.
 pub fn calls(name: &str, arguments: &Value) -> Value {
     json!({"steps": [{"call": {"name": name, "arguments": arguments}}, {"usage": {"inputTokens": 10, "outputTokens": 2}}]})
 }
@@ -83,12 +83,12 @@ fn one_question_one_answer() {
     let (code, out, err) = cairn.chat(&["-p", "what is it?"], None);
     assert_eq!((code, &*out), (0, "It **is** a\nrepository\n"), "{err}");
     assert!(err.contains("● prompt eval: ") && err.contains("declaring it as a root"), "{err}");
-    // What is piped in is context, or the question where there is none.
+    // Piped input is the context, or the prompt if there is none.
     let (code, out, err) = cairn.chat(&["-q", "-p", "review this"], Some("diff\n+new line\n"));
     assert_eq!((code, &*out, &*err), (0, "fine\n", ""));
     let (code, out, _) = cairn.chat(&[], Some("what now?"));
     assert_eq!((code, &*out), (0, "from the pipe\n"));
-    // Without a terminal there is no prompt to type at.
+    // Without a terminal there is no interactive prompt.
     let (code, _, err) = cairn.chat(&[], None);
     assert!(code == 2 && err.contains("there is no terminal to chat on"), "{err}");
 }
@@ -130,7 +130,7 @@ fn a_folder_remembers_its_chat() {
     let then: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(then["sessionId"], kept["sessionId"]);
     assert!(then["seq"].as_u64() > kept["seq"].as_u64());
-    // A chat that keeps no file leaves the one that is there as it is.
+    // A chat without a session file leaves an existing file unchanged.
     assert_eq!(cairn.chat(&["--no-local-session", "-p", "anew"], None).0, 0);
     assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(&file).unwrap()).unwrap(), then);
 }
@@ -142,11 +142,11 @@ fn a_dry_run_makes_no_call_and_denial_is_an_exit_code() {
         scripted(&json!([calls("write_file", &write), said("done"), calls("write_file", &write), said("x")]));
     let (code, _, err) = cairn.chat(&["--dry-run", "-p", "write"], None);
     assert!(code == 0 && err.contains("● write_file notes.txt  (dry run: not executed)"), "{err}");
-    // Nobody can be asked: the turn ends.
+    // There is no approver: the turn ends.
     let (code, _, err) = cairn.chat(&["-p", "write"], None);
     assert!(code == 3 && err.contains("error: "), "{code} {err}");
     assert_eq!(std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap(), "old\n");
-    // The same call is made when its user says yes beforehand.
+    // The same call succeeds if the user approves in advance.
     let (code, out, err) = cairn.cairn(&["tools", "call", "write_file", &write.to_string()]);
     assert!(code == 3 && err.contains("error: "), "{code} {out} {err}");
     let (code, _, err) = cairn.cairn(&["tools", "call", "write_file", &write.to_string(), "--yes"]);
@@ -204,7 +204,8 @@ fn tools_models_and_prompts_are_listed() {
 
 #[test]
 fn a_conversation_is_summed_up_and_logged() {
-    // Progress that passes while a reader has records before it is not told late: it passes more than once.
+    // Progress events that pass while a reader still has records to read are not delivered late, so
+    // several are sent.
     let passing = std::iter::repeat_n(
         [json!({"progress": {"processed": 10, "total": 40}}), json!({"delayMs": 100})],
         10,
@@ -239,7 +240,7 @@ fn a_conversation_is_summed_up_and_logged() {
     assert!(err.contains("summed up: "), "{err}");
 }
 
-/// The prompt in a terminal of its own; `None` after a notice where there is no terminal to be had.
+/// Starts the prompt in a terminal; `None` after a notice if no terminal is available.
 fn prompt(cairn: &Scripted, args: &[&str]) -> Option<Terminal> {
     Terminal::start(&cairn.daemon.home, &cairn.folder, &[&["chat"], args].concat())
 }
@@ -270,7 +271,7 @@ Some bold words and code:
 ● prompt eval: # tok · # ms · # t/s · ctx #%
 ● #% / # tokens  last: #tk/s
 ●";
-    // Colours are there, and only where they belong.
+    // Colours are used, but only in the right positions.
     assert_eq!(figureless(&terminal.see_after("last: ", "\n●")[from..]).trim_end(), want);
     assert!(terminal.colours().contains("\u{1b}[1mbold"), "{}", terminal.colours());
 
@@ -322,7 +323,7 @@ fn one_key_lets_a_tool_act_and_undo_takes_it_back() {
     terminal.see("put back notes.txt");
     terminal.see_last("●");
     assert_eq!(note(), "old\n");
-    // A no has a reason, which the model is told.
+    // A denial has a reason, which the model receives.
     terminal.line("write more");
     terminal.see_after("write more", "y once · a this session");
     terminal.key("n");
@@ -395,7 +396,7 @@ fn ctrl_c_stops_the_model_clears_the_line_and_leaves() {
     terminal.key("C-c");
     terminal.see("stopped");
     terminal.see_last("●");
-    // What is typed while the model works is told it before its next answer.
+    // A line typed while the model runs is sent to it before its next answer.
     terminal.line("what time is it?");
     terminal.see("thinking");
     terminal.line("be brief");
@@ -411,11 +412,11 @@ fn ctrl_c_stops_the_model_clears_the_line_and_leaves() {
     for _ in 0..3 {
         terminal.key("C-c");
     }
-    // The first stops the model, the third leaves, wherever it comes.
+    // The first one stops the model, the third one exits in any state.
     terminal.ended(130);
 }
 
-/// A capture without the figures that differ from run to run.
+/// Removes the figures that differ between runs from a capture.
 fn figureless(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

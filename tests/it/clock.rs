@@ -1,5 +1,5 @@
-//! A wall clock that jumps by days under the running daemon, set by libfaketime. The monotonic clock stays the machine's, as it does
-//! when a user sets the time.
+//! A wall clock that jumps by days under the running daemon, set by libfaketime. The monotonic
+//! clock is the machine's, as when a user sets the time.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,7 +22,8 @@ fn libfaketime() -> Option<PathBuf> {
     files.into_iter().find(|file| file.exists())
 }
 
-/// A home whose model writes a file, which needs an approval, and the file that holds the offset of its clock.
+/// A home whose model writes a file, which requires an approval, and the file with the offset of
+/// its clock.
 struct Home {
     dir: tempfile::TempDir,
     library: PathBuf,
@@ -55,7 +56,7 @@ impl Home {
         Some(home)
     }
 
-    /// Moves the daemon's wall clock to the real time and so many seconds.
+    /// Sets the daemon's wall clock to the real time plus the offset in seconds.
     fn set_clock(&self, offset: i64) {
         let (next, file) = (self.dir.path().join("clock.next"), self.dir.path().join("clock"));
         std::fs::write(&next, format!("{offset:+}\n")).unwrap();
@@ -95,7 +96,7 @@ async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
     page["data"].as_array().unwrap().clone()
 }
 
-/// The open approval of a session.
+/// Returns the pending approval of a session.
 async fn open_approval(raw: &mut Raw, session: &str) -> String {
     let first = |open: &Value| Some(open["data"][0]["approvalId"].as_str()?.to_owned());
     raw.poll("approval.list", json!({"sessionId": session}), first).await
@@ -117,7 +118,7 @@ async fn a_wall_clock_that_jumps_expires_nothing_and_loses_nothing() {
     let session = home.started(&mut raw).await;
     let first = open_approval(&mut raw, &session).await;
     home.set_clock(40 * DAY);
-    // The control: the daemon's clock has jumped.
+    // Control: the daemon's clock has jumped.
     let status = raw.ok("daemon.stats", json!({})).await;
     assert!(status["uptimeSeconds"].as_u64().unwrap() < 600, "{status}");
     raw.ok("approval.resolve", json!({"approvalId": first, "decision": "once"})).await;
@@ -136,7 +137,7 @@ async fn a_wall_clock_that_jumps_expires_nothing_and_loses_nothing() {
     };
     let jumps: Vec<i64> = all.iter().map(days).collect();
     assert!(jumps.contains(&40) && jumps.contains(&-40), "the clock did not jump: {jumps:?}");
-    // A daemon that starts in the past of its own log goes on behind it.
+    // A daemon that starts before the last record's time continues after that record.
     daemon.stop();
     tree(home.dir.path(), &[("script.json", &script(&json!([said("again")])))]);
     let daemon = home.daemon("300");

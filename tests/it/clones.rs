@@ -1,4 +1,5 @@
-//! Clones go where their caller could go, and what they were given to get in stands nowhere.
+//! Clones reach only addresses that their caller may reach, and their credentials are stored
+//! nowhere.
 
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -20,13 +21,13 @@ use crate::{
     terminal::Terminal,
 };
 
-/// What stands in a URL and must stand nowhere else.
+/// Password in a URL that must not occur anywhere else.
 const PASSWORD: &str = "hunter2hunter2";
 
-/// The head of a request, and where its answer goes.
+/// Head of a request, and the sender for its answer.
 type Asked = (String, oneshot::Sender<&'static str>);
 
-/// A git server behind TLS that answers as it is told.
+/// Starts a git server behind TLS that answers as the test specifies.
 async fn tls_server() -> (u16, mpsc::Receiver<Asked>) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -57,12 +58,12 @@ async fn tls_server() -> (u16, mpsc::Receiver<Asked>) {
     (port, requests)
 }
 
-/// The next request of a git; panics when none comes.
+/// Returns the next request of git; panics if none arrives.
 async fn next(requests: &mut mpsc::Receiver<Asked>) -> Asked {
     tokio::time::timeout(Duration::from_secs(60), requests.recv()).await.unwrap().unwrap()
 }
 
-/// A client that answers approvals.
+/// Connects a client that answers approvals.
 async fn approver(daemon: &Daemon) -> Raw {
     let authorization = format!("Bearer {}", daemon.token());
     let mut raw = Raw::connect(&daemon.address(), &[("authorization", &authorization)]).await.unwrap();
@@ -72,14 +73,14 @@ async fn approver(daemon: &Daemon) -> Raw {
     raw
 }
 
-/// The programs that have the password among their arguments.
+/// Lists programs with the password among their arguments.
 fn programs_that_show(secret: &str) -> Vec<String> {
     let lines = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = lines.filter_map(|p| std::fs::read(p.path().join("cmdline")).ok());
     lines.map(|l| String::from_utf8_lossy(&l).replace('\0', " ")).filter(|l| l.contains(secret)).collect()
 }
 
-/// The files below a folder that hold a text.
+/// Lists files below a folder that contain a text.
 fn files_that_hold(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
     let (mut folders, mut found) = (vec![folder.to_path_buf()], vec![]);
     while let Some(folder) = folders.pop() {
@@ -97,7 +98,7 @@ fn files_that_hold(folder: &Path, text: &str) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// The question that an explore of a URL comes to.
+/// Returns the approval that an explore of a URL requests.
 async fn question(raw: &mut Raw) -> Value {
     let until = tokio::time::Instant::now() + Duration::from_secs(60);
     while tokio::time::Instant::now() < until {
@@ -118,7 +119,7 @@ async fn credentials_reach_the_server_and_stand_nowhere_else() {
     let (port, mut requests) = tls_server().await;
     let mut raw = approver(&daemon).await;
     let url = format!("https://me:{PASSWORD}@localhost:{port}/a/r.git");
-    // Nobody can be asked by the method, so this machine's own servers are not reached by it.
+    // The method cannot request an approval, so it does not reach servers of this machine.
     assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied");
     let start = json!({"remoteURL": url, "policy": {"network": true}, "requestId": "one"});
     let receipt = raw.ok("orchestrate.explore.start", start).await;
@@ -145,7 +146,7 @@ async fn credentials_reach_the_server_and_stand_nowhere_else() {
     assert_eq!(end["evt"]["type"], "error", "{end}");
     let export = raw.ok("session.export", json!({"sessionId": session})).await;
     assert!(!export.to_string().contains(PASSWORD));
-    // What is refused is not recorded with its password either.
+    // A refused URL is recorded without its password too.
     for bad in [format!("https://h/x?token={PASSWORD}"), format!("ssh://git:{PASSWORD}@h/x")] {
         let start = json!({"remoteURL": bad, "policy": {"network": true}});
         let refused = raw.call("orchestrate.explore.start", start).await;
@@ -189,7 +190,7 @@ async fn without_an_approver_no_address_of_this_machine_is_reached() {
         assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "network_denied", "{url}");
     }
     assert!(listener.accept().is_err(), "somebody came");
-    // Control: the address is one that can be reached.
+    // Control: the address can be reached.
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
 }
 
@@ -222,7 +223,8 @@ async fn an_explore_of_a_folder_by_its_url_reads_only_what_is_declared() {
     assert_eq!(records[records.len() - 1]["evt"]["type"], "completed", "the control");
 }
 
-/// The question of `cairn explore URL` is for whoever types it; without a terminal the reason and the way out are printed.
+/// The approval of `cairn explore URL` is requested from the user at the terminal; without one the
+/// reason and advice are printed.
 #[test]
 fn an_explore_of_an_address_nearby_asks_in_a_terminal_and_explains_without_one() {
     let daemon = Daemon::start();
@@ -249,7 +251,7 @@ fn an_explore_of_an_address_nearby_asks_in_a_terminal_and_explains_without_one()
         listener.set_nonblocking(true).unwrap();
         assert!(listener.accept().is_err(), "somebody came although it was denied");
         listener.set_nonblocking(false).unwrap();
-        // The server hangs up, so that the clone that was allowed fails.
+        // The server closes the connection, so that the approved clone fails.
         let reached = std::thread::spawn(move || drop(listener.accept().unwrap()));
         assert!(answer("y", "error"));
         reached.join().unwrap();

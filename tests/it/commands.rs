@@ -1,4 +1,4 @@
-//! Commands as they are typed, with the daemon that they start or find.
+//! Commands as a user types them, with the daemon that they start or find.
 
 use std::{path::Path, process::Stdio};
 
@@ -15,7 +15,7 @@ const FILES: &[(&str, &str)] = &[
     ("src/main.rs", "fn main() {\n    append_record();\n    serve_requests();\n}\n"),
 ];
 
-/// Exit code, standard output and standard error of a command in a folder.
+/// Returns exit code, standard output and standard error of a command in a folder.
 fn cairn(home: &Path, folder: &Path, args: &[&str]) -> (i32, String, String) {
     let mut command = command(home);
     command.args(args).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -24,7 +24,7 @@ fn cairn(home: &Path, folder: &Path, args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A daemon with an indexed repository.
+/// Starts a daemon with an indexed repository.
 async fn indexed() -> (tempfile::TempDir, Daemon, Raw) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("repo");

@@ -1,4 +1,4 @@
-//! Each key of the configuration does something: its effect, seen through the daemon.
+//! The effect of each configuration key, observed through the daemon.
 
 use std::{
     path::{Path, PathBuf},
@@ -55,7 +55,7 @@ impl Place {
         self.daemon = Some(Daemon::start_in(&self.home, &[]));
     }
 
-    /// Writes the file and has the daemon read it.
+    /// Writes the file and makes the daemon reload it.
     fn reload(&self, config: &Value) {
         self.write(config);
         let (code, out, err) = self.cairn(&["reload"]);
@@ -74,14 +74,14 @@ impl Place {
         run(&self.home, &self.folder, args, environment)
     }
 
-    /// The result of a turn.
+    /// Runs a turn and returns its result.
     fn turn(&self, prompt: &str) -> Value {
         let (_, out, err) = self.cairn(&["chat", "--json", "--no-local-session", "-p", prompt]);
         let last = out.lines().last().unwrap_or_else(|| panic!("no result: {err}"));
         serde_json::from_str(last).unwrap()
     }
 
-    /// The result of a call of a tool that nobody approves.
+    /// Calls a tool without an approver and returns the result.
     async fn call(&self, name: &str, arguments: Value) -> Value {
         let mut raw = self.daemon().client().await;
         raw.ok("index.addRoot", json!({"path": self.folder})).await;
@@ -103,7 +103,7 @@ fn run(home: &Path, folder: &Path, args: &[&str], environment: &[(&str, &str)]) 
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// A model behind `provider`, and settings beside it.
+/// Returns a configuration for a model behind `provider`, with further settings.
 pub fn model_config(provider: &str, model: &FakeModel, more: &Value) -> Value {
     let mut config = json!({"llm": {"provider": provider, "endpoint": model.address, "model": "m-1"}});
     merge(&mut config, more);
@@ -124,8 +124,8 @@ fn offered(body: &Value) -> Vec<String> {
     tools.iter().filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.max_tokens`, the three ways to a key, `tools.mode`,
-/// `tools.builtin.*.enabled`, `context.repo_map_tokens`.
+/// `llm.provider`, `llm.endpoint`, `llm.model`, `llm.temperature`, `llm.max_tokens`, the three ways
+/// to a key, `tools.mode`, `tools.builtin.*.enabled`, `context.repo_map_tokens`.
 #[test]
 fn settings_of_the_model_reach_its_request() {
     let model = FakeModel::agreeable();
@@ -148,7 +148,7 @@ fn settings_of_the_model_reach_its_request() {
     let tools = offered(&request.body);
     assert!(tools.iter().any(|t| t == "read_file") && !tools.iter().any(|t| t == "git_log"), "{tools:?}");
     assert!(!request.body.to_string().contains("function two"), "{}", request.body);
-    // The other ways to a key, the other mode, and a map.
+    // The other sources of a key, the other mode, and a map.
     tree(&place.home, &[("key.txt", "k-file\n")]);
     let file = place.home.join("key.txt");
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -169,7 +169,8 @@ fn settings_of_the_model_reach_its_request() {
     assert!(model.latest().head.contains("authorization: bearer k-command"), "{}", model.latest().head);
 }
 
-/// `agent.max_iterations`, `context.max_tool_output_chars`, `context.max_tokens`, `context.compaction_threshold`.
+/// `agent.max_iterations`, `context.max_tool_output_chars`, `context.max_tokens`,
+/// `context.compaction_threshold`.
 #[test]
 fn settings_of_turns_bound_them() {
     let model = FakeModel::start(|_, _| Answer::Call("read_file", json!({"path": "long.txt"})));
@@ -192,7 +193,7 @@ fn settings_of_turns_bound_them() {
     let place = Place::started(&config(0.95));
     place.turn("hi");
     assert_eq!(ollama.latest().body["options"]["num_ctx"], 12_345, "{}", ollama.latest().body);
-    // The system text alone is more than one percent of the context.
+    // The system text alone exceeds one percent of the context.
     place.reload(&config(0.01));
     let done = place.turn("hi").to_string();
     assert!(done.contains("context_overflow"), "{done}");
@@ -223,7 +224,8 @@ fn failed_requests_are_repeated_as_configured() {
     assert!(done.to_string().contains("model_timed_out"), "{done}");
 }
 
-/// `models.allowExternal`, `models.providers`, `models.models`, `models.maxTokensPerDay`, `models.maxRequestsPerMinute`.
+/// `models.allowExternal`, `models.providers`, `models.models`, `models.maxTokensPerDay`,
+/// `models.maxRequestsPerMinute`.
 #[test]
 fn models_outside_this_machine_are_bounded() {
     let place = Place::started(&json!({}));
@@ -250,7 +252,7 @@ fn models_outside_this_machine_are_bounded() {
     assert_eq!(place.turn("hi")["status"], "completed");
 }
 
-/// `permissions.*` and `safety.*` that decide about calls.
+/// Keys `permissions.*` and `safety.*` that decide on calls.
 #[tokio::test]
 async fn rules_decide_about_calls() {
     let place = Place::started(&json!({}));
@@ -300,14 +302,14 @@ async fn rules_decide_about_calls() {
         let got = place.reason(name, arguments.clone()).await;
         assert_eq!(got, want, "{config}: {name} {arguments}");
     }
-    // Commands keep to the places that tools write to as well.
+    // Commands are restricted to the same paths as tools that write.
     place.reload(&with(json!({"safety": {"sandbox_allowed_paths": ["src"]}})));
     let got = place.call("run_shell", json!({"command": "touch src/made && echo made; touch outside"})).await;
     assert!(got.to_string().contains("Read-only"), "{got}");
     assert!(place.folder.join("src/made").exists() && !place.folder.join("outside").exists(), "{got}");
 }
 
-/// `permissions.approvalTimeoutSeconds`: silence of an approver is a no after it.
+/// `permissions.approvalTimeoutSeconds`: an unanswered approval is denied after that time.
 #[tokio::test]
 async fn approvals_wait_as_long_as_configured() {
     let place = Place::started(&json!({"permissions": {"approvalTimeoutSeconds": 1}}));
@@ -361,20 +363,21 @@ async fn commands_run_as_configured() {
     place.restart(&shell(json!({"cwd": "workspace"})));
     let got = place.reason("run_shell", json!({"command": "pwd", "working_directory": "/tmp"})).await;
     assert_eq!(got, "path_outside_roots");
-    // Without the sandbox a command sees the machine.
+    // Without the sandbox a command can access the machine.
     place.restart(&with(json!({"safety": {"sandbox_enabled": false}})));
     let outside = place.home.join("outside.txt");
     let line = format!("echo made > {}", outside.display());
     let got = place.call("run_shell", json!({"command": line})).await;
     assert!(outside.exists(), "{got}");
-    // Any other tool has limits as well.
+    // Any other tool has limits too.
     place.restart(&with(json!({"tools": {"builtin": {"read_file": {"max_output_chars": 3}}}})));
     let got = place.call("read_file", json!({"path": "src/a.rs"})).await;
     assert!(got.to_string().contains("[cut]") && !got.to_string().contains("fn two"), "{got}");
 }
 
-/// `listen.port`, `listen.address`, `listen.allowedHosts`, `daemon.log`, `daemon.idleExitSeconds`, `roots`, `exclusions`,
-/// `resources.maxFileBytes`, `resources.maxConnections`, `resources.maxRuns`.
+/// `listen.port`, `listen.address`, `listen.allowedHosts`, `daemon.log`, `daemon.idleExitSeconds`,
+/// `roots`, `exclusions`, `resources.maxFileBytes`, `resources.maxConnections`,
+/// `resources.maxRuns`.
 #[tokio::test]
 async fn the_daemon_starts_as_configured() {
     let mut place = Place::new();
@@ -427,8 +430,8 @@ async fn the_daemon_starts_as_configured() {
     assert!(place.daemon().address().starts_with("127.0.0.2:"), "{}", place.daemon().address());
 }
 
-/// Values that name something which does not exist are refused by their key: `embedder`, `rerank.*`, `ann`, `version`,
-/// `resources.threads`, `resources.memoryMb`, `discovery`.
+/// Values that refer to something that does not exist are refused with their key: `embedder`,
+/// `rerank.*`, `ann`, `version`, `resources.threads`, `resources.memoryMb`, `discovery`.
 #[test]
 fn a_value_that_makes_no_sense_is_refused_by_its_key() {
     let place = Place::new();
@@ -450,7 +453,7 @@ fn a_value_that_makes_no_sense_is_refused_by_its_key() {
     }
 }
 
-/// `trust.folders`: a trusted folder's own file may loosen what others may only tighten.
+/// `trust.folders`: the file of a trusted folder may loosen rules that others may only tighten.
 #[tokio::test]
 async fn a_trusted_folder_sets_its_own_model() {
     let model = FakeModel::agreeable();
@@ -468,7 +471,7 @@ async fn a_trusted_folder_sets_its_own_model() {
     assert_eq!(model.latest().body["model"], "m-of-the-folder");
 }
 
-/// `ui.*` in a terminal's own output.
+/// Keys `ui.*` in a terminal's own output.
 #[test]
 fn the_terminal_shows_what_is_configured() {
     let model = FakeModel::start(|n, _| {

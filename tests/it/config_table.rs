@@ -1,8 +1,8 @@
-//! The table of keys: each has code that reads it and a test that shows its effect.
+//! Table of keys: each has code that reads it and a test of its effect.
 
 use std::path::Path;
 
-/// The test that shows the effect of each key, by file and name.
+/// Test that shows the effect of each key, by file and name.
 const EFFECTS: &[(&str, &str)] = &[
     ("agent.max_iterations", "config_keys::settings_of_turns_bound_them"),
     ("agent.retry_attempts", "config_keys::failed_requests_are_repeated_as_configured"),
@@ -90,7 +90,7 @@ const EFFECTS: &[(&str, &str)] = &[
     ("version", "config_keys::a_value_that_makes_no_sense_is_refused_by_its_key"),
 ];
 
-/// Keys whose effect no test of the daemon shows, each with the reason.
+/// Keys without a test of their effect in the daemon, each with the reason.
 const UNSEEN: &[(&str, &str)] = &[
     ("daemon.drainSeconds", "the test waits for the daemon's end, in drains"),
     ("llm.agents.*.arguments", "shown by the arguments of the agent's process alone"),
@@ -113,7 +113,7 @@ const UNSEEN: &[(&str, &str)] = &[
     ("ui.stream_responses", "tested at a terminal, in chat"),
 ];
 
-/// P5: each key of the schema has code that reads it and a test of what it does.
+/// P5: each key of the schema has code that reads it and a test of its effect.
 #[test]
 fn every_key_has_a_reader_and_a_test() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

@@ -1,4 +1,4 @@
-//! What an index holds, row by row, and sources to fill one with.
+//! Content of an index, row by row, and source files to fill one.
 
 use std::{collections::BTreeSet, fmt::Write as _, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::sealed::{Raw, wait_for};
 
-/// Everything that two indexes of the same tree must have in common. Ids, clocks and times are left out.
+/// Rows that two indexes of the same tree must have in common, without ids, clocks and times.
 const TABLES: &[(&str, &str)] = &[
     ("file", "SELECT path, lang, size_bytes, mtime_ns, inode, sha256, skipped, due FROM file"),
     (
@@ -28,7 +28,7 @@ fn open(db: &Path) -> Connection {
     Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
 }
 
-/// Every `*.db` of a home: the log and the indexes.
+/// Lists every `*.db` of a home: the log and the indexes.
 fn databases(home: &Path) -> Vec<std::path::PathBuf> {
     let mut found = vec![home.join("trace.db")];
     for folder in std::fs::read_dir(home.join("index")).into_iter().flatten().flatten() {
@@ -38,7 +38,7 @@ fn databases(home: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// SQLite's own check of every database of a home.
+/// Runs SQLite's integrity check on every database of a home.
 pub fn check_integrity(home: &Path) {
     for db in databases(home).iter().filter(|d| d.exists()) {
         let connection = open(db);
@@ -48,8 +48,8 @@ pub fn check_integrity(home: &Path) {
     }
 }
 
-/// The rows of the one index of a home. Files are named by path, so that two trees at different places compare
-/// only when `stats` is false.
+/// Returns the rows of the only index of a home. Files are named by path, so that trees in
+/// different locations compare only when `stats` is false.
 pub fn rows(home: &Path, stats: bool) -> BTreeSet<String> {
     let mut dbs = databases(home).split_off(1);
     assert_eq!(dbs.len(), 1, "{dbs:?}");
@@ -77,19 +77,19 @@ pub fn rows(home: &Path, stats: bool) -> BTreeSet<String> {
     all
 }
 
-/// Fails with the first differences.
+/// Asserts that both sets are equal, and shows the first differences.
 pub fn assert_same(found: &BTreeSet<String>, fresh: &BTreeSet<String>) {
     let stale: Vec<_> = found.difference(fresh).take(5).collect();
     let missed: Vec<_> = fresh.difference(found).take(5).collect();
     assert!(stale.is_empty() && missed.is_empty(), "stale {stale:#?}, missed {missed:#?}");
 }
 
-/// FNV-1a.
+/// FNV-1a hash of 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Waits until the one index is complete; the answer is its status.
+/// Waits until the only index is complete, and returns its status.
 pub async fn complete(raw: &mut Raw) -> serde_json::Value {
     let until = std::time::Instant::now() + crate::sealed::PATIENCE;
     loop {
@@ -102,7 +102,7 @@ pub async fn complete(raw: &mut Raw) -> serde_json::Value {
     }
 }
 
-/// The rows of a fresh index of a tree.
+/// Returns the rows of a new index of a tree.
 pub async fn fresh_rows(tree: &Path) -> BTreeSet<String> {
     let daemon = crate::sealed::Daemon::start();
     let mut raw = daemon.client().await;
@@ -120,7 +120,7 @@ pub fn sources(root: &Path, count: usize) {
     }
 }
 
-/// One source file; `n` makes its words its own.
+/// Returns one source file; `n` makes its words unique.
 pub fn source(n: usize) -> String {
     let mut text =
         format!("\"\"\"Unit {n} keeps ledger{n}.\"\"\"\nimport part{}.unit{}\n\n\n", n / 100, n / 2);
@@ -136,12 +136,12 @@ pub fn source(n: usize) -> String {
     text
 }
 
-/// A count from the environment, or a lean one.
+/// Reads a count from the environment, with a small default.
 pub fn count(variable: &str, lean: usize) -> usize {
     std::env::var(variable).ok().map_or(lean, |n| n.parse().unwrap())
 }
 
-/// Waits for a condition that a call answers.
+/// Waits until the condition is true.
 pub fn until(what: &str, ask: impl FnMut() -> bool) {
     let mut ask = ask;
     wait_for(what, || ask().then_some(()));

@@ -1,4 +1,5 @@
-//! `kill -9` at any moment: nothing acknowledged is lost, sessions resume, the index becomes complete.
+//! `kill -9` at any moment: no acknowledged record is lost, sessions resume, and the index becomes
+//! complete.
 
 use cairn_test_support::random;
 use std::{
@@ -14,10 +15,10 @@ use crate::{
     sealed::{Daemon, Raw, ends, seqs},
 };
 
-/// Longest life of a daemon after its work began, in milliseconds.
+/// Maximum life of a daemon after its first work, in milliseconds.
 const LIFE: u64 = 900;
 
-/// Reads a stream for some time; what came.
+/// Reads a stream for some time, and returns its events.
 async fn watch(raw: &mut Raw, session: &str, life: Duration) -> Vec<Value> {
     let mut seen = Vec::new();
     let reading = async {
@@ -32,7 +33,7 @@ async fn watch(raw: &mut Raw, session: &str, life: Duration) -> Vec<Value> {
     seen
 }
 
-/// Every record of a session.
+/// Returns all records of a session.
 async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
     let mut all = Vec::new();
     loop {
@@ -44,7 +45,8 @@ async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
     }
 }
 
-/// After a restart: the log holds what was seen, and the session comes to its end. Whether it was interrupted.
+/// Checks after a restart that the log holds all records seen and that the session finishes.
+/// Returns true if it was interrupted.
 async fn recover(raw: &mut Raw, session: &str, acknowledged: u64, seen: &[Value]) -> bool {
     let kept = records(raw, session).await;
     assert_eq!(seqs(&kept), (1..=kept.len() as u64).collect::<Vec<_>>());
@@ -90,7 +92,7 @@ async fn round(home: &Path, tree: &Path, life: Duration) -> bool {
     interrupted
 }
 
-/// Where daemons are killed: a home, a tree, and the rows of an index of it that nothing disturbed.
+/// Fixture for killing daemons: a home, a tree, and the rows of an undisturbed index of it.
 struct Scene {
     home: PathBuf,
     tree: PathBuf,
@@ -121,13 +123,13 @@ async fn nothing_is_lost_when_it_is_killed() {
     crate::sealed::say(&format!("{rounds} kills, {interrupted} of them within an explore"));
 }
 
-/// How far a declaration had come when its daemon was killed.
+/// Progress of a declaration when its daemon was killed.
 struct Killed {
     answered: bool,
     ended: bool,
 }
 
-/// Declares the tree and kills the daemon after `life`, wherever its first index is then.
+/// Declares the tree and kills the daemon after `life`, during its first index.
 async fn killed_while_declaring(home: &Path, tree: &Path, life: Duration) -> Killed {
     let mut daemon = Daemon::start_in(home, &[]);
     let mut raw = daemon.client().await;
@@ -160,7 +162,8 @@ async fn a_root_that_was_being_declared_is_whole_after_a_kill() {
         check_integrity(&home);
         let mut raw = daemon.client().await;
         let known = raw.ok("index.list", json!({})).await["data"].as_array().unwrap().len();
-        // What was answered is remembered; what was not may be either way, and can be asked for again.
+        // An acknowledged root is stored; an unacknowledged one may or may not be, and can be
+        // declared again.
         assert!(known == 1 || !killed.answered, "an acknowledged root is forgotten");
         if known == 0 {
             raw.ok("index.addRoot", json!({"path": tree})).await;

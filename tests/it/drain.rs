@@ -1,4 +1,5 @@
-//! R5: SIGTERM with a turn at work: it is given its time, and what does not end in it has an end after the restart.
+//! R5: SIGTERM during a turn: the turn gets the drain time; if it does not finish, it has an end
+//! record after the restart.
 
 use std::{
     path::Path,
@@ -12,7 +13,7 @@ use crate::{
     sealed::{Daemon, Raw, missing, tree},
 };
 
-/// A home whose model says these answers, and lets commands run.
+/// Creates a home whose model returns these answers, and which allows commands.
 fn home(dir: &Path, answers: &Value) -> std::path::PathBuf {
     let home = dir.join("home");
     let script = json!({"model": "script", "contextTokens": 16384, "answers": answers});
@@ -25,7 +26,7 @@ fn home(dir: &Path, answers: &Value) -> std::path::PathBuf {
     home
 }
 
-/// A daemon that drains for so long, and a turn that it has started.
+/// Starts a daemon with that drain time, and a turn.
 async fn started(home: &Path, seconds: &str) -> (Daemon, Raw, String) {
     let daemon = Daemon::start_with(home, &[("CAIRN_DAEMON_DRAIN_SECONDS", seconds)]);
     let mut raw = daemon.client().await;
@@ -42,7 +43,7 @@ async fn records(raw: &mut Raw, session: &str) -> Vec<Value> {
     page["data"].as_array().unwrap().clone()
 }
 
-/// Waits until a record of that type is in the log; false when the turn ended without it.
+/// Waits until a record of that type is in the log; returns false if the turn ended without it.
 async fn reached(raw: &mut Raw, session: &str, kind: &str) -> bool {
     let pick = |page: &Value| {
         let types = page["data"].as_array()?.iter().filter_map(|r| r["evt"]["type"].as_str());
@@ -53,7 +54,7 @@ async fn reached(raw: &mut Raw, session: &str, kind: &str) -> bool {
     raw.poll("trace.get", json!({"traceId": session, "limit": 500}), pick).await
 }
 
-/// SIGTERM; how long the daemon took to end.
+/// Sends SIGTERM and returns the time until the daemon exited.
 fn stopped(daemon: &mut Daemon) -> Duration {
     let began = Instant::now();
     assert!(daemon.stop().success());

@@ -1,4 +1,4 @@
-//! An editor that others wrote: the ACP client of PyPI's `agent-client-protocol`, over `cairn acp`.
+//! A third-party editor: the ACP client of PyPI's `agent-client-protocol`, over `cairn acp`.
 
 use std::{path::Path, process::Command};
 
@@ -17,7 +17,7 @@ fn read() -> Value {
     calls("read_file", &json!({"path": "notes.txt"}))
 }
 
-/// What the editor told of a scenario; `None` where it is not installed.
+/// Runs a scenario and returns the editor's report; `None` if the editor is not installed.
 fn play(cairn: &Scripted, scenario: &str, more: &[&str]) -> Option<Value> {
     let python = python("acp")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/editor.py");
@@ -32,7 +32,7 @@ fn notes(cairn: &Scripted) -> String {
     std::fs::read_to_string(cairn.folder.join("notes.txt")).unwrap()
 }
 
-/// The updates of a kind.
+/// Returns the updates of a kind.
 fn updates<'a>(told: &'a Value, kind: &str) -> Vec<&'a Value> {
     told["updates"].as_array().unwrap().iter().filter(|u| u["sessionUpdate"] == kind).collect()
 }
@@ -83,7 +83,7 @@ fn images_are_offered_where_the_model_can_be_sent_them() {
     let cairn = scripted(&json!([]));
     let Some(told) = play(&cairn, "hello", &[]) else { return };
     assert_eq!(told["images"], true, "{told}");
-    // An agent of the command line reads text alone.
+    // A command-line agent accepts text only.
     let agent = cairn.daemon.home.join("agent");
     program(&agent, "#!/bin/sh\n");
     let config = json!({"llm": {"provider": "claudeCode", "agents": {"claudeCode": {"path": agent}}}});
@@ -137,7 +137,7 @@ fn a_second_prompt_waits_for_the_first() {
 #[tokio::test]
 async fn an_editor_that_vanishes_leaves_the_question_to_others() {
     let cairn = scripted(&json!([write(), said("done")]));
-    // Somebody else who may answer: without an approver the question would have no use.
+    // Another client that may answer: without an approver no approval would be requested.
     let headers = format!("Bearer {}", cairn.daemon.token());
     let mut other =
         crate::sealed::Raw::connect(&cairn.daemon.address(), &[("authorization", &headers)]).await.unwrap();

@@ -1,4 +1,5 @@
-//! A server that speaks OpenAI's and Ollama's chat protocol, stores each request, and answers what a test tells it to.
+//! A server for OpenAI's and Ollama's chat protocols that stores each request and answers as the
+//! test specifies.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -8,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// One request: its head in lower case, its body, and when it came.
+/// One request: its head in lower case, its body, and its time of arrival.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub head: String,
@@ -16,22 +17,21 @@ pub struct Request {
     pub at: std::time::Instant,
 }
 
-/// How the server answers a chat request, by its number from 0.
+/// Answer of the server to a chat request, by the request's number from 0.
 pub type Reply = dyn Fn(usize, &Value) -> Answer + Send + Sync;
 
-/// One answer.
 pub enum Answer {
-    /// Words.
+    /// Text of an answer.
     Text(&'static str),
-    /// A call of a tool.
+    /// A tool call.
     Call(&'static str, Value),
-    /// An HTTP error.
+    /// Status code of an HTTP error.
     Status(u16),
-    /// Nothing, and the connection stays open.
+    /// No answer, while the connection stays open.
     Silence,
 }
 
-/// A running server; it ends with the process.
+/// A running server, which stops with the process.
 pub struct FakeModel {
     pub address: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -52,17 +52,17 @@ impl FakeModel {
         Self { address, requests }
     }
 
-    /// One that says "yes" to everything.
+    /// Starts a server that answers "yes" to every request.
     pub fn agreeable() -> Self {
         Self::start(|_, _| Answer::Text("yes"))
     }
 
-    /// The chat requests so far.
+    /// Returns the chat requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// The latest chat request.
+    /// Returns the latest chat request.
     pub fn latest(&self) -> Request {
         self.requests().pop().expect("a request")
     }

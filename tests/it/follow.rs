@@ -1,4 +1,5 @@
-//! Following a session: cut off anywhere and resumed, joined in the middle, or read too slowly, the stream is the same.
+//! Following a session: the stream is the same if it is cut and resumed, joined in the middle, or
+//! read too slowly.
 
 use cairn_test_support::{Rng, random};
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ async fn some(daemon: &Daemon, session: &str, after: usize, most: usize) -> Vec<
     records
 }
 
-/// Reads a whole session with cuts after random numbers of records.
+/// Reads a complete session with cuts after random numbers of records.
 async fn in_pieces(daemon: &Daemon, session: &str, rng: &mut Rng, piece: u64) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     while !all.last().is_some_and(ends) {
@@ -95,7 +96,7 @@ async fn a_client_that_does_not_read_loses_nothing_and_costs_nothing() {
     };
     let mut before = 0;
     for n in 0..count("CAIRN_SLOW", 120) {
-        // What the work itself needs is not the slow client's cost.
+        // Memory used by the work itself is not attributed to the slow client.
         if n == 10 {
             before = writer.ok("daemon.stats", json!({})).await["anonymousBytes"].as_u64().unwrap();
         }

@@ -1,4 +1,5 @@
-//! Clients that others wrote: Python's `websockets`, jsonrpsee's own client, the WebSocket cases of kosoku.
+//! Third-party clients: Python's `websockets`, jsonrpsee's own client, the WebSocket cases of
+//! kosoku.
 
 use std::{
     path::Path,
@@ -17,11 +18,11 @@ use serde_json::{Value, json};
 
 use crate::sealed::{Daemon, built, ends, hello, python, tree, wait_for};
 
-/// Runs the console script of that name, which has no module of its own.
+/// Runs the console script of that name, which has no module.
 const KOSOKU: &str = "import sys\nfrom importlib.metadata import entry_points\n\
     (script,) = entry_points(group='console_scripts', name='kosoku')\nsys.exit(script.load()())";
 
-/// A small project with something to find.
+/// Creates a small project with searchable content.
 fn project(root: &Path) {
     tree(
         root,
@@ -121,8 +122,8 @@ async fn jsonrpsees_own_client_explores_searches_and_follows() {
     assert!(matches!(wrong, Err(ClientError::Call(e)) if e.code() == -32602));
 }
 
-/// The groups of cases for permessage-deflate, which the daemon does not negotiate (see decision 7): the suite has to find it
-/// unimplemented, and nothing worse.
+/// Groups of cases for permessage-deflate, which the daemon does not negotiate (see decision 7):
+/// the suite must report them as unimplemented, and nothing worse.
 const NOT_OFFERED: [&str; 2] = ["12", "13"];
 
 #[test]
@@ -141,7 +142,8 @@ fn the_websocket_fails_no_case_of_kosoku() {
     echo.wait().unwrap();
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // The suite's own exit code counts what is not negotiated as failed; its report tells them apart.
+    // The suite's exit code counts cases that were not negotiated as failed; its report
+    // distinguishes them.
     let index = std::fs::read(out.join("index.json")).unwrap_or_else(|_| panic!("{said}"));
     let index: Value = serde_json::from_slice(&index).unwrap();
     let cases = index.as_object().unwrap().values().next().unwrap().as_object().unwrap();

@@ -1,4 +1,4 @@
-//! What is written on the disk becomes searchable, and the index stays what a fresh one would be.
+//! Files written to disk become searchable, and the index stays equal to a new one.
 
 use std::{
     path::Path,
@@ -12,14 +12,14 @@ use crate::{
     sealed::{Daemon, PATIENCE, Raw, git, tree},
 };
 
-/// The paths that a lexical search finds.
+/// Returns the paths that a lexical search finds.
 async fn paths(raw: &mut Raw, query: &str) -> Vec<String> {
     let found = raw.ok("search.lexical", json!({"query": query, "k": 50})).await;
     let path = |item: &Value| item["path"].as_str().unwrap().to_owned();
     found["items"].as_array().unwrap().iter().map(path).collect()
 }
 
-/// Polls until a search finds exactly these files; how long it took.
+/// Polls until a search finds exactly these files, and returns the time taken.
 async fn found(raw: &mut Raw, query: &str, want: &[&str]) -> Duration {
     let began = Instant::now();
     loop {
@@ -34,7 +34,8 @@ async fn found(raw: &mut Raw, query: &str, want: &[&str]) -> Duration {
     }
 }
 
-/// Waits until the index has as many files as the tree and is complete, and compares it with a fresh one.
+/// Waits until the index has as many files as the tree and is complete, and compares it with a new
+/// one.
 async fn assert_fresh(daemon: &Daemon, raw: &mut Raw, root: &Path) {
     let fresh = fresh_rows(root).await;
     let until = Instant::now() + PATIENCE;
@@ -69,7 +70,7 @@ async fn every_change_of_a_file_is_found() {
     found(&mut raw, "zebrafish", &["moved/er/created.py"]).await;
     std::fs::rename(root.join("moved/er/created.py"), root.join("moved/other.py")).unwrap();
     found(&mut raw, "zebrafish", &["moved/other.py"]).await;
-    // As editors save: another file in its place.
+    // Editors save like this: they replace the file by another one.
     tree(&root, &[("moved/.tmp", "def quokka():\n    return 2\n")]);
     std::fs::rename(root.join("moved/.tmp"), root.join("moved/other.py")).unwrap();
     found(&mut raw, "quokka", &["moved/other.py"]).await;
@@ -90,7 +91,7 @@ async fn every_change_of_a_file_is_found() {
     assert_fresh(&daemon, &mut raw, &root).await;
 }
 
-/// A word of letters alone that no other number has.
+/// Returns a word of letters that no other number has.
 fn word(n: usize) -> String {
     let letter = |by: usize| char::from(b'a' + (n / by % 26) as u8);
     format!("quux{}{}{}zy", letter(676), letter(26), letter(1))

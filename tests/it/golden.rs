@@ -1,7 +1,8 @@
-//! The wire stays what it was: requests and answers that an earlier version gave are played again. An answer may gain
-//! fields; it may not lose one, and none may change its type.
+//! Stability of the wire: requests and answers of an earlier version are replayed. An answer may
+//! gain fields, but it must not lose a field or change its type.
 //!
-//! `CAIRN_UPDATE=1` records what is not recorded yet; what is recorded is only ever changed by hand, with the protocol's version.
+//! `CAIRN_UPDATE=1` records only missing entries; existing ones are changed only by hand, together
+//! with the protocol's version.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -12,14 +13,15 @@ use crate::{
     sealed::{Daemon, ends, tree},
 };
 
-/// Strings that clients compare: these must stay the same, not only stay strings.
+/// Strings that clients compare: their values must not change, in addition to their type.
 const WORDS: [&str; 7] = ["type", "kind", "state", "reason", "op", "protocolVersion", "lang"];
 
 fn fixture() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("it/fixtures/wire-1.json")
 }
 
-/// What is asked, in order; `{root}` and `{session}` stand for what comes up on the way.
+/// Returns the requests in order; `{root}` and `{session}` are placeholders for values found during
+/// the run.
 fn questions() -> Vec<(&'static str, Value)> {
     let absent = "ses_00000000000000000000000000000000";
     vec![
@@ -65,12 +67,13 @@ fn filled(value: &Value, known: &BTreeMap<&str, String>) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Whether it is a word for programs; what has blanks is for people.
+/// True for a string that programs compare; strings with blanks are for people.
 fn is_word(name: &str, text: &str) -> bool {
     WORDS.contains(&name) && !text.is_empty() && !text.contains(' ')
 }
 
-/// An answer without what differs from run to run; of a list, one of each shape.
+/// Removes values that differ between runs from an answer; keeps one element of each shape in a
+/// list.
 fn plain(name: &str, value: &Value) -> Value {
     match value {
         Value::Number(_) => json!(0),
@@ -91,7 +94,7 @@ fn plain(name: &str, value: &Value) -> Value {
     }
 }
 
-/// Where `now` lacks something of `then`, or has it with another type.
+/// Returns the first path where `now` lacks a field of `then`, or has another type.
 fn lost(name: &str, path: &str, then: &Value, now: &Value) -> Option<String> {
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => then.iter().find_map(|(name, then)| {

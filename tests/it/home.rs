@@ -1,4 +1,5 @@
-//! The data folder: one daemon at a time, private, honest about newer versions and full disks.
+//! The data folder: one daemon at a time, private, with clear errors for newer versions and full
+//! disks.
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -17,7 +18,7 @@ fn serve(home: &Path, flags: &[&str]) -> Child {
     command(home).args(["serve", "--port", "0"]).args(flags).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Its exit code and last words.
+/// Returns exit code and last output of a process.
 fn ended(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -109,7 +110,7 @@ async fn it_leaves_when_nobody_needs_it() {
     let mut daemon = Daemon::start_in(&dir.path().join("home"), &["--idle-exit", "1"]);
     let mut raw = daemon.client().await;
     let began = std::time::Instant::now();
-    // A client that only listens is a need, too.
+    // A client that only listens keeps the daemon running too.
     while began.elapsed() < std::time::Duration::from_millis(1_600) {
         raw.ok("daemon.status", json!({})).await;
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -119,7 +120,7 @@ async fn it_leaves_when_nobody_needs_it() {
     assert!(daemon.file().is_none());
 }
 
-/// A small file system in memory; taken away when dropped.
+/// A small file system in memory, unmounted when dropped.
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
@@ -188,7 +189,7 @@ async fn a_full_disk_is_named_and_survived() {
     drop(daemon);
 }
 
-/// What `cairn config` says in a folder.
+/// Returns the output of `cairn config` in a folder.
 fn config(home: &Path, project: &Path) -> Value {
     let mut command = command(home);
     command.current_dir(project).args(["config", "--json"]).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! The smallest client of HTTP that can read a stream of events.
+//! A minimal HTTP client that can read a stream of events.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use tokio::{
 
 use crate::sealed::{Daemon, PATIENCE};
 
-/// What comes back.
+/// Answer of the server.
 pub struct Answer {
     pub status: u16,
     pub headers: HashMap<String, String>,
     socket: BufReader<TcpStream>,
-    /// Bytes of the body that are left, of one that says how long it is.
+    /// Remaining bytes of a body with a content length.
     left: usize,
 }
 
@@ -31,7 +31,7 @@ pub async fn send(daemon: &Daemon, line: &str, headers: &[(&str, &str)], body: &
     }
     head.push_str("\r\n");
     socket.write_all(head.as_bytes()).await.unwrap();
-    // Who is refused early is not read to the end.
+    // A request that is refused early is not read to its end.
     let _cut = socket.write_all(body).await;
     Answer::read(socket).await
 }
@@ -53,7 +53,7 @@ impl Answer {
         Self { status, headers, socket, left }
     }
 
-    /// A whole body that says how long it is.
+    /// Reads a complete body with a content length.
     pub async fn text(&mut self) -> String {
         let mut body = vec![0; std::mem::take(&mut self.left)];
         self.socket.read_exact(&mut body).await.unwrap();
@@ -65,7 +65,8 @@ impl Answer {
         serde_json::from_str(&text).unwrap_or_else(|_| panic!("not json: {text}"))
     }
 
-    /// The next event as its id and data, of a body in chunks; `None` at its end. Remarks are passed over.
+    /// Returns id and data of the next event in a chunked body; `None` at its end. Comments are
+    /// skipped.
     pub async fn event(&mut self) -> Option<(Option<String>, Value)> {
         let (mut id, mut data) = (None, String::new());
         loop {
@@ -81,12 +82,12 @@ impl Answer {
         }
     }
 
-    /// A line of a body in chunks, which end where lines end.
+    /// Reads a line of a chunked body, in which chunks end at line ends.
     async fn line(&mut self) -> Option<String> {
         if self.left == 0 {
             let mut size = String::new();
             self.socket.read_line(&mut size).await.ok()?;
-            // Behind each chunk stands an empty line.
+            // An empty line follows each chunk.
             if size.trim_end().is_empty() {
                 size.clear();
                 self.socket.read_line(&mut size).await.ok()?;

@@ -1,4 +1,4 @@
-//! Explores of repositories of every kind: languages, entrypoints and commands are right.
+//! Explores of repositories of every kind return correct languages, entrypoints and commands.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::sealed::{Daemon, tree};
 
-/// A repository and what its summary must hold.
+/// A repository and the expected content of its summary.
 struct Kind {
     name: &'static str,
     files: &'static [(&'static str, &'static str)],
@@ -168,7 +168,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "empty", files: &[], entrypoints: &[], build: &[], test: &[] },
 ];
 
-/// Lines by language as tokei's library counts them with its defaults.
+/// Counts lines per language with tokei's library and its defaults.
 fn tokei(root: &Path) -> BTreeMap<String, u64> {
     let mut languages = tokei::Languages::new();
     languages.get_statistics(&[root], &[], &tokei::Config::default());
@@ -180,7 +180,7 @@ fn strings(value: &Value) -> Vec<String> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Whether each wanted command begins one that was found.
+/// Checks that each expected command is a prefix of one that was found.
 fn check_commands(kind: &Kind, commands: &Value) -> Result<(), String> {
     for (wanted, found) in [(kind.build, &commands["build"]), (kind.test, &commands["test"])] {
         let found = strings(found);

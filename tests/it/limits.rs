@@ -1,4 +1,5 @@
-//! Limits of what is at work: calls of one connection, cancelled ones, indexes side by side, and what SIGHUP changes of them.
+//! Limits of running work: calls of one connection, cancelled calls, concurrent indexes, and
+//! changes of these limits by SIGHUP.
 
 use std::{
     path::Path,
@@ -12,8 +13,8 @@ use crate::{
     sealed::{Daemon, PATIENCE, Raw, tree},
 };
 
-/// More bytes than a search reads in the time of a test, in one file with many names: too large for the index, so that
-/// only grep reads it.
+/// Writes more bytes than a search reads during a test, in one file with many names: it is too
+/// large for the index, so that only grep reads it.
 pub fn endless(root: &Path) {
     let line = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor\n";
     let first = root.join("n0.txt");
@@ -23,7 +24,7 @@ pub fn endless(root: &Path) {
     }
 }
 
-/// A search that finds nothing anywhere, and has to look everywhere to know.
+/// Returns a search without matches that must read every file.
 pub fn long_search() -> Value {
     json!({"pattern": "[a-z]+[0-9]+[a-z]+ [a-z]+", "isRegex": true})
 }
@@ -46,14 +47,14 @@ async fn cancel(raw: &mut Raw, id: &str) {
     raw.send_json(&json!({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": id}})).await;
 }
 
-/// CPU time of a process so far, in clock ticks.
+/// Returns the CPU time of a process so far, in clock ticks.
 fn ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// Waits until a process works no more.
+/// Waits until a process uses no more CPU time.
 async fn rests(pid: u32) {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -83,7 +84,7 @@ async fn a_cancelled_call_is_answered_so_at_once_and_its_work_ends() {
     assert!(took < Duration::from_secs(20), "it was waited for: {took:?}");
     rests(pid).await;
     crate::sealed::say(&format!("cancelled in {took:?}, {} ticks of CPU after it", ticks(pid) - before));
-    // There is one answer, and cancelling what is over or never was changes nothing.
+    // There is one answer; cancelling a finished or unknown call changes nothing.
     cancel(&mut raw, "slow").await;
     cancel(&mut raw, "never").await;
     send(&mut raw, "made", "session.create", json!({})).await;
@@ -116,7 +117,8 @@ async fn too_many_calls_on_one_connection_are_refused_and_the_others_go_on() {
     assert!(raw.aside.iter().all(|m| m.get("id").is_none()), "{:?}", raw.aside);
 }
 
-/// The answer of `index_build` in a session of its own, and the state of the other root when it came.
+/// Calls `index_build` in a new session; returns its answer, and the state of the other root at
+/// that time.
 async fn build(raw: &mut Raw, root: &Path, other: &Path, arguments: Value) -> (Value, Value) {
     let session = raw.ok("session.create", json!({"root": root})).await["sessionId"].clone();
     let call = json!({"sessionId": session, "name": "index_build", "arguments": arguments});
@@ -146,7 +148,7 @@ async fn a_build_waits_for_other_indexes_when_it_is_told_how_many_may_be_at_work
     assert_eq!((&result["ok"], done), (&json!(true), json!(true)), "the other is waited for");
 }
 
-/// Calls a tool that only reads; its answer.
+/// Calls a read-only tool and returns its answer.
 async fn read_status(raw: &mut Raw, session: &Value) -> Value {
     let call = json!({"sessionId": session, "name": "git_status", "arguments": {"path": "."}});
     raw.ok("tool.call", call).await
@@ -186,7 +188,7 @@ async fn a_hang_up_takes_new_limits_and_rules_and_names_what_waits_for_a_restart
         assert!(Instant::now() < until, "the new root is not declared");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // Nonsense changes nothing.
+    // An invalid configuration changes nothing.
     hang_up(json!({"permissions": {"deny": ["("]}}), "the configuration stays as it was");
     assert_eq!(read_status(&mut raw, &session).await["error"]["reason"], "tool_denied");
     hang_up(json!({}), "configuration read again");

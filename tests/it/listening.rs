@@ -1,4 +1,5 @@
-//! The listener: who has shown no token has little and not for long, and a request is read in one way.
+//! The listener: a client without a token gets little and not for long, and each request has one
+//! interpretation.
 
 use std::{
     io::{Read as _, Write as _},
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::sealed::Daemon;
 
-/// The status line of the answer to a request; empty when there is none.
+/// Returns the status line of the answer to a request; empty without an answer.
 fn status(daemon: &Daemon, request: &str) -> String {
     let mut stream = TcpStream::connect(daemon.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -73,16 +74,16 @@ async fn silent_connections_shut_nobody_out_and_are_ended() {
         (0..400).map(|_| TcpStream::connect(daemon.address()).unwrap()).collect();
     for stream in &mut silent {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        // A part of a request, as one that trickles sends it.
+        // An incomplete request, as sent by a slow client.
         let _gone = stream.write_all(b"GET /rpc HTTP/1.1\r\nHost: 127");
     }
-    // Who has a token gets in beside them, and who was in stays.
+    // A client with a token is accepted beside them, and existing clients stay connected.
     let mut late = daemon.client().await;
     late.ok("daemon.status", json!({})).await;
     let ended = tokio::task::spawn_blocking(move || {
         for stream in &mut silent {
             let mut rest = [0; 64];
-            // The end, or a reset: no answer.
+            // End of the stream, or a reset: no answer.
             while stream.read(&mut rest).is_ok_and(|n| n > 0) {}
         }
         began.elapsed()

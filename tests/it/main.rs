@@ -1,4 +1,5 @@
-//! One binary of integration tests: the house rules, and the daemon as a stranger meets it.
+//! The integration tests in one binary: the house rules, and the daemon as an external client uses
+//! it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;

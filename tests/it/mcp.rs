@@ -1,5 +1,5 @@
-//! MCP with what others wrote: the official client, the official conformance suite, the official server, and servers that
-//! do what they should not.
+//! MCP with third-party programs: the official client, conformance suite and server, and servers
+//! that violate the protocol.
 
 use std::{
     io::{BufRead, BufReader},
@@ -26,7 +26,7 @@ fn project(root: &Path) {
     );
 }
 
-/// A child that ends with the test.
+/// A child process that is killed with the test.
 struct Ends(Child);
 
 impl Drop for Ends {
@@ -41,7 +41,7 @@ fn said(output: &std::process::Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What the official client must have seen, however it came.
+/// Checks the results of the official client, independent of the transport.
 fn check(seen: &Value, root: &Path) {
     let text = |name: &str| {
         assert_eq!(seen[name]["error"], false, "{name}: {}", seen[name]);
@@ -61,7 +61,7 @@ fn check(seen: &Value, root: &Path) {
     assert_eq!(seen["wrong"]["error"], true);
     assert!(seen["wrong"]["text"].as_str().unwrap().contains("unknown field `q`"), "{}", seen["wrong"]);
     assert!(seen["unknown"].as_str().unwrap().contains("did you mean 'search'?"), "{}", seen["unknown"]);
-    // The first question was answered with yes, the second with no.
+    // The first approval was granted, the second one denied.
     assert_eq!(text("written"), r#"{"bytes_written":4,"path":"new.txt","success":true}"#);
     assert_eq!(std::fs::read_to_string(root.join("new.txt")).unwrap(), "one\n");
     assert!(seen["denied"]["text"].as_str().unwrap().contains("enough"), "{}", seen["denied"]);
@@ -74,11 +74,11 @@ fn check(seen: &Value, root: &Path) {
     assert_eq!(tools["write_file"]["annotations"]["destructiveHint"], true);
     assert!(!tools.contains_key("search_grep"), "a tool that models are not offered is listed");
     assert_eq!(seen["resources"][0], "cairn://roots");
-    // A call that is taken back ends its tool.
+    // Cancelling a call ends its tool.
     assert!(seen["cancelled"].is_string() && seen["seconds"].as_f64().unwrap() < 20.0, "{}", seen["seconds"]);
 }
 
-/// That the tool which was cancelled has ended, by the audit.
+/// Checks in the audit that the cancelled tool has ended.
 async fn cancelled(daemon: &Daemon) {
     let mut raw = daemon.client().await;
     let mut found = Value::Null;
@@ -120,7 +120,7 @@ async fn the_official_client_works_over_http() {
         client.arg(script("mcp_client.py")).args([mode, "http", &url, &daemon.token()]);
         let seen = said(&client.output().unwrap());
         assert_eq!(seen["version"], version);
-        // A client that is told the version beforehand asks for nothing about the server.
+        // A client that knows the version in advance does not query the server's information.
         let told = seen["instructions"].as_str().is_some_and(|i| i.contains("`evaluate` computes"));
         assert_eq!(told, mode == "legacy");
         check(&seen, dir.path());
@@ -128,7 +128,7 @@ async fn the_official_client_works_over_http() {
     }
 }
 
-/// The conformance suite and the node that runs it.
+/// Returns the paths of the conformance suite and of Node.
 fn suite() -> Option<(PathBuf, PathBuf)> {
     let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers");
     let peers = std::env::var_os("CAIRN_TEST_NODE").map_or(peers, PathBuf::from);
@@ -189,7 +189,7 @@ fn configure(home: &Path, config: &Value) {
     std::fs::write(home.join("config/config.json"), config.to_string()).unwrap();
 }
 
-/// A client of `/mcp/ws` at the protocol itself.
+/// Connects to `/mcp/ws` with the protocol itself.
 async fn socket(daemon: &Daemon, query: &str) -> Raw {
     let url = format!("{}/mcp/ws{query}", daemon.address());
     Raw::connect_at(&url, &[("authorization", &format!("Bearer {}", daemon.token()))]).await.unwrap()
@@ -237,7 +237,7 @@ async fn a_client_that_is_wrong_hears_why_and_the_daemon_goes_on() {
     let answer = tool(&mut raw, "search", json!({"query": "x"})).await;
     assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("root_not_found"), "{answer}");
     drop(raw);
-    // A connection that ended takes nothing with it.
+    // A closed connection affects no other.
     let mut raw = daemon.client().await;
     raw.ok("daemon.status", json!({})).await;
 }
@@ -271,7 +271,7 @@ async fn an_explore_that_is_taken_back_stops() {
     panic!("the explore is {state}");
 }
 
-/// Calls a tool as a user does who says yes.
+/// Calls a tool as a user who approves it.
 fn call(home: &Path, root: &Path, name: &str, arguments: &Value) -> (bool, String) {
     let mut command = command(home);
     let output = command
@@ -308,7 +308,7 @@ fn tools_of_an_official_server_act_through_the_gate() {
     assert_eq!(named(&home, "mcp_peer_add")["readOnly"], false);
     assert_eq!(named(&home, "mcp_trusted_add")["readOnly"], true);
     assert_eq!(named(&home, "mcp_trusted_grow")["readOnly"], false);
-    // Without a yes it is not called; the same call with one is.
+    // Without an approval it is not called; the same call succeeds with one.
     let mut denied = command(&home);
     let denied = denied.args(["tools", "call", "mcp_peer_add", r#"{"a":2,"b":3}"#, "--root"]).arg(&root);
     let output = denied.stdout(Stdio::piped()).output().unwrap();
@@ -323,7 +323,7 @@ fn tools_of_an_official_server_act_through_the_gate() {
     assert!(call(&home, &root, "mcp_peer_grow", &json!({})).0);
     named(&home, "mcp_peer_later");
     assert_eq!(call(&home, &root, "mcp_peer_later", &json!({})), (true, "here\n".into()));
-    // Another configuration takes its place without a restart; the end of the daemon is the end of its servers.
+    // A new configuration replaces it without a restart; its servers stop with the daemon.
     configure(&home, &json!({"mcp": {"servers": {"trusted": server(true)}}}));
     daemon.hang_up();
     wait_for("the end of a server", || {
@@ -377,7 +377,7 @@ fn a_server_that_does_what_it_should_not_harms_nobody() {
     assert!(ok && text.len() < 300_000 && text.contains("cut at a limit"), "{}", text.len());
     let (ok, text) = call(&home, &root, "mcp_rogue_die", &json!({}));
     assert!(!ok && text.contains("'rogue'"), "{text}");
-    // It is started again, and a call that takes too long is given up.
+    // The server is restarted, and a call that takes too long is abandoned.
     let mut told = String::new();
     wait_for("the server's return", || {
         told = call(&home, &root, odd["name"].as_str().unwrap(), &json!({})).1;
@@ -415,12 +415,12 @@ fn an_entry_is_written_beside_what_is_there() {
     assert_eq!(std::fs::read_to_string(project.join(".cursor/mcp.json.before-cairn")).unwrap(), before);
     assert!(install("cursor").status.success());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), after, "it was written twice");
-    // An unreadable file is not changed.
+    // An unreadable file stays unchanged.
     std::fs::write(&file, "{ broken").unwrap();
     let output = install("cursor");
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("is unchanged"));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "{ broken");
-    // The home folder of the test stands for the user's.
+    // The home folder of the test replaces the user's.
     assert!(install("codex").status.success());
     assert!(
         std::fs::read_to_string(home.join(".codex/config.toml")).unwrap().contains("[mcp_servers.cairn]")

@@ -1,4 +1,4 @@
-//! MCP with npm's own: the inspector as a client, the server that shows everything as a server.
+//! MCP with npm packages: the inspector as a client, and the "everything" server.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::{
     sealed::{Daemon, binary, command, missing, tree},
 };
 
-/// A home, and a folder with something to find.
+/// Creates a home, and a folder with searchable content.
 fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (home, root) = (dir.path().join("home"), dir.path().join("repo"));
@@ -32,7 +32,7 @@ fn the_inspector_lists_and_calls_tools() {
     );
     let inspect = |args: &[&str]| {
         let mut run = std::process::Command::new(&node);
-        // It gives its server a small environment of its own.
+        // The inspector gives its server a small environment of its own.
         run.arg(&inspector).args(["--cli", "-e", &format!("CAIRN_HOME={}", home.display())]);
         run.arg(binary()).args(["mcp", "--root"]).arg(&root).args(args);
         let output = run.env("PATH", path.as_ref().unwrap()).env("HOME", dir.path()).output().unwrap();
@@ -79,7 +79,7 @@ async fn the_tools_of_a_foreign_server_pass_the_gate() {
     assert_eq!(told["output"]["content"], "The sum of 2 and 40 is 42.", "{told}");
     let wrong = raw.ok("tool.call", call(sum, json!({"a": 2}))).await;
     assert_eq!(wrong["error"]["reason"], "invalid_params", "{wrong}");
-    // What no rule allows is asked about, and nobody is here who could answer.
+    // A call without a rule requires an approval, and there is no approver.
     let asked = raw.ok("tool.call", call("mcp_everything_echo", json!({"message": "hi"}))).await;
     assert_eq!(asked["error"]["reason"], "no_approver", "{asked}");
     let listed = command(&home).arg("tools").stdout(std::process::Stdio::piped()).output().unwrap();

@@ -1,4 +1,5 @@
-//! Two machines in one network: the daemon is announced, found, and lets in who has the token.
+//! Two machines in one network: the daemon is announced, discovered, and accepts clients with the
+//! token.
 
 use std::{
     path::Path,
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 use crate::sealed::{binary, missing, python, wait_for};
 
-/// Two network namespaces joined by a cable; both go when this is dropped.
+/// Two network namespaces joined by a virtual cable, which are removed on drop.
 struct Cable {
     ends: [String; 2],
 }
@@ -23,7 +24,7 @@ fn ip(args: &[&str]) -> bool {
 
 impl Cable {
     fn lay() -> Option<Self> {
-        // Tests of one process lay cables at the same time.
+        // Tests of one process create cables concurrently.
         static LAID: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), LAID.fetch_add(1, Ordering::Relaxed));
         let cable = Self { ends: [format!("cairn-a-{name}"), format!("cairn-b-{name}")] };
@@ -41,7 +42,7 @@ impl Cable {
         laid.then_some(cable)
     }
 
-    /// A command at one end.
+    /// Returns a command at one end.
     fn at(&self, end: usize, program: &Path, home: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.ends[end]]).arg(program);
@@ -63,7 +64,7 @@ impl Drop for Cable {
     }
 }
 
-/// A command that must succeed, and what it printed.
+/// Runs a command that must succeed, and returns its output.
 fn ok(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -93,7 +94,7 @@ fn a_machine_is_found_paired_and_worked_with_across_the_network() {
     };
     ok(&mut at(0, &["index", "add", tree.to_str().unwrap()]));
 
-    // Found, not yet paired; nothing private is told.
+    // Discovered but not yet paired; no private data is returned.
     let found: Value = serde_json::from_str(&ok(&mut at(1, &["discover", "--json"]))).unwrap();
     let found = &found["data"][0];
     assert_eq!((&found["name"], &found["port"]), (&Value::from("den"), &Value::from(7434)), "{found}");
@@ -113,7 +114,8 @@ fn a_machine_is_found_paired_and_worked_with_across_the_network() {
 
     let explored = ok(&mut at(1, &["--host", "den", "explore", "--json"]));
     assert!(explored.contains("\"Rust\""), "{explored}");
-    // A call that must be asked about, from the daemon's own machine; the answer comes from the other one.
+    // A call that requires an approval on the daemon's own machine; the approval comes from the
+    // other one.
     let mut call = at(0, &["tools", "call", "write_file", "--root", tree.to_str().unwrap()]);
     call.arg(r#"{"path": "made.txt", "content": "by leave"}"#);
     approved_from_afar(&at, call);
@@ -123,7 +125,7 @@ fn a_machine_is_found_paired_and_worked_with_across_the_network() {
     assert_eq!(gone.status.code(), Some(4), "{}", String::from_utf8_lossy(&gone.stderr));
 }
 
-/// Ends with the test.
+/// Kills the child process on drop.
 struct Killed(std::process::Child);
 
 impl Drop for Killed {
@@ -133,7 +135,8 @@ impl Drop for Killed {
     }
 }
 
-/// Starts a call on the daemon's machine and answers its question from the other one, by JSON-RPC lines.
+/// Starts a call on the daemon's machine and answers its approval from the other one, by JSON-RPC
+/// lines.
 fn approved_from_afar(at: &impl Fn(usize, &[&str]) -> Command, mut call: Command) {
     use std::io::{BufRead as _, Write as _};
 
@@ -185,7 +188,7 @@ fn a_daemon_in_the_network_is_found_and_guarded() {
     let output =
         cable.at(1, Path::new(&python), &elsewhere).arg(script).args([&token, "den"]).output().unwrap();
     let discover = cable.at(1, binary(), &elsewhere).args(["discover", "--json"]).output().unwrap();
-    // Right after others have asked, and with little time, it is found as well.
+    // A discovery right after another one, with little time, finds it too.
     let mut ask = cable.at(1, binary(), &elsewhere);
     ask.args(["discover", "--json", "--timeout", "0.1"]);
     let in_a_hurry: Vec<_> = (0..4).map(|_| ask.output().unwrap()).collect();

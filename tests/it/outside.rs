@@ -1,5 +1,5 @@
-//! What changes outside of the daemon between two calls: its configuration's programs, the folder that is worked in, the server
-//! of the model.
+//! Changes outside the daemon between two calls: the programs of its configuration, the working
+//! folder, and the server of the model.
 
 use std::{
     io::{Read as _, Write as _},
@@ -57,7 +57,7 @@ async fn programs_of_the_configuration_come_change_and_go_with_a_hang_up() {
     assert!(noise["error"]["message"].as_str().unwrap().contains("printed no JSON but 'no JSON'"), "{noise}");
     let wreck = call(&mut raw, &session, "wreck", json!({})).await;
     assert!(wreck["error"]["message"].as_str().unwrap().contains("ended with 3: it broke"), "{wreck}");
-    // One is another program now, one is gone.
+    // One program was replaced, another one removed.
     take(json!([tool("teller", "other")]));
     assert_eq!(call(&mut raw, &session, "teller", json!({})).await["output"]["said"], 2);
     let gone = raw.call("tool.call", json!({"sessionId": session, "name": "noise", "arguments": {}})).await;
@@ -122,7 +122,7 @@ fn a_folder_that_vanished_between_two_turns_is_told_and_one_that_is_back_is_used
     let away = cairn.folder.with_extension("away");
     std::fs::rename(&cairn.folder, &away).unwrap();
     std::fs::create_dir(&cairn.folder).unwrap();
-    // The turn goes on: the model is told that the file is not there.
+    // The turn continues: the model receives the error that the file does not exist.
     let (code, out, err) = ask("two");
     assert!(code == 0 && out.contains("second"), "{code} {out}{err}");
     let (_, log, _) = cairn.cairn(&["audit", "--tool", "read_file"]);
@@ -136,7 +136,7 @@ fn a_folder_that_vanished_between_two_turns_is_told_and_one_that_is_back_is_used
     assert!(code == 0 && out.contains("third"), "{code} {out}{err}");
 }
 
-/// A server of models that refuses every question with `status`, and tells the models it has.
+/// Starts a model server that refuses every request with `status`, but lists its models.
 fn refusing(status: &'static str, body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -178,7 +178,7 @@ fn a_wrong_key_and_a_model_that_is_not_there_are_told_with_the_way_out() {
     let key = r#"{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}"#;
     let (code, _, err) = ask(&refusing("401 Unauthorized", key));
     assert!(code == 1 && err.contains("OPENAI_COMPATIBLE_API_KEY"), "{code} {err}");
-    // Down from the start: nothing listens there any more.
+    // Down from the start: nothing listens on the port.
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (code, _, err) = ask(&format!("http://{gone}"));
     assert!(code == 1 && err.contains(&gone.to_string()) && err.contains("hint: start"), "{code} {err}");

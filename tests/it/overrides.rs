@@ -1,4 +1,4 @@
-//! Settings that one command brings along, and the folder that configuration is read from.
+//! Settings of a single command, and the folder from which the configuration is read.
 
 use std::{
     path::Path,
@@ -13,7 +13,8 @@ use crate::{
     sealed::{binary, tree},
 };
 
-/// P6: what one command brings along holds for its own session, or is refused; it never stays with the daemon.
+/// P6: settings of a command apply to its own session, or are refused; they never persist in the
+/// daemon.
 #[test]
 fn settings_of_one_command_never_stay() {
     let model = FakeModel::agreeable();
@@ -36,7 +37,7 @@ fn settings_of_one_command_never_stay() {
     let variables = [("CAIRN_LLM_MODEL", "m-variable"), ("CAIRN_LLM_TEMPERATURE", "0.1")];
     assert_eq!(chat(&[], &variables), ("m-variable".into(), json!(0.1)));
     assert_eq!(chat(&[], &[]), ("m-1".into(), json!(0.7)));
-    // A command that takes no turn is not stopped by a model's setting, but by one of the daemon.
+    // A command without a turn is not stopped by a setting of the model, but by one of the daemon.
     let (code, _, err) = place.cairn_with(&["status"], &variables);
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = place.cairn_with(&["models"], &variables);
@@ -63,7 +64,8 @@ fn settings_of_one_command_never_stay() {
     place.cairn(&["stop"]);
 }
 
-/// `CAIRN_HOME` moves data; the user's own configuration counts until another folder is named or exists.
+/// `CAIRN_HOME` moves the data; the user's own configuration applies until another folder is named
+/// or exists.
 #[test]
 fn the_configuration_folder_is_the_users_unless_another_is_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -88,7 +90,8 @@ fn the_configuration_folder_is_the_users_unless_another_is_named() {
     assert_eq!(cairn(&["index", "status"], None).0, 0);
     let (_, out, _) = cairn(&["status"], None);
     assert!(out.contains(home.join(".config/cairn").to_str().unwrap()), "{out}");
-    // The daemon runs with the user's folder: another one is refused, and named once it is in force.
+    // The daemon uses the user's folder: a different one is refused, and its name is shown once it
+    // is in force.
     let (code, _, err) = cairn(&["index", "status"], Some(&other));
     assert!(code == 2 && err.contains("cairn stop"), "{err}");
     assert_eq!(cairn(&["stop"], None).0, 0);

@@ -1,4 +1,4 @@
-//! No way out of a declared root, and nothing that a repository or a URL names is run.
+//! No path escapes a declared root, and no program named by a repository or a URL runs.
 
 use std::{
     os::unix::fs::symlink,
@@ -64,7 +64,7 @@ async fn no_path_leads_out_of_a_root() {
         format!("/proc/self/root{}", outside.join("secret.txt").display()),
     ];
     for path in &attacks {
-        // The control: without the protection this is a way to the secret.
+        // Control: without the protection this path leads to the secret.
         assert_eq!(std::fs::read_to_string(root.join(path)).unwrap(), SECRET, "{path}");
         let span = json!({"path": path, "root": root, "start": 1, "end": 9});
         let answer = raw.call("content.getSpan", span.clone()).await;
@@ -192,7 +192,7 @@ async fn a_hostile_git_config_runs_nothing() {
     assert!(mark.exists(), "the control: git itself runs it");
 }
 
-/// The last word about a clone.
+/// Clones a repository and returns the final notification.
 async fn cloned(raw: &mut Raw, url: &str) -> Value {
     let receipt = raw.call("git.clone", json!({"remoteURL": url})).await;
     if receipt["error"].is_object() {
@@ -240,7 +240,7 @@ async fn clone_urls_are_checked_and_folders_are_cloned_where_they_are_declared()
     git(&origin, &["add", "-A"]);
     git(&origin, &["commit", "-q", "-m", "first"]);
     let url = format!("file://{}", origin.display());
-    // G1: a folder that nobody declared is not read by a clone of it either.
+    // G1: a folder that was not declared cannot be read through a clone of it either.
     assert_eq!(raw.refused("git.clone", json!({"remoteURL": url})).await, "no_roots");
     raw.ok("index.addRoot", json!({"path": origin})).await;
     let end = cloned(&mut raw, &url).await;

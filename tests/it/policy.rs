@@ -1,10 +1,10 @@
-//! A run with a policy of its own: what it may read is all that it finds.
+//! A run with its own policy finds only content that it may read.
 
 use serde_json::{Value, json};
 
 use crate::sealed::{Daemon, ends, git, tree};
 
-/// A tree with two projects; the run may read one of them and one document.
+/// Creates a tree with two projects; the run may read one of them and one document.
 fn two_projects(root: &std::path::Path) {
     tree(
         root,
@@ -52,7 +52,7 @@ async fn an_explore_with_paths_finds_what_lies_in_them_and_nothing_else() {
     let summary = &records[records.len() - 1]["evt"]["summary"];
     assert_eq!(summary["languages"], json!({"JSON": 1, "JavaScript": 3, "Markdown": 3}), "{summary}");
     assert!(summary["entrypoints"].to_string().contains("shown/app/main.js"), "{summary}");
-    // Every kind of look at the whole root was taken, within the paths.
+    // Every kind of operation on the complete root ran, restricted to the paths.
     for op in
         ["fs_list_dir", "search_grep", "search_hybrid", "rank_files", "list_folders", "git_log", "git_status"]
     {

@@ -1,4 +1,4 @@
-//! Remote control: pairing, what a paired device may do, and everybody else who is refused.
+//! Remote control: pairing, the rights of a paired device, and the refusal of all others.
 
 mod attack;
 mod doors;
@@ -50,7 +50,7 @@ async fn a_paired_machine_explores_as_the_local_one_does_until_it_is_revoked() {
         let said = laptop.ok(&[&["--host", "den"], args].concat());
         assert!(said.contains(want), "{args:?}: {said}");
     }
-    // Nothing of it is this machine's: no daemon was started here.
+    // Nothing of it was created here: no daemon was started on this machine.
     assert!(!laptop.home().join("daemon.json").exists());
 
     let open = laptop.connect("den").await.unwrap();
@@ -103,18 +103,19 @@ async fn a_device_has_the_rights_it_was_given_and_no_others() {
             "{method}"
         );
     }
-    // A client of MCP asks and works by itself, so that it needs more than to look.
+    // An MCP client sends requests and starts work by itself, so it needs more than the right to
+    // observe.
     let (code, said) = looker.run(&["--host", "den", "mcp"]);
     assert!(code != 0 && said.contains("right 'prompt'"), "{code} {said}");
 
-    // Control: with the rights, the same is done.
+    // Control: the same calls succeed with the rights.
     let doer = Laptop::new();
     doer.pair(&den, &[Right::Observe, Right::Prompt, Right::Approve], "den").await;
     let doing = doer.connect("den").await.unwrap();
     doing.explore_start(&start).await.unwrap();
     let resolve = doing.call::<_, Value>("approval.resolve", &none).await.unwrap_err();
     assert_eq!(reason(resolve), "approval_not_found");
-    // An administrator gives no right that he has not.
+    // An administrator cannot grant a right that he lacks.
     let keeper = Laptop::new();
     keeper.pair(&den, &[Right::Admin], "den").await;
     let keeping = keeper.connect("den").await.unwrap();
@@ -164,7 +165,7 @@ async fn without_a_listener_there_is_nothing_to_pair_with() {
 async fn a_tunnel_needs_no_pairing() {
     let den = Den::start().await;
     let laptop = Laptop::new();
-    // In place of `ssh -L`: bytes there and back.
+    // Replacement for `ssh -L`: forwards bytes in both directions.
     let near = machine::forward(den.daemon.address()).await;
     let token = laptop.home().join("den.token");
     std::fs::create_dir_all(laptop.home()).unwrap();

@@ -1,4 +1,5 @@
-//! The configuration of a root's own folder: the daemon reads it, takes its changes, and no rule of it can be walked around.
+//! The configuration of a root's own folder: the daemon reads it, applies its changes, and its
+//! rules cannot be bypassed.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ impl Stage {
         self.raw.ok("tool.call", call).await
     }
 
-    /// Changes the file and waits until a read of the private file is answered so.
+    /// Changes the file and waits until a read of the private file has that outcome.
     async fn change(&mut self, config: &str, reason: Option<&str>) {
         std::fs::write(self.dir.path().join(".cairn.json"), config).unwrap();
         let until = Instant::now() + PATIENCE;
@@ -50,7 +51,8 @@ impl Stage {
     }
 }
 
-/// P4, P7: what a project's file says holds, at once and after each change; P3: no answer shows what it hides.
+/// P4, P7: the rules of a project's file apply immediately and after each change; P3: no answer
+/// contains paths that it hides.
 #[tokio::test]
 async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
     let strict = json!({
@@ -69,7 +71,7 @@ async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
     let removed = stage.call("run_shell", json!({"command": "rm open.txt"})).await;
     assert_eq!(removed["error"]["reason"], "tool_denied", "{removed}");
     assert!(stage.dir.path().join("open.txt").exists());
-    // Wide answers, and those that clients ask for themselves.
+    // Broad answers, and those to clients' own requests.
     let until = Instant::now() + PATIENCE;
     let found = loop {
         let found = stage.raw.ok("search.grep", json!({"pattern": "line"})).await;
@@ -92,7 +94,7 @@ async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
     assert_eq!(reason, "path_blocked");
     let listed = stage.raw.ok("fs.listDir", json!({"path": stage.dir.path(), "depth": 3})).await;
     assert!(!listed.to_string().contains("private"), "{listed}");
-    // Changes of the file are taken, one that breaks leaves what was in force.
+    // Changes of the file are applied; an invalid one leaves the previous rules in force.
     stage.change("{}", None).await;
     stage.change(&strict, Some("tool_denied")).await;
     std::fs::write(stage.dir.path().join(".cairn.json"), "{ broken").unwrap();
@@ -103,7 +105,8 @@ async fn the_file_of_a_root_holds_and_its_changes_are_taken() {
     stage.change("{}", None).await;
 }
 
-/// A file that was never read may hold denials: the root is closed, and the reason names the file.
+/// A file that was never readable may contain denials: the root is closed, and the reason names the
+/// file.
 #[tokio::test]
 async fn a_file_that_is_broken_from_the_start_closes_its_root() {
     let mut stage = Stage::new("{ broken").await;
@@ -113,7 +116,7 @@ async fn a_file_that_is_broken_from_the_start_closes_its_root() {
     stage.change("{}", None).await;
 }
 
-/// A8: with the home folder as a root, the files of the user's own layers are out of reach of every tool.
+/// A8: with the home folder as a root, no tool can access the files of the user's own layers.
 #[tokio::test]
 async fn the_layers_of_the_user_are_no_files_of_a_root() {
     let daemon = Daemon::start();

@@ -1,4 +1,4 @@
-//! The clients in other languages: their examples, misuse, and the daemon killed and started again under them.
+//! The clients in other languages: examples, misuse, and restarts of the daemon.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -18,7 +18,7 @@ pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// A command with nothing of this machine's environment that could matter.
+/// Returns a command without variables of this machine that could affect it.
 fn sealed(program: &str, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
@@ -27,7 +27,7 @@ fn sealed(program: &str, home: &Path) -> Command {
     command
 }
 
-/// What it printed; panics when it failed.
+/// Returns the output of a command; panics if it failed.
 fn printed(mut command: Command, answers: &str) -> String {
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
@@ -36,7 +36,7 @@ fn printed(mut command: Command, answers: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The explore example, whose daemon is killed after the first record and started again.
+/// Runs the explore example, while its daemon is killed after the first record and restarted.
 async fn explores_across_a_kill(run: &impl Fn(&str) -> Command, root: &Path, home: &Path) -> String {
     let mut daemon = Daemon::start_in(home, &[]);
     let mut child = run("explore").arg(root).spawn().unwrap();
@@ -57,12 +57,12 @@ async fn explores_across_a_kill(run: &impl Fn(&str) -> Command, root: &Path, hom
     assert!(seen.iter().any(|l| l.contains(" resumed")), "{seen:#?}");
     let end = raw.ok("session.get", json!({"sessionId": session["sessionId"]})).await;
     assert_eq!(end["headSeq"], seqs.len());
-    // What is searched next must be there, whoever has opened the index then.
+    // The next search needs a complete index, regardless of the client that opened it.
     crate::contents::complete(&mut raw).await;
     languages
 }
 
-/// Everything that each client must do.
+/// Runs all checks that each client must pass.
 async fn proves_itself(run: &impl Fn(&str) -> Command, home: &Path) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
@@ -70,7 +70,8 @@ async fn proves_itself(run: &impl Fn(&str) -> Command, home: &Path) {
     let languages = explores_across_a_kill(run, &root, home).await;
     assert!(languages.contains("Python"), "{languages}");
 
-    // The daemon of that home was stopped: the search starts one on demand, which a script stops in the end.
+    // The daemon of that home was stopped: the search starts one on demand, which the script stops
+    // at the end.
     let found = printed(with(run("search"), &["ledger7"]), "");
     assert!(found.lines().any(|l| l.starts_with("part0/unit7.py:")), "{found}");
     let misuse: Value = serde_json::from_str(&printed(run("misuse"), "")).unwrap();
@@ -94,7 +95,7 @@ fn with(mut command: Command, args: &[&str]) -> Command {
     command
 }
 
-/// The approve example, against a model that wants to write a file.
+/// Runs the approve example with a model that wants to write a file.
 fn approves(run: &impl Fn(&Path) -> Command, answer: &str) -> (String, String) {
     let write = calls("write_file", &json!({"path": "notes.txt", "content": "new\n"}));
     let read = calls("read_file", &json!({"path": "notes.txt"}));
@@ -135,12 +136,12 @@ async fn the_python_client_explores_searches_and_survives_a_kill() {
     proves_itself(&|name: &str| python_script(&python, name, &home), &home).await;
 }
 
-/// The script of a client that reads all lines of a pattern.
+/// Runs the script of a client that reads all lines of a pattern.
 async fn reads_all_lines(run: &impl Fn(&Path) -> Command) {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     let rows = |n: u32| (0..n).map(|row| format!("the {row}. ledger\n")).collect::<String>();
-    // Of the longest one, more than a client holds at once, and than is held of one file.
+    // The longest file exceeds the buffer of a client, and the buffer for one file.
     tree(dir.path(), &[("a.txt", &rows(40)), ("b/many.txt", &rows(150_000)), ("c.txt", &rows(3))]);
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": dir.path()})).await;
@@ -164,7 +165,8 @@ fn the_python_client_approves() {
     approve_both(&|home: &Path| python_script(&python, "approve", home));
 }
 
-/// Node, and the folder with the packages, of which the client made from its sources is one; `None` after a notice.
+/// Returns Node, and the folder of packages including the client built from its sources; `None`
+/// after a notice.
 pub fn node() -> Option<(PathBuf, PathBuf)> {
     static MADE: std::sync::OnceLock<Option<(PathBuf, PathBuf)>> = std::sync::OnceLock::new();
     MADE.get_or_init(|| {
@@ -187,7 +189,7 @@ pub fn node() -> Option<(PathBuf, PathBuf)> {
     .clone()
 }
 
-/// A script beside the packages, since that is where Node looks for them.
+/// Writes a script beside the packages, because Node resolves them from there.
 fn node_script((node, modules): &(PathBuf, PathBuf), name: &str, home: &Path) -> Command {
     let from = match name {
         "misuse" | "lines" => project().join(format!("tests/conformance/sdk/{name}.mjs")),
@@ -195,7 +197,7 @@ fn node_script((node, modules): &(PathBuf, PathBuf), name: &str, home: &Path) ->
     };
     let place = modules.parent().unwrap().join(format!("{name}.mjs"));
     let text = std::fs::read(from).unwrap();
-    // Tests run side by side: what is there already is left alone.
+    // Tests run concurrently: an existing file stays unchanged.
     if std::fs::read(&place).ok().as_ref() != Some(&text) {
         std::fs::write(&place, text).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A daemon in a sealed home, and a client that knows nothing but the protocol reference.
+//! A daemon in a sealed home, and a client that knows only the protocol reference.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,10 +15,10 @@ use tokio_tungstenite::{
     tungstenite::{self, Message, client::IntoClientRequest, http::HeaderValue},
 };
 
-/// Longest wait for anything that must come.
+/// Maximum wait for any expected event.
 pub const PATIENCE: Duration = Duration::from_secs(240);
 
-/// The binary: the one that `CAIRN_TEST_BINARY` names, else built once.
+/// Returns the binary: the one that `CAIRN_TEST_BINARY` names, else one that is built once.
 pub fn binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| match std::env::var_os("CAIRN_TEST_BINARY") {
@@ -27,8 +27,9 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// Where a target lies; `file` is its place in the profile's folder. It is built when it is not there or older than a
-/// source: `cargo test --workspace` has built it already, and another build would choose other features.
+/// Returns the path of a target; `file` is its path in the profile's folder. It is built if it is
+/// missing or older than a source: `cargo test --workspace` has built it already, and another build
+/// would choose other features.
 pub fn built(target: &[&str], file: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let place = tests.parent().unwrap().parent().unwrap().join(file);
@@ -40,7 +41,7 @@ pub fn built(target: &[&str], file: &str) -> PathBuf {
     place
 }
 
-/// When a source of the binary was last changed.
+/// Returns the time of the latest change to a source of the binary.
 fn newest_source() -> std::time::SystemTime {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut waiting = ["Cargo.toml", "Cargo.lock", "protocol", "pairing", "client-sdk", "daemon"]
@@ -61,20 +62,20 @@ fn newest_source() -> std::time::SystemTime {
     newest
 }
 
-/// A line for whoever reads the log of a test run, also when the test passes.
+/// Prints a line to the log of a test run, even if the test passes.
 #[expect(clippy::print_stderr, reason = "a notice is for the reader of the run")]
 pub fn say(line: &str) {
     eprintln!("note: {line}");
 }
 
-/// What a test needs and the machine has not: a notice, or a failure where everything is required.
+/// Reports a missing requirement of a test: a notice, or a failure if everything is required.
 pub fn missing(what: &str) {
     let required = std::env::var("CAIRN_TEST_PEERS").is_ok_and(|v| v == "required");
     assert!(!required, "{what} is required and missing");
     say(&format!("left out: {what} is missing"));
 }
 
-/// The Python that has a package; `None` after a notice.
+/// Returns a Python that has a package; `None` after a notice.
 pub fn python(package: &str) -> Option<String> {
     let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let probe =
@@ -86,14 +87,14 @@ pub fn python(package: &str) -> Option<String> {
     None
 }
 
-/// A running daemon; killed when dropped.
+/// A running daemon, which is killed on drop.
 pub struct Daemon {
     pub home: PathBuf,
     child: Child,
     _dir: Option<tempfile::TempDir>,
 }
 
-/// `daemon.json`.
+/// Content of `daemon.json`.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonFile {
@@ -103,7 +104,7 @@ pub struct DaemonFile {
 }
 
 impl Daemon {
-    /// A daemon in a fresh home.
+    /// Starts a daemon in a new home.
     pub fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut daemon = Self::start_in(&dir.path().join("home"), &[]);
@@ -111,19 +112,20 @@ impl Daemon {
         daemon
     }
 
-    /// A daemon in a home that may have been used.
+    /// Starts a daemon in an existing home.
     pub fn start_in(home: &Path, flags: &[&str]) -> Self {
         Self::begin(home, flags, &[])
     }
 
-    /// The same with variables in its environment.
+    /// Starts a daemon with variables in its environment.
     pub fn start_with(home: &Path, variables: &[(&str, &str)]) -> Self {
         Self::begin(home, &[], variables)
     }
 
     fn begin(home: &Path, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = command(home);
-        // What runs when a test stops the daemon is to be interrupted, unless the test wants it to end.
+        // Work that runs when a test stops the daemon is interrupted, unless the test wants it to
+        // finish.
         command.env("CAIRN_DAEMON_DRAIN_SECONDS", "0");
         command.args(["serve", "--port", "0"]).args(flags).envs(variables.iter().copied());
         let child = command.stderr(log(home)).spawn().unwrap();
@@ -145,36 +147,36 @@ impl Daemon {
         std::fs::read_to_string(self.file().unwrap().token_path).unwrap()
     }
 
-    /// `kill -9`.
+    /// Sends SIGKILL, like `kill -9`.
     pub fn kill9(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM, and the wait for its end.
+    /// Sends SIGTERM and waits for the exit.
     pub fn stop(&mut self) -> std::process::ExitStatus {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.ended()
     }
 
-    /// SIGHUP.
+    /// Sends SIGHUP to the daemon.
     pub fn hang_up(&self) {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     }
 
-    /// The wait for an end that comes by itself.
+    /// Waits until the daemon exits by itself.
     pub fn ended(&mut self) -> std::process::ExitStatus {
         wait_for("the end of the daemon", || self.child.try_wait().unwrap())
     }
 
-    /// A client that has shaken hands.
+    /// Connects a client and performs the handshake.
     pub async fn client(&self) -> Raw {
         self.client_with(hello()).await
     }
 
-    /// A client that answers approvals.
+    /// Connects a client that answers approvals.
     pub async fn approver(&self) -> Raw {
         let mut hello = hello();
         hello["capabilities"] = json!({"approvals": true});
@@ -196,7 +198,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The binary in that home, with nothing of this machine's environment that could matter.
+/// Returns the binary with that home, without variables of this machine that could affect it.
 pub fn command(home: &Path) -> Command {
     let mut command = Command::new(binary());
     command
@@ -204,7 +206,8 @@ pub fn command(home: &Path) -> Command {
         .env("CAIRN_HOME", home)
         .env("HOME", home)
         .env("PATH", std::env::var_os("PATH").unwrap());
-    // With it the configuration lies beside the data, and a test can write it while the daemon runs.
+    // With this folder the configuration lies beside the data, and a test can write it while the
+    // daemon runs.
     let mut private = std::fs::DirBuilder::new();
     std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
     private.recursive(true).create(home.join("config")).unwrap();
@@ -217,17 +220,17 @@ fn log(home: &Path) -> Stdio {
     std::fs::OpenOptions::new().create(true).append(true).open(home.join("test.log")).unwrap().into()
 }
 
-/// What daemons in that home have logged.
+/// Returns the log of the daemons in that home.
 pub fn logged(home: &Path) -> String {
     std::fs::read_to_string(home.join("test.log")).unwrap()
 }
 
-/// Params of `initialize`.
+/// Returns the parameters of `initialize`.
 pub fn hello() -> Value {
     json!({"protocolVersions": ["1"], "client": {"name": "it", "version": "0"}})
 }
 
-/// Asks again until there is an answer; panics after [`PATIENCE`].
+/// Polls until there is a value; panics after [`PATIENCE`].
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -239,16 +242,16 @@ pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A bare WebSocket client.
+/// A minimal WebSocket client.
 pub struct Raw {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next: u64,
-    /// What came while something else was waited for.
+    /// Messages that arrived while another one was expected.
     pub aside: Vec<Value>,
 }
 
 impl Raw {
-    /// Calls a method again and again until `pick` finds something in its answer.
+    /// Calls a method repeatedly until `pick` finds a value in its answer.
     pub async fn poll<T>(&mut self, method: &str, params: Value, pick: impl Fn(&Value) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -268,7 +271,7 @@ impl Raw {
         Self::connect_at(&format!("{address}/rpc"), headers).await
     }
 
-    /// At another path.
+    /// Connects to another path.
     pub async fn connect_at(
         place: &str,
         headers: &[(&'static str, &str)],
@@ -285,7 +288,7 @@ impl Raw {
         self.socket.send(message).await.unwrap();
     }
 
-    /// Sends to a peer that may hang up before it has read everything.
+    /// Sends to a peer that may close the connection before it has read everything.
     pub async fn send_in_vain(&mut self, message: Message) {
         let _cut = self.socket.send(message).await;
     }
@@ -294,7 +297,7 @@ impl Raw {
         self.send(Message::text(value.to_string())).await;
     }
 
-    /// The next frame that is no ping; `None` at the end.
+    /// Returns the next frame except pings; `None` at the end.
     pub async fn frame(&mut self) -> Option<Message> {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.socket.next()).await.expect("a frame in time")?;
@@ -306,7 +309,7 @@ impl Raw {
         }
     }
 
-    /// The next JSON message.
+    /// Returns the next JSON message.
     pub async fn json(&mut self) -> Value {
         match self.frame().await {
             Some(Message::Text(text)) => serde_json::from_str(&text).unwrap(),
@@ -314,7 +317,7 @@ impl Raw {
         }
     }
 
-    /// The close code; panics when something else comes.
+    /// Returns the close code; panics if another frame arrives.
     pub async fn closed(&mut self) -> Option<u16> {
         loop {
             match self.frame().await {
@@ -325,7 +328,7 @@ impl Raw {
         }
     }
 
-    /// The whole answer of a call. Notifications that come first are kept in `aside`.
+    /// Returns the complete answer of a call. Notifications before it are stored in `aside`.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
@@ -333,7 +336,7 @@ impl Raw {
         self.answer(&json!(id)).await
     }
 
-    /// The answer with that id.
+    /// Returns the answer with that id.
     pub async fn answer(&mut self, id: &Value) -> Value {
         if let Some(at) = self.aside.iter().position(|m| m.get("id") == Some(id)) {
             return self.aside.remove(at);
@@ -347,20 +350,20 @@ impl Raw {
         }
     }
 
-    /// The result of a call that must succeed.
+    /// Returns the result of a call that must succeed.
     pub async fn ok(&mut self, method: &str, params: Value) -> Value {
         let answer = self.call(method, params).await;
         assert!(answer.get("result").is_some(), "{method}: {answer}");
         answer["result"].clone()
     }
 
-    /// The reason of a call that must fail.
+    /// Returns the reason of a call that must fail.
     pub async fn refused(&mut self, method: &str, params: Value) -> String {
         let answer = self.call(method, params).await;
         answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{method}: {answer}")).to_owned()
     }
 
-    /// The next notification of that method.
+    /// Returns the next notification of that method.
     pub async fn told(&mut self, method: &str) -> Value {
         if let Some(at) = self.aside.iter().position(|m| m["method"] == method) {
             return self.aside.remove(at)["params"].clone();
@@ -374,13 +377,13 @@ impl Raw {
         }
     }
 
-    /// Starts an explore of `root` and reads its whole stream; the last record is its end.
+    /// Starts an explore of `root` and reads its complete stream; the last record is its end.
     pub async fn explore(&mut self, root: &Path, goals: &[&str]) -> Vec<Value> {
         let receipt = self.ok("orchestrate.explore.start", json!({"root": root, "goals": goals})).await;
         self.follow(receipt["sessionId"].as_str().unwrap(), 0).await
     }
 
-    /// Follows a session from after a record to the end of its run.
+    /// Follows a session after a record until its run ends.
     pub async fn follow(&mut self, session: &str, after: u64) -> Vec<Value> {
         let given = self.ok("orchestrate.subscribe", json!({"sessionId": session, "after": after})).await;
         let mut records = Vec::new();
@@ -399,14 +402,14 @@ impl Raw {
     }
 }
 
-/// Whether a record is the last of an explore.
+/// True if a record is the last of an explore.
 pub fn ends(record: &Value) -> bool {
     let evt = &record["evt"];
     evt["type"] == "completed"
         || (["stopped", "error"].iter().any(|t| evt["type"] == *t) && evt["op"] == "explore")
 }
 
-/// Sequence numbers of records.
+/// Returns the sequence numbers of records.
 pub fn seqs(records: &[Value]) -> Vec<u64> {
     records.iter().map(|r| r["seq"].as_u64().unwrap()).collect()
 }
@@ -420,8 +423,8 @@ pub fn tree(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Writes a program. Another process does it: one that this process wrote could not be run while a child that was just
-/// then starting elsewhere held what this process had open ("text file busy").
+/// Writes a program from another process: if this process wrote it, a child starting concurrently
+/// could inherit the open file, and the program could not be run ("text file busy").
 pub fn program(file: &Path, text: &str) {
     use std::io::Write as _;
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -432,7 +435,7 @@ pub fn program(file: &Path, text: &str) {
     assert!(install.wait().unwrap().success(), "{}", file.display());
 }
 
-/// Runs git in a folder, with nobody's own configuration.
+/// Runs git in a folder without any user's configuration.
 pub fn git(folder: &Path, args: &[&str]) -> String {
     let mut command = Command::new("git");
     for (name, value) in [

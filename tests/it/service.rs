@@ -1,4 +1,5 @@
-//! The daemon as a service: a test that plays systemd, and the files that its manager reads.
+//! The daemon as a service: a test in the role of systemd, and the files that the service manager
+//! reads.
 
 use std::{
     io::{Read as _, Write as _},
@@ -14,7 +15,8 @@ use serde_json::Value;
 
 use crate::sealed::{PATIENCE, binary, command, missing, wait_for};
 
-/// Hands standard input on as the first activated socket. A shell knows its number before it becomes the daemon.
+/// Passes standard input as the first activated socket. A shell knows its process id before it
+/// becomes the daemon.
 const ACTIVATE: &str = "exec 3<&0 </dev/null; \
     LISTEN_FDS=1 LISTEN_PID=$$ WATCHDOG_PID=$$ WATCHDOG_USEC=200000 exec \"$0\" serve --service";
 
@@ -44,14 +46,14 @@ impl Manager {
         Self { child, told }
     }
 
-    /// What the service tells next, a line an entry; `None` when it tells nothing in time.
+    /// Returns the next notification of the service as lines; `None` after a timeout.
     fn heard(&self) -> Option<Vec<String>> {
         let mut buffer = [0; 1024];
         let size = self.told.recv(&mut buffer).ok()?;
         Some(String::from_utf8_lossy(&buffer[..size]).lines().map(str::to_owned).collect())
     }
 
-    /// The next that is no sign of life.
+    /// Returns the next notification that is not a watchdog ping.
     fn news(&self) -> Vec<String> {
         loop {
             let heard = self.heard().expect("the service tells something");
@@ -79,7 +81,7 @@ fn a_service_manager_is_told_and_its_socket_is_used() {
     let home = dir.path().join("home");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // Who comes before the service is up waits in its socket.
+    // A client that connects before the service is up waits in its socket.
     let mut early = TcpStream::connect(address).unwrap();
     early.set_read_timeout(Some(PATIENCE)).unwrap();
     early.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
@@ -91,7 +93,7 @@ fn a_service_manager_is_told_and_its_socket_is_used() {
     let file: Value = serde_json::from_slice(&std::fs::read(home.join("daemon.json")).unwrap()).unwrap();
     assert_eq!(file["addresses"], serde_json::json!([address.to_string()]));
 
-    // It gives signs of life, and one that hangs gives none.
+    // The service sends watchdog pings, and none while it hangs.
     for _ in 0..3 {
         assert_eq!(manager.heard().unwrap(), ["WATCHDOG=1"]);
     }
@@ -130,7 +132,7 @@ fn systemd_takes_the_units_that_are_printed() {
         return missing("systemd-analyze");
     }
     let dir = tempfile::tempdir().unwrap();
-    // A place that has to be quoted.
+    // A path that requires quoting.
     let home = dir.path().join("a 100% home");
     let output = command(&home)
         .args(["--json", "service", "install", "--dry-run"])
@@ -154,9 +156,9 @@ fn systemd_takes_the_units_that_are_printed() {
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (fine, said) = says();
-    // It may speak of other units of this machine.
+    // The output may mention other units of this machine.
     assert!(fine && !said.contains("cairn."), "{said}");
-    // Control: it does say what is wrong.
+    // Control: an error is reported.
     let wrong = std::fs::read_to_string(&units[0]).unwrap().replace("WatchdogSec=", "WatchdogSecs=");
     std::fs::write(&units[0], wrong).unwrap();
     assert!(says().1.contains("WatchdogSecs"), "{}", says().1);

@@ -24,7 +24,8 @@ struct Place {
     root: Root,
 }
 
-/// A workspace and a gate with the tools; none where the machine has no full sandbox, which is a failure where it must.
+/// Creates a workspace and a gate with the tools; `None` without a full sandbox, which is a failure
+/// where one is required.
 async fn place(shell: ShellOptions, allow: &[&str], helper: bool) -> Option<Place> {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().canonicalize().unwrap();
@@ -82,11 +83,11 @@ async fn a_command_runs_where_and_as_long_as_it_may() {
         place.call("run_shell", json!({"command": "cat read.txt; echo oops >&2; exit 4"})).await.unwrap();
     let want = json!({"exit_code": 4, "stdout": "inside\n", "stderr": "oops\n", "timed_out": false, "truncated": false, "sandbox": "full"});
     assert_eq!(done, want);
-    // Nothing to read is no pipe: some programs would read that instead of the files they are asked about.
+    // Empty input is not a pipe: some programs would read a pipe instead of the given files.
     let done = place
         .call("run_shell", json!({"command": "readlink /proc/self/fd/0; cat; ls /proc/self/fd | wc -l"}));
     assert_eq!(text(&done.await.unwrap(), "stdout"), "/dev/null\n4\n");
-    // Its older name.
+    // The tool's former name.
     let done = place.call("bash", json!({"command": "cat a.txt", "working_directory": "sub"})).await.unwrap();
     assert_eq!(text(&done, "stdout"), "a\n");
     let slow = json!({"command": "echo a; sleep 60", "timeout_seconds": 1});
@@ -108,7 +109,8 @@ fn the_small_helper_is_used_where_it_is_of_the_same_build() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().canonicalize().unwrap();
     let (own, small) = (at.join("cairn"), at.join("cairn-sandbox"));
-    // Links, as a program that is written here may be held open by a child that is just then starting, and cannot be run.
+    // Links are used because a program written by this process may still be open in a child that is
+    // starting, and then cannot be run.
     std::os::unix::fs::symlink(binary(), &own).unwrap();
     let ours = binary().with_file_name("cairn-sandbox");
     for (beside, used) in [(None, false), (Some(Path::new("/bin/echo")), false), (Some(&*ours), true)] {

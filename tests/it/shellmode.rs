@@ -34,7 +34,7 @@ fn lines_run_in_the_users_shell_and_what_is_marked_goes_to_the_model() {
     terminal.line("exit 7");
     terminal.see("exit 7");
     terminal.line("> what is here");
-    // What is typed before the prompt stands there again is kept, but not sent.
+    // Input typed before the prompt appears again is retained, but not submitted.
     terminal.see_after("Two functions.", &at("repo/src"));
     terminal.line("/tools");
     terminal.see("run_shell");

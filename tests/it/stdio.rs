@@ -1,4 +1,4 @@
-//! `cairn stdio` as a program starts it: lines in, lines out, and what ends it.
+//! `cairn stdio` as started by a program: lines in, lines out, and the conditions of its exit.
 
 use std::{
     io::{BufRead, BufReader, Read as _, Write as _},
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sealed::{Daemon, command, hello, tree, wait_for};
 
-/// A running bridge.
+/// A running bridge process.
 struct Bridge {
     child: Child,
     input: Option<ChildStdin>,
@@ -41,7 +41,7 @@ impl Bridge {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line:?}"))
     }
 
-    /// Exit code, the lines that were still to come, and standard error.
+    /// Returns exit code, remaining lines, and standard error.
     fn ended(mut self) -> (i32, Vec<Value>, String) {
         self.input.take();
         let lines =
@@ -57,7 +57,8 @@ fn the_ends_of_the_input_and_of_the_output() {
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
     tree(dir.path(), &[("a.txt", "ledger\n")]);
-    // All at once, the last line without an end: every answer still comes, and the past of what is followed.
+    // Everything at once, with an unterminated last line: all answers still arrive, and the backlog
+    // of the followed session.
     let mut bridge = Bridge::start(&daemon, &[]);
     let first = [request(1, "initialize", &hello()), request(2, "session.create", &json!({}))].join("\n");
     bridge.send(format!("{first}\n").as_bytes());
@@ -75,14 +76,14 @@ fn the_ends_of_the_input_and_of_the_output() {
         assert!(lines.iter().any(|m| m["id"] == id && m["result"].is_object()), "{id}: {lines:?}");
     }
     assert!(lines.iter().any(|m| m["method"] == "orchestrate.synced"), "{lines:?}");
-    // Nobody reads: that is an end like any other.
+    // A closed output ends the bridge normally.
     let mut bridge = Bridge::start(&daemon, &[]);
     bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
     bridge.next();
     let Bridge { mut child, input, output } = bridge;
     drop(output);
     let mut input = input.unwrap();
-    // The write that finds it out may be the second.
+    // Only the second write may detect it.
     let ended = wait_for("its end", || {
         let _closed = input.write_all(format!("{}\n", request(2, "daemon.status", &json!({}))).as_bytes());
         child.try_wait().unwrap()
@@ -105,7 +106,7 @@ fn what_is_no_message_is_answered_and_the_next_line_is_read() {
     assert_eq!(bridge.next()["error"]["data"]["reason"], "too_large");
     bridge.send(format!("{}\r\n", request(2, "tool.list", &json!({}))).as_bytes());
     assert_eq!(bridge.next()["id"], 2);
-    // Half a line at the end is a line.
+    // An unterminated line at the end counts as a line.
     bridge.send(b"{\"jsonrpc\":\"2.0\",\"id\":3");
     let (code, lines, _) = bridge.ended();
     assert_eq!((code, lines.len()), (0, 1));
@@ -119,7 +120,7 @@ fn a_daemon_that_goes_is_told_and_none_is_started() {
     bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
     bridge.next();
     assert!(daemon.stop().success());
-    // The input is open still.
+    // The input is still open.
     let status = wait_for("its end", || bridge.child.try_wait().unwrap());
     let (_, lines, said) = bridge.ended();
     assert_eq!((status.code(), lines.len()), (Some(4), 0), "{said}");
@@ -132,7 +133,7 @@ fn an_answer_that_does_not_come_is_not_waited_for_for_ever() {
     let mut bridge = Bridge::start(&daemon, &["--linger", "0"]);
     bridge.send(format!("{}\n", request(1, "initialize", &hello())).as_bytes());
     bridge.next();
-    // Its answer comes when the model's does, and there is none.
+    // Its answer depends on the model's answer, which never arrives.
     bridge.send(
         format!(
             "{}\n",
@@ -141,6 +142,6 @@ fn an_answer_that_does_not_come_is_not_waited_for_for_ever() {
         .as_bytes(),
     );
     let (code, _, said) = bridge.ended();
-    // Refused at once on a machine without a sandbox; else given up.
+    // Refused at once on a machine without a sandbox, else abandoned.
     assert!(code == 0 || said.contains("1 answers have not come within 0 s"), "{code} {said}");
 }

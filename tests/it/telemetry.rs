@@ -1,4 +1,5 @@
-//! Traces and metrics as a collector gets them: what they say, what they must not say, and a collector that is not there.
+//! Traces and metrics as a collector receives them: their content, the content that they must not
+//! have, and an unavailable collector.
 
 use std::{
     path::Path,
@@ -25,10 +26,11 @@ use crate::{
     sealed::{Daemon, PATIENCE, logged, tree, wait_for},
 };
 
-/// Stands in the prompt, the file, the arguments, the answer, the model's key and the collector's header.
+/// Secret in the prompt, the file, the arguments, the answer, the model's key and the collector's
+/// header.
 const CANARY: &str = "canary-7f3a91c2";
 
-/// How a collector behaves.
+/// Behaviour of a collector.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
     Takes,
@@ -36,10 +38,10 @@ enum Manner {
     NeverAnswers,
 }
 
-/// Path, head and body of what was posted.
+/// Path, head and body of each posted request.
 type Got = Arc<Mutex<Vec<(String, String, Vec<u8>)>>>;
 
-/// A collector: what was posted to it, by path, and the headers.
+/// A collector with the bodies posted to it by path, and their headers.
 #[derive(Clone)]
 struct Collector {
     address: String,
@@ -71,7 +73,7 @@ impl Collector {
         resources.flat_map(|r| r.scope_spans).flat_map(|s| s.spans).collect()
     }
 
-    /// The latest figures by name.
+    /// Returns the latest metrics by name.
     fn figures(&self) -> Vec<(String, u64)> {
         let Some(body) = self.bodies("/v1/metrics").pop() else { return vec![] };
         let read = ExportMetricsServiceRequest::decode(body.as_slice()).unwrap();
@@ -95,7 +97,7 @@ impl Collector {
     }
 }
 
-/// Reads requests and answers them, each in turn.
+/// Reads requests and answers them in order.
 async fn answer(stream: TcpStream, manner: Manner, got: Got) {
     let mut stream = BufReader::new(stream);
     loop {
@@ -128,7 +130,7 @@ async fn answer(stream: TcpStream, manner: Manner, got: Got) {
     }
 }
 
-/// A daemon that sends to `endpoint`, with a scripted model.
+/// Starts a daemon that exports to `endpoint`, with a scripted model.
 fn daemon(dir: &Path, telemetry: Value, answers: &Value) -> Daemon {
     let text = json!({"model": "script", "contextTokens": 16384, "answers": answers});
     tree(dir, &[("script.json", &text.to_string()), ("repo/notes.txt", CANARY), ("repo/.git/HEAD", "x")]);
@@ -140,7 +142,7 @@ fn daemon(dir: &Path, telemetry: Value, answers: &Value) -> Daemon {
     Daemon::start_in(&dir.join("home"), &[])
 }
 
-/// Takes a turn to its end.
+/// Runs a turn until it finishes.
 async fn turn(daemon: &Daemon, root: &Path) -> Value {
     let mut raw = daemon.client().await;
     raw.ok("index.addRoot", json!({"path": root})).await;
@@ -190,7 +192,7 @@ async fn a_turn_is_a_trace_and_nothing_of_it_is_told() {
     assert_eq!(attribute(&run.attributes, "gen_ai.conversation.id").as_deref(), session.as_str());
     assert_eq!(attribute(&run.attributes, "cairn.run.outcome").as_deref(), Some("completed"));
     assert_eq!(attribute(&run.attributes, "gen_ai.usage.output_tokens").as_deref(), Some("26"));
-    // It outlives the request that starts it: a trace of its own, with a link to it.
+    // The run outlives the request that starts it: it has its own trace with a link to the request.
     let [start] = named(&spans, "orchestrate.run.start")[..] else { panic!("{spans:#?}") };
     assert!(run.parent_span_id.is_empty() && run.trace_id != start.trace_id);
     assert_eq!(run.links.iter().map(|l| &l.span_id).collect::<Vec<_>>(), [&start.span_id]);
@@ -206,7 +208,8 @@ async fn a_turn_is_a_trace_and_nothing_of_it_is_told() {
     assert_eq!(failed, ["path_not_found"]);
     assert!(spans.iter().all(|s| s.end_time_unix_nano >= s.start_time_unix_nano && s.events.is_empty()));
 
-    // The header is the collector's, and the one place for the secret; what was told in it all, by name and by value, is not.
+    // The secret may occur only in the header, which belongs to the collector; exported names and
+    // values must not contain it.
     let got = collector.got.lock().unwrap();
     assert!(got.iter().all(|(_, head, _)| head.contains(CANARY)));
     let holds = |bytes: &[u8], what: &str| bytes.windows(what.len()).any(|w| w == what.as_bytes());
@@ -315,12 +318,12 @@ async fn nothing_is_sent_unless_it_is_wanted_and_elsewhere_only_by_name() {
     off.client().await.ok("daemon.stats", json!({})).await;
     assert!(off.stop().success());
     assert!(collector.got.lock().unwrap().is_empty());
-    // The positive control: the same variable, and a word in the user's configuration.
+    // Positive control: the same variable, with telemetry enabled in the user's configuration.
     let (mut on, _kept) = start(json!({"enabled": true, "intervalSeconds": 3600}), &collector.address);
     on.client().await.ok("daemon.stats", json!({})).await;
     assert!(on.stop().success());
     assert!(!named(&collector.spans(), "daemon.stats").is_empty());
-    // What was set for other programs does not make this one speak to another machine.
+    // A variable set for other programs does not make this one connect to another machine.
     let (mut away, _kept) = start(json!({"enabled": true}), "http://collector.example:4318");
     let log = logged(&away.home.clone());
     assert!(log.contains("collector.example:4318 is not on this machine"), "{log}");

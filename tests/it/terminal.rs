@@ -1,4 +1,4 @@
-//! A terminal that a test types at and reads: tmux, with nothing of this machine's own.
+//! A terminal that a test writes to and reads from: tmux, without this machine's configuration.
 
 use std::{
     path::Path,
@@ -7,13 +7,13 @@ use std::{
 
 use crate::sealed::{binary, missing, wait_for};
 
-/// A command in a terminal of 100 columns; ended when dropped.
+/// A command in a terminal of 100 columns, which is killed on drop.
 pub struct Terminal {
     dir: tempfile::TempDir,
 }
 
 impl Terminal {
-    /// Starts the binary in `folder`; `None` after a notice where tmux is missing.
+    /// Starts the binary in `folder`; `None` after a notice if tmux is missing.
     pub fn start(home: &Path, folder: &Path, args: &[&str]) -> Option<Self> {
         let probe = Command::new("tmux").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         if !probe.is_ok_and(|s| s.success()) {
@@ -24,7 +24,8 @@ impl Terminal {
         std::fs::write(terminal.dir.path().join("tmux.conf"), "set -g remain-on-exit on\n").unwrap();
         let mut command = terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "50", "-c"]);
         command.arg(folder).args(["-e", &format!("CAIRN_HOME={}", home.display()), "-e", "COLORTERM="]);
-        // Ctrl+C is for the command alone, and its exit code is written down: tmux does not always tell it.
+        // Ctrl+C is for the command alone, and its exit code is written to a file because tmux does
+        // not always report it.
         let code = terminal.dir.path().join("code");
         let line = format!("trap '' INT; \"$@\"; echo $? > {}", code.display());
         command.args(["sh", "-c", &line, "sh"]).arg(binary()).args(args).env("HOME", home);
@@ -47,24 +48,24 @@ impl Terminal {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What stands there, and what has gone out at the top.
+    /// Returns the screen and its scrollback.
     fn capture(&self) -> String {
         let text = self.run(&["capture-pane", "-p", "-S", "-"]);
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// The same with its colours.
+    /// Returns the screen and its scrollback with colours.
     pub fn colours(&self) -> String {
         self.run(&["capture-pane", "-p", "-e", "-S", "-"])
     }
 
-    /// Waits until `wanted` stands somewhere; gives everything.
+    /// Waits until `wanted` is on the screen, and returns the complete text.
     pub fn see(&mut self, wanted: &str) -> String {
         self.until(wanted, |text| text.contains(wanted.trim_end()))
     }
 
-    /// Waits until `wanted` stands behind the last `mark`.
+    /// Waits until `wanted` follows the last `mark`.
     pub fn see_after(&mut self, mark: &str, wanted: &str) -> String {
         self.until(wanted, |text| text.rsplit_once(mark).is_some_and(|(_, rest)| rest.contains(wanted)))
     }
@@ -86,23 +87,23 @@ impl Terminal {
         found.unwrap_or_else(|_| panic!("'{wanted}' did not come:\n{}", last.borrow()))
     }
 
-    /// Types text.
+    /// Types a text without a line end.
     pub fn text(&mut self, text: &str) {
         self.run(&["send-keys", "-l", text]);
     }
 
-    /// Presses a key that has a name.
+    /// Presses a named key.
     pub fn key(&mut self, name: &str) {
         self.run(&["send-keys", name]);
     }
 
-    /// Types a line and ends it.
+    /// Types a line and presses Enter.
     pub fn line(&mut self, text: &str) {
         self.text(text);
         self.key("Enter");
     }
 
-    /// Waits until the command has left with that code.
+    /// Waits until the command has exited with that code.
     pub fn ended(&mut self, code: i32) {
         let file = self.dir.path().join("code");
         let left = wait_for("the end of the command", || {

@@ -1,4 +1,4 @@
-//! The rules of the house that no compiler checks.
+//! House rules that no compiler checks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,8 @@ use std::{
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
-/// Which crates each crate may import, besides `cairn-protocol`, which is pure types and anybody's.
+/// Crates that each crate may import, in addition to `cairn-protocol`, which contains only types
+/// and is available to all.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cairn-protocol", &[]),
     ("cairn-pairing", &[]),
@@ -54,7 +55,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// Crates that may import everything.
 const COMPOSERS: &[&str] = &["cairn-daemon", "cairn", "cairn-tests", "cairn-bench"];
 
-/// Who may depend on a heavy library.
+/// Crates that may depend on a heavy library.
 const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["cairn-transport"]),
     ("tower-http", &["cairn-transport"]),
@@ -73,7 +74,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("syntect", &["cairn-cli"]),
     ("two-face", &["cairn-cli"]),
     ("jsonschema", &["cairn-harness"]),
-    // In the daemon for what leaves it without any tool: telemetry.
+    // The daemon uses it for requests outside of any tool: telemetry.
     ("reqwest", &["cairn-llm", "cairn-harness", "cairn-daemon"]),
     ("opentelemetry", &["cairn-daemon"]),
     ("llama-cpp-2", &["cairn-llm"]),
@@ -85,7 +86,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("reedline", &["cairn-cli"]),
     ("html2text", &["cairn-tools"]),
     ("crossterm", &["cairn-cli"]),
-    // The server lies in the transport, the client where servers are started: they outlive every permit.
+    // The server is part of the transport; the client is part of the daemon, which starts servers
+    // that outlive every permit.
     ("rmcp", &["cairn-transport", "cairn-daemon"]),
     ("spake2", &["cairn-pairing"]),
     ("rcgen", &["cairn-pairing"]),
@@ -94,10 +96,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("toml_edit", &["cairn-cli"]),
 ];
 
-/// Files that may ask for macOS at compile time.
+/// Files that may check for macOS at compile time.
 const MACOS_FILES: &[&str] = &[];
 
-/// Licences that a dependency may have; one of the alternatives it offers is enough.
+/// Licences that a dependency may have; one of its alternatives is enough.
 const LICENCES: &[&str] = &[
     "MIT",
     "MIT-0",
@@ -118,7 +120,7 @@ const LICENCES: &[&str] = &[
     "CDLA-Permissive-2.0",
 ];
 
-/// Lines of a file: aimed at, and where it fails.
+/// Maximum lines of a file.
 const FILE_LIMIT: usize = 800;
 
 fn root() -> PathBuf {
@@ -129,7 +131,7 @@ fn metadata() -> Metadata {
     MetadataCommand::new().manifest_path(root().join("Cargo.toml")).exec().unwrap()
 }
 
-/// Every Rust file of the project, relative to its root.
+/// Returns every Rust file of the project, relative to its root.
 fn sources() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root()];
@@ -233,24 +235,24 @@ fn files_say_what_they_are_for_and_stay_small() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Code that looks into the text of a failure, and why it may.
+/// Code that may inspect the text of a failure, with the reason.
 const READS_ERROR_TEXTS: &[(&str, &str)] = &[
     ("daemon/crates/llm/src/program.rs", "the last words of a program that is not ours"),
     ("daemon/crates/tools/src/evaluate.rs", "the words of a launcher that finds no program"),
 ];
 
-/// Methods that look into a text.
+/// Methods that inspect a text.
 const LOOKS: &[&str] = &[".contains(", ".starts_with(", ".ends_with(", ".find(", ".strip_prefix("];
 
-/// Names of texts that say why something was decided or failed.
+/// Names of texts that hold the reason for a decision or failure.
 const REASON_TEXTS: &[&str] =
     &["message", "rule", "reason", "why", "cause", "error", "failure", "err", "e.to_string()", "stderr.text"];
 
-/// Steps between a text and a look into it.
+/// Calls between a text and the inspecting method.
 const ADAPTORS: &[&str] =
     &[".as_str()", ".as_ref()", ".to_lowercase()", ".to_ascii_lowercase()", ".to_string()"];
 
-/// True for a line that looks into the text of an error, or of the rule that decided.
+/// True for a line that inspects the text of an error, or of the rule that decided.
 fn reads_reason_text(line: &str) -> bool {
     let reads = |at: usize| {
         let mut before = &line[..at];
@@ -268,7 +270,8 @@ fn reads_reason_text(line: &str) -> bool {
         && LOOKS.iter().any(|look| line.match_indices(look).any(|(at, _)| reads(at)))
 }
 
-/// The code of a file without its tests, a chain of calls on one line: its first line's number and its text.
+/// Returns the code of a file without its tests, with a chain of calls on one line: number of its
+/// first line, and text.
 fn statements(code: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     for (at, line) in code.split("#[cfg(test)]").next().unwrap_or_default().lines().enumerate() {
@@ -319,7 +322,7 @@ fn no_code_decides_by_the_text_of_an_error() {
     assert!(wrong.is_empty(), "give the error a type that says it: {wrong:#?}");
 }
 
-/// Folders whose public functions fail with an error type of their own, and what else they may hold.
+/// Folders whose public functions fail with their own error type, and exceptions below them.
 const TYPED_ERRORS: &[(&str, &[&str])] = &[
     ("daemon/crates/config/src/", &[]),
     ("daemon/crates/llm/src/", &["daemon/crates/llm/src/scripted/"]),
@@ -327,7 +330,7 @@ const TYPED_ERRORS: &[(&str, &[&str])] = &[
     ("daemon/crates/store/src/", &[]),
     ("daemon/crates/trace/src/", &[]),
     ("pairing/src/", &[]),
-    // What git says, and how a program of the user's ends, is not told apart by any caller.
+    // No caller distinguishes git's messages or the exit of a user's program.
     ("daemon/crates/workspace/src/", &["daemon/crates/workspace/src/git/"]),
 ];
 
@@ -335,7 +338,7 @@ const TYPED_ERRORS: &[(&str, &[&str])] = &[
 const NO_TEXT_ERRORS: &[&str] =
     &["daemon/crates/agent/src/", "daemon/crates/harness/src/", "daemon/crates/tools/src/"];
 
-/// Signatures of the functions of a file that others see, each with its line's number.
+/// Returns the public signatures of a file, each with its line number.
 fn public_signatures(code: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     let mut open = false;
@@ -377,7 +380,8 @@ fn public_functions_fail_with_types() {
 
 #[test]
 fn a_permit_is_made_in_the_gate_alone() {
-    // Its own documentation shows that others cannot: those lines are compiled, and must fail to.
+    // Its documentation shows that other code cannot create one: these lines are compiled, and must
+    // fail to compile.
     let makes = |text: &str| {
         text.lines().any(|line| line.contains("Permit::grant(") && !line.trim_start().starts_with("///"))
     };
@@ -398,13 +402,13 @@ fn the_map_names_every_crate() {
     }
 }
 
-/// Text between backticks that could be a path.
+/// Returns the texts between backticks that could be paths.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let plain = |part: &&str| part.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     text.split('`').skip(1).step_by(2).filter(plain)
 }
 
-/// A path in a row or item may be relative to a folder of one before it.
+/// A path in a row or item may be relative to a folder named before it.
 #[test]
 fn every_path_in_the_architecture_exists() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
@@ -475,7 +479,7 @@ fn dependencies_are_permissive() {
     let mut wrong = Vec::new();
     for package in metadata().packages.iter().filter(|p| p.source.is_some()) {
         let licence = package.license.clone().unwrap_or_default();
-        // An expression is fine when one of its alternatives is, with all of its parts.
+        // An expression is valid if one of its alternatives is, with all of its parts.
         let alternatives = licence.replace('/', " OR ").replace(['(', ')'], "");
         let fine = alternatives
             .split(" OR ")

@@ -1,4 +1,4 @@
-//! Traces that are taken away and brought in again.
+//! Traces that are exported and imported again.
 
 use std::{path::Path, process::Stdio};
 

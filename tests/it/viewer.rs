@@ -1,4 +1,4 @@
-//! The viewer's door: links that are good once, and a secret that is good for the viewer alone.
+//! Access to the viewer: links that work once, and a secret that is valid for the viewer alone.
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite;
@@ -80,7 +80,7 @@ async fn a_link_opens_the_viewer_once_and_nothing_else() {
     assert_eq!(refused(&place, &[(protocol, &bearer), ("origin", "http://127.0.0.1:1")]).await, 403);
     let daemons = format!("cairn.v1, bearer.{}", daemon.token());
     assert_eq!(refused(&place, &[(protocol, &daemons), ("origin", &own)]).await, 401);
-    // The page's secret is of no use where the daemon's token is asked for.
+    // The page's secret is not accepted in place of the daemon's token.
     assert_eq!(refused(&format!("{address}/rpc"), &[(protocol, &bearer)]).await, 401);
     let mut page = Raw::connect_at(&place, &[(protocol, &bearer), ("origin", &own)]).await.unwrap();
     page.ok("initialize", hello()).await;

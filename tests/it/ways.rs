@@ -1,4 +1,5 @@
-//! One transcript over every way in: WebSocket, HTTP with server-sent events, standard input and output.
+//! One transcript over every transport: WebSocket, HTTP with server-sent events, standard input and
+//! output.
 
 use std::{path::Path, process::Stdio, sync::Arc};
 
@@ -16,14 +17,14 @@ use crate::{
     sealed::{Daemon, PATIENCE, Raw, binary, hello, tree},
 };
 
-/// A client, however it is connected.
+/// A client with one of the transports.
 enum Way {
     Socket(Raw),
     Lines { input: ChildStdin, output: Lines<BufReader<ChildStdout>>, _child: Child },
     Events(Web),
 }
 
-/// A connection over many requests.
+/// A connection over several requests.
 struct Web {
     daemon: Arc<Daemon>,
     connection: Option<String>,
@@ -77,7 +78,7 @@ impl Way {
         }
     }
 
-    /// Sends more than a message may hold; the reason of its refusal.
+    /// Sends a message over the size limit, and returns the reason of its refusal.
     async fn too_much(&mut self) -> String {
         let text = "x".repeat(5 * 1024 * 1024);
         if let Way::Socket(raw) = self {
@@ -98,7 +99,7 @@ impl Web {
                 named.iter().map(|id| ("Cairn-Connection", id.as_str())).collect();
             let mut answer = http::send(&daemon, "POST /rpc", &headers, text.as_bytes()).await;
             if answer.status != 202 {
-                // The test may be over.
+                // The test may be finished.
                 let _left = told.send(answer.json().await);
             }
             answer.headers.get("cairn-connection").cloned()
@@ -122,7 +123,7 @@ impl Web {
     }
 }
 
-/// A client that sorts what comes.
+/// A client that sorts incoming messages.
 struct Client {
     way: Way,
     aside: Vec<Value>,
@@ -174,7 +175,7 @@ impl Client {
     }
 }
 
-/// What differs from one run to the next is left out.
+/// Removes values that differ between runs.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -203,7 +204,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// Messages that are answered by themselves, before and after the handshake.
+/// Messages with a single answer, before and after the handshake.
 fn table() -> Vec<(&'static str, String)> {
     let one = |id: Value, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     let many: Vec<Value> = (0..65).map(|id| one(json!(id), "tool.list", json!({}))).collect();
@@ -270,7 +271,7 @@ async fn transcript(way: Way, folder: &Path, endless: &Path, past: &[Value]) -> 
         whole.iter().map(|r| r["seq"].as_u64().unwrap()).collect::<Vec<_>>(),
         (1..=head).collect::<Vec<_>>()
     );
-    // One past for all: what an explore does side by side has no order.
+    // The same history for all transports: concurrent operations of an explore have no fixed order.
     let (past, end) = (&past[0]["sessionId"], past.len() as u64);
     told.push(("followed".into(), json!(client.follow(past, json!(0), end).await)));
     told.push(("taken up".into(), json!(client.follow(past, json!(3), end).await)));
@@ -282,7 +283,7 @@ async fn transcript(way: Way, folder: &Path, endless: &Path, past: &[Value]) -> 
     told
 }
 
-/// Calls that take long: cancelled, and more of them than may be.
+/// Long calls: cancelled ones, and more than the limit allows.
 async fn at_work(client: &mut Client, endless: &Path) -> Vec<(String, Value)> {
     let mut search = long_search();
     search["filters"] = json!({"roots": [endless]});
@@ -291,7 +292,8 @@ async fn at_work(client: &mut Client, endless: &Path) -> Vec<(String, Value)> {
         let call = json!({"jsonrpc": "2.0", "id": id, "method": "search.grep", "params": search});
         client.way.send(call.to_string()).await;
     }
-    // Requests over HTTP arrive in any order: the last of them may be on its way, or have met the question below.
+    // Requests over HTTP arrive in any order: the last one may still be in transit, or have met the
+    // request below.
     let refused = loop {
         let slow = |m: &Value| m["id"].as_str().is_some_and(|id| id.starts_with("slow"));
         while let Some(at) = client.aside.iter().position(slow) {
@@ -348,7 +350,7 @@ async fn the_same_is_said_over_every_way() {
         }
     }
     let said = first.unwrap();
-    // The transcript itself says what it must.
+    // The transcript itself has the expected content.
     let of = |name: &str| said.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone()).unwrap();
     assert_eq!(of("before: unknown")["error"]["data"]["reason"], "not_initialized");
     assert_eq!(of("after: unknown")["error"]["code"], -32601);

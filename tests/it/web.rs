@@ -1,4 +1,4 @@
-//! HTTP as a stranger uses and misuses it.
+//! Use and misuse of HTTP by an external client.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn call(method: &str, params: &Value) -> Vec<u8> {
 const ONCE: (&str, &str) = ("Cairn-Protocol", "1");
 const EVENTS: (&str, &str) = ("Accept", "text/event-stream");
 
-/// A connection that later requests name.
+/// Opens a connection that later requests refer to.
 async fn begin(daemon: &Daemon) -> String {
     let answer = send(daemon, "POST /rpc", &[], &call("initialize", &hello())).await;
     assert_eq!(answer.status, 200);
@@ -46,7 +46,7 @@ async fn strangers_are_refused() {
             let answer = send(&daemon, line, &[&wrong[..], &upgrade].concat(), &status).await;
             assert_eq!(answer.status, want, "{line} {wrong:?}");
         }
-        // The same request of a friend is taken further.
+        // The same request from an allowed origin passes this check.
         let answer = send(&daemon, line, &upgrade, &status).await;
         assert!(![401, 403].contains(&answer.status), "{line} {}", answer.status);
     }
@@ -70,7 +70,7 @@ async fn one_request_is_enough() {
     );
     let note = br#"{"jsonrpc":"2.0","method":"x"}"#;
     assert_eq!(send(&daemon, "POST /rpc", &[ONCE], note).await.status, 202);
-    // As a stream, the work is told to its end, and then the stream ends.
+    // As a stream, progress is reported until the work ends, and then the stream ends.
     let add = call("index.addRoot", &json!({"path": dir.path()}));
     let mut answer = send(&daemon, "POST /rpc", &[ONCE, EVENTS], &add).await;
     assert_eq!(answer.headers["content-type"], "text/event-stream");
@@ -86,7 +86,7 @@ async fn one_request_is_enough() {
     assert_eq!(answer.event().await.unwrap().1["method"], "search.partial");
     assert_eq!(answer.event().await.unwrap().1["result"]["items"][0]["path"], "a.txt");
     assert!(answer.event().await.is_none());
-    // Lines that no answer repeats need somebody who reads them.
+    // Lines that no answer repeats require a reader.
     let grep = call("search.grepStream", &json!({"pattern": "ledger", "requestId": "g"}));
     let mut answer = send(&daemon, "POST /rpc", &[ONCE, EVENTS], &grep).await;
     assert_eq!(answer.event().await.unwrap().1["params"]["files"][0]["path"], "a.txt");
@@ -114,7 +114,7 @@ async fn a_connection_is_named_and_ends() {
     }
     let mut events = send(&daemon, "GET /events", &named, b"").await;
     assert_eq!(events.status, 200);
-    // A second reader takes over from the first.
+    // A second reader replaces the first.
     let second = send(&daemon, "GET /events", &named, b"").await;
     assert_eq!((second.status, events.event().await.is_none()), (200, true));
     let (mut events, end) = (second, send(&daemon, "DELETE /rpc", &named, b"").await);
@@ -132,7 +132,7 @@ async fn a_stream_is_taken_up_where_it_was_cut() {
     let records = raw.explore(dir.path(), &[]).await;
     let session = records[0]["sessionId"].as_str().unwrap();
     let head = records.len() as u64;
-    // By itself.
+    // Without a connection.
     for (line, headers, first) in [
         (format!("GET /sessions/{session}/events"), vec![], 1),
         (format!("GET /sessions/{session}/events?after=2"), vec![], 3),
@@ -154,7 +154,7 @@ async fn a_stream_is_taken_up_where_it_was_cut() {
     ] {
         assert_eq!(send(&daemon, &line, &[], b"").await.status, status, "{line}");
     }
-    // Among others, on a connection.
+    // Among other streams, on a connection.
     let id = begin(&daemon).await;
     let named = ("Cairn-Connection", id.as_str());
     let mut events = send(&daemon, "GET /events", &[named], b"").await;

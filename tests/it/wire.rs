@@ -1,4 +1,4 @@
-//! The wire: who is let in, what is refused and how, batches, limits, receipts.
+//! The wire: authentication, refusals, batches, limits and receipts.
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -95,7 +95,7 @@ async fn bad_messages_get_their_documented_answer() {
     assert_eq!(answer["error"]["data"]["details"]["path"], "k", "{answer}");
     let answer = raw.call("search.lexical", json!({"query": "x", "kk": 3})).await;
     assert!(answer["error"]["message"].as_str().unwrap().contains("kk"), "{answer}");
-    // After all that the connection goes on.
+    // After all of these the connection continues to work.
     raw.ok("daemon.status", json!({})).await;
 }
 
@@ -196,7 +196,7 @@ async fn a_search_over_lines_is_told_part_by_part() {
         lines.extend(part["params"]["items"].as_array().unwrap().iter().cloned());
     }
     assert_eq!(Value::from(lines), told["items"]);
-    // Without a name nothing is told.
+    // Without a name no partial results are sent.
     raw.aside.clear();
     raw.ok("search.grep", json!({"pattern": "ledger"})).await;
     assert!(raw.aside.iter().all(|m| m["method"] != "search.partial"));
@@ -204,7 +204,7 @@ async fn a_search_over_lines_is_told_part_by_part() {
 
 #[tokio::test]
 async fn all_lines_come_to_who_reads_late() {
-    // What happens when the queue of a connection is full is tested there, in the api.
+    // The api crate tests the case of a full connection queue.
     const LINES: u64 = 150_000;
     let daemon = Daemon::start();
     let dir = tempfile::tempdir().unwrap();
@@ -218,7 +218,7 @@ async fn all_lines_come_to_who_reads_late() {
     let params = json!({"requestId": "g", "pattern": "ledger", "k": LINES});
     raw.send_json(&json!({"jsonrpc": "2.0", "id": "all", "method": "search.grepStream", "params": params}))
         .await;
-    // It is at work, and others are answered meanwhile.
+    // The search is running, and other calls are answered meanwhile.
     let first = raw.json().await;
     for _ in 0..20 {
         other.ok("search.lexical", json!({"query": "ledger", "k": 1})).await;

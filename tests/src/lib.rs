@@ -1,1 +1,1 @@
-//! Nothing but the integration tests in `it/`.
+//! Empty library; the integration tests are in `it/`.

@@ -42,7 +42,7 @@ async fn a_late_call_is_cancelled() {
 #[tokio::test]
 async fn a_cut_ends_what_waits() {
     let fake = Fake::start(0).await;
-    // Enough for the handshakes, not for the long answer.
+    // Enough bytes for the handshakes, but not for the long answer.
     let address = wire(&fake.address, vec![4_000]).await;
     let client = fake.connector(&address).connect().await.unwrap();
     let error = client.call::<_, String>("echo", &"x".repeat(100_000)).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! A small daemon with a log that is known beforehand, and a wire that can be cut at any byte.
+//! A small daemon with a predefined log, and a proxy that can be cut at any byte.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,30 +15,26 @@ use tokio_tungstenite::tungstenite::{
     handshake::server::{ErrorResponse, Request, Response},
 };
 
-/// The token it takes.
+/// Token that the fake daemon accepts.
 pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// A daemon with one session.
+/// A fake daemon with one session.
 pub struct Fake {
-    /// Where it listens.
     pub address: String,
-    /// Its instance.
     pub instance: InstanceId,
-    /// The session.
     pub session: SessionId,
-    /// The records of the session.
     pub log: Arc<Vec<String>>,
-    /// Every message it got.
+    /// All messages received so far.
     pub got: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Fake {
-    /// Starts one whose session has `records` records.
+    /// Starts a daemon whose session has `records` records.
     pub async fn start(records: u64) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (instance, session) = (InstanceId::new(), SessionId::new());
-        // Odd spacing and numbers: what is given must be these very bytes.
+        // Unusual spacing and numbers: the client must return exactly these bytes.
         let record = |seq| format!(r#"{{"sessionId":"{session}","seq":{seq},"n": 1.50,"text":"é\n{seq}"}}"#);
         let log = Arc::new((1..=records).map(record).collect::<Vec<_>>());
         let got = Arc::new(Mutex::new(Vec::new()));
@@ -52,13 +48,13 @@ impl Fake {
         fake
     }
 
-    /// A connector to it by `address`, its own or a wire's.
+    /// Returns a connector to `address`, which is the daemon's own or a proxy's.
     pub fn connector(&self, address: &str) -> Connector {
         let (address, instance) = (address.to_owned(), Some(self.instance.clone()));
         Connector::fixed(Target { address, token: TOKEN.into(), instance, version: None, tls: None })
     }
 
-    /// Waits, for a few seconds at most, until a message for `method` has come.
+    /// Waits, for a few seconds at most, until a message for `method` has arrived.
     pub async fn wait_for(&self, method: &str) {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
         while !self.got.lock().unwrap().iter().any(|m| m["method"] == method) {
@@ -129,13 +125,13 @@ fn answers(message: &Value, log: &[String], instance: &InstanceId) -> Vec<String
             let error = json!({"code": 3001, "message": "no such root", "data": data});
             vec![json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()]
         }
-        // "silent" and the rest: no answer.
+        // "silent" and unknown methods: no answer.
         _ => vec![],
     }
 }
 
-/// A wire to `upstream` on which each connection in turn carries so many bytes to the client and is then cut; those
-/// after the last of `cuts` are left alone.
+/// Starts a proxy to `upstream`. Each connection in turn forwards the given number of bytes to the
+/// client and is then cut; connections after the last of `cuts` are not cut.
 pub async fn wire(upstream: &str, cuts: Vec<usize>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -165,6 +161,6 @@ async fn carry(client: TcpStream, server: TcpStream, mut left: usize) {
             break;
         }
     }
-    // Both halves go: the client sees the end in the middle of whatever was on its way.
+    // Both halves are closed: the client sees the end in the middle of a message.
     up.abort();
 }

@@ -1,4 +1,4 @@
-//! Following: what a cut wire gives is what a whole one gives.
+//! Following over a connection that is cut returns the same records as over an intact one.
 
 use cairn_client_sdk::{ClientError, Item};
 use cairn_protocol::session::After;
@@ -11,7 +11,7 @@ const RECORDS: u64 = 60;
 
 async fn all(fake: &Fake, address: &str) -> Vec<(u64, String)> {
     let client = loop {
-        // The first connection may be cut as well; following begins with one that came about.
+        // The first connection may be cut as well; following starts with one that succeeded.
         if let Ok(client) = fake.connector(address).connect().await {
             break client;
         }
@@ -58,7 +58,8 @@ async fn a_slow_reader_loses_nothing() {
     let fake = Fake::start(5_000).await;
     let client = fake.connector(&fake.address).connect().await.unwrap();
     let mut stream = client.subscribe(&fake.session, After::Seq(0)).await.unwrap();
-    // The socket is left alone while the queue is full: a call has no answer until records are taken.
+    // The socket is not read while the queue is full: a call gets no answer until records are
+    // taken.
     let echo = client.call_within::<_, u64>("echo", &7, std::time::Duration::from_millis(100)).await;
     assert!(matches!(echo, Err(ClientError::TimedOut { .. })), "{echo:?}");
     for want in 1..=5_000 {

@@ -1,4 +1,4 @@
-//! The client against a daemon that is made to misbehave.
+//! Tests of the client against a daemon that misbehaves.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
 

@@ -53,7 +53,7 @@ async fn one_that_is_started_is_waited_for() {
     let (env, root) = env(&dir);
     let fake = Fake::start(0).await;
     publish(&fake, &root);
-    // The "daemon" puts its file in place some time after its start.
+    // The fake daemon publishes its file some time after its start.
     let (ready, file) = (dir.path().join("ready"), root.daemon_json());
     std::fs::rename(&file, &ready).unwrap();
     let script = format!("sleep 0.2; mv '{}' '{}'", ready.display(), file.display());
@@ -89,7 +89,8 @@ async fn the_loser_of_a_race_waits_for_the_winner() {
     publish(&fake, &root);
     let (ready, file) = (dir.path().join("ready"), root.daemon_json());
     std::fs::rename(&file, &ready).unwrap();
-    // The first that is started loses; the file comes with the second, as if the winner had left meanwhile.
+    // The first process that is started exits with an error; the second one publishes the file, as
+    // if the winner had left meanwhile.
     let (lost, again) = (dir.path().join("lost"), dir.path().join("again"));
     let script = format!(
         "if mkdir '{}'; then exit {}; else mkdir '{}'; mv '{}' '{}'; fi",

@@ -1,4 +1,4 @@
-//! Those who are no paired device: they guess, stand in between, replay, pretend.
+//! Clients that are not paired devices: they guess codes, intercept, replay and impersonate.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use tokio_tungstenite::{
 
 use super::machine::{Den, Laptop};
 
-/// A code that is not this one.
+/// Returns a different code.
 fn other(code: &str, by: u32) -> String {
     let number: u32 = exchange::digits(code).unwrap().parse().unwrap();
     format!("{:08}", (number + by) % exchange::CODES)
@@ -50,7 +50,7 @@ async fn the_fourth_guess_is_refused_though_it_is_right() {
     assert_eq!(admin.pair_status(&Empty {}).await.unwrap().state, PairState::Void);
     assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
     assert!(!laptop.root().hosts_json().exists());
-    // Control: after two wrong ones the right one is taken, once.
+    // Control: after two wrong codes the right one is accepted, once.
     let offer = den.begin(&[Right::Observe]).await.unwrap();
     for by in 1..=2 {
         refused(laptop.try_code(&den.lan, None, &other(&offer.code, by), "den").await);
@@ -63,7 +63,7 @@ async fn the_fourth_guess_is_refused_though_it_is_right() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_thousand_wrong_codes_none_is_accepted() {
     let (den, laptop) = (Den::start().await, Laptop::new());
-    // Control: a right one is.
+    // Control: a paired device is accepted.
     let known = laptop.pair(&den, &[Right::Observe], "den").await;
     den.client().await.client_revoke(&DeviceRef { id: known.device }).await.unwrap();
     let admin = den.client().await;
@@ -78,12 +78,13 @@ async fn of_a_thousand_wrong_codes_none_is_accepted() {
         let why = refused(laptop.try_code(&den.lan, None, &other(&code, guess % 3 + 1), "den").await);
         compared += u32::from(why.contains("the codes differ"));
     }
-    // However often a person asks for another code, there is an end to it.
+    // The number of codes is limited, even if a person requests new ones.
     assert_eq!((codes, compared), (20, 19 * 3));
     assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
 }
 
-/// Ends the TLS of whoever connects with a key of its own, and speaks to the daemon as a client of its own.
+/// Terminates the TLS of every client with its own key, and connects to the daemon as a client of
+/// its own.
 async fn man_in_the_middle(to: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = listener.local_addr().unwrap().to_string();
@@ -93,10 +94,10 @@ async fn man_in_the_middle(to: String) -> String {
         while let Ok((tcp, _)) = listener.accept().await {
             let (acceptor, own, to) = (acceptor.clone(), Arc::clone(&own), to.clone());
             tokio::spawn(async move {
-                // Whoever knows the key goes no further.
+                // A client that knows the daemon's key rejects the connection here.
                 let Ok(mut victim) = acceptor.accept(tcp).await else { return };
                 let mut daemon = dial(&to, &own).await;
-                // Either side may go first.
+                // Either side may close first.
                 let _ended = tokio::io::copy_bidirectional(&mut victim, &mut daemon).await;
             });
         }
@@ -115,16 +116,16 @@ async fn a_man_in_the_middle_of_a_pairing_gets_nothing() {
     let (den, laptop) = (Den::start().await, Laptop::new());
     let middle = man_in_the_middle(den.lan.clone()).await;
     let offer = den.begin(&[Right::Observe]).await.unwrap();
-    // He carries every message as it is, and the code is the right one.
+    // The attacker forwards every message unchanged, and the code is the right one.
     let why = refused(laptop.try_code(&middle, None, &offer.code, "den").await);
     assert!(why.contains("somebody is in between"), "{why}");
     let admin = den.client().await;
     assert_eq!(admin.pair_status(&Empty {}).await.unwrap().tries_left, 2);
     assert_eq!(admin.client_list(&Empty {}).await.unwrap().data, []);
     assert!(!laptop.root().hosts_json().exists());
-    // Control: straight, the same code is taken.
+    // Control: over a direct connection the same code is accepted.
     let known = laptop.try_code(&den.lan, None, &offer.code, "den").await.unwrap();
-    // And once paired, he is told from the daemon by his key.
+    // After pairing, the key distinguishes the attacker from the daemon.
     let error = laptop.try_code(&middle, Some(known.key), &offer.code, "den").await.unwrap_err();
     assert!(matches!(error, ClientError::KeyChanged { .. }), "{error:?}");
 }
@@ -178,7 +179,7 @@ async fn what_was_said_once_is_of_no_use_again() {
     let offer = den.begin(&[Right::Observe]).await.unwrap();
     let code = exchange::digits(&offer.code).unwrap();
     let own = Identity::fresh().unwrap();
-    // A try that is cut off just before its proof arrives: the proof is right and unused.
+    // An attempt that is cut just before its proof arrives: the proof is right and unused.
     let (mut ws, channel) = pairing(&den, &own).await;
     let (half, share) = exchange::client(&code, &channel);
     let hello = Hello { name: "laptop".into(), share };
@@ -186,7 +187,7 @@ async fn what_was_said_once_is_of_no_use_again() {
     let reply: Reply = serde_json::from_value(hear(&mut ws).await).unwrap();
     let proof = Proof { confirm: half.finish(&reply.share, "laptop").unwrap().client_proof() };
     drop(ws);
-    // The same messages with the same code, by the same key even, over another connection.
+    // The same messages with the same code and even the same key, over another connection.
     let (mut ws, _) = pairing(&den, &own).await;
     say(&mut ws, &hello).await;
     assert!(hear(&mut ws).await["share"].is_string());
@@ -194,7 +195,7 @@ async fn what_was_said_once_is_of_no_use_again() {
     let told = hear(&mut ws).await;
     assert!(told["error"].as_str().unwrap().contains("the codes differ"), "{told}");
     assert_eq!(den.client().await.client_list(&Empty {}).await.unwrap().data, []);
-    // Control: over its own connection such a proof is taken.
+    // Control: over its own connection such a proof is accepted.
     let (mut ws, channel) = pairing(&den, &own).await;
     let (half, share) = exchange::client(&code, &channel);
     say(&mut ws, &Hello { share, ..hello }).await;
@@ -227,11 +228,11 @@ async fn a_token_is_of_no_use_in_the_network_and_a_stranger_may_pair_alone() {
             other => panic!("{path}: {other:?}"),
         }
     }
-    // Control: as a device it gets in, and keeps no more than that.
+    // Control: a paired device is accepted, and stores nothing else.
     let laptop = Laptop::new();
     laptop.pair(&den, &[Right::Observe], "den").await;
     laptop.connect("den").await.unwrap();
-    // Without TLS there is nothing.
+    // A connection without TLS is refused.
     assert!(tokio_tungstenite::connect_async(format!("ws://{}/rpc", den.lan)).await.is_err());
 }
 
@@ -251,7 +252,7 @@ async fn a_crowd_that_says_nothing_keeps_nobody_out() {
     // A device connects, and another pairs.
     laptop.connect("den").await.unwrap();
     Laptop::new().pair(&den, &[Right::Observe], "den").await;
-    // Those who came first were let go for those who came last.
+    // The oldest connections were closed for the newest ones.
     let mut byte = [0; 1];
     let first = tokio::time::timeout(
         crate::sealed::PATIENCE,

@@ -1,4 +1,5 @@
-//! A device that may only look, at each door that devices have: none lets more through than another.
+//! A device with only the right to observe, at each endpoint for devices: none grants more than
+//! another.
 
 use std::{
     io::{BufRead as _, Write as _},
@@ -17,7 +18,8 @@ use super::{
 };
 use crate::sealed::{command, tree};
 
-/// A call that a looker may make, and calls that each need another right, with the right.
+/// Returns a call that an observer may make, and calls that each require another right, with that
+/// right.
 fn calls(root: &str) -> Vec<(&'static str, Value, Option<&'static str>)> {
     let session = "ses_00000000000000000000000000000000";
     let turn = json!({"sessionId": session, "turnId": "t", "input": "hi"});
@@ -52,7 +54,7 @@ fn check(door: &str, method: &str, needs: Option<&str>, answer: &Value) {
     }
 }
 
-/// The status and the body of an answer to one request of a device.
+/// Returns status and body of the answer to one request of a device.
 async fn http(den: &Den, own: &Identity, head: &str, body: &str) -> (u16, String) {
     let mut tls = dial(&den.lan, own).await;
     let text = format!(
@@ -61,7 +63,7 @@ async fn http(den: &Den, own: &Identity, head: &str, body: &str) -> (u16, String
     );
     tls.write_all(text.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
-    // A peer that closes without a farewell has said all it had to say.
+    // A peer that closes without a TLS close notification has still sent its complete answer.
     let _end = tls.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
@@ -79,7 +81,7 @@ async fn an_observer_has_the_same_rights_at_every_door() {
     laptop.pair(&den, &[Right::Observe], "den").await;
     let own = Identity::load_or_make(&laptop.root().client_key()).unwrap();
 
-    // WebSocket.
+    // Calls over the WebSocket.
     let client = laptop.connect("den").await.unwrap();
     for (method, params, needs) in calls(&root) {
         let answer = match client.call::<_, Value>(method, &params).await {
@@ -91,14 +93,14 @@ async fn an_observer_has_the_same_rights_at_every_door() {
         };
         check("ws", method, needs, &answer);
     }
-    // HTTP, a request for each call.
+    // Calls over HTTP, one request each.
     for (id, (method, params, needs)) in calls(&root).into_iter().enumerate() {
         let body = request(id, method, &params).to_string();
         let (status, body) = http(&den, &own, "POST /rpc", &body).await;
         assert_eq!(status, 200, "{method}: {body}");
         check("http", method, needs, &serde_json::from_str(&body).unwrap());
     }
-    // Standard input and output.
+    // Calls over standard input and output.
     let mut stdio = command(laptop.home());
     let mut stdio =
         stdio.args(["--host", "den", "stdio"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -138,7 +140,8 @@ async fn doors_of_other_protocols_ask_for_the_same_rights() {
     let approver = pair(&[Right::Approve]).await;
     let worker = pair(&[Right::Observe, Right::Prompt, Right::Approve]).await;
 
-    // The Agent Client Protocol: a new session takes 'prompt', and in a folder that is no root 'admin'.
+    // The Agent Client Protocol: a new session requires 'prompt', and 'admin' in a folder that is
+    // not a root.
     for (own, cwd, needs) in [
         (&looker, root.as_str(), Some("prompt")),
         (&looker, "/etc", Some("admin")),
@@ -159,7 +162,7 @@ async fn doors_of_other_protocols_ask_for_the_same_rights() {
         };
         check("acp", cwd, needs, &answer);
     }
-    // MCP: its clients look, work and answer.
+    // MCP: its clients observe, prompt and approve.
     for (own, want) in [(&looker, Some(403)), (&approver, Some(403)), (&worker, None)] {
         let upgraded = client_async(format!("ws://{}/mcp/ws", den.lan), dial(&den.lan, own).await).await;
         let status = match upgraded {
@@ -169,7 +172,7 @@ async fn doors_of_other_protocols_ask_for_the_same_rights() {
         };
         assert_eq!(status, want);
     }
-    // Plain HTTP: figures and the records of a session are for who may look.
+    // Plain HTTP: metrics and the records of a session require the right to observe.
     let session = "/sessions/ses_00000000000000000000000000000000/events";
     assert_eq!(http(&den, &looker, "GET /metrics", "").await.0, 200);
     assert_eq!(http(&den, &approver, "GET /metrics", "").await.0, 403);

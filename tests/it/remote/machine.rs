@@ -1,4 +1,4 @@
-//! Two machines: the one with the daemon, and the one that would use it.
+//! Two machines: one with the daemon, and one that uses it remotely.
 
 use std::{
     io::BufRead as _,
@@ -16,10 +16,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::sealed::{Daemon, command};
 
-/// A machine whose daemon takes paired devices.
+/// A machine whose daemon accepts paired devices.
 pub struct Den {
     pub daemon: Daemon,
-    /// Where devices connect.
+    /// Address for devices.
     pub lan: String,
     _dir: tempfile::TempDir,
 }
@@ -29,7 +29,7 @@ impl Den {
         Self::start_at("127.0.0.1:0").await
     }
 
-    /// Where devices are to connect is given.
+    /// Starts a daemon with the given address for devices.
     pub async fn start_at(lan: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let daemon = Daemon::start_in(&dir.path().join("home"), &["--lan", lan, "--name", "den"]);
@@ -37,7 +37,7 @@ impl Den {
         Self { daemon, lan, _dir: dir }
     }
 
-    /// The daemon of the same data root again, at the same address.
+    /// Restarts the daemon of the same data root at the same address.
     pub async fn restart(mut self) -> Self {
         self.daemon.stop();
         let flags = ["--lan", &self.lan, "--name", "den"];
@@ -59,7 +59,7 @@ impl Den {
         ok(&self.daemon.home, args)
     }
 
-    /// `cairn pair` at work, and the code that it shows.
+    /// Starts `cairn pair`, and returns the process and the code that it shows.
     pub fn offer_by_command(&self, args: &[&str]) -> (Child, String) {
         let mut pair = command(&self.daemon.home);
         let mut pair = pair.arg("pair").args(args).stdout(Stdio::piped()).spawn().unwrap();
@@ -67,7 +67,7 @@ impl Den {
         let mut lines = std::io::BufReader::new(pair.stdout.take().unwrap());
         lines.read_line(&mut first).unwrap();
         let code = first.trim().strip_prefix("code").unwrap().trim().to_owned();
-        // The rest is for whoever waits for its end.
+        // The remaining output is for the caller that waits for its exit.
         pair.stdout = Some(lines.into_inner());
         (pair, code)
     }
@@ -89,7 +89,7 @@ impl Laptop {
         DataRoot(self.home().to_owned())
     }
 
-    /// Pairs, and must succeed.
+    /// Pairs with the daemon, which must succeed.
     pub async fn pair(&self, den: &Den, rights: &[Right], as_name: &str) -> KnownHost {
         let offer = den.begin(rights).await.unwrap();
         let known = self.try_code(&den.lan, None, &offer.code, as_name).await.unwrap();
@@ -115,7 +115,7 @@ impl Laptop {
         ok(self.home(), args)
     }
 
-    /// The exit code and what was said on either output.
+    /// Returns exit code and combined output of a command.
     pub fn run(&self, args: &[&str]) -> (i32, String) {
         run(self.home(), args)
     }
@@ -150,7 +150,7 @@ fn ok(home: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Carries bytes between whoever connects and `to`; the answer is where to connect.
+/// Forwards bytes between each client and `to`, and returns the address to connect to.
 pub async fn forward(to: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = listener.local_addr().unwrap().to_string();
@@ -159,7 +159,7 @@ pub async fn forward(to: String) -> String {
             let to = to.clone();
             tokio::spawn(async move {
                 let mut other = TcpStream::connect(to).await.unwrap();
-                // Either side may go first.
+                // Either side may close first.
                 let _ended = tokio::io::copy_bidirectional(&mut one, &mut other).await;
             });
         }

@@ -1,13 +1,14 @@
-//! Shared by the tests of several crates: seeded random numbers, and threads that end with their test.
+//! Shared by the tests of several crates: seeded random numbers, and threads that stop with their
+//! test.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use fastrand::Rng;
 
-/// A generator whose seed is printed; the variable `CAIRN_SEED` repeats a run.
+/// Creates a generator whose seed is printed; the variable `CAIRN_SEED` repeats a run.
 ///
 /// # Panics
-/// If `CAIRN_SEED` is no number.
+/// If `CAIRN_SEED` is not a number.
 #[expect(clippy::print_stderr, reason = "a run is repeated by its seed")]
 pub fn random(purpose: &str) -> Rng {
     let seed = match std::env::var("CAIRN_SEED") {
@@ -18,8 +19,8 @@ pub fn random(purpose: &str) -> Rng {
     Rng::with_seed(seed)
 }
 
-/// Sets a flag when it is dropped. Threads of a scope that run until the flag is set end when the test fails as well; without it
-/// the scope waits for them for ever.
+/// Sets a flag when it is dropped. Threads of a scope that run until the flag is set then also stop
+/// when the test fails; without it the scope waits for them forever.
 #[derive(Debug)]
 pub struct StopOnDrop<'a>(pub &'a AtomicBool);
 

@@ -1,8 +1,8 @@
-//! An agent of your own, with its own tool and its own words, and no daemon:
+//! A custom agent with its own tool and system text, without a daemon:
 //!
-//! `cargo run -p cairn --example own_agent -- http://localhost:8080/v1 "how many days until 2030-01-01?"`
+//! `cargo run -p cairn --example own_agent -- http://localhost:8080/v1 "days until 2030-01-01?"`
 //!
-//! Without arguments a scripted model shows how it goes.
+//! Without arguments a scripted model demonstrates the flow.
 
 use std::sync::Arc;
 

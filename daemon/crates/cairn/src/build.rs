@@ -1,4 +1,4 @@
-//! Building a session.
+//! Builder of a session.
 
 use std::{
     path::{Path, PathBuf},
@@ -29,33 +29,33 @@ use cairn_workspace::Roots;
 
 use crate::{Session, source::Single};
 
-/// Progress messages of the index that wait; more are lost.
+/// Maximum number of queued progress messages of the index; further ones are lost.
 const PROGRESS: usize = 256;
 
-/// Where answers come from.
+/// Source of the model's answers.
 enum Backend {
     Provider(Arc<dyn Provider>),
     Settings(Box<Settings>),
     Failed(Failure),
 }
 
-/// What stands between the operator's texts and the tools.
+/// Options of the text between the operator's texts and the tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PreambleOptions {
-    /// When the model's knowledge ends.
+    /// Date at which the model's knowledge ends.
     pub knowledge_cutoff: Option<String>,
-    /// Leaves the date and time out.
+    /// Omits the date and time.
     pub no_clock: bool,
-    /// Leaves out that sources are to be named.
+    /// Omits the instruction to name sources.
     pub no_citing: bool,
 }
 
-/// A text that is added to the system text.
+/// A text that is appended to the system text.
 pub(crate) type Appendix = Box<dyn Fn() -> String + Send + Sync>;
 pub(crate) type OnToken = Box<dyn Fn(&str) + Send + Sync>;
 pub(crate) type OnApproval = Box<dyn Fn(&Approval) -> ApprovalDecision + Send + Sync>;
 
-/// What the system text is made of, shared with the agent that renders it.
+/// Parts of the system text, shared with the agent that renders it.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub base: Option<String>,
@@ -81,9 +81,10 @@ pub struct SessionBuilder {
 }
 
 impl Session {
-    /// A model in a file on this machine, run in this process.
+    /// Uses a model in a file on this machine, run in this process.
     ///
-    /// This build has no model runner of its own: [`SessionBuilder::init`] fails and says what to do instead.
+    /// This build has no model runner of its own: [`SessionBuilder::init`] fails with advice on
+    /// alternatives.
     pub fn local(path: impl AsRef<Path>) -> SessionBuilder {
         let text = format!(
             "this build runs no models in its own process: serve {} with llama.cpp's server and use Session::remote",
@@ -92,7 +93,8 @@ impl Session {
         SessionBuilder::new(Backend::Failed(Failure::new(Reason::NotSupported, text)))
     }
 
-    /// A server that speaks OpenAI's format; with an empty `model`, the first it names. Its address may leave out `/v1`.
+    /// Uses a server that supports OpenAI's format; an empty `model` selects the first that it
+    /// lists. The URL may omit `/v1`.
     pub fn remote(url: impl Into<String>, model: impl Into<String>) -> SessionBuilder {
         Self::settings(Settings {
             provider: "openai-compatible".into(),
@@ -102,12 +104,12 @@ impl Session {
         })
     }
 
-    /// Any provider by its settings.
+    /// Uses a provider with the given settings.
     pub fn settings(settings: Settings) -> SessionBuilder {
         SessionBuilder::new(Backend::Settings(Box::new(settings)))
     }
 
-    /// A provider that is there already: a scripted one for tests, or one of your own.
+    /// Uses an existing provider: a scripted one for tests, or a custom one.
     pub fn provider(provider: Arc<dyn Provider>) -> SessionBuilder {
         SessionBuilder::new(Backend::Provider(provider))
     }
@@ -132,7 +134,7 @@ impl SessionBuilder {
         }
     }
 
-    /// The key for the provider.
+    /// Sets the key for the provider.
     #[must_use]
     pub fn key(mut self, key: Key) -> Self {
         if let Backend::Settings(settings) = &mut self.backend {
@@ -141,21 +143,22 @@ impl SessionBuilder {
         self
     }
 
-    /// The folder it works in. Without one the tools for files say that there is none.
+    /// Sets the working folder. Without one the tools for files return an error.
     #[must_use]
     pub fn root(mut self, root: impl Into<PathBuf>) -> Self {
         self.root = Some(root.into());
         self
     }
 
-    /// Where its log and index are kept; in a folder that goes away with the session when not set.
+    /// Sets the folder of log and index; a temporary one is used when not set.
     #[must_use]
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data = Some(folder.into());
         self
     }
 
-    /// Where knowledge is kept that outlives the session: gives the agent the `memory_*` tools and the keywords there are.
+    /// Sets the folder of knowledge that outlives the session: gives the agent the `memory_*` tools
+    /// and the list of keywords.
     #[must_use]
     pub fn memory(mut self, folder: impl Into<PathBuf>) -> Self {
         self.memory = Some(folder.into());
@@ -169,76 +172,77 @@ impl SessionBuilder {
         self
     }
 
-    /// Leaves the built-in base out.
+    /// Removes the built-in base of the system text.
     #[must_use]
     pub fn no_builtin_system(self) -> Self {
         self.system("")
     }
 
-    /// Adds to the system text, after what tools say of themselves, in the order of the calls.
+    /// Appends to the system text, after the texts of the tools, in the order of the calls.
     #[must_use]
     pub fn system_append(self, text: impl Into<String>) -> Self {
         let text = text.into();
         self.system_append_with(move || text.clone())
     }
 
-    /// Adds what a function says each time the system text is made.
+    /// Appends the result of a function each time the system text is rendered.
     #[must_use]
     pub fn system_append_with(mut self, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.shared.appendices.push(Box::new(text));
         self
     }
 
-    /// What stands in the preamble.
+    /// Sets the options of the preamble.
     #[must_use]
     pub fn preamble_options(mut self, options: PreambleOptions) -> Self {
         self.shared.preamble = options;
         self
     }
 
-    /// Whether the built-in tools are there; they are, unless this says no.
+    /// Enables or disables the built-in tools, which are enabled by default.
     #[must_use]
     pub fn with_default_tools(mut self, yes: bool) -> Self {
         self.default_tools = yes;
         self
     }
 
-    /// Adds a tool of your own.
+    /// Adds a custom tool.
     #[must_use]
     pub fn add_tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// The rules of the gate; by default reading is free and everything else is asked about.
+    /// Sets the rules of the gate; by default reading is allowed and everything else requires an
+    /// approval.
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// How turns are taken.
+    /// Sets the settings of turns.
     #[must_use]
     pub fn turn_settings(mut self, settings: TurnSettings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Allows a model outside this machine.
+    /// Allows models outside this machine.
     #[must_use]
     pub fn allow_external(mut self) -> Self {
         self.external = true;
         self
     }
 
-    /// Hears the model's visible text as it comes.
+    /// Calls a function with the model's visible text as it arrives.
     #[must_use]
     pub fn on_token(mut self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_token = Some(Box::new(hear));
         self
     }
 
-    /// Answers approvals. Without it nobody can, and what must be asked about is denied.
+    /// Sets the approver. Without one, every call that requires an approval is denied.
     #[must_use]
     pub fn on_approval(
         mut self,
@@ -248,8 +252,8 @@ impl SessionBuilder {
         self
     }
 
-    /// The program that confines commands: one whose `main` hands over to [`crate::sandbox_main`]; `cairn` itself is one.
-    /// Without it the shell is refused.
+    /// Sets the program that confines commands: its `main` must delegate to
+    /// [`crate::sandbox_main`], as `cairn` itself does. Without it the shell is refused.
     #[must_use]
     pub fn sandbox_helper(mut self, program: impl Into<PathBuf>) -> Self {
         self.helper = Some(program.into());
@@ -259,7 +263,7 @@ impl SessionBuilder {
     /// Opens the session.
     ///
     /// # Errors
-    /// What must be put right: a provider that is unknown, a root that is none, a tool's name that is taken.
+    /// Fails for an unknown provider, an invalid root, or a duplicate tool name.
     pub async fn init(self) -> Result<Session, Failure> {
         let provider = match self.backend {
             Backend::Provider(provider) => provider,
@@ -288,7 +292,7 @@ impl SessionBuilder {
             rules: self.rules,
             roots: vec![],
             max_runs: 256,
-            // The host's own session: it closes it when it is done with it.
+            // The session belongs to the host, which closes it itself.
             drain: Duration::ZERO,
             granted_file: Some(data.join("permissions.json")),
             approval_timeout: Duration::from_secs(600),
@@ -335,7 +339,7 @@ fn sources(shared: &Arc<Mutex<Shared>>, memory: Option<Store>) -> Sources {
 async fn open(
     data: &Path,
     options: EngineOptions,
-    // The built-in tools, if any, and what they keep knowledge in.
+    // The built-in tools, if enabled, and their knowledge store.
     built_in: Option<Option<Store>>,
     own: Vec<Arc<dyn Tool>>,
     helper: Option<PathBuf>,
@@ -356,7 +360,8 @@ async fn open(
     Engine::open(EngineDeps { trace, roots, indexes, progress, registry, sandbox }, options).await
 }
 
-/// What of this process its commands may see: where programs are, not its other variables.
+/// Returns the parts of this process that its commands may see: the program paths, but no other
+/// variables.
 fn host() -> Host {
     Host {
         home: std::env::var_os("HOME").map(PathBuf::from),

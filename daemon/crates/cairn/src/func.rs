@@ -1,4 +1,4 @@
-//! Tools made of a function.
+//! Tools made from functions.
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
 
@@ -11,15 +11,16 @@ use serde_json::Value;
 type Work =
     Box<dyn Fn(Permit, Value) -> Pin<Box<dyn Future<Output = Result<Output, Failure>> + Send>> + Send + Sync>;
 
-/// A tool that is a function from arguments to an answer. It only reads unless it is told to change something.
+/// A tool that maps arguments to an answer by a function. It is read-only unless [`FnTool::writes`]
+/// is called.
 pub struct FnTool {
     spec: ToolSpec,
     work: Work,
 }
 
 impl FnTool {
-    /// A tool of that name. Its schema is that of the function's argument; the first sentence of the description is what models
-    /// are told in their list.
+    /// Creates a tool. Its schema is that of the function's argument; the first sentence of the
+    /// description is the short text in the models' list.
     pub fn new<P, R, F, A>(name: &'static str, description: &'static str, work: F) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
@@ -42,14 +43,14 @@ impl FnTool {
         Self { spec, work: Box::new(call) }
     }
 
-    /// The same with a text that goes into the system text while the tool is offered.
+    /// Sets a text that is part of the system text while the tool is offered.
     #[must_use]
     pub fn addendum(mut self, text: impl Into<String>) -> Self {
         self.spec.addendum = text.into().into();
         self
     }
 
-    /// The same, changing something: then rules and approvals decide on each call.
+    /// Marks the tool as writing: rules and approvals then decide on each call.
     #[must_use]
     pub fn writes(mut self) -> Self {
         self.spec.read_only = false;

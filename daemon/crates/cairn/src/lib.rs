@@ -12,7 +12,7 @@
 //! # }
 //! ```
 //!
-//! Everything acts through the same gate, is recorded in the same log and asks the same approvals as under the daemon.
+//! Every action passes the same gate, log and approvals as under the daemon.
 #![warn(missing_docs)]
 
 mod build;

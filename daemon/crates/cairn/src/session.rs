@@ -1,4 +1,4 @@
-//! A session of a host's own.
+//! A session in the host's own process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,12 +42,12 @@ impl Session {
         Self { engine, id, shared, on_token, on_approval, external, _approver: approver, _folder: folder }
     }
 
-    /// The engine, for what lies beyond one session.
+    /// Returns the engine, for operations beyond one session.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The session's id.
+    /// Returns the id of the session.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
@@ -56,10 +56,10 @@ impl Session {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something and waits for the answer, tools and all.
+    /// Sends a message and waits for the answer, including all tool calls.
     ///
     /// # Errors
-    /// Why the turn did not complete.
+    /// Fails with the reason why the turn did not complete.
     pub async fn chat(&self, text: impl Into<String>) -> Result<String, Failure> {
         let result = self.run(text).await?;
         match result.error {
@@ -71,10 +71,10 @@ impl Session {
         }
     }
 
-    /// The same with everything that is known of the turn's end.
+    /// Sends a message and returns the complete result of the turn.
     ///
     /// # Errors
-    /// When the turn could not be taken, or the log cannot be read.
+    /// Fails when the turn could not be started, or the log cannot be read.
     pub async fn run(&self, text: impl Into<String>) -> Result<RunResult, Failure> {
         let policy = ExecutionPolicy { allow_external_llms: self.external, ..ExecutionPolicy::default() };
         let params = RunStartParams {
@@ -106,7 +106,8 @@ impl Session {
         }
     }
 
-    /// Tells the part of a text that was not told before; the answer is how much was told of this answer.
+    /// Passes the new part of a text to the token callback; returns the number of bytes passed for
+    /// this answer.
     fn hear(&self, line: &str, told: u64) -> u64 {
         #[derive(Deserialize)]
         struct Line {
@@ -150,55 +151,56 @@ impl Session {
         }
     }
 
-    /// Adds a tool; the conversation goes on, and the next turn knows it.
+    /// Adds a tool; the conversation continues, and the next turn can use it.
     ///
     /// # Errors
-    /// When its name is taken or its schema is none.
+    /// Fails when its name is taken or its schema is invalid.
     pub fn add_tool(&self, tool: impl Tool + 'static) -> Result<(), Failure> {
         self.engine.add_tool(Arc::new(tool))
     }
 
-    /// Adds to the system text; counts from the next turn on.
+    /// Appends to the system text; takes effect with the next turn.
     pub fn system_append(&self, text: impl Into<String>) {
         let text = text.into();
         self.shared().appendices.push(Box::new(move || text.clone()));
     }
 
-    /// Makes the system text anew, the time and the project with it; the conversation goes on.
+    /// Renders the system text again, with the current time and project; the conversation
+    /// continues.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// Fails when the log cannot be written.
     pub async fn refresh_system(&self) -> Result<String, Failure> {
         Ok(self.engine.refresh_prompt(&self.id).await?.system)
     }
 
-    /// Replaces the base of the system text; the conversation is emptied.
+    /// Replaces the base of the system text, and clears the conversation.
     ///
     /// # Errors
-    /// `session_busy` while a turn is at work.
+    /// `session_busy` while a turn is running.
     pub async fn set_system(&self, text: impl Into<String>) -> Result<(), Failure> {
         self.engine.clear_conversation(&self.id, None).await?;
         self.shared().base = Some(text.into());
         Ok(())
     }
 
-    /// Empties the conversation.
+    /// Clears the conversation of the session.
     ///
     /// # Errors
-    /// `session_busy` while a turn is at work.
+    /// `session_busy` while a turn is running.
     pub async fn reset(&self) -> Result<(), Failure> {
         self.engine.clear_conversation(&self.id, None).await
     }
 
-    /// The system text of the next turn.
+    /// Returns the system text of the next turn.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// Fails when the log cannot be read.
     pub async fn render_system(&self) -> Result<String, Failure> {
         Ok(self.engine.show_prompt(&self.id).await?.system)
     }
 
-    /// Ends politely.
+    /// Closes the session gracefully.
     pub async fn close(self) {
         self.engine.close().await;
     }

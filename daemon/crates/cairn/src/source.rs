@@ -1,4 +1,4 @@
-//! The one model of a session.
+//! The single model of a session.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use cairn_protocol::{
     turn::{ModelChoice, ProviderInfo},
 };
 
-/// A single provider, whatever is asked for.
+/// A single provider for every request.
 pub struct Single(pub Arc<dyn Provider>);
 
 impl Models for Single {

@@ -1,4 +1,4 @@
-//! Every row of the session builder, on a scripted model.
+//! Tests of every option of the session builder, on a scripted model.
 
 use std::sync::{
     Arc, Mutex,
@@ -182,7 +182,7 @@ async fn what_changes_something_is_asked_about() {
         assert_eq!(session.chat("go").await.unwrap(), "done");
         assert_eq!(std::fs::read_to_string(dir.path().join("f.txt")).unwrap(), want);
     }
-    // Without anybody to ask it is denied, and the turn ends so.
+    // Without an approver the call is denied, and the turn ends.
     let (_, builder) = on(vec![calls("write_file", json!({"path": "f.txt", "content": "no"}))]);
     let session = builder.root(dir.path()).init().await.unwrap();
     assert_eq!(session.chat("go").await.unwrap_err().reason, Reason::NoApprover);

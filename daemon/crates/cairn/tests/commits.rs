@@ -1,4 +1,4 @@
-//! `git.auto_commit`: what a turn changed is committed, and only that.
+//! `git.auto_commit` commits the changes of a turn, and nothing else.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{path::Path, process::Command, sync::Arc};
@@ -63,7 +63,7 @@ async fn a_turn_that_wrote_is_committed_with_its_words_and_one_that_only_talked_
     assert_eq!(commits(&session).await, want);
     assert_eq!(git(at, &["log", "--format=%s", "--name-only"]), "[cairn] Make the file\n\nmade.txt\n");
     assert_eq!(git(at, &["status", "--porcelain"]), "?? mine.txt\n");
-    // While the user is in the middle of something nothing is committed, and the turn is told to have gone well.
+    // During a merge of the user's nothing is committed, and the turn still succeeds.
     std::fs::write(at.join(".git/MERGE_HEAD"), git(at, &["rev-parse", "HEAD"])).unwrap();
     let result = session.run("change it").await.unwrap();
     assert_eq!(result.status, Outcome::Completed);

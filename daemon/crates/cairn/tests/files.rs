@@ -1,4 +1,4 @@
-//! The file tools through whole turns: what is written, shown, refused, told and undone.
+//! The file tools through complete turns: writes, previews, refusals, records and undo.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -95,7 +95,7 @@ async fn what_was_not_read_is_asked_about_and_what_changed_meanwhile_is_not_touc
     let session1 = session(dir.path(), allow(), vec![vec![edit("ONE")]], &asked).await;
     session1.chat("go").await.unwrap();
     assert_eq!(asked.lock().unwrap().as_slice(), ["it edits a file that was not read since it changed"]);
-    // Somebody changes the file between the question and the answer.
+    // Another process changes the file between the request and the approval.
     std::fs::write(&path, "one two").unwrap();
     let behind = path.clone();
     let session2 = Session::provider(Arc::new(Scripted::new(vec![
@@ -127,14 +127,15 @@ async fn what_makes_programs_run_is_always_asked_about_and_deleting_by_the_rules
     ]];
     let session = session(dir.path(), allow(), steps, &asked).await;
     let result = session.run("go").await.unwrap();
-    // Nobody is asked about what could not be done in any case: version control is closed. A rule allows deleting (P8).
+    // A call that cannot succeed requires no approval: version control is closed. A rule allows
+    // deleting (P8).
     assert_eq!(asked.lock().unwrap().len(), 1, "{asked:?}");
     let outcomes: Vec<_> = result.tool_trace.iter().map(|t| t.outcome.as_str()).collect();
     assert_eq!(outcomes, ["ok", "ok", "path_blocked"]);
     assert!(!dir.path().join("a.txt").exists() && !dir.path().join(".git").exists());
 }
 
-/// Paths that try to leave: dots, links, absolute ones, other alphabets' dots, long ones.
+/// Paths that try to escape: dots, links, absolute ones, dots of other scripts, long ones.
 fn escape() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         4 => Just("..".to_owned()),
@@ -153,7 +154,7 @@ fn escape() -> impl Strategy<Value = String> {
     (head, prop::collection::vec(part, 1..7)).prop_map(|(head, parts)| head + &parts.join("/"))
 }
 
-/// Deleting is always asked about: here somebody always says yes.
+/// Approves every deletion, which always requires an approval.
 fn say_yes(runtime: &tokio::runtime::Runtime, session: &Session) {
     let (engine, id) = (session.engine().clone(), session.id().clone());
     runtime.spawn(async move {
@@ -224,13 +225,13 @@ fn no_path_leads_any_file_tool_out_of_the_root() {
             let told = answer.map(|v| v.to_string()).unwrap_or_default();
             assert!(!told.contains("SECRET"), "{name} {path}: {told}");
         }
-        // What a call made of the links inside the root is of no further interest: they are there again.
+        // Links inside the root that a call replaced are restored.
         let _again = symlink(&outside, root.join("out"));
         let _again = symlink("../outside/file", root.join("file"));
     }
     assert!(ran >= 5000, "{ran}");
     assert_eq!((snapshot(&outside), snapshot(dir.path()).len()), before);
-    // The positive control: the same calls work inside.
+    // Positive control: the same calls succeed inside the root.
     std::fs::write(root.join("in/x"), "SECRET inside").unwrap();
     let read = runtime.block_on(tool(&session, "read_file", json!({"path": "in/x"}))).unwrap();
     assert!(read.to_string().contains("SECRET inside"));

@@ -1,6 +1,7 @@
-//! Traces of our own runs, kept as files and replayed: what a turn was shown and did, what an explore found.
+//! Stored traces of Cairn's own runs are replayed: inputs and effects of a turn, results of an
+//! explore.
 //!
-//! When the system text or a tool's own text changes on purpose, `CAIRN_UPDATE=1` records them anew.
+//! When the system text or a tool's text changes on purpose, `CAIRN_UPDATE=1` records them again.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -24,7 +25,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// A copy of the project, in a folder of another name each time.
+/// Copies the project into a folder with a new name.
 fn project(dir: &Path) -> PathBuf {
     let to = dir.canonicalize().unwrap().join("project");
     for file in ["README.md", "Cargo.toml", "src/lib.rs"] {
@@ -34,7 +35,7 @@ fn project(dir: &Path) -> PathBuf {
     to
 }
 
-/// A session whose model has these answers, in a folder.
+/// Creates a session in a folder, whose model returns these answers.
 async fn session(root: &Path, answers: Vec<ScriptedAnswer>) -> Session {
     let rules = Rules { allow: vec!["*".parse().unwrap()], default: Verdict::Allow, ..Rules::default() };
     Session::provider(Arc::new(Scripted::new(answers))).root(root).rules(rules).init().await.unwrap()
@@ -69,7 +70,7 @@ fn call(name: &str, arguments: Value) -> ScriptedAnswer {
     ScriptedAnswer::new(vec![Step::Text(format!("Next: {name}.")), step])
 }
 
-/// A turn that searches, reads, changes a file and talks about it, and one that only reads.
+/// Records a turn that searches, reads and changes a file, and one that only reads.
 async fn recorded_turn() -> String {
     let dir = tempfile::tempdir().unwrap();
     let root = project(dir.path());
@@ -104,7 +105,7 @@ async fn recorded_explore() -> String {
     exported(session.engine(), &receipt.session_id).await
 }
 
-/// The kept trace of that name, made anew where that is asked for.
+/// Returns the stored trace of that name, recorded again if `CAIRN_UPDATE` is set.
 async fn kept(name: &str, record: impl Future<Output = String>) -> String {
     let file = fixtures().join(name);
     if std::env::var_os("CAIRN_UPDATE").is_some() {
@@ -113,7 +114,7 @@ async fn kept(name: &str, record: impl Future<Output = String>) -> String {
     std::fs::read_to_string(&file).unwrap()
 }
 
-/// Replays a trace in a copy of the project that `change` was done to.
+/// Replays a trace in a copy of the project after `change` was applied.
 async fn replayed(jsonl: &str, change: impl FnOnce(&Path)) -> ReplayReport {
     let dir = tempfile::tempdir().unwrap();
     let root = project(dir.path());

@@ -1,4 +1,4 @@
-//! Asks a model and prints its answer as it comes.
+//! Sends a prompt to a model and prints its answer as it arrives.
 //!
 //!     cargo run -p cairn-llm --example ask -- http://localhost:8080 'Why is the sky blue?' [PROVIDER [MODEL]]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]

@@ -1,4 +1,4 @@
-//! How fast answers are decoded, in MB/s: `cargo run --release -p cairn-llm --example decoding`.
+//! Measures the decoding of answers in MB/s: `cargo run --release -p cairn-llm --example decoding`.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement")]
 
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use cairn_llm::{Decoder, Format, Limits, ModelRequest};
 
 const SIZE: usize = 30_000_000;
-/// What a read from a socket often brings.
+/// Typical size of a read from a socket.
 const PIECE: usize = 16 * 1024;
 
 fn main() {

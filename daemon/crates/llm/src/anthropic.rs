@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Anthropic's messages API.
 
 mod read;
 
@@ -18,14 +18,15 @@ use crate::{
     remote::{Dialect, Query, secret},
 };
 
-/// The version of the format that is spoken here.
+/// Supported version of the API.
 const VERSION: &str = "2023-06-01";
-/// Tokens of an answer where the request has no limit: the format wants one.
+/// Default limit of answer tokens, because the API requires one.
 const DEFAULT_MAX_TOKENS: u32 = 4096;
-/// What stands before a conversation whose first messages were dropped: it must begin with the user.
+/// Placeholder before a conversation whose first messages were dropped: the first message must be
+/// the user's.
 const LEFT_OUT: &str = "(earlier messages are left out)";
 
-/// How messages are asked for.
+/// Dialect of Anthropic's messages API.
 pub(crate) struct Anthropic;
 
 impl Dialect for Anthropic {
@@ -55,7 +56,7 @@ impl Dialect for Anthropic {
         body.insert("model".into(), model.into());
         body.insert("max_tokens".into(), limit(request).into());
         if !request.system.is_empty() {
-            // Kept in the provider's cache: it is the same at each hop.
+            // The system text is the same in each request, so the provider should cache it.
             let text =
                 json!({ "type": "text", "text": request.system, "cache_control": { "type": "ephemeral" } });
             body.insert("system".into(), json!([text]));
@@ -63,7 +64,7 @@ impl Dialect for Anthropic {
         body.insert("messages".into(), messages(request));
         body.insert("stream".into(), true.into());
         if let Some(temperature) = request.temperature {
-            // Other providers go to 2.
+            // Anthropic accepts temperatures up to 1, other providers up to 2.
             body.insert("temperature".into(), temperature.min(1.0).into());
         }
         let mut tools = tools(request);
@@ -110,7 +111,7 @@ fn limit(request: &ModelRequest) -> u32 {
     if request.max_tokens > 0 { request.max_tokens } else { DEFAULT_MAX_TOKENS }
 }
 
-/// The name of the tool that a forced answer is given through: no offered tool has it.
+/// Returns an unused tool name for the tool through which a structured answer is enforced.
 fn schema_tool(request: &ModelRequest) -> String {
     let mut name = "answer".to_owned();
     while request.tools.iter().any(|tool| tool.name == name) {
@@ -126,7 +127,8 @@ fn tools(request: &ModelRequest) -> Vec<Value> {
     tools.collect()
 }
 
-/// Messages with alternating roles, the user's first; answers of tools are the user's, and come first there.
+/// Converts messages to alternating roles, starting with the user. Tool results belong to the user
+/// and come first in a message.
 fn messages(request: &ModelRequest) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in mended(&request.messages) {
@@ -139,7 +141,7 @@ fn messages(request: &ModelRequest) -> Value {
     if turns.first().is_none_or(|(role, _)| *role == "assistant") {
         turns.insert(0, ("user", vec![json!({ "type": "text", "text": LEFT_OUT })]));
     }
-    // The next hop begins with all of this: the provider is to keep it in its cache.
+    // The next request starts with this prefix, so the provider should cache it.
     if let Some(Value::Object(last)) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut()) {
         last.insert("cache_control".into(), json!({ "type": "ephemeral" }));
     }
@@ -159,7 +161,7 @@ fn blocks(message: Cow<'_, Message>) -> (&'static str, Vec<Value>) {
             ("user", parts.collect())
         }
         Message::Assistant { text, calls } => {
-            // White space at the end of what the assistant said is refused.
+            // The API refuses trailing white space in assistant text.
             let text = text.trim_end();
             let said = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
             let calls = calls.iter().map(|call| {

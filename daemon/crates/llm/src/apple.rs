@@ -1,10 +1,10 @@
-//! Apple's on-device model: named, so that asking for it gets a clear answer.
+//! Apple's on-device model, listed only so that selecting it returns a clear error.
 
 use crate::LlmError;
 
-/// Why it cannot be used here.
+/// Returns the reason why the model is unavailable.
 pub(crate) fn not_supported() -> LlmError {
-    // Its framework speaks Swift alone: even on macOS a bridge is needed, which this build does not have.
+    // Its framework requires Swift; even on macOS a bridge is necessary, which this build lacks.
     let why = if cfg!(target_os = "macos") {
         "this build has no bridge to Apple's on-device model".to_owned()
     } else {

@@ -1,21 +1,21 @@
-//! The providers there are, as data.
+//! Table of the supported providers.
 
-/// What is known of a provider before anything is asked.
+/// Properties of a provider that are known without a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownProvider {
-    /// Its name.
     pub name: &'static str,
-    /// Where it is reached unless told otherwise; `None` when a URL (or a file) must be given, or none is needed.
+    /// Default endpoint; `None` when a URL (or a file) must be configured, or none is required.
     pub endpoint: Option<&'static str>,
-    /// The model that is used unless told otherwise; empty when the server's first one is.
+    /// Default model; empty to use the server's first one.
     pub default_model: &'static str,
-    /// Environment variables that may hold its key, best first.
+    /// Environment variables that may hold the key, in order of preference.
     pub key_variables: &'static [&'static str],
-    /// Whether its own service wants a key. A server on this machine or network does not.
+    /// True if the provider's own service requires a key; a server on this machine or its network
+    /// does not.
     pub needs_key: bool,
-    /// Whether calls leave this machine and its network, as long as the endpoint is the one named here.
+    /// True if calls to the default endpoint leave this machine.
     pub external: bool,
-    /// Other names it goes by.
+    /// Alternative names of the provider.
     pub aliases: &'static [&'static str],
 }
 
@@ -103,18 +103,17 @@ const PROVIDERS: &[KnownProvider] = &[
     },
 ];
 
-/// Every provider.
 pub fn providers() -> &'static [KnownProvider] {
     PROVIDERS
 }
 
-/// The provider of that name or alias.
+/// Finds a provider by name or alias.
 pub fn find_provider(name: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.name == name || known.aliases.contains(&name))
 }
 
-/// Context of model families whose providers do not tell it: beginning of the model's name, tokens. The longest
-/// beginning counts.
+/// Context sizes of model families whose providers do not report them: name prefix and tokens. The
+/// longest matching prefix wins.
 const CONTEXTS: &[(&str, u64)] = &[
     ("claude-", 200_000),
     ("gpt-3.5-turbo", 16_385),
@@ -128,7 +127,7 @@ const CONTEXTS: &[(&str, u64)] = &[
     ("o4-mini", 200_000),
 ];
 
-/// Tokens of a hosted model's context, where its family is known.
+/// Returns the context size of a hosted model in tokens, if its family is known.
 pub(crate) fn family_context(model: &str) -> Option<u64> {
     let fitting = CONTEXTS.iter().filter(|(beginning, _)| model.starts_with(beginning));
     fitting.max_by_key(|(beginning, _)| beginning.len()).map(|(_, tokens)| *tokens)

@@ -1,4 +1,4 @@
-//! From plain data to a provider.
+//! Construction of a provider from settings.
 
 use std::{
     fmt,
@@ -23,40 +23,41 @@ use crate::{
     server::{Server, client},
 };
 
-/// Which model is called, and how patiently.
+/// Model to use, with its time limits and retries.
 #[derive(Clone)]
 pub struct Settings {
-    /// A name or alias of [`crate::providers`].
+    /// Name or alias from [`crate::providers`].
     pub provider: String,
-    /// Empty: the provider's default one; for `openai-compatible`, the first that the server names.
+    /// Name of the model. If empty, the provider's default; for `openai-compatible`, the first one
+    /// that the server lists.
     pub model: String,
-    /// A URL, with or without scheme and version; the provider's own when absent. For `scripted`, the script's path.
+    /// URL, with or without scheme and version; the provider's own when absent. For `scripted`, the
+    /// path of the script.
     pub endpoint: Option<String>,
-    /// The key.
     pub key: Option<Key>,
-    /// Tokens of the model's context, where the user knows better than the provider tells. Ollama is told to use
-    /// that much.
+    /// Context size of the model in tokens, where the user overrides the provider's value. Ollama
+    /// is configured with that size.
     pub context_tokens: Option<u64>,
-    /// Time to connect.
+    /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// Longest time without a byte, the time before the first one among it.
+    /// Maximum time without a byte, including the time before the first one.
     pub idle_timeout: Duration,
-    /// Longest time of an answer with all its attempts.
+    /// Maximum time of an answer including all attempts.
     pub total_timeout: Duration,
-    /// Attempts before the first chunk, 1 to 10.
+    /// Attempts before the first chunk, limited to 1..=101.
     pub attempts: u32,
-    /// Pause before the second attempt; it doubles with each, to at most a minute.
+    /// Pause before the second attempt; it doubles each time, up to one minute.
     pub backoff: Duration,
-    /// Sizes of lines and answers.
+    /// Maximum sizes of lines and answers.
     pub limits: Limits,
-    /// A proxy's URL for endpoints outside the private network. None is taken from the environment.
+    /// URL of a proxy for endpoints outside the private network. The environment is ignored.
     pub proxy: Option<String>,
-    /// What starts the programs of `claudeCode` and `codex`; without one there are none.
+    /// Launcher for the programs of `claudeCode` and `codex`; without one they are unavailable.
     pub launcher: Option<Arc<dyn Launcher>>,
 }
 
 impl fmt::Debug for Settings {
-    /// Without what may hold a password: the key, and what stands before an `@` in a URL.
+    /// Omits everything that may hold a password: the key, and the part before an `@` in a URL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |url: &Option<String>| {
             let url = url.as_deref()?;
@@ -80,7 +81,8 @@ impl fmt::Debug for Settings {
 }
 
 impl Default for Settings {
-    /// Ollama on this machine; 10 s to connect, 120 s without a byte, 15 minutes in all, 3 attempts from half a second.
+    /// Ollama on this machine; 10 s to connect, 120 s without a byte, 15 minutes in total, and 3
+    /// attempts with half a second before the second one.
     fn default() -> Self {
         Self {
             provider: "ollama".into(),
@@ -100,16 +102,16 @@ impl Default for Settings {
     }
 }
 
-/// Most attempts that can be set.
+/// Maximum number of attempts that can be set.
 const MAX_ATTEMPTS: u32 = 101;
 
-/// A provider of these settings. Asks the network nothing yet.
+/// Creates a provider from settings, without network access.
 ///
 /// # Errors
-/// [`LlmError::UnknownProvider`]; [`LlmError::Unauthorized`] without a key where one is needed;
-/// [`LlmError::Rejected`] for an endpoint that cannot be used, or a script that cannot be read;
-/// [`LlmError::NotSupported`] for `apple`, for `llamaCpp` in a build without it,
-/// and for a command-line agent that is not set up.
+/// [`LlmError::UnknownProvider`]; [`LlmError::Unauthorized`] without a key where one is required;
+/// [`LlmError::Rejected`] for an unusable endpoint or an unreadable script;
+/// [`LlmError::NotSupported`] for `apple`, for `llamaCpp` in a build without it, and for a
+/// command-line agent that is not configured.
 pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     let known = catalog::find_provider(&settings.provider).ok_or_else(|| LlmError::UnknownProvider {
         name: settings.provider.clone(),
@@ -127,13 +129,13 @@ pub fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     }
 }
 
-/// True if calls by these settings leave this machine, without connecting. True where that
-/// cannot be told.
+/// True if calls with these settings leave this machine, decided without connecting. True if that
+/// is unknown.
 pub fn is_external(provider: &str, endpoint: Option<&str>) -> bool {
     let Some(known) = catalog::find_provider(provider) else { return true };
     match known.name {
         "apple" | "llamaCpp" | "scripted" => return false,
-        // Wherever the program runs, its question goes to its maker.
+        // The program itself runs locally, but sends the prompt to its vendor.
         "claudeCode" | "codex" => return true,
         _ => {}
     }
@@ -186,7 +188,7 @@ fn remote(
         return Err(LlmError::Rejected(format!("{who} would get the key unencrypted: use https")));
     }
     let headers = dialect.headers(settings.key.as_ref())?;
-    // Last, because reading the system's certificates takes a while.
+    // Created last because reading the system's certificates takes a while.
     let client = client(&endpoint, settings.connect_timeout, settings.proxy.as_deref())?;
     let server = Server { client, headers, who, provider: known.name, key_variable };
     let model = if settings.model.is_empty() { known.default_model } else { &settings.model };

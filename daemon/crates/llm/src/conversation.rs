@@ -1,19 +1,21 @@
-//! A conversation as providers accept it: every call answered right after it, no answer without its call, nothing empty.
+//! Repair of conversations to the form that providers accept: every call is directly followed by
+//! its result, no result lacks its call, and no part is empty.
 //!
-//! A history may lack that after an interruption or after older turns were dropped; providers refuse it whole then.
+//! A history may violate this after an interruption or after older turns were dropped; providers
+//! then reject it completely.
 
 use std::borrow::Cow;
 
 use cairn_protocol::model::{Message, Part, ToolUse};
 use serde_json::{Value, json};
 
-/// What stands for the answer of a call that never got one.
+/// Result of a call that was never answered.
 const UNANSWERED: &str = "no result: the call was interrupted";
 
-/// The messages, mended.
+/// Returns the repaired messages.
 pub(crate) fn mended(messages: &[Message]) -> Vec<Cow<'_, Message>> {
     let mut whole = Vec::with_capacity(messages.len());
-    // Calls of the last assistant message that wait for their answer, in order.
+    // Calls of the last assistant message without a result yet, in order.
     let mut waiting: Vec<(&str, &str)> = Vec::new();
     for message in messages {
         match message {
@@ -62,7 +64,7 @@ fn answer(whole: &mut Vec<Cow<'_, Message>>, waiting: &mut Vec<(&str, &str)>) {
     }));
 }
 
-/// Whether a part says nothing. Providers refuse such ones.
+/// True if a part is empty, which providers refuse.
 pub(crate) fn is_empty(part: &Part) -> bool {
     match part {
         Part::Text { text } => text.trim().is_empty(),
@@ -70,8 +72,8 @@ pub(crate) fn is_empty(part: &Part) -> bool {
     }
 }
 
-/// A call's arguments as the object that every provider wants: text that was no JSON is wrapped, so that the model
-/// sees what it wrote.
+/// Returns a call's arguments as the object that every provider requires. Invalid JSON is wrapped,
+/// so that the model sees its own text.
 pub(crate) fn arguments(call: &ToolUse) -> Cow<'_, Value> {
     match &call.arguments {
         Value::Object(_) => Cow::Borrowed(&call.arguments),

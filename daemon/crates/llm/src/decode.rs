@@ -1,4 +1,5 @@
-//! The bytes of an answer to chunks, for every wire format. Touches no network: replay uses it too.
+//! Decoding the bytes of an answer to chunks, for every wire format. It uses no network, because
+//! replay depends on it too.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -14,31 +15,31 @@ use crate::{
     scripted,
 };
 
-/// Most calls of one answer.
+/// Maximum number of calls in one answer.
 const MAX_CALLS: usize = 128;
 
-/// OpenAI's sign of the end: the one event that is no JSON.
+/// OpenAI's end marker: the only event that is not JSON.
 const DONE: &str = "[DONE]";
 
-/// How an answer is written.
+/// Wire format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Ollama's lines of JSON.
+    /// Lines of JSON from Ollama.
     Ollama,
-    /// OpenAI's chat completions as server-sent events; `openai-compatible` servers speak it too.
+    /// OpenAI's chat completions as server-sent events, which `openai-compatible` servers use too.
     OpenAi,
     /// Anthropic's messages as server-sent events.
     Anthropic,
-    /// The lines of Claude Code, run headless.
+    /// Lines of Claude Code in headless mode.
     ClaudeCode,
-    /// The lines of Codex, run headless.
+    /// Lines of Codex in headless mode.
     Codex,
-    /// The steps of a script, one a line.
+    /// Steps of a script, one per line.
     Scripted,
 }
 
 impl Format {
-    /// The format in which the provider of that name answers.
+    /// Returns the answer format of the provider of that name.
     pub fn of(provider: &str) -> Option<Self> {
         match provider {
             "ollama" => Some(Self::Ollama),
@@ -46,14 +47,14 @@ impl Format {
             "anthropic" => Some(Self::Anthropic),
             "claudeCode" => Some(Self::ClaudeCode),
             "codex" => Some(Self::Codex),
-            // A model in this process writes its answers down as steps.
+            // A model in this process records its answers as steps.
             "scripted" | "llamaCpp" => Some(Self::Scripted),
             _ => None,
         }
     }
 }
 
-/// Makes chunks of bytes, however they are split.
+/// Decodes chunks from bytes, regardless of how these are split.
 pub struct Decoder {
     framer: Framer,
     events: Box<dyn Events>,
@@ -61,17 +62,17 @@ pub struct Decoder {
     who: String,
 }
 
-/// What one provider's events mean.
+/// Decoder for the events of one provider.
 pub(crate) trait Events: Send {
-    /// One event.
+    /// Handles one event.
     fn event(&mut self, name: &str, data: Value, answer: &mut Answer) -> Result<(), LlmError>;
 
-    /// The bytes have ended: the last chance to finish.
+    /// Handles the end of the bytes: the last chance to finish the answer.
     fn end(&mut self, answer: &mut Answer) -> Result<(), LlmError>;
 }
 
 impl Decoder {
-    /// For the answer to `request` by `who`, who is named in errors.
+    /// Creates a decoder for the answer to `request` by `who`, which errors name.
     pub fn new(format: Format, who: &str, request: &ModelRequest, limits: Limits) -> Self {
         let (style, events): (_, Box<dyn Events>) = match format {
             Format::Ollama => (Style::Lines, Box::new(ollama::Reader)),
@@ -86,10 +87,12 @@ impl Decoder {
         Self { framer: Framer::new(style, limits), events, answer, who: who.to_owned() }
     }
 
-    /// More bytes. What was decoded before an error still comes out of [`Decoder::next`].
+    /// Decodes further bytes. Chunks decoded before an error are still returned by
+    /// [`Decoder::next`].
     ///
     /// # Errors
-    /// What the provider reports in its answer, [`LlmError::Malformed`], and [`LlmError::TooLarge`].
+    /// Errors that the provider reports in its answer, [`LlmError::Malformed`], and
+    /// [`LlmError::TooLarge`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), LlmError> {
         let Self { framer, events, answer, who } = self;
         if answer.finished {
@@ -99,17 +102,18 @@ impl Decoder {
         framer.feed(bytes, &mut take).map_err(|stop: Stop| stop.named(who))
     }
 
-    /// The bytes have ended.
+    /// Handles the end of the bytes.
     ///
     /// # Errors
-    /// [`LlmError::Cut`] when the answer had not; else as [`Decoder::feed`].
+    /// [`LlmError::Cut`] when the answer was incomplete; else as [`Decoder::feed`].
     pub fn end(&mut self) -> Result<(), LlmError> {
         let Self { framer, events, answer, who } = self;
         if answer.finished {
             return Ok(());
         }
         let mut take = |name: &str, data: &str| match serde_json::from_str::<Value>(data) {
-            // Half an event is none: whether the answer was whole without it, the others tell.
+            // A partial event is ignored; the other events decide if the answer is complete without
+            // it.
             Err(_) if data.trim() != DONE => Ok(()),
             _ => take(&mut **events, answer, who, name, data),
         };
@@ -126,18 +130,18 @@ impl Decoder {
         }
     }
 
-    /// The next chunk that is ready.
+    /// Returns the next chunk that is ready.
     #[expect(clippy::should_implement_trait, reason = "none now does not mean none later")]
     pub fn next(&mut self) -> Option<Chunk> {
         self.answer.ready.pop_front()
     }
 
-    /// Whether the answer is complete: further bytes mean nothing.
+    /// True if the answer is complete; further bytes are ignored.
     pub fn finished(&self) -> bool {
         self.answer.finished
     }
 
-    /// Whether a chunk waits that a user would see, so that the request must not be made again.
+    /// True if a chunk visible to the user is ready, so that the request must not be retried.
     pub(crate) fn has_started(&self) -> bool {
         self.answer.ready.iter().any(|chunk| !matches!(chunk, Chunk::Usage(_)))
     }
@@ -179,7 +183,8 @@ fn take(events: &mut dyn Events, answer: &mut Answer, who: &str, name: &str, dat
 
 fn parse(who: &str, data: &str) -> Result<Value, LlmError> {
     serde_json::from_str(data).or_else(|error| {
-        // Some servers cut a character between two events, and write each half as an escape of its own.
+        // Some servers split a character between two events, and write each half as a separate
+        // escape.
         let mended =
             data.contains("\\u").then(|| serde_json::from_str(&whole_characters(data)).ok()).flatten();
         mended.ok_or_else(|| {
@@ -189,7 +194,7 @@ fn parse(who: &str, data: &str) -> Result<Value, LlmError> {
     })
 }
 
-/// JSON text with `\ufffd` in the place of every escape that is half a character.
+/// Replaces every escape of an unpaired surrogate in JSON text with `\ufffd`.
 fn whole_characters(data: &str) -> String {
     let unit = |at: &str| at.strip_prefix("\\u")?.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
     let (mut whole, mut rest) = (String::with_capacity(data.len()), data);
@@ -198,7 +203,7 @@ fn whole_characters(data: &str) -> String {
         whole.push_str(before);
         let high = unit(escape).is_some_and(|unit| (0xd800..0xdc00).contains(&unit));
         let low = |at: &str| unit(at).is_some_and(|unit| (0xdc00..0xe000).contains(&unit));
-        // An escape is two characters long, or six, or twelve when two make one.
+        // A backslash escape has two characters, a `\u` escape six, and a surrogate pair twelve.
         let length = match unit(escape) {
             Some(_) if high && low(escape.get(6..).unwrap_or_default()) => 12,
             Some(_) if high || low(escape) => {
@@ -214,8 +219,8 @@ fn whole_characters(data: &str) -> String {
     whole + rest
 }
 
-/// Ids for calls that the provider gave none: the same for the same request, so that a replay agrees, and others for
-/// any other request of the session.
+/// Seed for ids of calls without an id from the provider: equal for equal requests, so that a
+/// replay agrees, and different for all other requests of the session.
 fn seed(request: &ModelRequest) -> String {
     let mut hash = Sha256::new();
     hash.update(&request.system);
@@ -223,7 +228,8 @@ fn seed(request: &ModelRequest) -> String {
     hex::encode(hash.finalize().get(..8).unwrap_or_default())
 }
 
-/// The ids of the calls there were. Some servers count each answer's calls anew.
+/// Returns the ids of earlier calls, because some servers number the calls of each answer from the
+/// start again.
 fn used(request: &ModelRequest) -> HashSet<String> {
     let calls = request.messages.iter().filter_map(|message| match message {
         Message::Assistant { calls, .. } => Some(calls),
@@ -232,7 +238,7 @@ fn used(request: &ModelRequest) -> HashSet<String> {
     calls.flatten().map(|call| call.id.clone()).collect()
 }
 
-/// The answer as far as it is decoded.
+/// State of the answer decoded so far.
 #[derive(Default)]
 pub(crate) struct Answer {
     ready: VecDeque<Chunk>,
@@ -245,20 +251,20 @@ pub(crate) struct Answer {
     used: HashSet<String>,
 }
 
-/// A call that has begun.
+/// A call that has started.
 struct Call {
-    /// The provider's own number or id for it.
+    /// The provider's own number or id of the call.
     key: String,
-    /// The id the provider gives it; may be empty.
+    /// Id from the provider; may be empty.
     id: String,
     name: String,
-    /// Arguments that came before the name.
+    /// Arguments received before the name.
     early: String,
     started: bool,
 }
 
 impl Answer {
-    /// Who answers, for errors.
+    /// Returns the provider's name, for errors.
     pub(crate) fn who(&self) -> &str {
         &self.who
     }
@@ -279,7 +285,7 @@ impl Answer {
         self.ready.push_back(Chunk::PromptProgress { processed: processed.min(total), total });
     }
 
-    /// Takes over what is known of the usage and tells it when it is new.
+    /// Updates the usage and emits a chunk if it changed.
     pub(crate) fn usage(&mut self, change: impl FnOnce(&mut TokenUsage)) {
         let before = self.usage;
         change(&mut self.usage);
@@ -288,27 +294,26 @@ impl Answer {
         }
     }
 
-    /// How many calls there are.
     pub(crate) fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// The provider's id of a call; empty when it gave none so far.
+    /// Returns the provider's id of a call; empty if it has sent none yet.
     pub(crate) fn id_of(&self, index: usize) -> &str {
         self.calls.get(index).map_or("", |call| &call.id)
     }
 
-    /// The call the provider knows as `key`. The newest counts where keys come again.
+    /// Finds the call with the provider's `key`; the newest one if keys repeat.
     pub(crate) fn known_call(&self, key: &str) -> Option<usize> {
         self.calls.iter().rposition(|call| call.key == key)
     }
 
-    /// The same; a new one when there is none.
+    /// Finds the call with the provider's `key`, or creates it.
     pub(crate) fn call(&mut self, key: &str) -> Result<usize, LlmError> {
         self.known_call(key).map_or_else(|| self.begin_call(key), Ok)
     }
 
-    /// A new call, whatever the provider calls it.
+    /// Creates a call, even if the provider's key is already in use.
     pub(crate) fn begin_call(&mut self, key: &str) -> Result<usize, LlmError> {
         if self.calls.len() >= MAX_CALLS {
             return Err(LlmError::Malformed(format!(
@@ -321,7 +326,7 @@ impl Answer {
         Ok(self.calls.len() - 1)
     }
 
-    /// More of a call. It is told once its name is known.
+    /// Adds a delta to a call, which is emitted once its name is known.
     pub(crate) fn call_delta(&mut self, index: usize, id: &str, name: &str, arguments: &str) {
         let Some(call) = self.calls.get_mut(index) else { return };
         if !call.started {
@@ -349,7 +354,7 @@ impl Answer {
         }
     }
 
-    /// The end. A provider that stops "normally" with calls waits for tools.
+    /// Finishes the answer. A provider that stops "normally" with calls waits for their results.
     pub(crate) fn finish(&mut self, reason: FinishReason) -> Result<(), LlmError> {
         if self.calls.iter().any(|call| !call.started) {
             return Err(LlmError::Malformed(format!("{} asked for a tool without naming it", self.who)));
@@ -377,7 +382,7 @@ mod tests {
             (r#""a\ud83c""#, "a\u{fffd}"),
             (r#""\udf0d b""#, "\u{fffd} b"),
             (r#""\ud83c\ud83c\udf0d\n\u00e9""#, "\u{fffd}\u{1F30D}\n\u{e9}"),
-            // A backslash that is itself escaped begins no escape.
+            // An escaped backslash does not start another escape.
             (r#""\\ud83c \ud83c""#, "\\ud83c \u{fffd}"),
         ] {
             assert_eq!(parse("it", data), Ok(Value::from(text)), "{data}");

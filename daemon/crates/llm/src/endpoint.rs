@@ -1,4 +1,4 @@
-//! Where a provider is reached: a URL as people write it, made into one that paths can be put behind.
+//! Address of a provider: parses a user's URL into a base to which API paths can be appended.
 
 use std::{fmt, net::IpAddr};
 
@@ -6,27 +6,28 @@ use url::{Host, Url};
 
 use crate::LlmError;
 
-/// A server's address. Printed without query, and it holds no user or password.
+/// Address of a server. It is printed without query, and contains no user or password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// Without a version segment and without a slash at its end.
+    /// URL without version segment and trailing slash.
     root: String,
-    /// What comes between the root and an API's path: `/v1`, another version, or nothing.
+    /// Segment between the root and an API's path: `/v1`, another version, or empty.
     version: String,
     external: bool,
     distant: bool,
     encrypted: bool,
 }
 
-/// Ends of URLs that people copy along with the address.
+/// Suffixes that users often copy with the address.
 const TAILS: &[&str] =
     &["/chat/completions", "/completions", "/messages", "/models", "/api/chat", "/api/tags", "/api"];
 
 impl Endpoint {
-    /// Reads a URL with or without scheme, version and path; `versioned` tells whether the API's paths have a version.
+    /// Parses a URL with or without scheme, version and path; `versioned` is true if the API's
+    /// paths have a version.
     ///
     /// # Errors
-    /// [`LlmError::Rejected`] when it is no HTTP URL or holds a password.
+    /// [`LlmError::Rejected`] when it is not an HTTP URL or contains a password.
     pub(crate) fn parse(text: &str, versioned: bool) -> Result<Self, LlmError> {
         let text = text.trim();
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
@@ -40,7 +41,7 @@ impl Endpoint {
         }
         let host = url.host().ok_or_else(|| refuse("names no host"))?;
         let mut path = url.path().trim_end_matches('/');
-        // The site's root is no API of that name.
+        // The suffix of an API path is removed, because it is appended to the base later.
         if let Some(shorter) = TAILS.iter().find_map(|tail| path.strip_suffix(tail)) {
             path = shorter.trim_end_matches('/');
         }
@@ -61,28 +62,30 @@ impl Endpoint {
         })
     }
 
-    /// The URL of one of the API's paths.
+    /// Returns the URL of an API path.
     pub(crate) fn api(&self, path: &str) -> String {
         format!("{}{}{path}", self.root, self.version)
     }
 
-    /// The URL of a path of the server itself.
+    /// Returns the URL of a path of the server itself.
     pub(crate) fn server(&self, path: &str) -> String {
         format!("{}{path}", self.root)
     }
 
-    /// True if it lies outside this machine, as far as the address alone can tell: a name other than `localhost` counts as
-    /// outside, and so does the private network, which is other people's machines.
+    /// True if the endpoint is outside this machine, judged by its address: any name other than
+    /// `localhost` counts as outside, as does the private network, which holds machines of other
+    /// people.
     pub(crate) fn external(&self) -> bool {
         self.external
     }
 
-    /// True if it lies outside the private network too: it is reached through a proxy, and gets no key in the clear.
+    /// True if the endpoint is outside the private network too: it is reached through a proxy, and
+    /// receives no key without encryption.
     pub(crate) fn distant(&self) -> bool {
         self.distant
     }
 
-    /// Whether what is sent is encrypted.
+    /// True if the connection is encrypted.
     pub(crate) fn encrypted(&self) -> bool {
         self.encrypted
     }
@@ -100,12 +103,12 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Whether the segment that begins at `at` is `/v` and a number, as in `/v1` and `/v1beta`.
+/// True if the segment at `at` is `/v` and a number, as in `/v1` and `/v1beta`.
 fn has_version(path: &str, at: usize) -> bool {
     path.as_bytes().get(at + 2).is_some_and(u8::is_ascii_digit)
 }
 
-/// Loopback, as a name or as an address.
+/// True for loopback, as a name or as an address.
 fn is_here(host: &Host<&str>) -> bool {
     match address(host) {
         Ok(address) => address.is_loopback() || address.is_unspecified(),
@@ -113,7 +116,8 @@ fn is_here(host: &Host<&str>) -> bool {
     }
 }
 
-/// This machine or its private network. Not the link-local range: there lie the metadata services of rented machines.
+/// True for this machine and its private network, but not for the link-local range, which holds
+/// metadata services of cloud machines.
 fn is_near(host: &Host<&str>) -> bool {
     is_here(host)
         || address(host).is_ok_and(|address| match address {
@@ -122,7 +126,7 @@ fn is_near(host: &Host<&str>) -> bool {
         })
 }
 
-/// The address that a host is, or its name.
+/// Returns the address of a host, or its name.
 fn address<'a>(host: &Host<&'a str>) -> Result<IpAddr, &'a str> {
     match host {
         Host::Domain(name) => Err(name.trim_end_matches('.')),
@@ -189,7 +193,7 @@ mod tests {
             ("http://localhost.example.com", true),
             ("http://127.0.0.1.example.com", true),
             ("http://notlocalhost", true),
-            // A number is an address too: 127.0.0.1 and 8.8.8.8.
+            // Integers are addresses too: 127.0.0.1 and 8.8.8.8.
             ("http://2130706433", false),
             ("http://0x08080808", true),
             ("https://api.openai.com/v1", true),

@@ -1,34 +1,33 @@
-//! What can go wrong with a model, as a typed outcome.
+//! Typed errors of a model request.
 
 use std::time::Duration;
 
 use cairn_protocol::error::{Failure, Reason};
 
-/// Why a model gave no (whole) answer. Texts name the provider and never hold a key.
+/// Reason why a model gave no complete answer. Texts name the provider and never contain a key.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LlmError {
-    /// Nothing answers at the endpoint, or it answers 5xx after all attempts.
+    /// Nothing answers at the endpoint, or it returns 5xx after all attempts.
     #[error("{0}")]
     Unavailable(String),
     /// The provider does not have the model.
     #[error("{provider} has no model '{model}'{}", there_are(.known))]
     ModelNotFound {
-        /// The provider.
         provider: String,
-        /// The model that was asked for.
+        /// Name of the requested model.
         model: String,
-        /// Those it has, as far as it tells.
+        /// Models of the provider, as far as it reports them.
         known: Vec<String>,
     },
-    /// The key is missing, wrong or not allowed to do this.
+    /// The key is missing, wrong or not authorised.
     #[error("{0}")]
     Unauthorized(String),
-    /// Too many requests, still after all attempts.
+    /// Too many requests, even after all attempts.
     #[error("{text}")]
     RateLimited {
-        /// What the provider said.
+        /// Message of the provider.
         text: String,
-        /// When it may be tried again, where the provider says.
+        /// Time to wait before the next attempt, if the provider reports it.
         retry_after: Option<Duration>,
     },
     /// The prompt is longer than the model's context.
@@ -37,35 +36,33 @@ pub enum LlmError {
     /// The answer does not follow the provider's format.
     #[error("{0}")]
     Malformed(String),
-    /// The stream ended before the answer did.
+    /// The stream ended before the answer was complete.
     #[error("{0}")]
     Cut(String),
-    /// No byte came for as long as was allowed.
+    /// No byte arrived within the time limit.
     #[error("{0}")]
     TimedOut(String),
-    /// The answer is larger than allowed.
+    /// The answer exceeds the size limit.
     #[error("{0}")]
     TooLarge(String),
-    /// The provider refused the request as it stands.
+    /// The provider refused the request.
     #[error("{0}")]
     Rejected(String),
-    /// What a host that starts programs refused, or could not do.
+    /// A host that starts programs refused the request or failed.
     #[error("{text}")]
     Host {
-        /// Why.
         reason: Reason,
-        /// For people.
+        /// Message for a person.
         text: String,
     },
-    /// This platform or build does not have it.
+    /// This platform or build does not support it.
     #[error("{0}")]
     NotSupported(String),
-    /// No provider has that name.
     #[error("there is no provider '{name}'; there are {}", .known.join(", "))]
     UnknownProvider {
-        /// The name that was given.
+        /// Requested name.
         name: String,
-        /// The names there are.
+        /// Known provider names.
         known: Vec<String>,
     },
 }
@@ -75,7 +72,7 @@ fn there_are(known: &[String]) -> String {
 }
 
 impl LlmError {
-    /// The same error with every text changed by `change`.
+    /// Applies `change` to every text of the error.
     pub(crate) fn map_text(mut self, change: impl Fn(&str) -> String) -> Self {
         match &mut self {
             Self::Unavailable(text)
@@ -99,7 +96,7 @@ impl LlmError {
         self
     }
 
-    /// Whether the same request may succeed a moment later.
+    /// True if the same request may succeed a moment later.
     pub fn retryable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::RateLimited { .. } | Self::Cut(_) | Self::TimedOut(_))
     }

@@ -1,47 +1,48 @@
-//! Bytes to events: lines with a bound, and server-sent events on top of them. Knows no provider.
+//! Framing of bytes as events: lines of limited length, and server-sent events on top of them, for
+//! any provider.
 
-/// How many bytes an answer may have.
+/// Maximum sizes of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of one line, and of one event.
+    /// Maximum bytes of one line, and of one event.
     pub line: usize,
-    /// Of the whole answer.
+    /// Maximum bytes of the complete answer.
     pub answer: usize,
 }
 
 impl Default for Limits {
-    /// 8 MiB a line, 32 MiB an answer.
+    /// 8 MiB per line, 32 MiB per answer.
     fn default() -> Self {
         Self { line: 8 * 1024 * 1024, answer: 32 * 1024 * 1024 }
     }
 }
 
-/// What was larger than allowed.
+/// The limit that was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
     Line(usize),
     Answer(usize),
 }
 
-/// How events are told apart.
+/// Separation of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// `event:` and `data:` lines, an empty line after each event.
+    /// `event:` and `data:` lines, with an empty line after each event.
     Sse,
-    /// One JSON value a line.
+    /// One JSON value per line.
     Lines,
 }
 
-/// Cuts bytes into events, however they arrive.
+/// Splits bytes into events, regardless of their chunks.
 #[derive(Debug)]
 pub(crate) struct Framer {
     style: Style,
     limits: Limits,
-    /// The beginning of a line whose end has not come.
+    /// Start of an incomplete line.
     partial: Vec<u8>,
-    /// Bytes so far.
+    /// Bytes received so far.
     total: usize,
-    /// Whether the last line ended in a carriage return, so that a line feed now belongs to it.
+    /// True if the last line ended with a carriage return, so that a line feed now belongs to it.
     after_return: bool,
     at_start: bool,
     name: String,
@@ -68,7 +69,8 @@ impl Framer {
         }
     }
 
-    /// Hands every event that is complete to `take`, as its name (often empty) and its data. Stops when that fails.
+    /// Passes every complete event to `take`, as its name (often empty) and its data. Stops at the
+    /// first error.
     pub(crate) fn feed<E: From<Excess>>(
         &mut self,
         mut bytes: &[u8],
@@ -113,15 +115,15 @@ impl Framer {
         Ok(())
     }
 
-    /// The bytes have ended: what a last line without an end holds counts, as does an event without its empty line.
-    /// A provider that closes after its last event often leaves those out.
+    /// Handles the end of the bytes: an unterminated last line and an event without its empty line
+    /// still count, because providers that close after the last event often omit these.
     pub(crate) fn end<E: From<Excess>>(
         &mut self,
         take: &mut impl FnMut(&str, &str) -> Result<(), E>,
     ) -> Result<(), E> {
         let last = std::mem::take(&mut self.partial);
         if !last.is_empty() {
-            // Half a line is no sign of anything.
+            // An incomplete line is not evidence of an unknown format.
             let strange = self.strange;
             self.line(&last, take)?;
             self.strange = strange;
@@ -129,7 +131,7 @@ impl Framer {
         if self.style == Style::Sse { self.dispatch(take) } else { Ok(()) }
     }
 
-    /// Whether a whole line was none of an event.
+    /// True if a complete line was not part of any event.
     pub(crate) fn strange(&self) -> bool {
         self.strange
     }
@@ -164,7 +166,7 @@ impl Framer {
             }
             "event" => self.name = value.to_owned(),
             "" | "id" | "retry" => {}
-            // To be passed over, but a sign that this may be something else.
+            // Unknown fields are ignored, but may indicate another format.
             _ => self.strange = true,
         }
         Ok(())
@@ -183,7 +185,7 @@ impl Framer {
     }
 }
 
-/// A line's field and its value, without the one space that may stand between.
+/// Splits a line into field and value, without the optional space between them.
 fn split(line: &str) -> (&str, &str) {
     match line.split_once(':') {
         Some((field, value)) => (field, value.strip_prefix(' ').unwrap_or(value)),
@@ -236,7 +238,7 @@ mod tests {
             (b"data: a\ndata: b\n\n", one("", "a\nb")),
             (b"data\n\n", one("", "")),
             (b"event: x\nid: 7\nretry: 1\ndata: a\n\n", one("x", "a")),
-            // No data, no event; and the name does not stay.
+            // An event without data is dropped, and so is its name.
             (b"event: x\n\ndata: a\n\n", one("", "a")),
             (b"data: a", one("", "a")),
             (b"data: a\n", one("", "a")),
@@ -280,7 +282,7 @@ mod tests {
             assert_eq!(events(style, limits, &many), Err(Wrong(Excess::Answer(40))));
             assert!(events(style, limits, &[b"data: 1234\n", b"\n"]).is_ok());
         }
-        // Many lines of one event are as much as one long line.
+        // Many lines of one event count like one long line.
         let lines: Vec<&[u8]> = vec![b"data: 123\n"; 4];
         assert_eq!(events(Style::Sse, limits, &lines), Err(Wrong(Excess::Line(10))));
     }

@@ -1,4 +1,4 @@
-//! An answer as it comes in: read, recorded, decoded, and bounded in time.
+//! An incoming answer: read, recorded, decoded, and limited in time.
 
 use std::time::Duration;
 
@@ -8,26 +8,26 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{Chunk, ChunkStream, Decoder, Key, LlmError, Recording, server::Server};
 
-/// How long the end of a finished answer's bytes is waited for, so that its connection can serve the next one.
+/// Maximum wait for the remaining bytes of a finished answer, so that its connection can be reused.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// How long an answer may take.
+/// Time limits of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
-    /// Without a byte.
+    /// Maximum time without a byte.
     pub idle: Duration,
-    /// In all; `until` is when that is over.
+    /// Total time limit; `until` is the resulting deadline.
     pub total: Duration,
     pub until: Instant,
 }
 
 impl Patience {
-    /// When the next byte must be there.
+    /// Returns the deadline of the next byte.
     pub(crate) fn next(&self) -> Instant {
         self.until.min(Instant::now() + self.idle)
     }
 
-    /// What it means that it was not.
+    /// Returns the error for a missed deadline.
     pub(crate) fn over(&self, who: &str) -> LlmError {
         LlmError::TimedOut(if Instant::now() >= self.until {
             format!("{who} did not finish its answer within {:?}", self.total)
@@ -37,7 +37,7 @@ impl Patience {
     }
 }
 
-/// An answer under way.
+/// An answer in progress.
 pub(crate) struct Incoming {
     pub response: Response,
     pub decoder: Decoder,
@@ -45,12 +45,12 @@ pub(crate) struct Incoming {
     pub patience: Patience,
     pub server: std::sync::Arc<Server>,
     pub key: Option<Key>,
-    /// What comes after the chunks that are ready.
+    /// Error to return after the chunks that are ready.
     pub failed: Option<LlmError>,
 }
 
 impl Incoming {
-    /// Reads until there is something to show. What fails before that may be tried again.
+    /// Reads until a chunk can be shown. Errors before that may be retried.
     pub(crate) async fn begin(&mut self) -> Result<(), LlmError> {
         while !self.decoder.has_started() {
             if let Err(error) = self.read().await {
@@ -63,7 +63,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// The chunks from here on. Dropping the stream drops the connection.
+    /// Returns the remaining chunks as a stream. Dropping the stream closes the connection.
     pub(crate) fn stream(self) -> ChunkStream {
         Box::pin(stream::unfold(Some(self), |state| async move {
             let mut incoming = state?;
@@ -87,7 +87,7 @@ impl Incoming {
                 return Some(Ok(chunk));
             }
             if self.decoder.finished() {
-                // Nothing depends on how this ends.
+                // The outcome of this read does not matter.
                 let _ =
                     timeout(LINGER, async { while let Ok(Some(_)) = self.response.chunk().await {} }).await;
                 return None;
@@ -101,7 +101,7 @@ impl Incoming {
         }
     }
 
-    /// One piece of the body.
+    /// Reads one piece of the body.
     async fn read(&mut self) -> Result<(), LlmError> {
         let piece = timeout_at(self.patience.next(), self.response.chunk()).await;
         match piece.map_err(|_| self.patience.over(&self.server.who))? {

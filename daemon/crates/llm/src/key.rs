@@ -1,4 +1,4 @@
-//! A provider's key: where it is looked for, and how it stays out of everything that is printed.
+//! A provider's key: its sources, and its removal from all output.
 
 use std::{fmt, io::Read, os::unix::fs::PermissionsExt, path::Path};
 
@@ -6,18 +6,19 @@ use zeroize::Zeroizing;
 
 use crate::{LlmError, catalog};
 
-/// Most bytes of a key.
+/// Maximum bytes of a key.
 const MAX_KEY: u64 = 16 * 1024;
 
-/// Characters of a key's beginning that give it away. Fewer are the same for all keys of a provider.
+/// Length of a key's prefix that is redacted. A shorter prefix is the same for all keys of a
+/// provider.
 const TELLING: usize = 8;
 
-/// A key. Never printed, never serialised, wiped from memory when dropped.
+/// A key. It is never printed or serialised, and wiped from memory when dropped.
 #[derive(Clone)]
 pub struct Key(Zeroizing<String>);
 
 impl Key {
-    /// A key without the white space around it; `None` when nothing is left.
+    /// Creates a key without surrounding white space; `None` if the rest is empty.
     pub fn new(text: impl Into<String>) -> Option<Self> {
         let text = Zeroizing::new(text.into());
         let trimmed = text.trim();
@@ -28,14 +29,14 @@ impl Key {
         &self.0
     }
 
-    /// `text` without this key, and without what is left of it where a text was cut or a provider printed a part:
-    /// anything that begins like it, and words masked with asterisks.
+    /// Removes this key from `text`, including truncated or partial copies of it: everything that
+    /// starts like it, and words masked with asterisks.
     pub(crate) fn redact(&self, text: &str) -> String {
         let key = self.expose();
         let beginning = key.char_indices().nth(TELLING).map_or(key, |(end, _)| key.get(..end).unwrap_or(key));
         let mut clean = String::with_capacity(text.len());
         let mut rest = text;
-        // A very short key would blot out ordinary words; it is no secret either.
+        // A very short key would also remove ordinary words, and it is not a secret.
         while let Some((before, from)) = split_at(rest, beginning).filter(|_| key.len() >= 4) {
             let same: usize =
                 from.chars().zip(key.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
@@ -57,7 +58,7 @@ impl Key {
     }
 }
 
-/// The text before `part`, and from it on.
+/// Splits a text in front of `part`.
 fn split_at<'a>(text: &'a str, part: &str) -> Option<(&'a str, &'a str)> {
     text.find(part).and_then(|at| text.split_at_checked(at))
 }
@@ -68,10 +69,11 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The key of `provider`: from its variables by way of `lookup`, else from `file`; `None` where neither has one.
+/// Returns the key of `provider`: from its variables by `lookup`, else from `file`; `None` if
+/// neither has one.
 ///
 /// # Errors
-/// [`LlmError::Unauthorized`] when the file cannot be read or others may read it.
+/// [`LlmError::Unauthorized`] when the file is unreadable or readable by others.
 pub fn find_key(
     provider: &str,
     lookup: impl Fn(&str) -> Option<String>,
@@ -84,19 +86,20 @@ pub fn find_key(
     file.map(read_key_file).transpose()
 }
 
-/// The key in a file that only its owner may read.
+/// Reads the key from a file that only its owner may read.
 ///
 /// # Errors
-/// [`LlmError::Unauthorized`] when it is missing, empty, larger than 16 KiB, no regular file, or open to others.
+/// [`LlmError::Unauthorized`] when the file is missing, empty, larger than 16 KiB, not a regular
+/// file, or accessible to others.
 pub fn read_key_file(path: &Path) -> Result<Key, LlmError> {
     let refuse = |why: String| LlmError::Unauthorized(format!("key file {}: {why}", path.display()));
-    // Opening a pipe would wait for its writer.
+    // Opening a named pipe would block until a writer opens it.
     let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
     if !kind.is_file() {
         return Err(refuse("it is no regular file".into()));
     }
     let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
-    // Asked of the open file, so that it cannot be exchanged in between.
+    // The metadata is of the open file, so that the file cannot be replaced in between.
     let about = file.metadata().map_err(|error| refuse(error.to_string()))?;
     let mode = about.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -123,7 +126,7 @@ mod tests {
             ("a sk-12345-abcdef b", "a *** b"),
             ("sk-12345-abcdefsk-12345-abcdef", "***"),
             ("key=sk-12345-abcdef, and", "*** and"),
-            // Cut, or printed in part.
+            // Truncated, or printed in part.
             ("bad sk-12345-ab", "bad ***"),
             ("bad sk-12345", "bad ***"),
             ("bad sk-12****cdef.\nAsk", "bad ***\nAsk"),

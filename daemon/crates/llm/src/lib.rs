@@ -1,4 +1,5 @@
-//! Model providers behind one streaming trait. Nothing here knows sessions, tools that act, or where keys are kept.
+//! Model providers behind one streaming trait, independent of sessions, tools and the storage of
+//! keys.
 
 mod anthropic;
 mod apple;

@@ -1,6 +1,7 @@
-//! A model in this process, by llama.cpp: a GGUF file, without a server.
+//! A model in this process by llama.cpp: a GGUF file, without a server.
 //!
-//! One answer at a time: a context holds the processors anyway, and two at once over one model are not safe.
+//! Answers run one at a time: a context uses all processors anyway, and two concurrent contexts of
+//! one model are not safe.
 
 mod calls;
 mod prompt;
@@ -27,23 +28,23 @@ use tokio::{
 
 use crate::{Chunk, ChunkStream, LlmError, ModelRequest, Provider, Settings, tokens};
 
-/// Tokens of the context when nothing is set and the model can do more: memory for it is taken at once.
+/// Default context size in tokens, if the model supports more: its memory is allocated at once.
 const CONTEXT: u64 = 8192;
-/// Chunks that wait to be read; then the model waits.
+/// Maximum number of queued chunks; the model waits beyond it.
 const WAITING: usize = 32;
 
-/// llama.cpp itself, once for the process.
+/// Returns the llama.cpp backend, which is initialised once per process.
 fn backend() -> Result<&'static LlamaBackend, LlmError> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
     let made = BACKEND.get_or_init(|| {
-        // It logs a page for every model.
+        // llama.cpp logs a page for every model.
         send_logs_to_tracing(LogOptions::default().with_logs_enabled(false));
         LlamaBackend::init().map_err(|error| error.to_string())
     });
     made.as_ref().map_err(|error| LlmError::Unavailable(format!("llamaCpp cannot start: {error}")))
 }
 
-/// A model at a path. It is loaded when it is first asked.
+/// Creates a provider for a model at a path; the model is loaded at the first request.
 pub(crate) fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     if settings.model.is_empty() {
         let text = "llamaCpp needs the path of a GGUF file as its model: set llm.model".to_owned();
@@ -67,7 +68,7 @@ pub(crate) fn connect(settings: &Settings) -> Result<Arc<dyn Provider>, LlmError
     }))
 }
 
-/// The GGUF files in the folder of a path that is none.
+/// Lists the GGUF files in the folder of a path that does not exist.
 fn beside(path: &std::path::Path) -> Vec<String> {
     let entries = path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
     let files = entries.into_iter().flatten().flatten().map(|entry| entry.path());
@@ -81,15 +82,15 @@ fn beside(path: &std::path::Path) -> Vec<String> {
 }
 
 struct InProcess {
-    /// The path, as it was given.
+    /// Path as configured.
     name: String,
     path: PathBuf,
     size: u64,
-    /// The context the user set.
+    /// Context size that the user configured.
     context: Option<u64>,
     total: Duration,
     loaded: OnceCell<Arc<LlamaModel>>,
-    /// Who may write now.
+    /// Permit of the answer that runs now.
     turn: Arc<Semaphore>,
 }
 
@@ -159,11 +160,11 @@ impl Provider for InProcess {
             let mut writing =
                 write::Writing { tell: &tell, until, late, recording: request.recording.clone() };
             if let Err(write::Stop::Failed(error)) = write::answer(&model, context, &request, &mut writing) {
-                // Nobody reads any more: fine.
+                // A receiver that was dropped needs no error.
                 let _gone = tell.blocking_send(Err(error));
             }
         });
-        // What fails before anything is shown fails the question itself.
+        // An error before the first chunk fails the request itself.
         let first: Option<Result<Chunk, LlmError>> = told.recv().await;
         let first = first.ok_or_else(|| LlmError::Cut("llamaCpp was lost before it answered".into()))??;
         Ok(Box::pin(stream::unfold((Some(first), told), |(first, mut told)| async move {

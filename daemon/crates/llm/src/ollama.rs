@@ -1,4 +1,4 @@
-//! Ollama's own chat format.
+//! Ollama's native chat API.
 
 mod read;
 
@@ -17,7 +17,7 @@ use crate::{
     remote::{Dialect, Query, bearer},
 };
 
-/// How Ollama is asked.
+/// Dialect of Ollama's chat API.
 pub(crate) struct Ollama;
 
 impl Dialect for Ollama {
@@ -45,7 +45,8 @@ impl Dialect for Ollama {
         if request.max_tokens > 0 {
             options.insert("num_predict".into(), request.max_tokens.into());
         }
-        // Without it the server takes its own, often 4096, and drops the beginning of a longer prompt silently.
+        // Without it the server uses its default, often 4096, and silently drops the start of a
+        // longer prompt.
         if let Some(context) = context {
             options.insert("num_ctx".into(), context.into());
         }
@@ -84,8 +85,8 @@ impl Dialect for Ollama {
         Some(Query::get(endpoint.api("/api/ps")))
     }
 
-    /// The context of a model that is loaded. What `/api/show` tells is what the weights could take, not what the
-    /// server gives them.
+    /// Returns the context size of a loaded model. `/api/show` reports the size that the weights
+    /// support, not the one that the server allocates.
     fn context(&self, answer: &Value, model: &str) -> Option<u64> {
         let wanted = if model.contains(':') { model.to_owned() } else { format!("{model}:latest") };
         let named = |one: &&Value| {

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, and servers that speak like them.
+//! OpenAI's chat completions API, and servers compatible with it.
 
 mod read;
 
@@ -16,13 +16,13 @@ use crate::{
     remote::{Dialect, Query, bearer},
 };
 
-/// How chat completions are asked for.
+/// Dialect of the chat completions API.
 pub(crate) struct OpenAi {
-    /// Whether it is OpenAI's own service or one that only speaks like it. They differ in a few fields.
+    /// True for a compatible server, false for OpenAI's own service. They differ in a few fields.
     pub compatible: bool,
 }
 
-/// Models that think before they answer take no temperature.
+/// Prefixes of reasoning models, which accept no temperature.
 const NO_TEMPERATURE: &[&str] = &["o1", "o3", "o4", "gpt-5"];
 
 impl Dialect for OpenAi {
@@ -64,7 +64,7 @@ impl Dialect for OpenAi {
             let named = json!({ "name": "answer", "schema": schema, "strict": strict });
             body.insert("response_format".into(), json!({ "type": "json_schema", "json_schema": named }));
         }
-        // llama.cpp's own; OpenAI refuses fields it does not know.
+        // Extension of llama.cpp; OpenAI refuses unknown fields.
         if self.compatible && request.prompt_progress {
             body.insert("return_progress".into(), true.into());
         }
@@ -100,7 +100,8 @@ impl Dialect for OpenAi {
     }
 }
 
-/// Where servers tell a model's context: llama.cpp, vLLM, LM Studio and OpenRouter each have their own place.
+/// Finds the context size of a model: llama.cpp, vLLM, LM Studio and OpenRouter each report it in a
+/// different field.
 fn context_of(model: &Value) -> Option<u64> {
     let places =
         ["/meta/n_ctx", "/max_model_len", "/loaded_context_length", "/context_length", "/meta/n_ctx_train"];
@@ -133,7 +134,7 @@ fn one(message: &Message) -> Value {
     }
 }
 
-/// Plain text where there is nothing else: small servers know no parts.
+/// Converts content to plain text if possible, because small servers do not support parts.
 fn content(parts: &[Part]) -> Value {
     if let [Part::Text { text }] = parts {
         return text.as_str().into();
@@ -147,7 +148,7 @@ fn content(parts: &[Part]) -> Value {
     parts.collect()
 }
 
-/// Tools in the form of functions; Ollama takes the same.
+/// Converts tools to functions, a form that Ollama accepts too.
 pub(crate) fn tools(request: &ModelRequest) -> Value {
     let tools = request.tools.iter().map(|tool| {
         let function =
@@ -157,7 +158,8 @@ pub(crate) fn tools(request: &ModelRequest) -> Value {
     tools.collect()
 }
 
-/// Whether OpenAI takes the schema as a strict one: every object names all its properties as required and no others.
+/// True if OpenAI accepts the schema as strict: every object requires all its properties and allows
+/// no others.
 fn is_strict(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {

@@ -1,6 +1,8 @@
-//! Command-line agents of the user's as models: asked once, headless, each a process that the host starts and confines.
+//! The user's command-line agents as models: run once per request in headless mode, each as a
+//! process that the host starts and confines.
 //!
-//! They answer with text. They cannot call a session's tools, and nothing of the session but the question reaches them.
+//! They answer with text. They cannot call a session's tools, and receive nothing of the session
+//! except the prompt.
 
 pub(crate) mod read;
 mod words;
@@ -21,72 +23,73 @@ use crate::{
     ChunkStream, Decoder, Format, Limits, LlmError, ModelRequest, Provider, Recording, incoming::Patience,
 };
 
-/// Pieces of output that wait to be read; then the program waits.
+/// Maximum number of queued pieces of output; the program waits beyond it.
 pub const WAITING_PIECES: usize = 64;
 
-/// How long a program that has answered may take to end before it is ended.
+/// Maximum time between the answer and the exit of a program before it is killed.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// What a host starts programs with. It decides what they see, ends them, and records them.
+/// Starts programs for a host, which controls what they see, stops them and records them.
 #[async_trait::async_trait]
 pub trait Launcher: Send + Sync {
-    /// Whether the program of `provider` is set up and there, without starting it.
+    /// Checks that the program of `provider` is configured and installed, without starting it.
     ///
     /// # Errors
-    /// [`LlmError::NotSupported`] when it is not set up, [`LlmError::Unavailable`] when it is not there.
+    /// [`LlmError::NotSupported`] when it is not configured, [`LlmError::Unavailable`] when it is
+    /// not installed.
     fn check(&self, provider: &str) -> Result<(), LlmError>;
 
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
-    /// As [`Launcher::check`]; [`LlmError::Host`] for what the host refuses.
+    /// As [`Launcher::check`]; [`LlmError::Host`] for a refusal of the host.
     async fn launch(&self, launch: Launch) -> Result<Running, LlmError>;
 }
 
-/// A program to be started.
+/// A program to start.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The provider it stands for.
+    /// Provider that the program implements.
     pub provider: &'static str,
-    /// Its arguments. The question is not among them.
+    /// Arguments of the program, without the prompt.
     pub arguments: Vec<String>,
-    /// Its standard input.
+    /// Standard input of the program.
     pub prompt: String,
-    /// Whose question it is.
+    /// Session of the request.
     pub session: SessionId,
-    /// Longest time it may run.
+    /// Maximum run time.
     pub total: Duration,
 }
 
-/// A program at work.
+/// A running program.
 pub struct Running {
-    /// What it writes, in order; the last piece tells its end. Keep at most [`WAITING_PIECES`].
+    /// Output in order; the last piece is the exit. Capacity of at most [`WAITING_PIECES`].
     pub pieces: mpsc::Receiver<Piece>,
-    /// Ends the program and all that it started when it is dropped.
+    /// Guard that kills the program and all its children when dropped.
     pub held: Box<dyn Any + Send + Sync>,
 }
 
-/// Something that a program did.
+/// Output or exit of a program.
 #[derive(Debug)]
 pub enum Piece {
-    /// It wrote to its standard output.
+    /// Bytes of the standard output.
     Out(Vec<u8>),
-    /// It ended; nothing follows.
+    /// Exit of the program; the last piece.
     End(Result<Exit, LlmError>),
 }
 
-/// How a program ended.
+/// Exit status of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// Its code; 128 and the signal's number when a signal ended it.
+    /// Exit code; 128 plus the signal's number if a signal killed it.
     pub code: i32,
-    /// Whether its time was over.
+    /// True if the program exceeded its time limit.
     pub timed_out: bool,
-    /// The beginning and the end of what it wrote to standard error.
+    /// Start and end of the standard error output.
     pub stderr: String,
 }
 
-/// One of the agents there are.
+/// A supported command-line agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     ClaudeCode,
@@ -108,7 +111,7 @@ impl Kind {
         }
     }
 
-    /// What to do where it is not logged in.
+    /// Returns advice for an agent without a login.
     fn login(self) -> &'static str {
         match self {
             Self::ClaudeCode => {
@@ -123,7 +126,7 @@ impl Kind {
     fn arguments(self, model: &str) -> Vec<String> {
         let (words, option): (&[&str], &str) = match self {
             Self::ClaudeCode => (&["-p", "--output-format", "stream-json", "--verbose"], "--model"),
-            // It runs in an empty folder, and changes nothing there.
+            // The program runs in an empty folder, and changes nothing there.
             Self::Codex => (&["exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only"], "-m"),
         };
         let mut arguments: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -131,7 +134,7 @@ impl Kind {
             arguments.extend([option.to_owned(), model.to_owned()]);
         }
         if self == Self::Codex {
-            // The question comes by standard input.
+            // The prompt is passed on standard input.
             arguments.push("-".into());
         }
         arguments
@@ -141,7 +144,7 @@ impl Kind {
 /// A command-line agent.
 pub(crate) struct Program {
     pub kind: Kind,
-    /// Empty: its own default.
+    /// Name of the model; empty for the agent's default.
     pub model: String,
     pub launcher: Arc<dyn Launcher>,
     pub context: Option<u64>,
@@ -160,7 +163,7 @@ impl Provider for Program {
         &self.model
     }
 
-    /// Always: whatever it runs on, its question goes to its maker's service.
+    /// Always true: the agent sends the prompt to its vendor's service.
     fn external(&self) -> bool {
         true
     }
@@ -202,7 +205,7 @@ impl Provider for Program {
         Ok(answer.stream())
     }
 
-    /// The one that is set: neither agent lists the models it has.
+    /// Returns the configured model: neither agent lists its models.
     async fn models(&self) -> Result<Vec<ModelInfo>, LlmError> {
         self.launcher.check(self.kind.name())?;
         let model = if self.model.is_empty() { "default" } else { &self.model };
@@ -211,7 +214,7 @@ impl Provider for Program {
     }
 }
 
-/// The question as one text.
+/// Returns the request as one text.
 fn prompt(name: &str, request: &ModelRequest) -> Result<String, LlmError> {
     let mut parts = Vec::new();
     if !request.system.trim().is_empty() {
@@ -244,7 +247,7 @@ fn plain(name: &str, parts: &[Part]) -> Result<String, LlmError> {
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
 
-/// An answer on its way.
+/// An answer in progress.
 struct Answering {
     running: Running,
     decoder: Decoder,
@@ -252,12 +255,13 @@ struct Answering {
     patience: Patience,
     kind: Kind,
     model: String,
-    /// What comes after the chunks that are ready.
+    /// Error to return after the chunks that are ready.
     failed: Option<LlmError>,
 }
 
 impl Answering {
-    /// Reads until there is something to show, so that a program that cannot answer fails the question itself.
+    /// Reads until a chunk can be shown, so that a program that cannot answer fails the request
+    /// itself.
     async fn begin(&mut self) -> Result<(), LlmError> {
         while !self.decoder.has_started() {
             if let Err(error) = self.read().await {
@@ -297,7 +301,8 @@ impl Answering {
         }
     }
 
-    /// Once the answer is whole: lets the program end by itself, for a while. Whoever takes the last chunk drops the rest.
+    /// Waits a limited time for the program to exit after a complete answer. Consumers that take
+    /// the last chunk drop the rest.
     async fn linger(&mut self) -> Result<(), LlmError> {
         let end = async {
             loop {
@@ -334,7 +339,7 @@ impl Answering {
             return Err(LlmError::TimedOut(text));
         }
         match ended {
-            // What it said of the reason itself is worth more than its code.
+            // A reason in the program's own message is more helpful than its exit code.
             Err(LlmError::Cut(_) | LlmError::Malformed(_)) if exit.code != 0 => {
                 let said = words::line(&exit.stderr);
                 let said = if said.is_empty() { String::new() } else { format!(": {said}") };
@@ -344,7 +349,7 @@ impl Answering {
         }
     }
 
-    /// The error with the model's name and the way out.
+    /// Adds the model's name and advice to the error.
     fn explained(&self, error: LlmError) -> LlmError {
         match error {
             LlmError::Unauthorized(text) => LlmError::Unauthorized(format!("{text}; {}", self.kind.login())),

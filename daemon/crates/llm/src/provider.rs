@@ -1,4 +1,4 @@
-//! The one trait.
+//! Trait that all model providers implement.
 
 use std::{
     pin::Pin,
@@ -16,88 +16,87 @@ use crate::{LlmError, tokens};
 /// A request to a model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
-    /// The system text; empty for none.
+    /// System text; empty for none.
     pub system: String,
-    /// The conversation so far.
     pub messages: Vec<Message>,
-    /// Tools the model may ask for.
+    /// Tools that the model may request.
     pub tools: Vec<ToolOffer>,
-    /// 0 to 2; the provider's own when absent.
+    /// Sampling temperature, 0 to 2; the provider's default when absent.
     pub temperature: Option<f64>,
-    /// Tokens of the answer at most.
+    /// Maximum tokens of the answer.
     pub max_tokens: u32,
-    /// A JSON Schema the answer's text must follow, where the provider can force it.
+    /// JSON Schema for the text of the answer, where the provider can enforce it.
     pub schema: Option<serde_json::Value>,
-    /// Whether the provider should tell how far it is in reading the prompt, where it can.
+    /// Requests reports on the progress of reading the prompt, where the provider supports them.
     pub prompt_progress: bool,
-    /// Whose question it is; a program that stands for a model is started for a session only.
+    /// Session of the request; command-line agents are started only for a session.
     pub session: Option<SessionId>,
-    /// Receives the bytes of the answer as they came, for replay.
+    /// Buffer for the raw bytes of the answer, for replay.
     pub recording: Option<Recording>,
 }
 
-/// A piece of an answer, in the order in which it arrives.
+/// A piece of an answer, in order of arrival.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chunk {
     /// Visible text.
     Text(String),
-    /// Text of the model's own thinking, kept apart.
+    /// Text of the model's reasoning, separate from the visible text.
     Reasoning(String),
-    /// A call of a tool begins.
+    /// A tool call starts.
     CallStart {
-        /// Which of the answer's calls, from 0.
+        /// Position among the answer's calls, from 0.
         index: usize,
-        /// The provider's id, or one made here.
+        /// Id from the provider, or a generated one.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
-    /// More of the JSON text of a call's arguments.
+    /// Further JSON text of a call's arguments.
     CallArguments {
-        /// Which call.
+        /// Position among the answer's calls, from 0.
         index: usize,
-        /// The text.
         delta: String,
     },
-    /// How much of the prompt is read.
+    /// Progress in reading the prompt.
     PromptProgress {
-        /// Tokens read, cached ones among them.
+        /// Tokens read, including cached ones.
         processed: u64,
-        /// Tokens there are.
+        /// Tokens of the prompt.
         total: u64,
     },
-    /// Tokens so far; a later one replaces an earlier one.
+    /// Token usage so far; each value replaces the previous one.
     Usage(TokenUsage),
-    /// The end; nothing follows. A stream without it was cut.
+    /// End of the answer, always the last chunk. A stream without it was interrupted.
     Finish(FinishReason),
 }
 
-/// The answer as it arrives. Dropping it closes the connection, which tells the server to stop.
+/// Stream of an answer as it arrives. Dropping it closes the connection, which makes the server
+/// stop.
 pub type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, LlmError>> + Send>>;
 
-/// A model at a provider. Cheap to share; holds no conversation.
+/// A model at a provider. Cheap to share; stores no conversation.
 #[async_trait::async_trait]
 pub trait Provider: Send + Sync {
-    /// Its name here: `ollama`, `openai`, `anthropic`, `openai-compatible`, `apple`,
-    /// `claudeCode`, `codex`, `scripted`.
+    /// Name in Cairn: `ollama`, `openai`, `anthropic`, `openai-compatible`, `apple`, `claudeCode`,
+    /// `codex`, `scripted`.
     fn name(&self) -> &str;
 
-    /// The model it calls.
     fn model(&self) -> &str;
 
-    /// Whether a call leaves this machine and its private network: then policy must allow it.
+    /// True if a call leaves this machine, which the policy must allow.
     fn external(&self) -> bool;
 
-    /// Tokens of the model's context, where it is known.
+    /// Context size of the model in tokens, if known.
     fn context_tokens(&self) -> Option<u64>;
 
-    /// Whether a request can carry images to it. A model there may still refuse them.
+    /// True if a request can carry images. The model may still refuse them.
     fn takes_images(&self) -> bool {
         true
     }
 
-    /// Finds out what the provider does not tell unasked: which model it is when none was named, and its context.
-    /// [`Provider::chat`] does it by itself; before the first chat only this makes it known.
+    /// Queries values that are not configured: the default model and its context size.
+    /// [`Provider::chat`] does this by itself; before the first chat only this method makes them
+    /// known.
     ///
     /// # Errors
     /// See [`LlmError`].
@@ -105,41 +104,42 @@ pub trait Provider: Send + Sync {
         Ok(())
     }
 
-    /// Asks. Answers once the stream has begun; failed attempts before that are made again within the provider's
-    /// bounds, after it nothing is.
+    /// Sends the request and returns once the stream has started. Failed attempts before that are
+    /// retried within the provider's limits; nothing is retried afterwards.
     ///
     /// # Errors
     /// See [`LlmError`]; also as the last item of the stream.
     async fn chat(&self, request: ModelRequest) -> Result<ChunkStream, LlmError>;
 
-    /// The models the provider has.
+    /// Returns the models of the provider.
     ///
     /// # Errors
     /// See [`LlmError`].
     async fn models(&self) -> Result<Vec<ModelInfo>, LlmError>;
 
-    /// About how many tokens `text` has: never far below the truth, so that a limit kept by it is kept.
+    /// Estimates the tokens of `text`: never far below the true number, so that limits based on it
+    /// hold.
     fn count_tokens(&self, text: &str) -> u64 {
         tokens::estimate(text)
     }
 }
 
-/// Most bytes of one recorded answer.
+/// Maximum bytes of one recorded answer.
 const MAX_RECORDING: usize = 16 * 1024 * 1024;
 
-/// The bytes of an answer as they came. Clones share it.
+/// Raw bytes of an answer, shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub struct Recording(Arc<Mutex<Vec<u8>>>);
 
 impl Recording {
-    /// Adds bytes; those over 16 MiB are left out.
+    /// Appends bytes; those beyond 16 MiB are dropped.
     pub fn push(&self, bytes: &[u8]) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let room = MAX_RECORDING.saturating_sub(all.len());
         all.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
     }
 
-    /// All bytes so far; the recording is empty afterwards.
+    /// Returns and clears all bytes so far.
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Answers that were recorded, played again: through the decoder of the provider that gave them, never over a network.
+//! Replay of recorded answers through the decoder of their provider, without a network.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use futures_util::stream;
 
 use crate::{ChunkStream, Decoder, Format, Limits, LlmError, ModelRequest, Provider, catalog};
 
-/// Plays recorded answers in order.
+/// Replays recorded answers in order.
 #[derive(Debug)]
 pub struct Recorded {
     provider: &'static str,
@@ -22,7 +22,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Answers of `provider`, as [`crate::Recording::take`] gave them.
+    /// Creates a provider from answers of `provider`, as returned by [`crate::Recording::take`].
     ///
     /// # Errors
     /// [`LlmError::UnknownProvider`] when no decoder has that name.
@@ -39,14 +39,14 @@ impl Recorded {
         Ok(Self { provider, format, model: model.to_owned(), context_tokens: None, answers, count })
     }
 
-    /// The same with the context that the model had.
+    /// Sets the context size that the recorded model had.
     #[must_use]
     pub fn with_context(mut self, tokens: Option<u64>) -> Self {
         self.context_tokens = tokens;
         self
     }
 
-    /// How many answers are left.
+    /// Returns the number of answers that remain.
     pub fn left(&self) -> usize {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -54,7 +54,7 @@ impl Recorded {
 
 #[async_trait::async_trait]
 impl Provider for Recorded {
-    /// The name of the provider that was recorded.
+    /// Name of the recorded provider.
     fn name(&self) -> &str {
         self.provider
     }
@@ -63,7 +63,7 @@ impl Provider for Recorded {
         &self.model
     }
 
-    /// Never: nothing is called.
+    /// Always false: no request is sent.
     fn external(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! What a provider means by an answer that is none: a status and a body, or an error in the middle of a stream.
+//! Classification of provider errors: a status and a body, or an error in the middle of a stream.
 
 use std::time::SystemTime;
 
@@ -10,34 +10,33 @@ use crate::{
     retry::{Again, Failed, LONGEST_WAIT, retry_after},
 };
 
-/// Most characters of a provider's own words.
+/// Maximum characters of a provider's message.
 const MAX_WORDS: usize = 500;
 
-/// Who was asked for what.
+/// Context of a request, for errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked<'a> {
-    /// The provider's name.
     pub provider: &'a str,
-    /// The provider and its address, for errors.
+    /// Provider and its address, for error messages.
     pub who: &'a str,
-    /// The model; may be empty.
+    /// Name of the model; may be empty.
     pub model: &'a str,
-    /// The variable that should hold its key.
+    /// Environment variable that should hold the key.
     pub key_variable: Option<&'a str>,
 }
 
-/// What an error body says.
+/// Content of an error body.
 #[derive(Debug, Default)]
 struct Said {
     words: String,
-    /// `type`, `code` and `status` of the error, lower case.
+    /// Values of `type`, `code` and `status` of the error, in lower case.
     kinds: Vec<String>,
-    /// Whether the body was JSON at all.
+    /// True if the body was valid JSON.
     json: bool,
 }
 
-/// Signs that the prompt is longer than the context: kinds of error, and pieces of the words of OpenAI, Anthropic,
-/// llama.cpp, LM Studio, vLLM and Ollama.
+/// Signs of a prompt that exceeds the context: kinds of errors, and parts of messages from OpenAI,
+/// Anthropic, llama.cpp, LM Studio, vLLM and Ollama.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size",
@@ -54,10 +53,10 @@ const OVERFLOW: &[&str] = &[
     "input is too long",
 ];
 
-/// Signs that the account, not the moment, is the reason.
+/// Signs that the account is the cause, not the current load.
 const NO_CREDIT: &[&str] = &["insufficient_quota", "billing", "credit balance"];
 
-/// The outcome of an answer with a status other than 200.
+/// Returns the outcome of an answer with a status other than 200.
 pub(crate) fn refused(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Failed {
     let said = said(body);
     let (who, code) = (asked.who, status.as_u16());
@@ -102,7 +101,7 @@ pub(crate) fn refused(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap
     }
 }
 
-/// The error that an event of a stream reports.
+/// Returns the error that an event of a stream reports.
 pub(crate) fn reported(who: &str, event: &Value) -> LlmError {
     let said = read(event);
     let text = format!("{who} broke off{}", words(&said.words));
@@ -120,7 +119,7 @@ pub(crate) fn reported(who: &str, event: &Value) -> LlmError {
     }
 }
 
-/// What to do about a refused key.
+/// Returns advice for a refused key.
 pub(crate) fn way_out(key_variable: Option<&str>) -> String {
     match key_variable {
         Some(name) => format!("; set {name} or llm.api_key"),
@@ -154,12 +153,12 @@ fn said(body: &[u8]) -> Said {
         return read(&value);
     }
     let text = String::from_utf8_lossy(body);
-    // A page tells a person nothing in an error line.
+    // An HTML page does not help in an error message.
     let words = if text.trim_start().starts_with('<') { String::new() } else { shortened(&text) };
     Said { words, ..Said::default() }
 }
 
-/// Reads the shapes that are about: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
+/// Parses the common formats: `{"error": {"message", "type", "code"}}`, `{"error": "text"}`,
 /// `{"message": "text"}`, and `{"detail": …}`.
 fn read(value: &Value) -> Said {
     let error = match value.get("error") {
@@ -187,7 +186,7 @@ fn read(value: &Value) -> Said {
     Said { words: shortened(&words), kinds: kinds.collect(), json: value.is_object() || value.is_array() }
 }
 
-/// One line of at most 500 characters.
+/// Shortens a text to one line of at most 500 characters.
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_WORDS) {

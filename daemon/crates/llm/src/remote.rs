@@ -1,4 +1,4 @@
-//! A provider behind HTTP: what all of them have in common. Each dialect says how it differs.
+//! Common parts of all providers over HTTP; each dialect implements the differences.
 
 use std::{
     sync::{
@@ -24,53 +24,53 @@ use crate::{
     server::Server,
 };
 
-/// Time for a question by the way: a server that is slow to answer it is asked another time.
+/// Time limit of a secondary request; after a timeout it is repeated with a later chat.
 const ASIDE: Duration = Duration::from_secs(3);
-/// How often the context is asked for while a server does not tell it.
+/// Maximum number of requests for the context size while a server does not report it.
 const MAX_LEARNING: u32 = 3;
-/// Most models that an error names.
+/// Maximum number of models that an error lists.
 const MAX_KNOWN: usize = 50;
 
-/// How a provider's requests are written, and its answers read.
+/// Format of a provider's requests and answers.
 pub(crate) trait Dialect: Send + Sync {
     fn format(&self) -> Format;
     fn name(&self) -> &'static str;
     fn chat_path(&self) -> &'static str;
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, LlmError>;
-    /// The body of a chat's request. `context` is the size the user set.
+    /// Returns the body of a chat request. `context` is the configured context size.
     fn body(&self, model: &str, request: &ModelRequest, context: Option<u64>) -> Result<Value, LlmError>;
     fn models_query(&self, endpoint: &Endpoint) -> Query;
-    /// `None` when the answer is no list of models.
+    /// Parses the list of models; `None` if the answer is not one.
     fn models(&self, answer: &Value) -> Option<Vec<ModelInfo>>;
 
-    /// Where the server tells the model's context.
+    /// Returns the request for the model's context size.
     fn context_query(&self, _endpoint: &Endpoint, _model: &str) -> Option<Query> {
         None
     }
 
-    /// The context in that answer.
+    /// Parses the context size from that answer.
     fn context(&self, _answer: &Value, _model: &str) -> Option<u64> {
         None
     }
 
-    /// The context of a model that the provider does not tell.
+    /// Returns the context size of a model whose provider does not report it.
     fn family_context(&self, _model: &str) -> Option<u64> {
         None
     }
 }
 
-/// A provider behind HTTP.
+/// A provider over HTTP.
 pub(crate) struct Remote {
     pub dialect: Box<dyn Dialect>,
     pub server: Arc<Server>,
     pub endpoint: Endpoint,
     pub key: Option<Key>,
-    /// Empty: the server's first.
+    /// Name of the model; empty for the server's first one.
     pub model: String,
     pub chosen: OnceLock<String>,
-    /// The context the user set.
+    /// Context size that the user configured.
     pub context: Option<u64>,
-    /// The one the server told; 0 while it has not.
+    /// Context size that the server reported; 0 while unknown.
     pub learnt: AtomicU64,
     pub asked: AtomicU32,
     pub schedule: Schedule,
@@ -85,7 +85,7 @@ impl Remote {
         Patience { idle, total, until: Instant::now() + total }
     }
 
-    /// The model, asking for it where none was named.
+    /// Returns the model, which is queried if none was configured.
     async fn choose(&self) -> Result<&str, LlmError> {
         if !self.model().is_empty() {
             return Ok(self.model());
@@ -96,7 +96,7 @@ impl Remote {
         Ok(self.chosen.get_or_init(|| first.model))
     }
 
-    /// Asks for the model's context as long as it is unknown. Nothing depends on an answer.
+    /// Queries the model's context size while it is unknown. Failures are ignored.
     async fn learn(&self, model: &str) {
         let Some(query) = self.dialect.context_query(&self.endpoint, model) else { return };
         if self.context_tokens().is_some() || self.asked.fetch_add(1, Ordering::Relaxed) >= MAX_LEARNING {
@@ -108,7 +108,8 @@ impl Remote {
         }
     }
 
-    /// After the `made`-th attempt failed: waits for the next one, or gives the error when there is none.
+    /// Waits before the next attempt after the `made`-th failed, or returns the error when none
+    /// remains.
     async fn rest(
         &self,
         schedule: Schedule,
@@ -117,7 +118,7 @@ impl Remote {
         failed: Failed,
     ) -> Result<(), LlmError> {
         let pause = schedule.pause(made, failed.again, chance());
-        // A pause that outlasts the time there is would only make the error late.
+        // A pause beyond the deadline would only delay the error.
         let Some(pause) = pause.filter(|pause| Instant::now() + *pause < until) else {
             return Err(failed.error);
         };
@@ -181,7 +182,7 @@ impl Remote {
             error => Failed { error, again: failed.again },
         })?;
         self.server.check_stream(&mut response, patience.next()).await?;
-        // What a failed attempt left is no part of this one's recording.
+        // Bytes of a failed attempt do not belong to this recording.
         let recording = request.recording.clone().inspect(|recording| drop(recording.take()));
         let decoder = Decoder::new(self.dialect.format(), &self.server.who, request, self.limits);
         let (server, key) = (Arc::clone(&self.server), self.key.clone());
@@ -190,7 +191,7 @@ impl Remote {
         Ok(incoming)
     }
 
-    /// The error without the key, and with the models there are where one was not found.
+    /// Removes the key from an error, and adds the available models if one was not found.
     async fn explained(&self, error: LlmError) -> LlmError {
         let error = match error {
             LlmError::ModelNotFound { provider, model, .. } => {
@@ -253,7 +254,7 @@ impl Provider for Remote {
     }
 }
 
-/// A key as `Authorization: Bearer …`.
+/// Returns the key as `Authorization: Bearer …`.
 pub(crate) fn bearer(key: Option<&Key>) -> Result<HeaderMap, LlmError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key {
@@ -262,7 +263,7 @@ pub(crate) fn bearer(key: Option<&Key>) -> Result<HeaderMap, LlmError> {
     Ok(headers)
 }
 
-/// A header that is never printed.
+/// Creates a header value that is never printed.
 pub(crate) fn secret(text: &str) -> Result<HeaderValue, LlmError> {
     let wrong = "the key holds characters that no header can carry: check for a line break or a typing error";
     let mut value = HeaderValue::from_str(text).map_err(|_| LlmError::Unauthorized(wrong.into()))?;

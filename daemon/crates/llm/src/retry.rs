@@ -1,4 +1,4 @@
-//! When a failed attempt is made again.
+//! Retries of failed attempts.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 use crate::LlmError;
 
-/// Longest wait before a next attempt.
+/// Maximum wait before the next attempt.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// A failed attempt.
@@ -16,19 +16,20 @@ pub(crate) struct Failed {
     pub again: Again,
 }
 
-/// Whether another attempt may help.
+/// Benefit of another attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// It would end the same way.
+    /// The next attempt would fail in the same way.
     No,
-    /// After a pause of ours.
+    /// Retry after a pause of the schedule.
     Backoff,
-    /// After the pause the provider asks for.
+    /// Retry after the pause that the provider requests.
     After(Duration),
 }
 
 impl From<LlmError> for Failed {
-    /// An error without an answer to it: cut and unavailable ones are tried again; a timeout has cost enough.
+    /// Classifies an error without an answer: interrupted and unavailable requests are retried; a
+    /// timeout has taken long enough.
     fn from(error: LlmError) -> Self {
         let again = match error {
             LlmError::Unavailable(_) | LlmError::RateLimited { .. } | LlmError::Cut(_) => Again::Backoff,
@@ -38,18 +39,18 @@ impl From<LlmError> for Failed {
     }
 }
 
-/// How often and how long.
+/// Number of attempts and pauses between them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
-    /// Attempts in all, at least 1.
+    /// Maximum number of attempts, at least 1.
     pub attempts: u32,
-    /// Pause before the second attempt; doubles with each.
+    /// Pause before the second attempt; it doubles each time.
     pub base: Duration,
 }
 
 impl Schedule {
-    /// The pause after attempt number `made` (from 1), or `None` when there is to be no other. `chance` in 0..=1
-    /// spreads the clients that failed together.
+    /// Returns the pause after attempt number `made` (from 1), or `None` when no other follows.
+    /// `chance` in 0..=1 spreads clients that failed together.
     pub(crate) fn pause(&self, made: u32, again: Again, chance: f64) -> Option<Duration> {
         if made >= self.attempts {
             return None;
@@ -66,13 +67,14 @@ impl Schedule {
     }
 }
 
-/// A number in 0..=1. The middle where the system has no random numbers: it only spreads load.
+/// Returns a random number in 0..=1, or the middle if the system has no random numbers: it only
+/// spreads load.
 pub(crate) fn chance() -> f64 {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes).map_or(0.5, |()| f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX))
 }
 
-/// What a provider says of when to come again: `retry-after-ms`, or `Retry-After` in seconds or as a date.
+/// Parses a provider's retry time: `retry-after-ms`, or `Retry-After` in seconds or as a date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|t| t.parse::<f64>().ok()) {
@@ -80,7 +82,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     }
     let after = text("retry-after")?;
     if let Ok(seconds) = after.parse::<f64>() {
-        // A number too large for a duration is still a wait, and a longer one than is waited for.
+        // A number too large for a duration still means a wait, longer than any that is accepted.
         return (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let date = httpdate::parse_http_date(after).ok()?;

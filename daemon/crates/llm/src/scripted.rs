@@ -1,4 +1,4 @@
-//! A model that answers from a script: for trying agents, and for their tests, without any model.
+//! A model that answers from a script, for trying and testing agents without any model.
 
 mod script;
 
@@ -22,10 +22,10 @@ use crate::{
     decode::{Answer, Events},
 };
 
-/// Requests that are kept to be looked at.
+/// Maximum number of requests stored for inspection.
 const MAX_KEPT: usize = 1000;
 
-/// Answers from a script, one after the other.
+/// Provider that returns the answers of a script in order.
 pub struct Scripted {
     script: Script,
     state: Mutex<State>,
@@ -38,45 +38,46 @@ struct State {
 }
 
 impl Scripted {
-    /// Answers in this order.
+    /// Creates a provider with these answers in order.
     pub fn new(answers: Vec<ScriptedAnswer>) -> Self {
         Self::of(Script { answers, ..Script::default() })
     }
 
-    /// Plays a whole script.
+    /// Creates a provider from a complete script.
     pub fn of(script: Script) -> Self {
         Self { script, state: Mutex::default() }
     }
 
-    /// Reads a script: one JSON value (a script or a list of answers), or an answer a line.
+    /// Reads a script: one JSON value (a script or a list of answers), or one answer per line.
     ///
     /// # Errors
-    /// [`LlmError::Rejected`] when it cannot be read, naming the place.
+    /// [`LlmError::Rejected`] when it is invalid, with the position.
     pub fn read(path: &Path) -> Result<Self, LlmError> {
         let refuse = |why: String| LlmError::Rejected(format!("script {}: {why}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
         Ok(Self::of(Script::parse(&text).map_err(refuse)?))
     }
 
-    /// The same under another model's name.
+    /// Sets the name of the model.
     #[must_use]
     pub fn with_model(mut self, model: &str) -> Self {
         self.script.model = model.to_owned();
         self
     }
 
-    /// The last 1000 requests, oldest first.
+    /// Returns the last 1000 requests, oldest first.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).requests.iter().cloned().collect()
     }
 
-    /// How many answers were not asked for yet.
+    /// Returns the number of answers that remain.
     pub fn left(&self) -> usize {
         let asked = self.state.lock().unwrap_or_else(PoisonError::into_inner).asked;
         self.script.answers.len().saturating_sub(asked)
     }
 
-    /// The next answer, and its number from 1. One that is asked for is used up, whatever comes of it.
+    /// Returns the next answer and its number from 1. A requested answer is used up, regardless of
+    /// the outcome.
     fn take(&self, request: &ModelRequest) -> Result<(usize, ScriptedAnswer), LlmError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.asked += 1;
@@ -123,7 +124,7 @@ impl Provider for Scripted {
                 .map_err(|why| LlmError::Rejected(format!("script's answer {number} {why}")))?;
         }
         let mut steps = VecDeque::from(answer.whole());
-        // What fails before anything is shown fails the request itself, as with any provider.
+        // An error before the first chunk fails the request itself, as with any provider.
         while let Some(Step::DelayMs(_) | Step::Fault(_)) = steps.front() {
             match steps.pop_front() {
                 Some(Step::DelayMs(millis)) => sleep(Duration::from_millis(millis)).await,
@@ -151,7 +152,7 @@ impl Provider for Scripted {
     }
 }
 
-/// An answer being played.
+/// An answer that is being replayed.
 struct Play {
     steps: VecDeque<Step>,
     calls: usize,
@@ -186,7 +187,7 @@ impl Play {
         }
     }
 
-    /// A step as a chunk. A call is two: its arguments wait as a step of their own.
+    /// Converts a step to a chunk. A call becomes two: its arguments are queued as a separate step.
     fn show(&mut self, step: Step) -> Option<Chunk> {
         Some(match step {
             Step::Text(text) => Chunk::Text(text),
@@ -207,7 +208,7 @@ impl Play {
     }
 }
 
-/// Reads recorded steps, one a line.
+/// Reads recorded steps, one per line.
 pub(crate) struct Reader;
 
 impl Events for Reader {
@@ -242,26 +243,26 @@ impl Events for Reader {
 }
 
 impl From<&str> for ScriptedAnswer {
-    /// Plain text.
+    /// Creates an answer of plain text.
     fn from(text: &str) -> Self {
         Self::new(vec![Step::Text(text.to_owned())])
     }
 }
 
 impl ScriptedAnswer {
-    /// These steps; the end is added.
+    /// Creates an answer of these steps; an end is added.
     pub fn new(steps: Vec<Step>) -> Self {
         Self { steps, ..Self::default() }
     }
 
-    /// The same, refused unless the request is like that.
+    /// Adds an expectation; a request that does not meet it is rejected.
     #[must_use]
     pub fn expecting(mut self, expect: Expect) -> Self {
         self.expect.push(expect);
         self
     }
 
-    /// The steps with an end, where they have none.
+    /// Returns the steps, with an end if they have none.
     fn whole(&self) -> Vec<Step> {
         let mut steps = self.steps.clone();
         let ends = |step: &Step| matches!(step, Step::Finish(_) | Step::Hang | Step::Cut | Step::Fault(_));

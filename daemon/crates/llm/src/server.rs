@@ -1,4 +1,4 @@
-//! One HTTP server: sending a request to it, and what comes of it when no answer does.
+//! One HTTP server: requests to it, and errors when no answer arrives.
 
 use std::{error::Error, sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::{
     retry::Failed,
 };
 
-/// Most bytes of an error's body that are read.
+/// Maximum bytes of an error's body that are read.
 const MAX_ERROR: usize = 64 * 1024;
-/// Most bytes of an answer that is no stream, such as a list of models.
+/// Maximum bytes of an answer that is not a stream, such as a list of models.
 const MAX_WHOLE: usize = 4 * 1024 * 1024;
-/// Unused connections are kept this long.
+/// Time after which unused connections are closed.
 const KEEP_IDLE: Duration = Duration::from_secs(90);
 
-/// A request apart from its body.
+/// A request without its body.
 #[derive(Debug, Clone)]
 pub(crate) struct Query {
     pub url: String,
@@ -36,12 +36,12 @@ impl Query {
     }
 }
 
-/// A server with all that is the same for each request to it.
+/// A server with the properties shared by all requests to it.
 pub(crate) struct Server {
     pub client: Client,
-    /// The key is among them.
+    /// Includes the key.
     pub headers: HeaderMap,
-    /// The provider and its address, for errors.
+    /// Provider and its address, for error messages.
     pub who: String,
     pub provider: &'static str,
     pub key_variable: Option<&'static str>,
@@ -52,7 +52,8 @@ impl Server {
         Asked { provider: self.provider, who: &self.who, model, key_variable: self.key_variable }
     }
 
-    /// Asks, and gives the answer when it is one (status 200): its body is not read yet. `body` makes it a POST.
+    /// Sends a request, and returns the answer with status 200 before its body is read. A `body`
+    /// makes it a POST.
     pub(crate) async fn send(
         &self,
         query: &Query,
@@ -73,12 +74,12 @@ impl Server {
         if status == StatusCode::OK {
             return Ok(response);
         }
-        // A body that breaks off still has a status.
+        // A truncated body still has a status.
         let body = timeout_at(until, beginning(&mut response, MAX_ERROR)).await.unwrap_or_default();
         Err(refusal::refused(&self.asked(model), status, response.headers(), &body))
     }
 
-    /// Asks for one JSON value.
+    /// Requests one JSON value.
     pub(crate) async fn json(&self, query: &Query, model: &str, until: Instant) -> Result<Value, Failed> {
         let mut response = self.send(query, None, model, until).await?;
         let silent = |_| LlmError::TimedOut(format!("{} did not answer in time", self.who));
@@ -88,7 +89,7 @@ impl Server {
         Ok(serde_json::from_slice(&body).map_err(wrong)?)
     }
 
-    /// Refuses an answer that says it is no stream.
+    /// Refuses an answer whose content type is not a stream.
     pub(crate) async fn check_stream(&self, response: &mut Response, until: Instant) -> Result<(), LlmError> {
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_lowercase();
@@ -96,7 +97,7 @@ impl Server {
             let text = format!("{} answered with a web page: check the endpoint", self.who);
             return Err(LlmError::Malformed(text));
         }
-        // Ollama streams JSON under either name.
+        // Ollama streams JSON under either type.
         if kind.starts_with("application/json") && self.provider != "ollama" {
             let body = timeout_at(until, beginning(response, MAX_ERROR)).await.unwrap_or_default();
             let value: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -108,7 +109,7 @@ impl Server {
         Ok(())
     }
 
-    /// What a request that got no answer means.
+    /// Returns the error of a request without an answer.
     pub(crate) fn failure(&self, error: &reqwest::Error) -> LlmError {
         let (who, cause) = (&self.who, root_cause(error));
         if error.is_connect() || error.is_timeout() {
@@ -131,7 +132,7 @@ fn root_cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// The first bytes of a body, at most `limit`; what came when it breaks off.
+/// Reads the first bytes of a body, at most `limit`; returns the bytes so far if it breaks off.
 async fn beginning(response: &mut Response, limit: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(piece)) = response.chunk().await {
@@ -144,8 +145,8 @@ async fn beginning(response: &mut Response, limit: usize) -> Vec<u8> {
     body
 }
 
-/// A client for one server. It follows no redirect (that would carry the key elsewhere), retries nothing itself and
-/// uses no proxy but `proxy`.
+/// Creates a client for one server. It follows no redirects (these would send the key elsewhere),
+/// does not retry by itself and uses no proxy except `proxy`.
 pub(crate) fn client(
     endpoint: &Endpoint,
     connect: Duration,
@@ -163,7 +164,7 @@ pub(crate) fn client(
         .tcp_nodelay(true)
         .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls(endpoint).map_err(|error| refuse("no TLS", &error))?);
-    // A proxy is for the way out: what is near is reached directly.
+    // A proxy is for outside addresses; those in the private network are reached directly.
     if let Some(proxy) = proxy.filter(|_| endpoint.distant()) {
         let proxy = reqwest::Proxy::all(proxy).map_err(|error| refuse("no proxy", &error.without_url()))?;
         builder = builder.proxy(proxy);
@@ -171,7 +172,8 @@ pub(crate) fn client(
     builder.build().map_err(|error| refuse("no HTTP client", &error))
 }
 
-/// TLS with the certificates of the system; without any where nothing is encrypted, for reading them takes a while.
+/// Creates a TLS configuration with the system's certificates; without certificates for unencrypted
+/// endpoints, because reading them takes a while.
 fn tls(endpoint: &Endpoint) -> Result<ClientConfig, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;

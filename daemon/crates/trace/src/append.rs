@@ -1,4 +1,4 @@
-//! Appending: records and what must change with them, in one transaction.
+//! Appending records, together with related changes, in one transaction.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -19,20 +19,19 @@ use uuid::Uuid;
 
 use crate::{Line, Trace, TraceError, approval, blob, receipt};
 
-/// A record before it has its number.
+/// A record without a sequence number.
 #[derive(Debug, Clone)]
 pub struct NewRecord {
-    /// Its id.
+    /// Id of the record.
     pub id: Uuid,
-    /// What caused it.
+    /// Id of the entry that caused the record.
     pub parent_id: Option<Uuid>,
-    /// Who caused it.
+    /// Client, run and tool that caused the record.
     pub origin: Option<Origin>,
-    /// The command or event.
     pub body: Body,
 }
 
-/// Records for one session and what changes with them: all or nothing.
+/// Records for one session, with related changes: all are written or none.
 #[derive(Debug, Clone)]
 pub struct Append {
     session: SessionId,
@@ -47,17 +46,17 @@ pub struct Append {
     only_if: Option<Vec<RunState>>,
 }
 
-/// Where records went.
+/// Sequence numbers of appended records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
-    /// Number of the first.
+    /// Number of the first record.
     pub first: u64,
-    /// Number of the last.
+    /// Number of the last record.
     pub last: u64,
 }
 
 impl Append {
-    /// Records for `session`, in order.
+    /// Creates an append of `records` to `session`, in order.
     pub fn new(session: &SessionId, records: Vec<NewRecord>) -> Self {
         let session = session.clone();
         Self {
@@ -74,43 +73,46 @@ impl Append {
         }
     }
 
-    /// Sets the session's state.
+    /// Sets the state of the session.
     pub fn state(mut self, state: RunState) -> Self {
         self.state = Some(state);
         self
     }
 
-    /// Only if the session is in one of `states`; else nothing is written and the answer is `session_busy`.
+    /// Requires that the session is in one of `states`; otherwise nothing is written and the append
+    /// fails with `session_busy`.
     pub fn only_if(mut self, states: &[RunState]) -> Self {
         self.only_if = Some(states.to_vec());
         self
     }
 
-    /// Makes `run`, of the operation `op`, the session's latest run, with what is needed to start it again.
+    /// Sets `run` of the operation `op` as the session's latest run, with the parameters for
+    /// starting it again.
     pub fn run(mut self, run: &RunId, op: &'static str, params: String) -> Self {
         self.run = Some((run.clone(), op, params));
         self
     }
 
-    /// Sets the model the session talks to.
+    /// Sets the model that the session uses.
     pub fn model(mut self, model: ModelChoice) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// Stores an approval that waits.
+    /// Stores a pending approval.
     pub fn ask(mut self, approval: &Approval, call: Option<&str>) -> Self {
         self.change = Some(approval::Change::Ask(Box::new(approval.clone()), call.map(str::to_owned)));
         self
     }
 
-    /// Answers an approval, unless it has an answer: then nothing is written and the failure is `approval_resolved`.
+    /// Answers an approval; if it is already answered, nothing is written and the append fails with
+    /// `approval_resolved`.
     pub fn answer(mut self, id: &ApprovalId, resolution: &Resolution) -> Self {
         self.change = Some(approval::Change::Answer(id.clone(), resolution.clone()));
         self
     }
 
-    /// Stores a receipt for a retry key. `{"seq":…}` of the first record is filled in.
+    /// Stores a receipt for a retry key. The `seq` of the first record is filled in.
     pub fn receipt(
         mut self,
         scope: &str,
@@ -129,7 +131,7 @@ impl Append {
         self
     }
 
-    /// Saves an artifact of the session, in place of an earlier one of that name.
+    /// Saves an artifact of the session, and replaces an earlier one of that name.
     pub fn artifact(mut self, name: &str, content: String) -> Self {
         self.artifact = Some((name.to_owned(), content));
         self
@@ -203,7 +205,7 @@ fn rusqlite_error(error: &serde_json::Error) -> StoreError {
     StoreError::Corrupt(format!("record cannot be written as json: {error}"))
 }
 
-/// What a committed append leaves.
+/// Result of a committed append.
 struct Written {
     session: SessionId,
     first: u64,
@@ -218,16 +220,17 @@ impl Written {
 }
 
 impl Trace {
-    /// Appends and waits for the commit; followers see the records from then on.
+    /// Appends records and waits for the commit; followers see the records after that.
     ///
     /// # Errors
-    /// `session_not_found`, `session_busy` (see [`Append::only_if`]), `overloaded`, `disk_full`, `storage_failed`.
+    /// `session_not_found`, `session_busy` (see [`Append::only_if`]), `overloaded`, `disk_full`,
+    /// `storage_failed`.
     pub async fn append(&self, append: Append) -> Result<Appended, TraceError> {
         self.append_with(append, false, |_| Ok(())).await.0
     }
 
-    /// The same with other rows in the same transaction. Where the log refuses the records, the rows are written only if
-    /// they are to be there `anyway`.
+    /// Appends records together with other rows in the same transaction. If the log refuses the
+    /// records, the rows are written only with `anyway`.
     pub(crate) async fn append_with<T: Send + 'static>(
         &self,
         append: Append,
@@ -271,8 +274,8 @@ impl Written {
 }
 
 impl Trace {
-    /// Tells whoever follows `session` just now something that is not in the log and has no number. It costs nothing when
-    /// nobody does.
+    /// Emits an ephemeral event, which is not logged and has no number, to the current followers of
+    /// `session`. It costs nothing without followers.
     pub fn pass(&self, session: &SessionId, origin: Option<Origin>, parent_id: Option<Uuid>, evt: &AgentEvt) {
         let line = || {
             let mut value = serde_json::json!({

@@ -1,4 +1,4 @@
-//! Approvals in the database: asked once, answered once.
+//! Approvals in the database: requested once, answered once.
 
 use cairn_protocol::{
     approval::{Approval, ApprovalDecision, ApprovalListParams, Resolution},
@@ -12,17 +12,17 @@ use cairn_store::{
 
 use crate::{PAGE, Trace, TraceError};
 
-/// What an append does to approvals.
+/// Change of approvals by an append.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// A new one waits, for the call of that id.
+    /// Stores a new pending approval, with the id of its call.
     Ask(Box<Approval>, Option<String>),
-    /// One gets its answer.
+    /// Stores the answer of an approval.
     Answer(ApprovalId, Resolution),
 }
 
 impl Change {
-    /// Writes it; the reason where it cannot be.
+    /// Writes the change; returns the reason if it is refused.
     pub fn write(&self, tx: &Savepoint<'_>) -> Result<Option<TraceError>, StoreError> {
         match self {
             Change::Ask(approval, call) => {
@@ -73,7 +73,7 @@ impl Change {
 
 const COLUMNS: &str = "request, decision, decided_by, reason, decided_ms, grants";
 
-/// The stored question with its answer. A row that cannot be read is as good as none.
+/// Reads a stored approval with its answer. An unreadable row counts as missing.
 fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<Option<Approval>> {
     let request: String = r.get(0)?;
     let decision: Option<String> = r.get(1)?;
@@ -94,10 +94,10 @@ fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<Option<Approval>> {
 }
 
 impl Trace {
-    /// Approvals, newest first: those that wait, or all.
+    /// Returns approvals, newest first: the pending ones, or all.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, TraceError> {
         self.read(move |conn| {
             let query = format!(
@@ -112,7 +112,7 @@ impl Trace {
         .await
     }
 
-    /// One approval.
+    /// Returns one approval by id.
     ///
     /// # Errors
     /// `approval_not_found`.
@@ -129,10 +129,10 @@ impl Trace {
         found.flatten().ok_or_else(missing)
     }
 
-    /// The approval a call of a session was last asked for, if it was.
+    /// Returns the latest approval of a call in a session, if any.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn approval_of_call(
         &self,
         session: &SessionId,
@@ -150,10 +150,10 @@ impl Trace {
         .map(Option::flatten)
     }
 
-    /// The rules a session's approvals granted for its life.
+    /// Returns the rules that approvals granted for the life of a session.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn session_grants(&self, session: &SessionId) -> Result<Vec<String>, TraceError> {
         let session = session.clone();
         self.read(move |conn| {

@@ -6,38 +6,37 @@ use cairn_store::{StoreError, rusqlite::Savepoint};
 
 use crate::{Append, PAGE, Trace, TraceError};
 
-/// Outcome of a call that the end of a daemon cut off, and reason of its end record.
+/// Outcome of a call that was interrupted by the daemon's exit, and reason of its end record.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// What is about to happen, or was refused.
+/// A call that is about to run, or was refused.
 #[derive(Debug, Clone)]
 pub struct AuditIntent {
-    /// The session.
     pub session: SessionId,
-    /// The tool.
+    /// Name of the tool, or method of a direct call.
     pub tool: String,
-    /// Digest of the arguments.
+    /// SHA-256 (hex) of the arguments.
     pub args_digest: String,
-    /// `allow` or `deny`.
+    /// Decision of the gate, `allow` or `deny`.
     pub decision: &'static str,
-    /// The rule that decided.
+    /// Rule that led to the decision.
     pub rule: String,
-    /// The model's call, when it is one.
+    /// Id of the model's call, if any.
     pub call: Option<String>,
-    /// The command line with its folder, for a shell; secrets are taken out by the caller.
+    /// Command line and folder of a shell call; the caller removes secrets.
     pub command: Option<String>,
 }
 
-/// How it ended.
+/// Outcome of a call.
 #[derive(Debug, Clone)]
 pub struct AuditOutcome {
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub millis: u64,
-    /// `ok` or the reason.
+    /// `ok`, or the reason of the failure.
     pub outcome: String,
-    /// Exit code of a process.
+    /// Exit code of the process.
     pub exit_code: Option<i32>,
-    /// Whether output was cut.
+    /// True if the output was cut.
     pub truncated: bool,
 }
 
@@ -72,10 +71,11 @@ impl AuditOutcome {
 }
 
 impl Trace {
-    /// Stores the intent and answers once it is durable. `opening` are records of the same call: both are there or neither.
+    /// Stores the intent and returns once it is durable. `opening` are records of the same call:
+    /// both are written or neither.
     ///
     /// # Errors
-    /// When it cannot be stored: then nothing may be done.
+    /// Fails when it cannot be stored: the call must then not run.
     pub async fn audit_intent(
         &self,
         intent: AuditIntent,
@@ -87,11 +87,12 @@ impl Trace {
         appended.map(|_| id.unwrap_or_default())
     }
 
-    /// Completes an intent. `closing` are records of the same call: a result is never in the log of a call whose end the
-    /// audit does not know. The end is kept even where the log refuses the records, as that of a session which is gone.
+    /// Completes an intent. `closing` are records of the same call: the log never contains the
+    /// result of a call without an outcome in the audit. The outcome is stored even if the log
+    /// refuses the records, as for a deleted session.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// Fails when it cannot be stored.
     pub async fn audit_outcome(
         &self,
         id: u64,
@@ -105,10 +106,10 @@ impl Trace {
         }
     }
 
-    /// Whether a call of a session was let through and never came to an end: it may or may not have acted.
+    /// Returns true if an allowed call of a session has no outcome: it may or may not have acted.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn audit_open(&self, session: &SessionId, call: &str) -> Result<bool, TraceError> {
         let (session, call) = (session.clone(), call.to_owned());
         self.read(move |conn| {
@@ -121,11 +122,11 @@ impl Trace {
         .await
     }
 
-    /// Completes the rows of calls that were under way when an earlier daemon ended, and names their sessions. Called once,
-    /// before anything can run.
+    /// Completes the rows of calls that were running when an earlier daemon exited, and returns
+    /// their sessions. Called once, before any work starts.
     ///
     /// # Errors
-    /// When the database cannot be read or written.
+    /// Fails when the database cannot be read or written.
     pub(crate) async fn close_audit(&self) -> Result<Vec<SessionId>, TraceError> {
         let sessions = self
             .inner
@@ -147,10 +148,10 @@ impl Trace {
         Ok(sessions.into_iter().filter_map(|id| id.parse().ok()).collect())
     }
 
-    /// Entries, oldest first.
+    /// Returns entries, oldest first.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn audit_query(&self, query: AuditQueryParams) -> Result<Vec<AuditEntry>, TraceError> {
         self.read(move |conn| {
             let text = "SELECT id, ts, session_id, tool, args_digest, decision, rule, millis, outcome, exit_code, truncated, command

@@ -11,10 +11,10 @@ use cairn_store::{
 
 use crate::{Trace, TraceError};
 
-/// Most bytes of one part.
+/// Maximum bytes of one part.
 const PART: u32 = 256 * 1024;
 
-/// Stores a blob once and notes that `session` uses it.
+/// Stores a blob once and records that `session` uses it.
 pub fn write(
     tx: &Savepoint<'_>,
     session: &SessionId,
@@ -27,7 +27,7 @@ pub fn write(
 }
 
 impl Trace {
-    /// The whole text of a blob, however large.
+    /// Returns the complete text of a blob of any size.
     ///
     /// # Errors
     /// `blob_not_found`.
@@ -42,7 +42,7 @@ impl Trace {
         Ok(text)
     }
 
-    /// A part of a blob; it ends between characters.
+    /// Returns a part of a blob, which ends between characters.
     ///
     /// # Errors
     /// `blob_not_found`, or `invalid_params` for an offset inside a character or past the end.

@@ -1,5 +1,5 @@
-//! The checksum behind the records of an export. It is of all records from the first on, so that it says the same however the
-//! export is split into parts.
+//! Checksum line after the records of an export. It covers all records from the first one, so that
+//! it does not depend on the division of the export into parts.
 
 use cairn_protocol::id::SessionId;
 use cairn_store::{
@@ -9,21 +9,21 @@ use cairn_store::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// How the line begins.
+/// Start of the line.
 pub const BEGIN: &str = "{\"digest\":";
 
-/// The line.
+/// Content of the checksum line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Checksum {
-    /// SHA-256 in hex of the records, each with a line feed.
+    /// SHA-256 (hex) of the records, each with a line feed.
     pub digest: String,
     pub session_id: SessionId,
-    /// How many records there are before it.
+    /// Number of records before the line.
     pub records: u64,
 }
 
-/// A checksum in the making.
+/// A checksum that is being computed.
 #[derive(Default)]
 pub struct Sum(Sha256);
 
@@ -39,7 +39,7 @@ impl Sum {
 }
 
 impl Checksum {
-    /// True if the stored records of its session are those that it was made of.
+    /// True if the stored records of the session match the checksum.
     pub fn fits(&self, tx: &Savepoint<'_>) -> Result<bool, StoreError> {
         let mut records = tx.prepare_cached(
             "SELECT payload FROM trace_event WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq",

@@ -6,7 +6,7 @@ use cairn_protocol::{
 };
 use cairn_store::StoreError;
 
-/// A failed operation of the log. Its reason on the wire is that of [`TraceError::reason`].
+/// A failed operation of the log. [`TraceError::reason`] returns its reason on the wire.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     #[error("there is no session {0}")]
@@ -19,7 +19,7 @@ pub enum TraceError {
     ImportNotStarted(SessionId),
     #[error("a run is at work in session {0}")]
     SessionBusy(SessionId),
-    /// The session is not in a state in which these records may be appended.
+    /// The session is not in a state that allows these records.
     #[error("session {0} already has a run at work, or none to go on with")]
     WrongState(SessionId),
     #[error("session {session} ends at {head_seq}, there is no record {after}")]
@@ -40,7 +40,7 @@ pub enum TraceError {
     ExportCursor,
     #[error("{0}")]
     SessionCursor(String),
-    /// An export that is imported is damaged or incomplete.
+    /// An imported export is damaged or incomplete.
     #[error("{0}")]
     BadTrace(String),
     #[error("a stored record cannot be read: {0}")]
@@ -60,7 +60,7 @@ impl From<cairn_store::rusqlite::Error> for TraceError {
 }
 
 impl TraceError {
-    /// The reason on the wire.
+    /// Returns the reason on the wire.
     pub fn reason(&self) -> Reason {
         match self {
             Self::SessionNotFound(_) | Self::ImportNotStarted(_) => Reason::SessionNotFound,

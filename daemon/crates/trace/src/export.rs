@@ -1,4 +1,4 @@
-//! Taking a trace away as JSONL.
+//! Export of a trace as JSONL.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,19 @@ use crate::{
     checksum::{Checksum, Sum},
 };
 
-/// Artifact of an imported session: the parameters its latest run was started with, as JSON. It is kept apart from those of runs made
-/// here, so that nothing goes on with a run of somebody else's.
+/// Artifact of an imported session: parameters of its latest run, as JSON. It is separate from
+/// parameters of local runs, so that a run from another machine is never resumed.
 pub const RUN_PARAMS: &str = "imported-run";
 
-/// Bytes of one part, about: an export of any size is made of bounded parts.
+/// Approximate bytes of one part: an export of any size consists of bounded parts.
 const PART_BYTES: usize = 1024 * 1024;
 
 impl Trace {
-    /// One part of an export. The first begins with a header line; a part ends after a whole line.
+    /// Returns one part of an export. The first one starts with a header line; each part ends after
+    /// a complete line.
     ///
     /// # Errors
-    /// `session_not_found`; `invalid_params` for a cursor that is none.
+    /// `session_not_found`; `invalid_params` for an invalid cursor.
     pub async fn export(&self, id: &SessionId, cursor: Option<&str>) -> Result<TraceExportPart, TraceError> {
         let bad = || TraceError::ExportCursor;
         let mut after: u64 = match cursor.map(|c| (c, c.split_once(':'))) {
@@ -69,7 +70,7 @@ impl Trace {
         }
     }
 
-    /// The line behind the last of so many records.
+    /// Returns the checksum line after the last of that number of records.
     async fn checksum(&self, id: &SessionId, records: u64) -> Result<String, TraceError> {
         let (mut sum, mut after) = (Sum::default(), 0);
         while after < records {
@@ -85,7 +86,8 @@ impl Trace {
         serde_json::to_string(&line).map_err(TraceError::UnwritableLine)
     }
 
-    /// The rest of a part: what records refer to, from a place in the blob `sha256` on; they stand in the order of their hashes.
+    /// Returns the rest of a part: blobs of the session in the order of their hashes, from an
+    /// offset in the blob `sha256` on.
     async fn export_blobs(
         &self,
         id: &SessionId,
@@ -102,7 +104,7 @@ impl Trace {
                 offset = at;
                 let part = match self.blob(BlobParams { sha256: hash.clone(), offset, limit: None }).await {
                     Ok(part) => part,
-                    // No text, or deleted meanwhile: nothing that is read again.
+                    // The blob is not text, or was deleted meanwhile: it is not exported.
                     Err(TraceError::BlobNotFound(_)) => break,
                     Err(error) => return Err(error),
                 };
@@ -122,7 +124,7 @@ impl Trace {
         Ok(TraceExportPart { jsonl, next_cursor: None })
     }
 
-    /// A session's artifacts by name, with how its latest run was started.
+    /// Returns the artifacts of a session by name, with the parameters of its latest run.
     async fn artifacts(&self, id: &SessionId) -> Result<BTreeMap<String, String>, TraceError> {
         let latest = self.latest_run(id).await?;
         let key = id.as_str().to_owned();
@@ -140,7 +142,7 @@ impl Trace {
         Ok(all)
     }
 
-    /// Hashes of a session's blobs from `first` on, in their order.
+    /// Returns the hashes of a session's blobs in order, from `first` on.
     async fn blobs_of(&self, id: &SessionId, first: &str) -> Result<Vec<String>, TraceError> {
         let (id, first) = (id.as_str().to_owned(), first.to_owned());
         self.read(move |conn| {

@@ -1,4 +1,5 @@
-//! Following a session: the backlog from the database, then what comes, never a gap, never twice.
+//! Following a session: the backlog from the database, then live records, without gaps or
+//! duplicates.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::{
     live::{EventRing, Head},
 };
 
-/// Records of one step at most.
+/// Maximum records of one step.
 const STEP: usize = 256;
 
-/// One reader of a session. It holds its own place; how slow it is costs nobody else anything.
+/// A reader of a session with its own position; a slow reader does not affect others.
 pub struct Follower {
     trace: Trace,
     session: SessionId,
@@ -31,32 +32,33 @@ pub struct Follower {
     catching_up: bool,
 }
 
-/// What comes next.
+/// Next item of a follower.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Records in order, each the JSON of one envelope.
+    /// Records in order, each as the JSON of one envelope.
     Records(Vec<Line>),
-    /// Live-only events, in order: they have no number, and a follower that is behind does not get them.
+    /// Ephemeral events in order: they have no number, and a follower that lags does not receive
+    /// them.
     Passing(Vec<Line>),
-    /// The backlog is done; the last record was this one.
+    /// The backlog is complete; the value is the number of the last record.
     Synced(u64),
-    /// This reader fell behind what is in memory and reads on from the database from here.
+    /// This reader fell behind the records in memory and continues from the database at this
+    /// number.
     Lagged(u64),
-    /// The session was deleted.
     Gone,
 }
 
 impl Trace {
-    /// Follows `session` from after a place.
+    /// Follows `session` from after the record with that number.
     ///
     /// # Errors
-    /// `session_not_found`, or `after_beyond_head` when there is no such record yet.
+    /// `session_not_found`, or `after_beyond_head` when no such record exists yet.
     pub async fn follow(
         &self,
         session: &SessionId,
         after: &After,
     ) -> Result<(Follower, Session), TraceError> {
-        // Joined first, so that whatever is committed from here on raises the head.
+        // The follower joins first, so that every later commit raises its head.
         let live = self.inner.live.join(session);
         let found = self.session(session).await?;
         live.raise(found.head_seq);
@@ -85,7 +87,7 @@ impl Trace {
 }
 
 impl Follower {
-    /// The live-only lines that wait.
+    /// Returns the ephemeral lines in the queue.
     fn passed(&mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         while lines.len() < STEP {
@@ -98,14 +100,15 @@ impl Follower {
         lines
     }
 
-    /// Waits for the next step. Cancel-safe: what was not returned is returned by the next call.
+    /// Waits for the next step. Cancel-safe: a step that was not returned is returned by the next
+    /// call.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn step(&mut self) -> Result<Step, TraceError> {
         loop {
             let passing = self.passed();
-            // What passed by while this reader was behind is told again by records.
+            // Ephemeral events missed while lagging are superseded by durable records.
             if !passing.is_empty() && self.synced && !self.catching_up {
                 return Ok(Step::Passing(passing));
             }
@@ -248,7 +251,8 @@ mod tests {
         for _ in 0..20 {
             trace.append(Append::new(&id, (0..100).map(record).collect())).await.unwrap();
         }
-        // Behind what is in memory: records tell it, what passed is not told late.
+        // Behind the records in memory: durable records follow, ephemeral events are not delivered
+        // late.
         assert!(matches!(slow.step().await.unwrap(), Step::Passing(_)));
         assert!(matches!(slow.step().await.unwrap(), Step::Lagged(1)));
         trace.pass(&id, None, None, &said);

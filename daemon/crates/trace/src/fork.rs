@@ -1,4 +1,4 @@
-//! Forking a session: a new one with the same past.
+//! Forking a session: a new session with the same history.
 
 use cairn_protocol::{
     envelope::{Body, Envelope},
@@ -15,23 +15,24 @@ use cairn_store::{
 
 use crate::{NewRecord, Trace, TraceError};
 
-/// The part of a session's past that a fork gets.
+/// The part of a session's history that a fork receives.
 #[derive(Debug, Clone, Default)]
 pub struct ForkCut {
-    /// Number of the last record.
+    /// Number of the last record copied.
     pub upto: u64,
-    /// Records before it that belong to turns which the fork does not have, by number, ascending.
+    /// Numbers of earlier records of turns that the fork omits, in ascending order.
     pub left_out: Vec<u64>,
-    /// Records that come after it: the ends of turns that were interrupted and do not go on in the fork.
+    /// Records appended after the copied ones: the ends of interrupted turns, which do not continue
+    /// in the fork.
     pub ends: Vec<NewRecord>,
 }
 
 impl Trace {
-    /// Makes a session with the past of `from`, its artifacts and blobs. Ids and times of the records stay, and their numbers as
-    /// well where nothing before them is left out; they speak of the new session.
+    /// Creates a session with the history, artifacts and blobs of `from`. Records retain their ids
+    /// and times, and their numbers if none before them is omitted; they refer to the new session.
     ///
     /// # Errors
-    /// `session_not_found`; `session_busy` while a run is at work in it.
+    /// `session_not_found`; `session_busy` while a run of the session is active.
     pub async fn fork(&self, from: &SessionId, cut: ForkCut, title: String) -> Result<Session, TraceError> {
         let (old, new) = (from.clone(), SessionId::new());
         let made = new.clone();
@@ -43,7 +44,8 @@ impl Trace {
         }
     }
 
-    /// Puts a session away, or takes it out again: lists leave it out, everything else still works.
+    /// Archives a session, or restores it: lists omit an archived session, everything else still
+    /// works.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -55,7 +57,7 @@ impl Trace {
     }
 }
 
-/// Copies; whether the session is at work, `None` when it is not there.
+/// Copies the history; returns true if the session is running, `None` if it does not exist.
 fn copy(
     tx: &Savepoint<'_>,
     old: &SessionId,
@@ -120,7 +122,7 @@ fn copy(
     Ok(Some(false))
 }
 
-/// Numbers of records that an event speaks of.
+/// Adjusts the record numbers inside an event.
 fn renumber(evt: &mut AgentEvt, new_seq: impl Fn(u64) -> u64) {
     match evt {
         AgentEvt::ModelAnswer(answer) => answer.heard_seq = new_seq(answer.heard_seq),

@@ -1,4 +1,4 @@
-//! Bringing a trace in, whole or part by part.
+//! Import of a trace, complete or part by part.
 
 use std::sync::Arc;
 
@@ -22,44 +22,46 @@ use crate::{
     checksum::{self, Checksum},
 };
 
-/// How a line begins that is a part of a blob.
+/// Start of a line with a part of a blob.
 const BLOB: &str = "{\"blob\":";
-/// Most bytes of a session's artifacts.
+/// Maximum bytes of a session's artifacts.
 const MAX_ARTIFACTS: usize = 8 * 1024 * 1024;
-/// Most bytes of a blob.
+/// Maximum bytes of a blob.
 const MAX_BLOB: u64 = 64 * 1024 * 1024;
 
-/// A part of an export that was checked.
+/// A validated part of an export.
 struct Part {
-    /// Of the first part, which makes the session.
+    /// Header of the first part, which creates the session.
     header: Option<TraceHeader>,
     session: SessionId,
-    /// The number of the first record; `None` when it holds none.
+    /// Number of the first record; `None` without records.
     first: Option<u64>,
     lines: Vec<Entry>,
-    /// Behind the last record. An export of an older version has none.
+    /// Checksum after the last record. An export of an older version has none.
     checksum: Option<Checksum>,
     blobs: Vec<TraceBlobLine>,
 }
 
 type Entry = (Timestamp, &'static str, Line);
 
-/// What became of a part.
+/// Result of importing a part.
 enum Import {
-    /// It is in the log.
+    /// The part is in the log.
     Done,
-    /// A session of that id is here, and none that was imported up to this part.
+    /// A session of that id exists that was not imported up to this part.
     Refused(TraceError),
-    /// What came in so far is not what was exported.
+    /// The imported records differ from the exported ones.
     Damaged,
 }
 
 impl Trace {
-    /// Brings in an export, or the next part of one: the first part begins with the header and makes the session, each further
-    /// one goes on where the last ended. The session keeps its id; one that was made here is not touched.
+    /// Imports an export, or its next part: the first part starts with the header and creates the
+    /// session, each further one continues after the previous one. The session retains its id; a
+    /// local session is never changed.
     ///
     /// # Errors
-    /// `bad_trace` naming the line; `session_exists`; `session_not_found` for a part whose first part is not here.
+    /// `bad_trace` with the line; `session_exists`; `session_not_found` for a part without its
+    /// first part.
     pub async fn import(&self, jsonl: &str) -> Result<Session, TraceError> {
         let part = check(jsonl)?;
         let id = part.session.clone();
@@ -76,7 +78,7 @@ impl Trace {
             Import::Done => self.session(&id).await,
             Import::Refused(error) => Err(error),
             Import::Damaged => {
-                // Earlier parts of it are no trace of anything.
+                // Earlier parts of a damaged trace are worthless.
                 match self.delete_session(&id).await {
                     Err(TraceError::SessionNotFound(_)) | Ok(()) => {}
                     Err(error) => return Err(error),
@@ -89,7 +91,7 @@ impl Trace {
 }
 
 impl Part {
-    /// All of it, or nothing.
+    /// Writes the complete part, or nothing.
     fn write(self, tx: &Savepoint<'_>) -> Result<Import, StoreError> {
         tx.execute_batch("SAVEPOINT part")?;
         let taken = self.put(tx)?;
@@ -146,7 +148,8 @@ impl Part {
     }
 }
 
-/// Takes a part of a blob; with the last one the blob is whole and is checked. The answer is why it is refused.
+/// Stores a part of a blob; the last one completes the blob, which is then checked. Returns the
+/// reason of a refusal.
 fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, StoreError> {
     let TraceBlobLine { blob, session_id, offset, size, text } = line;
     let (session, shown) = (session_id.as_str(), blob.escape_default());
@@ -186,7 +189,7 @@ fn take(tx: &Savepoint<'_>, line: &TraceBlobLine) -> Result<Option<String>, Stor
 
 fn make(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), StoreError> {
     let (artifacts, header) = (&header.artifacts, &header.session);
-    // Nothing runs here that the trace left running.
+    // A run that was active in the trace does not run here.
     let state = if header.state == RunState::Running { RunState::Interrupted } else { header.state };
     tx.execute(
         "INSERT INTO session (id, title, root, state, created_ms, updated_ms, head_seq, imported)
@@ -208,7 +211,7 @@ fn make(tx: &Savepoint<'_>, header: &TraceHeader, head: u64) -> Result<(), Store
     Ok(())
 }
 
-/// A part without records.
+/// Creates a part without records.
 fn continued(session: SessionId) -> Part {
     Part { header: None, session, first: None, lines: Vec::new(), checksum: None, blobs: Vec::new() }
 }
@@ -258,7 +261,7 @@ fn header(at: usize, text: &str) -> Result<TraceHeader, TraceError> {
 }
 
 impl Part {
-    /// Takes a line after the first: a record, then the checksum, then parts of blobs.
+    /// Parses a line after the first: a record, then the checksum, then parts of blobs.
     fn take(&mut self, at: usize, line: &str) -> Result<(), TraceError> {
         if line.starts_with(BLOB) {
             let blob: TraceBlobLine = parsed(at, line, "a part of a blob")?;
@@ -308,7 +311,8 @@ mod tests {
         NewRecord { id: Uuid::now_v7(), parent_id: None, origin: None, body: Body::Evt { evt } }
     }
 
-    /// A session with more than one part of records: its trace, its id, the parts.
+    /// Exports a session with more than one part of records: returns its trace, its id and the
+    /// parts.
     async fn exported(dir: &std::path::Path) -> (Trace, SessionId, Vec<String>) {
         let trace = Trace::open(&dir.join("a.db")).unwrap();
         let id = trace.create_session(NewSession::default()).await.unwrap().session_id;
@@ -347,7 +351,7 @@ mod tests {
         };
         let forged = whole.replacen("xxxx", "xyxx", 1);
         assert_eq!(import(&[forged]).await, Some(Reason::BadTrace), "a letter of a record");
-        // The same when it comes in parts, however they are made.
+        // The same in parts, for any division.
         let mut in_parts = parts.clone();
         in_parts[0] = in_parts[0].replacen("xxxx", "xyxx", 1);
         assert_eq!(import(&in_parts).await, Some(Reason::BadTrace));
@@ -383,7 +387,7 @@ mod tests {
         assert_eq!(reason(other.import(&parts[1]).await), Reason::BadTrace, "it is here already");
         assert_eq!(other.session(&id).await.unwrap().head_seq, 50);
         assert_eq!(other.lines(&id, 0, 100).await.unwrap(), trace.lines(&id, 0, 100).await.unwrap());
-        // What records refer to comes with them.
+        // Blobs that records refer to are exported with them.
         let large = "y".repeat(700_000);
         let sha256 = hex::encode(Sha256::digest(large.as_bytes()));
         let append =
@@ -403,12 +407,12 @@ mod tests {
         }
         assert_eq!(third.whole_blob(&sha256).await.unwrap(), large);
         assert_eq!(third.session(&id).await.unwrap().head_seq, 51);
-        // One letter of it is another.
+        // A single letter of the blob differs.
         let forger = Trace::open(&dir.path().join("d.db")).unwrap();
         let forged = all.concat().replace("yyyyyyyyyy\"}", "yyyyyyyyyz\"}");
         assert_eq!(reason(forger.import(&forged).await), Reason::BadTrace);
         assert!(forger.session(&id).await.is_err(), "nothing of it is taken");
-        // A session that was made here is nobody's to go on with.
+        // An import cannot continue a local session.
         let mut forged = parts[1].clone();
         forged.truncate(forged.find('\n').unwrap());
         let made = trace.session(&id).await.unwrap();

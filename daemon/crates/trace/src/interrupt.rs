@@ -1,4 +1,5 @@
-//! The end records of what an earlier daemon left open: sessions that ran, operations under way, audit rows.
+//! End records for work that an earlier daemon left open: running sessions, operations and audit
+//! rows.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,17 +16,18 @@ use crate::{Append, INTERRUPTED, NewRecord, Trace, TraceError};
 /// An operation whose start is in the log.
 struct Operation {
     name: String,
-    /// The model's id for it, where a turn made it.
+    /// The model's id of the call, if a turn made it.
     call: Option<String>,
     record: Envelope,
 }
 
 impl Trace {
-    /// Marks every session that a dead daemon left running as interrupted and gives each operation that it cut off an end
-    /// record; returns the sessions that ran. Called once, before anything can run.
+    /// Marks every session that a crashed daemon left running as interrupted, and appends an end
+    /// record for each interrupted operation; returns the sessions that were running. Called once,
+    /// before any work starts.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// Fails when the log cannot be written.
     pub async fn mark_interrupted(&self) -> Result<Vec<SessionId>, TraceError> {
         let query = "SELECT id, run_op FROM session WHERE state = 'running'";
         let found: Vec<(String, String)> = self
@@ -56,7 +58,7 @@ impl Trace {
         Ok(marked)
     }
 
-    /// The audit outlives its session.
+    /// Appends unless the session was deleted, because the audit outlives its session.
     async fn append_if_there(&self, append: Append) -> Result<(), TraceError> {
         match self.append(append).await {
             Err(TraceError::SessionNotFound(_)) => Ok(()),
@@ -64,8 +66,8 @@ impl Trace {
         }
     }
 
-    /// End records for the operations of a session that have none. A call that waits for an approval is not cut off: it waits
-    /// on.
+    /// Returns end records for the open operations of a session. A call that waits for an approval
+    /// is not interrupted: it continues to wait.
     async fn open_operations(&self, session: &SessionId) -> Result<Vec<NewRecord>, TraceError> {
         let mut open: HashMap<Uuid, Operation> = HashMap::new();
         let mut asked: HashMap<cairn_protocol::id::ApprovalId, Uuid> = HashMap::new();
@@ -110,7 +112,7 @@ fn take(
         Body::Evt { evt } => match evt {
             AgentEvt::ToolCall { call_id, name, .. } => {
                 let (name, call) = (name.clone(), Some(call_id.clone()));
-                // A call that is made again replaces the one that was cut off.
+                // A repeated call replaces the interrupted one.
                 open.retain(|_, operation| operation.call != call);
                 open.insert(record.id, Operation { name, call, record });
             }
@@ -128,7 +130,7 @@ fn take(
             AgentEvt::ApprovalResolved { approval_id, .. } => {
                 asked.remove(approval_id);
             }
-            // What a run that ended left open is not this daemon's business.
+            // Operations left open by a finished run are not closed here.
             AgentEvt::RunCompleted { .. } | AgentEvt::Stopped { .. } | AgentEvt::Completed { .. } => {
                 let run = record.origin.as_ref().and_then(|o| o.run_id.clone());
                 let of =

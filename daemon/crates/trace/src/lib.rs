@@ -1,9 +1,9 @@
 //! The record log: sessions, their numbered records, receipts, artifacts, blobs and the audit.
 //!
-//! **Invariant**: a record is committed before anyone sees it. [`Trace::append`] answers after the commit and
-//! publishes from the writer thread in commit order; a [`Follower`] that falls behind what is kept in memory
-//! reads on from the database. Sequence numbers of a session are 1, 2, 3, … with no gap: the number is taken
-//! inside the transaction that stores the record.
+//! **Invariant**: a record is committed before any client sees it. [`Trace::append`] returns after
+//! the commit and publishes from the writer thread in commit order; a [`Follower`] that falls
+//! behind the records in memory continues from the database. Sequence numbers of a session are 1,
+//! 2, 3, … without gaps: the number is assigned inside the transaction that stores the record.
 
 mod append;
 mod approval;
@@ -44,13 +44,13 @@ pub use line::Line;
 pub use receipt::digest;
 pub use session::{LatestRun, NewSession};
 
-/// Version of the tables that this build makes and reads.
+/// Version of the tables that this build creates and reads.
 pub const SCHEMA_VERSION: u32 = schema::MIGRATIONS[schema::MIGRATIONS.len() - 1].version;
 
-/// Most records of one page.
+/// Maximum records of one page.
 pub const PAGE: u32 = 500;
 
-/// The log of a data root. Clones share it.
+/// The log of a data root, shared by all clones.
 #[derive(Clone)]
 pub struct Trace {
     inner: Arc<Inner>,
@@ -64,20 +64,20 @@ struct Inner {
     appended: AtomicU64,
 }
 
-/// Read-only connections that are not in use; made when there are none.
+/// Pool of idle read-only connections; new ones are opened when it is empty.
 struct Readers {
     path: std::path::PathBuf,
     idle: Mutex<Vec<Connection>>,
 }
 
-/// Idle read connections that are kept.
+/// Maximum number of idle read connections.
 const KEPT_READERS: usize = 2;
 
 impl Trace {
-    /// Opens (or makes) the log at `path`.
+    /// Opens or creates the log at `path`.
     ///
     /// # Errors
-    /// A newer, damaged or unusable database.
+    /// Fails for a database that is newer, damaged or unusable.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let conn = cairn_store::open(path, schema::MIGRATIONS)?;
         let readers = Readers { path: path.to_owned(), idle: Mutex::default() };
@@ -91,7 +91,7 @@ impl Trace {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Runs `job` on a read connection, off the async threads.
+    /// Runs `job` on a read connection, outside the async threads.
     async fn read<T, F>(&self, job: F) -> Result<T, TraceError>
     where
         T: Send + 'static,
@@ -121,27 +121,27 @@ impl Trace {
         outcome
     }
 
-    /// Records appended since this log was opened.
+    /// Returns the number of records appended since this log was opened.
     pub fn appended(&self) -> u64 {
         self.inner.appended.load(Ordering::Relaxed)
     }
 
-    /// Jobs that wait for the writer.
+    /// Returns the number of jobs waiting for the writer.
     pub fn queued(&self) -> u64 {
         self.inner.writer.queued() as u64
     }
 
-    /// Bytes of the database and its write-ahead log.
+    /// Returns the bytes of the database and its write-ahead log.
     pub fn bytes(&self) -> u64 {
         let path = &self.inner.readers.path;
         let wal = path.with_extension("db-wal");
         [path, &wal].iter().filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum()
     }
 
-    /// `ok`, or what SQLite's own check found.
+    /// Returns `ok`, or the problems found by SQLite's integrity check.
     ///
     /// # Errors
-    /// When the check cannot run.
+    /// Fails when the check cannot run.
     pub async fn integrity_check(&self) -> Result<String, TraceError> {
         self.read(|conn| Ok(cairn_store::integrity_check(conn)?)).await
     }

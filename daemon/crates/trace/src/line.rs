@@ -1,4 +1,4 @@
-//! A record as text, shared by all who are told it.
+//! A record as text, shared by all of its recipients.
 
 use std::{
     ops::Deref,
@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-/// The JSON of one envelope. Clones share it.
+/// JSON of one envelope, shared by all clones.
 #[derive(Clone)]
 pub struct Line(Arc<Inner>);
 
@@ -17,7 +17,8 @@ struct Inner {
 }
 
 impl Line {
-    /// What clients get of it, made by the first who asks and then shared: `make` must give the same for everybody.
+    /// Returns the form sent to clients, which the first caller creates and all share: `make` must
+    /// return the same for every caller.
     pub fn framed(&self, make: impl FnOnce(&str) -> String) -> Bytes {
         self.0.framed.get_or_init(|| make(&self.0.text).into()).clone()
     }

@@ -1,4 +1,4 @@
-//! The newest records of followed sessions, kept in memory for a while.
+//! Memory cache of the newest records of followed sessions.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,14 +10,15 @@ use tokio::sync::{broadcast, watch};
 
 use crate::Line;
 
-/// Records kept for each followed session.
+/// Maximum records cached for each followed session.
 const KEPT: usize = 1024;
-/// Bytes kept for each followed session.
+/// Maximum bytes cached for each followed session.
 const KEPT_BYTES: usize = 2 * 1024 * 1024;
-/// Live-only lines kept for a slow follower; it loses older ones, which the log tells again put together.
+/// Maximum ephemeral lines queued for a slow follower, which loses older ones; durable records
+/// contain their content in larger pieces.
 const MAX_EPHEMERAL: usize = 512;
 
-/// The followed sessions.
+/// Sessions that have followers.
 #[derive(Default)]
 pub struct LiveSessions(Mutex<HashMap<SessionId, Weak<EventRing>>>);
 
@@ -28,12 +29,11 @@ pub struct EventRing {
     ephemeral: broadcast::Sender<Line>,
 }
 
-/// How far a session's log is.
+/// Head of a session's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head {
-    /// Newest committed record.
+    /// Number of the newest committed record.
     At(u64),
-    /// The session was deleted.
     Deleted,
 }
 
@@ -46,12 +46,12 @@ struct Ring {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing under these locks can panic half-way through a change.
+    // No code under these locks can panic in the middle of a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LiveSessions {
-    /// Joins the followers of `session`. Records published from now on are kept.
+    /// Joins the followers of `session`. Records published from now on are cached.
     pub fn join(&self, session: &SessionId) -> Arc<EventRing> {
         let mut map = locked(&self.0);
         if let Some(live) = map.get(session).and_then(Weak::upgrade) {
@@ -65,7 +65,7 @@ impl LiveSessions {
         live
     }
 
-    /// Hands committed records to the followers.
+    /// Publishes committed records to the followers.
     pub fn publish(&self, session: &SessionId, first: u64, lines: &[Line]) {
         let live = locked(&self.0).get(session).and_then(Weak::upgrade);
         if let (Some(live), false) = (live, lines.is_empty()) {
@@ -74,19 +74,19 @@ impl LiveSessions {
         }
     }
 
-    /// Hands a live-only line to whoever follows just now.
+    /// Publishes an ephemeral line to the current followers.
     pub fn pass(&self, session: &SessionId, line: impl FnOnce() -> Option<Line>) {
         let live = locked(&self.0).get(session).and_then(Weak::upgrade);
         if let Some(live) = live
             && live.ephemeral.receiver_count() > 0
             && let Some(line) = line()
         {
-            // Nobody listens any more: fine.
+            // There may be no receiver any more.
             let _listeners = live.ephemeral.send(line);
         }
     }
 
-    /// Tells the followers that the session is gone.
+    /// Notifies the followers that the session was deleted.
     pub fn deleted(&self, session: &SessionId) {
         if let Some(live) = locked(&self.0).remove(session).and_then(|weak| weak.upgrade()) {
             live.head.send_replace(Head::Deleted);
@@ -95,7 +95,7 @@ impl LiveSessions {
 }
 
 impl EventRing {
-    /// Learns that the log reaches `seq`.
+    /// Raises the head of the log to `seq`.
     pub fn raise(&self, seq: u64) {
         self.head.send_if_modified(|head| match head {
             Head::At(old) if *old < seq => {
@@ -106,17 +106,18 @@ impl EventRing {
         });
     }
 
-    /// Watches the head.
+    /// Subscribes to changes of the head.
     pub fn watch(&self) -> watch::Receiver<Head> {
         self.head.subscribe()
     }
 
-    /// Hears live-only lines from now on.
+    /// Subscribes to ephemeral lines from now on.
     pub fn hear(&self) -> broadcast::Receiver<Line> {
         self.ephemeral.subscribe()
     }
 
-    /// Records from `seq` on, at most `limit`; `None` when `seq` is no longer (or not yet) in memory.
+    /// Returns cached records from `seq` on, at most `limit`; `None` when `seq` is no longer (or
+    /// not yet) cached.
     pub fn from(&self, seq: u64, limit: usize) -> Option<Vec<Line>> {
         let ring = locked(&self.ring);
         let at = usize::try_from(seq.checked_sub(ring.first)?).ok()?;

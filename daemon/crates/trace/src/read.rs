@@ -6,13 +6,13 @@ use cairn_store::rusqlite::params;
 use crate::{Line, PAGE, Trace, TraceError};
 
 impl Trace {
-    /// Records after `after`, as they are stored.
+    /// Returns records after `after`, as stored.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn lines(&self, session: &SessionId, after: u64, limit: u32) -> Result<Vec<Line>, TraceError> {
         let session = session.clone();
-        // SQLite counts in signed 64 bits; no record lies beyond.
+        // SQLite uses signed 64-bit integers; no record has a larger number.
         let after = after.min(i64::MAX as u64);
         self.read(move |conn| {
             let query =
@@ -26,10 +26,10 @@ impl Trace {
         .await
     }
 
-    /// Records after `after`, parsed.
+    /// Returns records after `after`, parsed.
     ///
     /// # Errors
-    /// When the database cannot be read, or a record is not one.
+    /// Fails when the database cannot be read, or a record is invalid.
     pub async fn records(
         &self,
         session: &SessionId,
@@ -40,11 +40,11 @@ impl Trace {
         lines.iter().map(|line| parse(line)).collect()
     }
 
-    /// Calls `visit` with each record of a session in order, a page at a time in memory. Returns the number of the last one, 0
-    /// for none.
+    /// Calls `visit` with each record of a session in order, and loads one page at a time. Returns
+    /// the number of the last one, 0 without records.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn for_each_record(
         &self,
         session: &SessionId,
@@ -60,7 +60,7 @@ impl Trace {
     }
 }
 
-/// A stored record.
+/// Parses a stored record.
 pub fn parse(line: &str) -> Result<Envelope, TraceError> {
     serde_json::from_str(line).map_err(TraceError::UnreadableRecord)
 }

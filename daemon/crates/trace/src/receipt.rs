@@ -1,4 +1,4 @@
-//! Receipts: a retry with the same key and content gets the first answer again.
+//! Receipts: a retry with the same key and content returns the first answer.
 
 use cairn_protocol::id::SessionId;
 use cairn_store::{
@@ -9,21 +9,20 @@ use sha2::{Digest, Sha256};
 
 use crate::{Trace, TraceError};
 
-/// A receipt to store.
+/// A receipt to be stored.
 #[derive(Debug, Clone)]
 pub struct NewReceipt {
-    /// Session id or method.
+    /// Session id or method that the key belongs to.
     pub scope: String,
-    /// The retry key.
     pub request_id: String,
-    /// Digest of the request.
+    /// SHA-256 (hex) of the request.
     pub digest: String,
-    /// What was answered, less its `seq`.
+    /// The answer without its `seq`.
     pub receipt: serde_json::Value,
 }
 
 impl NewReceipt {
-    /// Stores it with the sequence number of its first record.
+    /// Stores the receipt with the sequence number of its first record.
     pub fn write(mut self, tx: &Savepoint<'_>, session: &SessionId, seq: u64) -> Result<(), StoreError> {
         if let Some(object) = self.receipt.as_object_mut() {
             object.insert("seq".into(), seq.into());
@@ -36,14 +35,14 @@ impl NewReceipt {
     }
 }
 
-/// SHA-256 (hex) of a value's JSON.
+/// Returns the SHA-256 (hex) of a value's JSON.
 pub fn digest(value: &impl serde::Serialize) -> String {
     let bytes = serde_json::to_vec(value).unwrap_or_default();
     hex::encode(Sha256::digest(bytes))
 }
 
 impl Trace {
-    /// The receipt stored for a retry key, if any.
+    /// Returns the receipt stored for a retry key, if any.
     ///
     /// # Errors
     /// `request_conflict` when the key was used with other content.

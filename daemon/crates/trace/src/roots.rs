@@ -1,4 +1,4 @@
-//! The folder each session works in, remembered: every call of a tool asks for it.
+//! Cache of the folder of each session, which every tool call needs.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use cairn_protocol::id::SessionId;
 
 use crate::{Trace, TraceError};
 
-/// Sessions that are remembered.
+/// Maximum number of cached sessions.
 const KEPT: usize = 1024;
 
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub struct Roots(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     roots: HashMap<SessionId, Option<String>>,
-    /// Grows with every change: what was read before one is not remembered after it.
+    /// Counter of changes: a value read before a change is not cached after it.
     changes: u64,
 }
 
@@ -27,7 +27,7 @@ impl Roots {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was read of a session no longer holds.
+    /// Removes a session from the cache after a change.
     pub fn forget(&self, id: &SessionId) {
         let mut known = self.known();
         known.changes += 1;
@@ -47,7 +47,7 @@ impl Roots {
 }
 
 impl Trace {
-    /// The folder a session works in, if it has one.
+    /// Returns the root of a session, if it has one.
     ///
     /// # Errors
     /// `session_not_found`, or when the database cannot be read.

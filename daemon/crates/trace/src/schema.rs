@@ -2,7 +2,7 @@
 
 use cairn_store::Migration;
 
-/// Every step so far.
+/// All migrations so far, in order.
 pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, sql: V1 },
     Migration { version: 2, sql: V2 },
@@ -10,8 +10,9 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 4, sql: V4 },
 ];
 
-/// `trace_event.payload` is the whole record, the same bytes that clients receive. `receipt.scope` is a session
-/// id, or a method for calls that make their session. `audit` outlives its session on purpose.
+/// `trace_event.payload` is the complete record, the same bytes that clients receive.
+/// `receipt.scope` is a session id, or a method for calls that create their session. `audit`
+/// outlives its session on purpose.
 const V1: &str = "
 CREATE TABLE session (
     id TEXT PRIMARY KEY,
@@ -78,8 +79,9 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_session ON audit(session_id, id);
 ";
 
-/// Turns: which agent the latest run is of, the model a session talks to, where it was forked from; approvals, which are
-/// the session's own; the call an audit row belongs to, so that a crash between intent and outcome is seen.
+/// Turns: agent of the latest run, model of a session, origin of a fork; approvals, which belong to
+/// the session; the call of an audit row, so that a crash between intent and outcome can be
+/// detected.
 const V2: &str = "
 ALTER TABLE session ADD COLUMN run_op TEXT NOT NULL DEFAULT 'explore';
 ALTER TABLE session ADD COLUMN provider TEXT;
@@ -105,7 +107,7 @@ ALTER TABLE audit ADD COLUMN command TEXT;
 CREATE INDEX audit_open ON audit(session_id, call_id) WHERE call_id IS NOT NULL;
 ";
 
-/// Parts of blobs whose import is not yet whole.
+/// Parts of blobs whose import is incomplete.
 const V3: &str = "
 CREATE TABLE blob_part (
     session_id TEXT NOT NULL REFERENCES session(id) ON DELETE CASCADE,
@@ -116,7 +118,7 @@ CREATE TABLE blob_part (
 ) WITHOUT ROWID;
 ";
 
-/// Calls without an end, which a start looks for.
+/// Index of calls without an outcome, which the daemon looks up at its start.
 const V4: &str = "
 CREATE INDEX audit_unfinished ON audit(session_id) WHERE decision = 'allow' AND outcome IS NULL;
 ";

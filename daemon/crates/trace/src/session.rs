@@ -1,4 +1,4 @@
-//! Sessions: make, list, find, delete.
+//! Sessions: create, list, find, delete.
 
 use cairn_protocol::{
     explore::RunState,
@@ -11,34 +11,33 @@ use cairn_store::rusqlite::{OptionalExtension, Row, params};
 
 use crate::{PAGE, Trace, TraceError, receipt};
 
-/// A session to make.
+/// A session to be created.
 #[derive(Debug, Clone, Default)]
 pub struct NewSession {
-    /// A name for people.
+    /// Title for people.
     pub title: String,
-    /// The root its commands work in.
+    /// Root in which the session's commands work.
     pub root: Option<String>,
-    /// Scope, retry key and request digest, when the client gave a key.
+    /// Scope, retry key and request digest, if the client sent a key.
     pub request: Option<(String, String, String)>,
 }
 
 /// The latest run of a session.
 #[derive(Debug, Clone)]
 pub struct LatestRun {
-    /// Its id.
     pub run: RunId,
-    /// Its operation: `explore` or `turn`.
+    /// Operation of the run: `explore` or `turn`.
     pub op: String,
-    /// The parameters it was started with, as JSON.
+    /// Parameters of the run's start, as JSON.
     pub params: String,
 }
 
-/// A title within its limit.
+/// Truncates a title to its limit.
 pub(crate) fn cut_title(title: &str) -> String {
     title.chars().take(MAX_TITLE).collect()
 }
 
-/// Characters of a title; the rest is left out.
+/// Maximum characters of a title; the rest is dropped.
 const MAX_TITLE: usize = 500;
 const COLUMNS: &str = "id, title, root, state, created_ms, updated_ms, head_seq, archived";
 
@@ -59,14 +58,14 @@ fn row(r: &Row<'_>) -> cairn_store::rusqlite::Result<(String, Session)> {
 }
 
 impl Trace {
-    /// Makes a session and answers once it is durable.
+    /// Creates a session and returns once it is durable.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// Fails when it cannot be stored.
     pub async fn create_session(&self, new: NewSession) -> Result<Session, TraceError> {
         let now = Timestamp::now();
         let NewSession { title, root, request } = new;
-        // Lists show it whole.
+        // Lists show the complete title.
         let title = cut_title(&title);
         let (session_id, state) = (SessionId::new(), RunState::Idle);
         let made = Session {
@@ -98,7 +97,7 @@ impl Trace {
         Ok(made)
     }
 
-    /// A session.
+    /// Returns a session by id.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -115,10 +114,11 @@ impl Trace {
         found.map(|(_, session)| session).ok_or_else(missing)
     }
 
-    /// Sessions, newest first, those that are put away only with `archived`. The cursor is the id of the last one seen.
+    /// Returns sessions, newest first; archived ones only with `archived`. The cursor is the id of
+    /// the last session of the previous page.
     ///
     /// # Errors
-    /// `invalid_params` for a cursor that is none.
+    /// `invalid_params` for an invalid cursor.
     pub async fn sessions(
         &self,
         cursor: Option<String>,
@@ -129,7 +129,7 @@ impl Trace {
             cursor.map(|c| c.parse()).transpose().map_err(TraceError::SessionCursor)?;
         let limit = limit.unwrap_or(100).clamp(1, PAGE);
         self.read(move |conn| {
-            // Ids are made of UUIDv7, so that their order is the order of making.
+            // Ids contain a UUIDv7, so that they sort by creation time.
             let query = format!(
                 "SELECT {COLUMNS} FROM session WHERE id < ?1 AND archived <= ?3 ORDER BY id DESC LIMIT ?2"
             );
@@ -145,10 +145,10 @@ impl Trace {
         .await
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn session_count(&self) -> Result<u64, TraceError> {
         self.read(|conn| {
             conn.query_row("SELECT count(*) FROM session", [], |r| r.get(0)).map_err(TraceError::from)
@@ -156,10 +156,10 @@ impl Trace {
         .await
     }
 
-    /// Latest run of a session.
+    /// Returns the latest run of a session.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn latest_run(&self, id: &SessionId) -> Result<Option<LatestRun>, TraceError> {
         let key = id.clone();
         let found: Option<(Option<String>, Option<String>, String)> = self
@@ -174,10 +174,10 @@ impl Trace {
             .and_then(|(run, params, op)| Some(LatestRun { run: run?.parse().ok()?, op, params: params? })))
     }
 
-    /// The provider and model a session talks to, where that was chosen for it.
+    /// Returns the provider and model chosen for a session, if any.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn chosen_model(&self, id: &SessionId) -> Result<Option<ModelChoice>, TraceError> {
         let key = id.clone();
         let found: Option<(Option<String>, Option<String>, Option<String>)> = self
@@ -193,10 +193,10 @@ impl Trace {
         }))
     }
 
-    /// Sets the root a session works in.
+    /// Sets the root of a session.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// Fails when the log cannot be written.
     pub async fn set_root(&self, id: &SessionId, root: &str) -> Result<(), TraceError> {
         let (key, root) = (id.clone(), root.to_owned());
         let query = "UPDATE session SET root = ?2 WHERE id = ?1";
@@ -205,10 +205,10 @@ impl Trace {
         Ok(())
     }
 
-    /// An artifact of a session.
+    /// Returns an artifact of a session by name.
     ///
     /// # Errors
-    /// When the database cannot be read.
+    /// Fails when the database cannot be read.
     pub async fn artifact(&self, id: &SessionId, name: &str) -> Result<Option<String>, TraceError> {
         let (key, name) = (id.clone(), name.to_owned());
         self.read(move |conn| {
@@ -220,10 +220,10 @@ impl Trace {
         .await
     }
 
-    /// Removes an artifact of a session; nothing happens where there is none.
+    /// Removes an artifact of a session, if it exists.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// Fails when the log cannot be written.
     pub async fn remove_artifact(&self, id: &SessionId, name: &str) -> Result<(), TraceError> {
         let (key, name) = (id.clone(), name.to_owned());
         let query = "DELETE FROM artifact WHERE session_id = ?1 AND name = ?2";
@@ -231,8 +231,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Deletes a session with its records, receipts and artifacts, and blobs that nobody else uses. Refused while
-    /// it runs.
+    /// Deletes a session with its records, receipts, artifacts, and blobs that no other session
+    /// uses. Fails while the session is running.
     ///
     /// # Errors
     /// `session_not_found`, `session_busy`.

@@ -1,4 +1,4 @@
-//! The events of a message.
+//! Reading the events of a message.
 
 use cairn_protocol::model::FinishReason;
 use serde_json::Value;
@@ -12,9 +12,9 @@ use crate::{
 
 /// Reads named events until `message_stop`.
 pub(crate) struct Reader {
-    /// The tool whose arguments are the answer's text.
+    /// Tool whose arguments are the text of the answer.
     forced: Option<String>,
-    /// The block that is that text now.
+    /// Index of the block with that text, while it is open.
     answering: Option<u64>,
     finish: Option<FinishReason>,
 }
@@ -33,13 +33,14 @@ impl Reader {
             "tool_use" if self.forced.as_deref() == Some(text("name")) => self.answering = Some(index),
             "tool_use" => {
                 let call = answer.begin_call(&index.to_string())?;
-                // Some servers give the whole input at once; the provider itself begins with an empty one.
+                // Some servers send the complete input at once; Anthropic itself starts with an
+                // empty one.
                 let whole =
                     block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
                 let whole = whole.map(Value::to_string).unwrap_or_default();
                 answer.call_delta(call, text("id"), text("name"), &whole);
             }
-            // Blocks of tools that run at the provider, and of kinds to come: none is asked for here.
+            // Blocks of server-side tools and of future kinds: none of them was requested.
             _ => {}
         }
         Ok(())
@@ -64,7 +65,7 @@ impl Reader {
     fn usage(usage: Option<&Value>, answer: &mut Answer) {
         let number = |field: &str| usage.and_then(|usage| usage.get(field)).and_then(Value::as_u64);
         answer.usage(|known| {
-            // The provider counts cached tokens apart from the others of the prompt.
+            // The provider counts cached prompt tokens separately from the others.
             let (read, made) = (number("cache_read_input_tokens"), number("cache_creation_input_tokens"));
             if let Some(fresh) = number("input_tokens") {
                 known.cached_tokens = read.unwrap_or(known.cached_tokens);
@@ -100,7 +101,7 @@ impl Events for Reader {
             }
             "message_stop" => return answer.finish(self.finish.unwrap_or(FinishReason::Stop)),
             "error" => return Err(refusal::reported(answer.who(), &data)),
-            // `ping`, and events to come.
+            // `ping`, and future events.
             _ => {}
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! A model in this process, in a build that has none.
+//! Replacement for the in-process model in a build without it.
 
 use std::sync::Arc;
 
 use crate::{LlmError, Provider, Settings};
 
-/// Why there is none.
+/// Returns the reason why no model is available.
 pub(crate) fn connect(_settings: &Settings) -> Result<Arc<dyn Provider>, LlmError> {
     Err(LlmError::NotSupported(
         "llamaCpp: this build has no model of its own: build it with `cargo build --features llama`, or run llama.cpp's \

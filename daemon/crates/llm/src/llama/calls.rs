@@ -1,4 +1,4 @@
-//! Calls of tools as text, the way that many small models are taught them: JSON between two tags.
+//! Tool calls as text, in the format that many small models are trained on: JSON between two tags.
 
 use cairn_protocol::model::{ToolOffer, ToolUse};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const BEGIN: &str = "<tool_call>";
 const END: &str = "</tool_call>";
 
-/// What the system text says of the tools.
+/// Returns the part of the system text that describes the tools.
 pub(super) fn offer(tools: &[ToolOffer]) -> String {
     let mut text = format!(
         "\n\nYou may call tools. To call one, write {BEGIN}{{\"name\": …, \"arguments\": {{…}}}}{END} and wait for its result. \
@@ -20,13 +20,13 @@ pub(super) fn offer(tools: &[ToolOffer]) -> String {
     text
 }
 
-/// A call that was made.
+/// Formats a call of the conversation.
 pub(super) fn written(call: &ToolUse) -> String {
     let call = json!({"name": call.name, "arguments": call.arguments});
     format!("{BEGIN}{call}{END}")
 }
 
-/// What a tool answered.
+/// Formats a tool's result.
 pub(super) fn answered(content: &str) -> String {
     format!("<tool_response>\n{content}\n</tool_response>")
 }
@@ -38,7 +38,7 @@ pub(super) enum Piece {
     Call { name: String, arguments: Value },
 }
 
-/// Takes calls out of an answer's text as it comes.
+/// Extracts calls from the text of an answer as it arrives.
 #[derive(Default)]
 pub(super) struct Reader {
     offered: bool,
@@ -47,12 +47,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// One for an answer; where no tools were `offered`, all is text.
+    /// Creates a reader for an answer; without `offered` tools everything is text.
     pub(super) fn new(offered: bool) -> Self {
         Self { offered, ..Self::default() }
     }
 
-    /// More text; what is certain of it.
+    /// Adds text, and returns the pieces that are complete.
     pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
         if !self.offered {
             return vec![Piece::Text(text.to_owned())];
@@ -69,7 +69,7 @@ impl Reader {
             self.inside = !self.inside;
         }
         if !self.inside {
-            // The end may be the beginning of a tag.
+            // The end of the text may be the start of a tag.
             let kept = (1..BEGIN.len()).rev().find(|n| self.held.ends_with(&BEGIN[..*n])).unwrap_or(0);
             let rest = self.held.split_off(self.held.len() - kept);
             pieces.extend(said(&std::mem::replace(&mut self.held, rest)));
@@ -77,7 +77,7 @@ impl Reader {
         pieces
     }
 
-    /// The end: what was held back.
+    /// Returns the remaining buffered text at the end of the answer.
     pub(super) fn end(&mut self) -> Option<Piece> {
         let held = std::mem::take(&mut self.held);
         if self.inside { Some(call(&held)) } else { said(&held) }
@@ -88,7 +88,7 @@ fn said(text: &str) -> Option<Piece> {
     (!text.is_empty()).then(|| Piece::Text(text.to_owned()))
 }
 
-/// The call that a text spells; the text itself when it spells none.
+/// Parses a call; returns the text itself if it is invalid.
 fn call(body: &str) -> Piece {
     let read = serde_json::from_str::<Value>(body.trim()).ok();
     let name = read.as_ref().and_then(|call| Some(call.get("name")?.as_str()?.to_owned()));

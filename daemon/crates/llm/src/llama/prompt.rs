@@ -1,4 +1,4 @@
-//! A conversation as the text that a model was taught: by the template in its file.
+//! Rendering of a conversation with the chat template in the model's file.
 
 use cairn_protocol::model::{Message, Part};
 use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
@@ -6,7 +6,7 @@ use llama_cpp_2::model::{LlamaChatMessage, LlamaChatTemplate, LlamaModel};
 use super::calls;
 use crate::{LlmError, ModelRequest, conversation};
 
-/// The whole text, up to where the model goes on.
+/// Renders the complete prompt, up to the start of the model's answer.
 pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String, LlmError> {
     let wrong =
         |error: &dyn std::fmt::Display| LlmError::Rejected(format!("llamaCpp: the conversation: {error}"));
@@ -36,7 +36,7 @@ pub(super) fn text(model: &LlamaModel, request: &ModelRequest) -> Result<String,
     let own = model.chat_template(None).or_else(|_| usual())?;
     model
         .apply_chat_template(&own, &told, true)
-        // One that llama.cpp does not know.
+        // llama.cpp does not support every template; the usual one replaces those.
         .or_else(|_| model.apply_chat_template(&usual()?, &told, true).map_err(|error| wrong(&error)))
 }
 

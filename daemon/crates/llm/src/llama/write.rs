@@ -1,4 +1,5 @@
-//! Token after token: the prompt is read in batches, and what the model goes on with is told as it comes.
+//! Generation of an answer token by token: the prompt is read in batches, and new text is sent as
+//! it is generated.
 
 use std::{num::NonZeroU32, time::Instant};
 
@@ -20,14 +21,14 @@ use super::{
 };
 use crate::{Chunk, LlmError, ModelRequest, Recording, ScriptedCall, Step};
 
-/// Tokens that are read at once. Between two batches somebody may cancel.
+/// Tokens per batch. The answer can be cancelled between two batches.
 const BATCH: usize = 256;
-/// How freely it chooses when nothing is said.
+/// Default sampling temperature.
 const TEMPERATURE: f32 = 0.8;
 
-/// Why it stopped.
+/// Reason why the answer stopped.
 pub(super) enum Stop {
-    /// Nobody reads any more.
+    /// The receiver was dropped.
     Gone,
     Failed(LlmError),
 }
@@ -38,11 +39,11 @@ impl From<LlmError> for Stop {
     }
 }
 
-/// Where an answer goes, and until when.
+/// Receiver and deadline of an answer.
 pub(super) struct Writing<'a> {
     pub tell: &'a mpsc::Sender<Result<Chunk, LlmError>>,
     pub until: Instant,
-    /// What is said when that is over.
+    /// Error to return after the deadline.
     pub late: LlmError,
     pub recording: Option<Recording>,
 }
@@ -52,7 +53,7 @@ impl Writing<'_> {
         self.tell.blocking_send(Ok(chunk)).map_err(|_| Stop::Gone)
     }
 
-    /// Looks whether anybody wants more, and whether there is time.
+    /// Checks that the receiver still exists and that the deadline has not passed.
     fn go_on(&self) -> Result<(), Stop> {
         if self.tell.is_closed() {
             return Err(Stop::Gone);
@@ -96,7 +97,7 @@ fn failed(error: impl std::fmt::Display) -> Stop {
     LlmError::Unavailable(format!("llamaCpp failed: {error}")).into()
 }
 
-/// Answers.
+/// Generates the answer.
 pub(super) fn answer(
     model: &LlamaModel,
     context_tokens: u64,
@@ -105,7 +106,7 @@ pub(super) fn answer(
 ) -> Result<(), Stop> {
     let text = prompt::text(model, request)?;
     let vocab = model.vocab();
-    // The template writes the sign of the beginning itself where it has one.
+    // The template writes the begin-of-sequence token itself if it has one.
     let begins = vocab.should_add_bos() && !text.starts_with('<');
     let read = vocab.tokenize(text.as_bytes(), begins, true);
     let room = usize::try_from(context_tokens).unwrap_or(usize::MAX);
@@ -173,7 +174,7 @@ fn read_prompt(
     Ok(())
 }
 
-/// Gives the model these tokens, the first of which is the `at`-th.
+/// Evaluates these tokens, starting at position `at`.
 fn feed(
     context: &mut LlamaContext<'_>,
     batch: &mut LlamaBatch<'_>,
@@ -189,7 +190,7 @@ fn feed(
     context.decode(batch).map_err(failed)
 }
 
-/// How the next token is chosen: within the schema's grammar where there is one.
+/// Creates the sampler, constrained by the schema's grammar if there is one.
 fn sampler(model: &LlamaModel, request: &ModelRequest) -> Result<LlamaSampler, Stop> {
     let mut chain = Vec::new();
     if let Some(schema) = &request.schema {
@@ -216,7 +217,7 @@ fn sampler(model: &LlamaModel, request: &ModelRequest) -> Result<LlamaSampler, S
     Ok(LlamaSampler::chain(chain, true))
 }
 
-/// The whole characters of `bytes`; what is left may become one.
+/// Takes the complete characters of `bytes`; an incomplete rest remains.
 fn whole_characters(bytes: &mut Vec<u8>) -> String {
     let mut text = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! The lines of an answer of Ollama.
+//! Reading the lines of an answer from Ollama.
 
 use cairn_protocol::model::FinishReason;
 use serde_json::Value;
@@ -22,7 +22,7 @@ impl Events for Reader {
         answer.reasoning(text("thinking"));
         answer.text(text("content"));
         for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-            // Each comes whole.
+            // Each call arrives complete.
             let text = |place: &str| call.pointer(place).and_then(Value::as_str).unwrap_or_default();
             let arguments = match call.pointer("/function/arguments") {
                 Some(Value::String(text)) => text.clone(),
@@ -37,7 +37,7 @@ impl Events for Reader {
         }
         let number = |field: &str| data.get(field).and_then(Value::as_u64);
         answer.usage(|known| {
-            // Absent when the whole prompt was in the cache.
+            // Absent when the complete prompt was in the cache.
             known.input_tokens = number("prompt_eval_count").unwrap_or(known.input_tokens);
             known.output_tokens = number("eval_count").unwrap_or(known.output_tokens);
         });

@@ -1,4 +1,4 @@
-//! The events of a chat completion.
+//! Reading the events of a chat completion.
 
 use cairn_protocol::model::FinishReason;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
 /// Reads `data:` events until `[DONE]`.
 #[derive(Default)]
 pub(crate) struct Reader {
-    /// Told by the last choice; usage may follow it, so the end is told at the end.
+    /// Reason reported by the last choice; usage may follow it, so it is emitted at the end.
     finish: Option<FinishReason>,
     refused: bool,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Reader {
 impl Events for Reader {
     fn event(&mut self, name: &str, data: Value, answer: &mut Answer) -> Result<(), LlmError> {
         if data.is_null() {
-            // The stream's own sign of its end. A server that gives no reason was done.
+            // End marker of the stream. A server that gives no reason is done.
             return self.finish(self.finish.unwrap_or(FinishReason::Stop), answer);
         }
         if name == "error" || data.get("error").is_some_and(|error| !error.is_null()) {
@@ -57,7 +57,7 @@ impl Events for Reader {
     }
 
     fn end(&mut self, answer: &mut Answer) -> Result<(), LlmError> {
-        // Without `[DONE]` only a reason tells that the answer was whole.
+        // Without `[DONE]` only a reason shows that the answer is complete.
         self.finish.map_or(Ok(()), |reason| self.finish(reason, answer))
     }
 }
@@ -65,7 +65,7 @@ impl Events for Reader {
 impl Reader {
     fn delta(&mut self, delta: &Value, answer: &mut Answer) -> Result<(), LlmError> {
         let text = |field: &str| delta.get(field).and_then(Value::as_str).unwrap_or_default();
-        // Two names for the same; a server that sends both sends the same text twice.
+        // Two names of the same field; a server that sends both sends the same text twice.
         let reasoning = text("reasoning_content");
         answer.reasoning(if reasoning.is_empty() { text("reasoning") } else { reasoning });
         match delta.get("content") {
@@ -92,7 +92,7 @@ impl Reader {
         let index = match call.get("index").and_then(Value::as_u64) {
             Some(number) => {
                 let known = answer.call(&number.to_string())?;
-                // Another id and a name are another call, also where a server numbers all of them 0.
+                // A different id with a name is another call, even if a server numbers all calls 0.
                 let theirs = answer.id_of(known);
                 if !theirs.is_empty() && !id.is_empty() && !name.is_empty() && theirs != id {
                     answer.begin_call(&number.to_string())?
@@ -100,14 +100,15 @@ impl Reader {
                     known
                 }
             }
-            // Without numbers, what names a tool begins a call and the rest belongs to the last one.
+            // Without numbers, a delta with a name starts a call and the others belong to the last
+            // one.
             None if name.is_empty() && answer.calls() > 0 => answer.calls() - 1,
             None => answer.begin_call("")?,
         };
         let arguments = match call.pointer("/function/arguments") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => String::new(),
-            // An object instead of its text.
+            // An object instead of its JSON text.
             Some(whole) => whole.to_string(),
         };
         answer.call_delta(index, id, name, &arguments);

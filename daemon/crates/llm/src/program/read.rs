@@ -1,7 +1,8 @@
-//! The lines of command-line agents: `claude -p --output-format stream-json --verbose` and `codex exec --json`.
+//! Reading the lines of command-line agents: `claude -p --output-format stream-json --verbose` and
+//! `codex exec --json`.
 //!
-//! An agent may say something between its steps before it answers. Only its last words are the answer; what it said before is
-//! told as its thinking.
+//! An agent may write text between its steps before it answers. Only the last text is the answer;
+//! earlier text is emitted as reasoning.
 
 use cairn_protocol::model::FinishReason;
 use serde_json::Value;
@@ -20,7 +21,7 @@ fn number(value: &Value, pointer: &str) -> u64 {
     value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// Its last words so far.
+/// The last text so far.
 #[derive(Default)]
 struct Last(String);
 
@@ -32,11 +33,11 @@ impl Last {
     }
 }
 
-/// Lines of `system`, `assistant` and `user` until a `result`.
+/// Reads lines of `system`, `assistant` and `user` until a `result`.
 #[derive(Default)]
 pub(crate) struct ClaudeCode {
     last: Last,
-    /// What an `assistant` line called the error.
+    /// Error name in an `assistant` line.
     wrong: String,
 }
 
@@ -57,7 +58,7 @@ impl Events for ClaudeCode {
                 self.wrong = text(&data, "/error").to_owned();
             }
             "result" => return self.result(&data, answer),
-            // The start, its own tools' results, and kinds to come.
+            // The start, results of its own tools, and future kinds.
             _ => {}
         }
         Ok(())
@@ -95,11 +96,11 @@ impl ClaudeCode {
     }
 }
 
-/// Events of a thread, its turn and its items until the turn ends.
+/// Reads events of a thread, its turn and its items until the turn ends.
 #[derive(Default)]
 pub(crate) struct Codex {
     last: Last,
-    /// The latest trouble it told; it may get over it.
+    /// Latest error reported, from which the agent may recover.
     trouble: String,
 }
 
@@ -109,7 +110,7 @@ impl Events for Codex {
             "item.completed" => {
                 let kind = [text(&data, "/item/type"), text(&data, "/item/item_type")].concat();
                 match kind.as_str() {
-                    // The second is its name in older versions.
+                    // The second one is the name in older versions.
                     "agent_message" | "assistant_message" => self.last.say(text(&data, "/item/text"), answer),
                     "reasoning" => answer.reasoning(text(&data, "/item/text")),
                     _ => {}

@@ -1,8 +1,8 @@
-//! What a command-line agent means by the words it fails with: neither gives a code.
+//! Classification of command-line agents' error messages, because neither agent reports codes.
 
 use crate::LlmError;
 
-/// Most characters of its words that are shown.
+/// Maximum characters of a message that are shown.
 const MAX_SHOWN: usize = 300;
 
 const LOGIN: &[&str] = &[
@@ -31,7 +31,7 @@ const MISSING_MODEL: &[&str] = &[
 ];
 const OVERFLOW: &[&str] = &["prompt is too long", "context window", "context length", "input is too long"];
 
-/// The error of `who` that these words stand for.
+/// Returns the error of `who` that a message indicates.
 pub(super) fn meant(who: &str, said: &str) -> LlmError {
     let (small, text) = (said.to_lowercase(), format!("{who} {}", line(said)));
     let has = |signs: &[&str]| signs.iter().any(|sign| small.contains(sign));
@@ -48,7 +48,7 @@ pub(super) fn meant(who: &str, said: &str) -> LlmError {
     }
 }
 
-/// One short line of a text, without control characters.
+/// Shortens a text to one line without control characters.
 pub(super) fn line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect()

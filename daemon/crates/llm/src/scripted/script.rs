@@ -1,4 +1,4 @@
-//! A script's words.
+//! Format of a script.
 
 use std::time::Duration;
 
@@ -8,20 +8,19 @@ use serde_json::Value;
 
 use crate::{LlmError, ModelRequest};
 
-/// Most characters of a request that a failed expectation shows.
+/// Maximum characters of a request that a failed expectation shows.
 const MAX_SHOWN: usize = 200;
 
-/// A whole script.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Script {
-    /// What the model is called.
+    /// Name of the model.
     #[serde(default = "default_model")]
     pub model: String,
-    /// Its context.
+    /// Context size of the model in tokens.
     #[serde(default)]
     pub context_tokens: Option<u64>,
-    /// The answers, in order.
+    /// Answers of the script, in order.
     pub answers: Vec<ScriptedAnswer>,
 }
 
@@ -35,63 +34,61 @@ fn default_model() -> String {
     "script".into()
 }
 
-/// One answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScriptedAnswer {
-    /// What the request must be like; otherwise it is rejected.
+    /// Expectations of the request, which is rejected if one is not met.
     #[serde(default)]
     pub expect: Vec<Expect>,
-    /// What comes, in order. An end is added where there is none.
+    /// Steps in order; an end is added if missing.
     pub steps: Vec<Step>,
-    /// Pause between two pieces.
+    /// Pause between two chunks, in milliseconds.
     #[serde(default)]
     pub delay_ms: u64,
 }
 
-/// A piece of an answer, or something that happens to it: `{"text": "…"}`, `{"delayMs": 20}`, `"cut"`.
+/// A piece or event of an answer: `{"text": "…"}`, `{"delayMs": 20}`, `"cut"`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {
     /// Visible text.
     Text(String),
-    /// The model's own thinking.
+    /// Text of the model's reasoning.
     Reasoning(String),
-    /// A call of a tool.
+    /// A tool call.
     Call(ScriptedCall),
-    /// More text of the last call's arguments.
+    /// Further text of the last call's arguments.
     Arguments(String),
-    /// How much of the prompt is read.
+    /// Progress in reading the prompt.
     Progress {
-        /// Tokens read.
+        /// Tokens read so far.
         processed: u64,
-        /// Tokens there are.
+        /// Tokens of the prompt.
         total: u64,
     },
-    /// Tokens.
+    /// Token usage.
     Usage(TokenUsage),
-    /// A pause.
+    /// Pause in milliseconds.
     DelayMs(u64),
-    /// An error.
+    /// Error of the model.
     Fault(Fault),
-    /// Nothing more comes, and no end.
+    /// The stream stays open without further chunks.
     Hang,
     /// The connection breaks.
     Cut,
-    /// The end.
+    /// End of the answer.
     Finish(FinishReason),
 }
 
-/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScriptedCall {
-    /// Its id; one is made of the answer's number when absent.
+    /// Id of the call; derived from the answer's number when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments. A string is sent as it is: that is how a model's broken JSON is played.
+    /// Arguments of the call. A string is sent unchanged, which allows broken JSON.
     #[serde(default)]
     pub arguments: Value,
 }
@@ -110,17 +107,14 @@ impl ScriptedCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fault {
-    /// Which.
     pub kind: FaultKind,
-    /// Its text.
     #[serde(default)]
     pub text: String,
-    /// When to come again, for `rateLimited`.
+    /// Time to wait before the next attempt in milliseconds, for `rateLimited`.
     #[serde(default)]
     pub retry_after_ms: Option<u64>,
 }
 
-/// Which error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FaultKind {
@@ -160,33 +154,33 @@ impl Fault {
     }
 }
 
-/// What a request must be like.
+/// Expectation of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Expect {
-    /// The last message has this text.
+    /// The last message contains this text.
     LastContains(String),
-    /// The last message is of `user`, `assistant` or `tool`.
+    /// The role of the last message: `user`, `assistant` or `tool`.
     LastRole(String),
-    /// Some message, or the system text, has this text.
+    /// A message or the system text contains this text.
     AnyContains(String),
-    /// Neither a message nor the system text has it.
+    /// Neither a message nor the system text contains this text.
     NoneContains(String),
-    /// The system text has this text.
+    /// The system text contains this text.
     SystemContains(String),
     /// The tool is offered.
     OffersTool(String),
     /// The tool is not offered.
     OffersNot(String),
-    /// There are so many messages.
+    /// The request has this number of messages.
     Messages(usize),
-    /// A schema is, or is not, asked for.
+    /// The request has a schema, or has none.
     Schema(bool),
 }
 
 impl Expect {
     /// # Errors
-    /// What was expected and what there is.
+    /// Returns the expectation and the actual request if they differ.
     pub(super) fn check(&self, request: &ModelRequest) -> Result<(), String> {
         let last = request.messages.last().map(|message| (role(message), text(message)));
         let (last_role, last_text) = last.unwrap_or_default();
@@ -241,11 +235,11 @@ fn shown(text: &str) -> String {
 }
 
 impl Script {
-    /// Reads a script's text: one JSON value, or an answer a line; empty lines and lines that begin with `//` are
-    /// passed over.
+    /// Parses a script: one JSON value, or one answer per line; empty lines and lines that start
+    /// with `//` are skipped.
     ///
     /// # Errors
-    /// What is wrong, with the line.
+    /// Fails with the reason and the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(map)) if map.contains_key("steps") => {}

@@ -1,4 +1,4 @@
-//! Names, keys, and what is known before and after a first question.
+//! Names and keys of providers, and their properties before and after the first request.
 
 use std::{collections::HashMap, os::unix::fs::PermissionsExt};
 
@@ -70,7 +70,7 @@ fn keys_come_from_the_environment_first_and_from_private_files_only() {
     let variables = HashMap::from([("OPENAI_API_KEY", "from-env"), ("ANTHROPIC_API_KEY", "  ")]);
     let lookup = |name: &str| variables.get(name).map(|value| (*value).to_owned());
     mode(0o600);
-    // Keys cannot be compared, but what they are blotted out of can.
+    // Keys cannot be compared, but the texts from which they are redacted can.
     assert!(find_key("openai", lookup, None).unwrap().is_some());
     assert!(find_key("anthropic", lookup, None).unwrap().is_none());
     assert!(find_key("anthropic", lookup, Some(&file)).unwrap().is_some());
@@ -78,7 +78,7 @@ fn keys_come_from_the_environment_first_and_from_private_files_only() {
         mode(wide);
         let Err(LlmError::Unauthorized(text)) = read_key_file(&file) else { panic!("{wide:o}") };
         assert!(text.contains("chmod 600") && text.contains(&format!("{wide:04o}")), "{text}");
-        // The environment has one: the file is not even looked at.
+        // The environment has a key, so the file is not read.
         assert!(find_key("openai", lookup, Some(&file)).is_ok());
     }
     mode(0o400);
@@ -113,7 +113,7 @@ async fn models_are_listed_with_what_the_provider_tells() {
         assert_eq!(told, expected, "{provider}");
         assert!(models.iter().all(|model| model.provider == provider));
     }
-    // A server that is none.
+    // A server that is not a model provider.
     let peer = Peer::start("openai", vec![]).await;
     let error = connected("openai", &format!("{}/elsewhere", peer.url)).models().await.unwrap_err();
     assert!(matches!(&error, LlmError::Malformed(text) if text.contains("check the endpoint")), "{error:?}");
@@ -126,7 +126,7 @@ async fn the_first_model_and_its_context_are_found_out() {
     let provider = connect(&unnamed).unwrap();
     assert_eq!((provider.model(), provider.context_tokens()), ("", None));
     provider.prepare().await.unwrap();
-    // What the server runs with, not what the weights were trained for.
+    // The size that the server runs with, not the one that the weights were trained for.
     assert_eq!((provider.model(), provider.context_tokens()), ("qwen3-8b", Some(8192)));
     for _ in 0..2 {
         assert_eq!(ask(&*provider, question()).await.1, None);
@@ -139,7 +139,7 @@ async fn the_first_model_and_its_context_are_found_out() {
     let provider = connect(&named).unwrap();
     assert_eq!(ask(&*provider, question()).await.1, None);
     assert_eq!(provider.context_tokens(), Some(4096));
-    // A server that does not tell is not asked for ever.
+    // A server that does not report its context size is not queried forever.
     let unknown = connected("ollama", &peer.url);
     let before = peer.requests().len();
     for _ in 0..5 {

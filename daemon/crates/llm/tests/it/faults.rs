@@ -1,4 +1,5 @@
-//! What a network and a server can do to an answer: each has one typed outcome and a bounded number of requests.
+//! Faults of network and server during an answer: each has one typed outcome and a bounded number
+//! of requests.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,7 +19,7 @@ const STREAMS: &[(&str, &str, &str)] = &[
     ("ollama", "ollama/tools.ndjson", "ollama/error_server.json"),
 ];
 
-/// Chunks a user would see.
+/// Counts the chunks visible to a user.
 fn shown(chunks: &[Chunk]) -> usize {
     chunks.iter().filter(|chunk| !matches!(chunk, Chunk::Usage(_))).count()
 }
@@ -32,7 +33,7 @@ async fn cut_at_every_byte_nothing_is_lost_twice_or_made_up() {
         assert_eq!(error, None);
         for cut in 0..bytes {
             for end in [End::Closed, End::Broken] {
-                // A broken connection differs from a closed one only in how its end is told.
+                // A broken connection differs from a closed one only in the encoding of its end.
                 if end == End::Broken && cut % 7 != 0 {
                     continue;
                 }
@@ -42,13 +43,15 @@ async fn cut_at_every_byte_nothing_is_lost_twice_or_made_up() {
                 let (chunks, error) = ask(&*connect(&at_once).unwrap(), question()).await;
                 let (asked, what) = (peer.chats().len(), format!("{name} cut at {cut}, {end:?}"));
                 match error {
-                    // After the first chunk there is no second attempt, and what came is kept.
+                    // After the first chunk there is no second attempt, and the chunks so far are
+                    // returned.
                     Some(error) => {
                         assert!(matches!(error, LlmError::Cut(_)), "{what}: {error:?}");
                         assert!(whole.starts_with(&chunks) && shown(&chunks) > 0, "{what}: {chunks:?}");
                         assert_eq!(asked, 1, "{what}");
                     }
-                    // Either all of it came with the second attempt, or only what follows the end was cut.
+                    // Either the second attempt returned everything, or only bytes after the end
+                    // were cut.
                     None if asked == 2 => assert_eq!(chunks, whole, "{what}"),
                     None => {
                         assert_eq!((asked, shown(&chunks)), (1, shown(&whole)), "{what}");
@@ -156,7 +159,7 @@ async fn an_error_event_before_the_first_word_is_tried_again() {
 
 #[tokio::test]
 async fn nobody_there_is_unavailable_and_names_the_endpoint() {
-    // Bound, so that no other test gets the port, but not listening.
+    // Bound, so that no other test uses the port, but not listening.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());
@@ -176,7 +179,7 @@ async fn silence_and_trickles_end() {
         ..settings(provider, url)
     };
     for (provider, name, _) in STREAMS {
-        // Nothing at all, nothing after the head, nothing after a first word.
+        // No bytes at all, none after the head, none after the first word.
         let half = fixture(name).len() * 2 / 3;
         for (cut, shows) in [(0, false), (half, true)] {
             let peer = Peer::start(provider, vec![Reply::fixture(name).cut(cut, End::Silent)]).await;
@@ -194,7 +197,7 @@ async fn silence_and_trickles_end() {
         let (_, error) = ask(&*connect(&quick(provider, &peer.url, 100, 10_000)).unwrap(), question()).await;
         assert!(matches!(error, Some(LlmError::TimedOut(_))), "{error:?}");
 
-        // A byte now and then never is silence, but the answer has its own limit.
+        // A byte now and then is never silence, but the answer has a total limit.
         let peer = Peer::start(provider, vec![slow.trickle(1, Duration::from_millis(20))]).await;
         let started = Instant::now();
         let (_, error) = ask(&*connect(&quick(provider, &peer.url, 5_000, 400)).unwrap(), question()).await;
@@ -205,7 +208,7 @@ async fn silence_and_trickles_end() {
         assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
         assert_eq!(peer.chats().len(), 1);
 
-        // Control: slow but alive is fine.
+        // Control: a slow but active answer succeeds.
         let peer =
             Peer::start(provider, vec![Reply::fixture(name).trickle(100, Duration::from_millis(10))]).await;
         let (chunks, error) =
@@ -233,14 +236,14 @@ async fn sizes_are_bounded() {
         assert!(matches!(error, Some(LlmError::TooLarge(_))), "{what}: {error:?}");
         assert_eq!((shown(&chunks) > 0, peer.chats().len()), (shows, 1), "{what}");
     }
-    // Control: 10 MB are fine under the usual limits.
+    // Control: 10 MB succeed under the usual limits.
     let mut body = word.repeat(10_000_000 / word.len());
     body.extend(b"data: [DONE]\n\n");
     let peer = Peer::start("openai", vec![piece(body).trickle(64 * 1024, Duration::ZERO)]).await;
     let (chunks, error) = ask(&*connected("openai", &peer.url), question()).await;
     assert_eq!(error, None);
     assert_eq!(chunks.len(), 10_000_000 / word.len() + 1);
-    // An error's body is not read to its end.
+    // The body of an error is not read to its end.
     let peer = Peer::start("openai", vec![Reply::new(400, "text/plain", vec![b'x'; 5_000_000])]).await;
     let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
     assert!(error.unwrap().to_string().len() < 1000);
@@ -271,7 +274,7 @@ async fn a_finished_answer_leaves_its_connection_for_the_next() {
         assert_eq!(error, None);
     }
     drop(provider);
-    // All three went over one connection, which ends now.
+    // All three used one connection, which is closed now.
     peer.ended(1).await;
     assert_eq!((peer.chats().len(), peer.connections()), (3, 1));
 }

@@ -1,4 +1,5 @@
-//! Providers against servers that check what they are sent, break as servers do, and one that is real.
+//! Tests of providers against servers that check each request, servers that break, and one real
+//! server.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod catalog;
@@ -20,16 +21,16 @@ use cairn_llm::{Chunk, ChunkStream, Key, LlmError, ModelRequest, Provider, Setti
 use cairn_protocol::model::Message;
 use futures_util::StreamExt;
 
-/// A key that must turn up nowhere.
+/// A key that must not occur in any output.
 const CANARY: &str = "sk-canary-0123456789-secret-value";
 
-/// The bytes of a file in `fixtures`.
+/// Returns the bytes of a file in `fixtures`.
 fn fixture(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Settings for a test's server: a key, three attempts, no waits.
+/// Returns settings for a test's server: a key, three attempts, no pauses.
 fn settings(provider: &str, endpoint: &str) -> Settings {
     Settings {
         provider: provider.into(),
@@ -51,7 +52,7 @@ fn question() -> ModelRequest {
     ModelRequest { messages: vec![Message::user("how are you?")], max_tokens: 100, ..ModelRequest::default() }
 }
 
-/// All that comes, and how it ends.
+/// Collects all chunks and the error at the end.
 async fn all(mut stream: ChunkStream) -> (Vec<Chunk>, Option<LlmError>) {
     let mut chunks = Vec::new();
     while let Some(item) = stream.next().await {
@@ -63,7 +64,8 @@ async fn all(mut stream: ChunkStream) -> (Vec<Chunk>, Option<LlmError>) {
     (chunks, None)
 }
 
-/// Asks and takes all; an error before the stream is one after nothing.
+/// Sends a request and collects all chunks; an error before the stream counts as one after no
+/// chunks.
 async fn ask(provider: &dyn Provider, request: ModelRequest) -> (Vec<Chunk>, Option<LlmError>) {
     match provider.chat(request).await {
         Ok(stream) => all(stream).await,

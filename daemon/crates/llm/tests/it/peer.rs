@@ -1,4 +1,5 @@
-//! A server of a few lines that checks each request against its provider's rules and answers as the test says.
+//! A small server that checks each request against its provider's rules and answers as the test
+//! specifies.
 
 use std::sync::{
     Arc, Mutex,
@@ -14,7 +15,7 @@ use tokio::{
 
 use crate::{fixture, rules};
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: String,
@@ -29,28 +30,27 @@ impl Request {
     }
 }
 
-/// How the end of a body is told.
+/// Encoding of a body's end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum End {
-    /// By chunks, the last one empty.
+    /// In chunked encoding, with the empty last chunk.
     Whole,
-    /// By chunks, and then the connection breaks before the last one.
+    /// In chunked encoding, but the connection breaks before the last chunk.
     Broken,
-    /// By closing the connection: nobody can tell whether more was to come.
+    /// By closing the connection: the client cannot detect if more was to come.
     Closed,
-    /// Not at all: the connection stays open and silent.
+    /// Without an end: the connection stays open and silent.
     Silent,
 }
 
-/// An answer.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    /// What is sent at a time, each after a pause.
+    /// Pieces of the body, each sent after a pause.
     pub pieces: Vec<(Duration, Vec<u8>)>,
     pub end: End,
-    /// Nothing is sent at all: the connection closes.
+    /// True closes the connection without sending anything.
     pub hang_up: bool,
 }
 
@@ -61,7 +61,7 @@ impl Reply {
         Self { status, headers, pieces, end: End::Whole, hang_up: false }
     }
 
-    /// A fixture, with the type that its provider gives it.
+    /// Returns a fixture, with the content type that its provider sends.
     pub fn fixture(name: &str) -> Self {
         let kind = match name.rsplit('.').next().unwrap() {
             "sse" => "text/event-stream; charset=utf-8",
@@ -90,14 +90,14 @@ impl Reply {
         self
     }
 
-    /// The first `bytes` of the body alone.
+    /// Keeps only the first `bytes` of the body.
     pub fn cut(mut self, bytes: usize, end: End) -> Self {
         let whole: Vec<u8> = self.pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
         self.pieces = vec![(Duration::ZERO, whole[..bytes].to_vec())];
         self.ending(end)
     }
 
-    /// The body in pieces of `size` bytes with a pause before each.
+    /// Sends the body in pieces of `size` bytes with a pause before each.
     pub fn trickle(mut self, size: usize, pause: Duration) -> Self {
         let whole: Vec<u8> = self.pieces.iter().flat_map(|(_, piece)| piece.clone()).collect();
         self.pieces = whole.chunks(size).map(|piece| (pause, piece.to_vec())).collect();
@@ -105,7 +105,7 @@ impl Reply {
     }
 }
 
-/// A server on a free port of the loopback interface, stopped when dropped.
+/// A server on a free port of the loopback interface, which stops when dropped.
 pub struct Peer {
     pub url: String,
     seen: Arc<Mutex<Vec<Request>>>,
@@ -116,8 +116,8 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Answers the requests for a chat with `replies` in order, the last one for all that follow. Everything else
-    /// is answered by fixtures.
+    /// Starts a server that answers chat requests with `replies` in order, the last one for all
+    /// that follow. All other requests are answered by fixtures.
     pub async fn start(provider: &'static str, replies: Vec<Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -142,27 +142,27 @@ impl Peer {
         Self { url, seen, broken, closed, accepted, task }
     }
 
-    /// The requests for a chat so far.
+    /// Returns the chat requests so far.
     pub fn chats(&self) -> Vec<Request> {
         self.seen.lock().unwrap().iter().filter(|request| request.method == "POST").cloned().collect()
     }
 
-    /// Every request so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// The rules that were broken.
+    /// Returns the rules that requests violated.
     pub fn broken(&self) -> Vec<String> {
         self.broken.lock().unwrap().clone()
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> usize {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Waits until `count` connections have ended.
+    /// Waits until `count` connections are closed.
     pub async fn ended(&self, count: u32) {
         let ended = tokio::time::timeout(Duration::from_secs(60), self.closed.acquire_many(count)).await;
         ended.expect("the connection stays open").unwrap().forget();
@@ -204,11 +204,11 @@ async fn serve(
             break;
         }
     }
-    // Until the other side has read all, closing could take away what it has not.
+    // Closing before the other side has read everything could discard unread bytes.
     let _ = socket.get_mut().shutdown().await;
 }
 
-/// What a server answers to the questions by the way.
+/// Returns the answer to a secondary request.
 fn other(provider: &str, request: &Request) -> Reply {
     let name = match (provider, request.path.as_str()) {
         ("openai", "/v1/models") => "openai/models.json",
@@ -248,7 +248,7 @@ async fn read(socket: &mut BufReader<TcpStream>) -> Option<Request> {
     Some(Request { method, path, headers, body })
 }
 
-/// Whether the other side took all of it.
+/// Returns true if the client received everything.
 async fn write(socket: &mut BufReader<TcpStream>, reply: &Reply) -> bool {
     let chunked = reply.end != End::Closed;
     let mut head = format!("HTTP/1.1 {} X\r\n", reply.status);
@@ -281,7 +281,7 @@ async fn write(socket: &mut BufReader<TcpStream>, reply: &Reply) -> bool {
     }
     match reply.end {
         End::Whole => socket.write_all(b"0\r\n\r\n").await.is_ok(),
-        // Ends when the other side goes.
+        // Returns when the client closes the connection.
         End::Silent => socket.read_u8().await.is_ok(),
         End::Broken | End::Closed => true,
     }

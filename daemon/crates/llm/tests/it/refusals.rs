@@ -1,4 +1,4 @@
-//! What providers say when they refuse: each has its typed outcome, in the provider's own words.
+//! Refusals of providers: each has its typed outcome with the provider's message.
 
 use cairn_llm::{LlmError, ModelRequest};
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn each_error_has_its_kind_and_the_providers_words() {
         ("openai", 500, "openai/error_server.json", "unavailable", "had an error", 3),
         ("openai", 400, "openai/error_field.json", "rejected", "return_progress", 1),
         ("openai-compatible", 400, "llamacpp/error_context.json", "overflow", "8192 tokens", 1),
-        // As older builds answer.
+        // Status code of older builds.
         ("openai-compatible", 500, "llamacpp/error_context.json", "overflow", "8192 tokens", 1),
         ("openai-compatible", 503, "llamacpp/error_loading.json", "unavailable", "Loading model", 3),
         ("openai-compatible", 404, "openai/error_model.json", "model", "it has qwen3-8b", 1),

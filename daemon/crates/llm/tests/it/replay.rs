@@ -1,4 +1,4 @@
-//! Recorded answers, and scripts.
+//! Replay of recorded answers, and scripts.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::{
 async fn a_recorded_answer_plays_as_it_came() {
     for (provider, name, _) in SHAPES {
         let recording = Recording::default();
-        // What an attempt before left must not be in it.
+        // Bytes of the failed attempt before must not be in the recording.
         let failed = Reply::new(503, "application/json", "{}");
         let peer = Peer::start(provider, vec![failed, Reply::fixture(name)]).await;
         let request = ModelRequest { recording: Some(recording.clone()), ..question() };
@@ -49,7 +49,7 @@ async fn a_recorded_answer_plays_as_it_came() {
         );
     }
     assert!(matches!(Recorded::new("apple", "m", vec![]), Err(LlmError::UnknownProvider { .. })));
-    // A cut answer plays as a cut one.
+    // A truncated answer replays as a truncated one.
     let cut = Recorded::new("openai", "m", vec![crate::fixture("openai/text.sse")[..700].to_vec()]).unwrap();
     let (_, error) = ask(&cut, question()).await;
     assert!(matches!(error, Some(LlmError::Cut(_))), "{error:?}");
@@ -122,7 +122,7 @@ async fn a_script_answers_in_order_and_ends_clearly() {
     assert_eq!(over.unwrap().to_string(), "the script has 4 answers, and this is request 5");
     assert_eq!(script.requests().len(), 5);
 
-    // Its recording plays like that of any other; ids that were made are the recording's own.
+    // Its recording replays like any other; generated ids are those of the recording.
     let recorded = Recorded::new("scripted", "script", vec![recording.take()]).unwrap();
     let (played, error) = ask(&recorded, question()).await;
     assert_eq!((error, played.len()), (None, 9));

@@ -1,4 +1,4 @@
-//! What is sent: the servers of these tests check each request against their provider's rules.
+//! Requests of providers: the test servers check each one against their provider's rules.
 
 use cairn_llm::{ModelRequest, Settings, connect};
 use cairn_protocol::model::{Message, Part, ToolOffer, ToolUse};
@@ -36,7 +36,7 @@ fn answer(id: &str, content: &str) -> Message {
     }
 }
 
-/// Two turns with tools, an image, broken arguments and an error.
+/// Returns two turns with tools, an image, broken arguments and an error.
 fn conversation() -> ModelRequest {
     let image = Part::Image { mime: "image/png".into(), data: "iVBORw0KGgo=".into() };
     ModelRequest {
@@ -84,7 +84,7 @@ async fn each_provider_gets_its_own_form_of_the_same_conversation() {
                 assert_eq!(at("/messages/2/content/1/is_error"), true);
                 assert_eq!(at("/messages/2/content/2/text"), "and now?");
                 assert_eq!((at("/max_tokens"), at("/temperature")), (json!(77), json!(1.0)));
-                // A tool that is offered has the usual name of the answer's tool.
+                // An offered tool already uses the default name of the answer's tool.
                 assert_eq!(at("/tool_choice/name"), "answer_");
                 assert_eq!(at("/tools/2/input_schema"), conversation().schema.unwrap());
             }
@@ -108,7 +108,7 @@ async fn each_provider_gets_its_own_form_of_the_same_conversation() {
                 assert_eq!(at("/messages/3/tool_call_id"), "c1");
                 assert_eq!(at(if compatible { "/max_tokens" } else { "/max_completion_tokens" }), 77);
                 assert_eq!(at("/return_progress"), if compatible { json!(true) } else { Value::Null });
-                // A schema that leaves properties open is no strict one for OpenAI.
+                // OpenAI does not accept a schema with optional properties as strict.
                 assert_eq!(at("/response_format/json_schema/strict"), compatible);
             }
         }
@@ -156,7 +156,7 @@ fn any_message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// Histories with every kind of gap become requests that no rule refuses; the peer checks them.
+/// Histories with every kind of gap become requests that violate no rule; the peer checks them.
 #[test]
 fn any_history_makes_a_request_that_is_accepted() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -166,7 +166,8 @@ fn any_history_makes_a_request_that_is_accepted() {
         let mut runner = TestRunner::new(ProptestConfig { cases: 150, ..ProptestConfig::default() });
         let histories = (prop::collection::vec(any_message(), 0..12), any::<bool>());
         let outcome = runner.run(&histories, |(mut messages, last)| {
-            // A request has something to say: first, so that calls may be left open at the end, or last.
+            // A request must contain a user message: at the start, so that calls may remain open at
+            // the end, or at the end.
             messages.insert(if last { messages.len() } else { 0 }, Message::user("go on"));
             let request = ModelRequest { messages, ..question() };
             let (_, error) = runtime.block_on(ask(&*connected, request));
@@ -190,7 +191,7 @@ async fn a_proxy_is_for_the_way_out_alone() {
     assert!(outside.external());
     assert_eq!(ask(&*outside, question()).await.1, None);
     assert_eq!(peer.chats()[0].path, "http://model.example/v1/chat/completions");
-    // Control: nothing listens at this proxy, and nobody asks it.
+    // Control: nothing listens at this proxy, and it is not used.
     let near = Peer::start("openai-compatible", replies).await;
     assert_eq!(ask(&*through(&near.url, "http://127.0.0.1:1"), question()).await.1, None);
     assert_eq!(near.chats()[0].path, "/v1/chat/completions");

@@ -1,4 +1,4 @@
-//! What each provider demands of a request, as its public reference has it.
+//! Requirements of each provider for a request, from its public reference.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::peer::Request;
 
 /// # Errors
-/// The rule that is broken.
+/// The violated rule.
 pub fn check(provider: &str, request: &Request) -> Result<(), String> {
     let broken = |why: String| format!("{provider} {}: {why}: {}", request.path, request.body);
     if request.header("content-type") != Some("application/json") {

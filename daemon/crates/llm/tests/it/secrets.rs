@@ -1,4 +1,4 @@
-//! A key is printed nowhere.
+//! Tests that a key is never printed.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::{
     question, settings,
 };
 
-/// Collects what is traced.
+/// Collects all tracing output.
 #[derive(Clone, Default)]
 struct Traced(Arc<Mutex<Vec<u8>>>);
 
@@ -34,7 +34,7 @@ impl<'a> MakeWriter<'a> for Traced {
     }
 }
 
-/// Answers of a server that prints the key back in every way there is.
+/// Returns answers of a server that prints the key back in every possible way.
 fn echoes() -> Vec<Reply> {
     let said = format!(r#"{{"error":{{"message":"bad key {CANARY}, or '{CANARY}'","type":"{CANARY}"}}}}"#);
     let event = format!("data: {said}\n\n");
@@ -62,14 +62,14 @@ fn echoes() -> Vec<Reply> {
 #[test]
 fn the_key_is_in_no_error_no_debug_text_and_no_trace() {
     let traced = Traced::default();
-    // For the whole process: whether a place traces is remembered there, so a subscriber of one thread would miss what
-    // the tests beside it came to first.
+    // Installed for the complete process: tracing caches the interest of call sites globally, so a
+    // subscriber of one thread would miss call sites that parallel tests reached first.
     let lines = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
     lines.with_writer(traced.clone()).init();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let printed = runtime.block_on(print_all());
     let traced = String::from_utf8(traced.0.lock().unwrap().clone()).unwrap();
-    // Control: both places saw the requests.
+    // Control: both call sites traced the requests.
     assert!(traced.contains("model server answered") && traced.contains("made again"), "{traced}");
     assert!(printed.contains("bad key ***"), "{printed}");
     for (what, text) in [("printed", printed), ("traced", traced)] {
@@ -91,7 +91,7 @@ async fn print_all() -> String {
                 &format!("{error:?} {error} {:?}\n", cairn_protocol::error::Failure::from(error.clone()));
         }
     }
-    // A provider that prints the key in part.
+    // A provider that prints a part of the key.
     let peer = Peer::start("openai", vec![Reply::error(401, "openai/error_key.json")]).await;
     let (_, error) = ask(&*connected("openai", &peer.url), question()).await;
     printed += &error.unwrap().to_string();

@@ -1,4 +1,4 @@
-//! Each shape of an answer, as providers send it, and the chunks it means.
+//! Formats of answers as providers send them, and the chunks decoded from each.
 
 use cairn_llm::{Chunk, ModelRequest};
 use cairn_protocol::model::{FinishReason, TokenUsage};
@@ -10,7 +10,7 @@ use crate::{
     question,
 };
 
-/// Provider, fixture, and the chunks in one line each.
+/// Provider, fixture, and the chunks as one line each.
 pub const SHAPES: &[(&str, &str, &[&str])] = &[
     ("openai", "openai/text.sse", &["text Grüße", "text , 世界", "text  🌍!\n", "usage 19 9 0", "Stop"]),
     (
@@ -131,7 +131,7 @@ pub const SHAPES: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// A chunk in a line. Ids made here are `made`.
+/// Formats a chunk as one line. Generated ids are shown as `made`.
 pub fn line(chunk: &Chunk) -> String {
     match chunk {
         Chunk::Text(text) => format!("text {text}"),
@@ -221,7 +221,7 @@ async fn servers_that_number_their_calls_badly_are_understood() {
         assert_eq!(error, None, "{what}");
         assert_eq!(chunks.iter().map(line).collect::<Vec<_>>(), expected, "{what}");
     }
-    // Control: a call that never gets a name is refused.
+    // Control: a call without a name is refused.
     let body = event(&call(zero, "a", "", "{}"), "\"tool_calls\"");
     let peer = Peer::start("openai-compatible", vec![Reply::new(200, "text/event-stream", body)]).await;
     let (_, error) = ask(&*connected("openai-compatible", &peer.url), question()).await;

@@ -1,11 +1,12 @@
-//! However the bytes of an answer are split, its chunks are the same; whatever the bytes are, decoding ends.
+//! Chunks do not depend on the splitting of an answer's bytes, and decoding terminates for any
+//! bytes.
 
 use cairn_llm::{Chunk, Decoder, Format, Limits, LlmError, ModelRequest};
 use proptest::prelude::*;
 
 use crate::{fixture, shapes::SHAPES};
 
-/// Chunks in a row, with text that follows text joined: what is shown is the same.
+/// Decodes chunks and joins consecutive texts, because the visible result is the same.
 fn decode(format: Format, pieces: &[&[u8]]) -> (Vec<Chunk>, Option<LlmError>) {
     let mut decoder = Decoder::new(format, "it", &ModelRequest::default(), Limits::default());
     let fed = pieces.iter().try_for_each(|piece| decoder.feed(piece));
