@@ -1,4 +1,4 @@
-//! The agent that works with a model: ask, act, tell, until the model is done.
+//! The agent that works with a model: requests, calls, results, until the model is done.
 
 use cairn_engine::{Ask, TurnAgent, TurnContext};
 use cairn_protocol::{
@@ -11,14 +11,14 @@ use crate::{
     prompt,
 };
 
-/// The agent that is built in.
+/// The built-in agent for turns.
 #[derive(Debug, Clone, Default)]
 pub struct Coder {
     sources: prompt::Sources,
 }
 
 impl Coder {
-    /// One with these texts.
+    /// Creates an agent with these texts.
     pub fn new(sources: prompt::Sources) -> Self {
         Self { sources }
     }
@@ -34,7 +34,7 @@ impl TurnAgent for Coder {
         let mut talk = cx.conversation().await?;
         let system = self.system(cx).await?;
         let mut guard = Guard::default();
-        // What the end of a daemon cut off is done first.
+        // Calls that a stop of the daemon interrupted are made first.
         let left = std::mem::take(&mut talk.open);
         talk.messages.extend(cx.call_all(left).await?);
         for _ in 0..cx.max_iterations() {
@@ -45,7 +45,7 @@ impl TurnAgent for Coder {
                 ask.messages = cx.compact(&ask).await?.0.messages;
             }
             let answer = match cx.ask(ask.clone()).await {
-                // The provider's own count was stricter than ours.
+                // The provider's count was stricter than our estimate.
                 Err(failure) if failure.reason == Reason::ContextOverflow => {
                     ask.messages = cx.compact(&ask).await?.0.messages;
                     cx.ask(ask.clone()).await?
@@ -76,7 +76,7 @@ impl TurnAgent for Coder {
     }
 }
 
-/// The last text, with what the user should know of how it ended.
+/// Returns the last text, and warns the user about an abnormal end.
 async fn ended(cx: &TurnContext, text: String, finish: FinishReason) -> Result<String, Failure> {
     match finish {
         FinishReason::Length => {

@@ -1,4 +1,5 @@
-//! Exploring without a model: plan from what is known, act through the gate, converge on a summary.
+//! Exploring without a model: plans from the known facts, acts through the gate, converges on a
+//! summary.
 
 mod commands;
 mod describe;
@@ -26,14 +27,15 @@ use tokio::task::JoinSet;
 use facts::Facts;
 use planner::Planner;
 
-/// Operations of one explore at most.
+/// Most operations of one explore.
 const MAX_OPS: usize = 200;
-/// Operations at work at once.
+/// Most operations that run at once.
 const AT_ONCE: usize = 4;
 
 pub(crate) use manifests::is_manifest;
 
-/// How a project is built, tested and run by its manifests: path and text of each.
+/// Returns the commands that build, test and run a project according to its manifests: path and
+/// text of each.
 pub(crate) fn commands_of(texts: &[(String, String)]) -> ProjectCommands {
     let mut facts = Facts::default();
     for (path, text) in texts {
@@ -45,12 +47,12 @@ pub(crate) fn commands_of(texts: &[(String, String)]) -> ProjectCommands {
     commands::find(&facts, &found, &[])
 }
 
-/// Plans that a model writes in one explore.
+/// Most plans that a model writes in one explore.
 const ROUNDS: u32 = 2;
-/// Characters of a result that a model is told.
+/// Most characters of a result that a model receives.
 const FACT: usize = 600;
 
-/// The explorer that is built in.
+/// The built-in explorer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Explorer;
 
@@ -78,7 +80,7 @@ impl Agent for Explorer {
 
 type Ended = (ToolCall, Result<Value, Failure>);
 
-/// One explore at work.
+/// A running explore.
 struct Work {
     cx: RunContext,
     facts: Facts,
@@ -97,7 +99,8 @@ impl Work {
         Self { cx, facts, planner, queue: OpQueue::new(MAX_OPS), running: JoinSet::new(), revision: 0 }
     }
 
-    /// Asks the planner what is next; what is new goes into the queue and, as a snapshot, into the log.
+    /// Requests the next operations from the planner; new ones are queued and, as a snapshot,
+    /// logged.
     async fn revise(&mut self) -> Result<(), Failure> {
         let mut fresh = Vec::new();
         for op in self.planner.next(&self.facts) {
@@ -130,8 +133,8 @@ impl Work {
         }
     }
 
-    /// Lets a model plan further, in rounds: what its operations find is told to it. Where it cannot, what the explorer found
-    /// by itself stands, with a warning.
+    /// Lets a model plan further, in rounds: it receives the results of its operations. If it
+    /// fails, the explorer's own findings remain, with a warning.
     async fn guide(&mut self) -> Result<(), Failure> {
         let mut found = String::new();
         for round in 0..ROUNDS {
@@ -169,7 +172,7 @@ impl Work {
         Ok(())
     }
 
-    /// Takes an operation of a model's plan: it is told, and begins as soon as there is room.
+    /// Queues an operation of a model's plan: it is logged, and starts as soon as a slot is free.
     async fn take(&mut self, op: AgentOp) -> Result<u32, Failure> {
         match self.queue.offer(planner::call_of(&op)) {
             Offered::Taken => {}
@@ -201,7 +204,7 @@ impl Work {
         self.cx.emit(evt).await
     }
 
-    /// What a model is told of the repository before it plans.
+    /// Returns the facts about the repository that a model receives before it plans.
     fn known(&self) -> String {
         let mut text = format!("Repository {}.", self.facts.folder);
         let goals = self.planner.goals.join("; ");
@@ -215,7 +218,7 @@ impl Work {
         text
     }
 
-    /// Begins what waits, as far as there is room.
+    /// Starts queued operations, as far as slots are free.
     fn start(&mut self) {
         while self.running.len() < AT_ONCE
             && let Some(call) = self.queue.take()
@@ -228,7 +231,7 @@ impl Work {
         }
     }
 
-    /// Waits for the next operation to end; `None` when all have.
+    /// Waits for the next operation to finish; `None` when all have.
     async fn next(&mut self) -> Result<Option<Ended>, Failure> {
         self.start();
         match self.running.join_next().await {
@@ -238,11 +241,11 @@ impl Work {
     }
 }
 
-/// What an operation came to.
+/// Maps the result of an operation's task.
 fn told_of(ended: Result<Ended, tokio::task::JoinError>) -> Result<Ended, Failure> {
     let ended = ended.map_err(|e| Failure::new(Reason::Internal, format!("an operation failed: {e}")))?;
     match &ended.1 {
-        // These end the whole run; any other failure is a fact about one operation.
+        // These errors end the complete run; any other failure is a fact about one operation.
         Err(failure)
             if matches!(failure.reason, Reason::Cancelled | Reason::AuditFailed | Reason::DiskFull) =>
         {
@@ -252,7 +255,7 @@ fn told_of(ended: Result<Ended, tokio::task::JoinError>) -> Result<Ended, Failur
     }
 }
 
-/// A result as a model is told of it: short.
+/// Returns a result in the short form that a model receives.
 fn guided_fact(call: &ToolCall, outcome: &Result<Value, Failure>) -> String {
     let told = match outcome {
         Ok(value) => value.to_string(),

@@ -1,6 +1,6 @@
-//! Our agents, written only against the engine's public API.
+//! Cairn's own agents, written only against the engine's public API.
 //!
-//! [`Explorer`] is the deterministic one: it needs no model. [`Coder`] takes turns with one.
+//! [`Explorer`] is the deterministic one: it needs no model. [`Coder`] runs turns with one.
 
 mod coder;
 mod explorer;

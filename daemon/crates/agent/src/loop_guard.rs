@@ -1,30 +1,30 @@
-//! Sees when a model goes round in circles: the same calls with the same results.
+//! Detects loops of a model: the same calls with the same results.
 
 use std::collections::VecDeque;
 
 use cairn_protocol::model::{Message, ToolUse};
 
-/// Rounds that are remembered.
+/// Number of recent rounds that are stored.
 const WINDOW: usize = 12;
-/// Longest circle that is seen, in rounds.
+/// Longest loop that is detected, in rounds.
 const LONGEST: usize = 3;
-/// Times round after which the model is told.
+/// Repetitions after which the model is warned.
 const TOLD_AFTER: usize = 3;
-/// Times round after which the turn ends.
+/// Repetitions after which the turn fails.
 const ENDS_AFTER: usize = 4;
 
-/// What a look at a round found.
+/// Result of the check of a round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// Nothing that was there before.
+    /// The round does not complete a loop.
     Fresh,
-    /// A circle: what to tell the model.
+    /// A loop: the warning for the model.
     Again(String),
-    /// It goes on although the model was told.
+    /// The loop continues although the model was warned.
     Stuck(String),
 }
 
-/// The latest rounds.
+/// The recent rounds.
 #[derive(Debug, Default)]
 pub struct Guard {
     rounds: VecDeque<(String, String)>,
@@ -32,7 +32,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Looks at a round: calls and their results.
+    /// Checks a round: calls and their results.
     pub fn look(&mut self, calls: &[ToolUse], results: &[Message]) -> Seen {
         let asked =
             calls.iter().map(|c| format!("{} {}", c.name, c.arguments)).collect::<Vec<_>>().join("\n");
@@ -59,11 +59,11 @@ impl Guard {
         Seen::Fresh
     }
 
-    /// How often the latest `length` rounds stand one after the other at the end.
+    /// Returns how often the latest `length` rounds are repeated at the end.
     fn times(&self, length: usize) -> usize {
         let rounds: Vec<_> = self.rounds.iter().rev().collect();
         let Some(last) = rounds.get(..length) else { return 1 };
-        // Rounds that are all alike are a circle of one.
+        // Equal rounds are a loop of length one.
         if length > 1 && last.iter().all(|r| *r == last[0]) {
             return 1;
         }
@@ -99,7 +99,7 @@ mod tests {
     fn what_changes_is_no_circle() {
         let mut guard = Guard::default();
         for n in 0..40 {
-            // A build that is run again and again while files change: other results.
+            // A build that is repeated while files change: its results differ.
             assert_eq!(round(&mut guard, "run_shell", &format!("{} errors", 40 - n)), Seen::Fresh);
         }
         let mut guard = Guard::default();

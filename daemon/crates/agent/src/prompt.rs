@@ -1,5 +1,6 @@
-//! The system text: layers in a fixed order, each cleaned where it is spliced in. Equal layers give equal bytes, so that
-//! a model's prefix cache survives from turn to turn: what changes often comes last.
+//! The system text: layers in a fixed order, each sanitised when it is inserted. Equal layers give
+//! equal bytes, so that a model's prefix cache stays valid from turn to turn: volatile layers come
+//! last.
 
 mod clean;
 mod clock;
@@ -15,21 +16,21 @@ use cairn_protocol::{
 
 pub use clean::{line, paragraph};
 
-/// The built-in base: how it works, what it can do, how the layers are to be read, which of them wins, and what to do when
-/// unsure.
+/// The built-in base: working method, abilities, meaning and precedence of the layers, and
+/// behaviour in doubt.
 const BASE: &str = include_str!("prompt/base.md");
 
-/// Characters of a tool's name in the catalogue.
+/// Most characters of a tool's name in the catalogue.
 const NAME: usize = 64;
-/// Characters of a tool's line in the catalogue.
+/// Most characters of a tool's line in the catalogue.
 const SHORT: usize = 200;
-/// Bytes of one tool's own text.
+/// Most bytes of one tool's own text.
 const ADDENDUM: usize = 8 * 1024;
-/// Bytes of one appendix.
+/// Most bytes of one appendix.
 const APPENDIX: usize = 16 * 1024;
 
-/// Texts that the host found in its files. They are read once a turn through the function, so that a change counts for the
-/// next turn.
+/// Texts from the host's files. They are read once per turn through the function, so that a change
+/// applies to the next turn.
 #[derive(Clone, Default)]
 pub struct Sources {
     read: Option<Arc<dyn Fn() -> Texts + Send + Sync>>,
@@ -42,77 +43,77 @@ impl std::fmt::Debug for Sources {
 }
 
 impl Sources {
-    /// Texts that may change.
+    /// Creates a source of texts that may change.
     pub fn new(read: impl Fn() -> Texts + Send + Sync + 'static) -> Self {
         Self { read: Some(Arc::new(read)) }
     }
 
-    /// The texts as they are now.
+    /// Returns the current texts.
     pub fn texts(&self) -> Texts {
         self.read.as_ref().map_or_else(Texts::default, |read| read())
     }
 }
 
-/// Texts of the host.
+/// Texts from the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
-    /// In place of the built-in base.
+    /// Replacement for the built-in base.
     pub base: Option<String>,
-    /// Who the agent is.
+    /// Personality of the agent.
     pub soul: String,
-    /// Whom it works for.
+    /// Description of the user.
     pub profile: String,
-    /// What skills say, in their order: name and text.
+    /// Texts of skills, in their order: name and text.
     pub skills: Vec<(String, String)>,
-    /// When the model's knowledge ends, where the user says so.
+    /// Date of the model's latest knowledge, if the user configured it.
     pub knowledge_cutoff: Option<String>,
-    /// What the operator adds after the tools' own texts.
+    /// Texts of the operator after the tools' own texts.
     pub appendices: Vec<String>,
-    /// Leaves the date and time out.
+    /// True to omit the date and time.
     pub no_clock: bool,
-    /// Leaves out that sources are to be named.
+    /// True to omit the instruction to name sources.
     pub no_citing: bool,
-    /// The words under which knowledge is stored; the most volatile part.
+    /// Keywords of the stored knowledge; the most volatile part.
     pub vocabulary: String,
 }
 
-/// What a system text is made of, in its order.
+/// Layers of a system text, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// How to work.
+    /// Working method of the agent.
     pub base: String,
-    /// Who it is.
+    /// Personality of the agent.
     pub soul: String,
-    /// Whom it works for.
+    /// Description of the user.
     pub profile: String,
-    /// What was said in an earlier session.
+    /// Summary of an earlier session.
     pub previous: String,
-    /// Skills, by name.
+    /// Texts of skills, by name.
     pub skills: Vec<(String, String)>,
-    /// What tools say about themselves, by name.
+    /// Texts of tools about themselves, by name.
     pub addenda: Vec<(String, String)>,
-    /// What the operator and the session add.
+    /// Texts of the operator and the session.
     pub appendices: Vec<String>,
-    /// Date and time.
+    /// Date and time of the session.
     pub clock: String,
-    /// When the model's knowledge ends.
+    /// Date of the model's latest knowledge.
     pub knowledge_cutoff: Option<String>,
-    /// Whether knowledge and the web are to be used together.
+    /// True if knowledge and the web are to be used together.
     pub knowledge_loop: bool,
-    /// Whether sources are to be named.
+    /// True if sources are to be named.
     pub cite_sources: bool,
-    /// Whether a tool is offered that computes and must not write.
+    /// True if a tool is offered that computes and must not write.
     pub evaluates: bool,
-    /// Tools: name and line.
+    /// Catalogue of tools: name and line.
     pub catalogue: Vec<(String, String)>,
-    /// The words of the knowledge store.
+    /// Keywords of the knowledge store.
     pub vocabulary: String,
 }
 
-/// The layers of a turn.
+/// Collects the layers of a turn.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// An error of the log.
 pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failure> {
     let texts = sources.texts();
     let session = cx.session_prompt().await?;
@@ -146,7 +147,8 @@ pub async fn layers(sources: &Sources, cx: &TurnContext) -> Result<Layers, Failu
     })
 }
 
-/// The host's own first, then those of the engine that are on and of whose tools, if it has any, one is on offer.
+/// Returns the host's own skills first, then those of the engine that are on and have no tools, or
+/// one that is offered.
 fn skills(mut all: Vec<(String, String)>, cx: &TurnContext, offered: &[ToolSpec]) -> Vec<(String, String)> {
     let has = |name: &String| offered.iter().any(|t| t.name == *name);
     let usable = |tools: &[String]| tools.is_empty() || tools.iter().any(has);
@@ -159,7 +161,7 @@ fn catalogue(tools: &[ToolSpec]) -> Vec<(String, String)> {
     tools.iter().map(|t| (t.name.to_string(), t.short.to_string())).collect()
 }
 
-/// The text of the layers.
+/// Renders the layers as one text.
 pub fn render(layers: &Layers) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut section = |title: &str, body: String| {

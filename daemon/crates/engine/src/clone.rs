@@ -1,4 +1,4 @@
-//! Cloning: one implementation for the method and the tool, and how far a clone may reach.
+//! Cloning: one implementation for the method and the tool, and the check of the remote's address.
 
 use std::{
     collections::VecDeque,
@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{DirectCall, Engine, Notice, roots::blocking};
 
-/// Longest time for looking a server's name up.
+/// Time limit of the look-up of a server's name.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(10);
-/// Credentials that are remembered for calls which have not come yet.
+/// Most credentials that are stored for calls which have not been made yet.
 const MAX_SECRETS: usize = 64;
 
-/// Credentials that were in the URLs of calls, until the call is made. In memory alone: whoever resumes a run after a
-/// restart gives them again.
+/// Credentials from the URLs of calls, until the call is made. In memory alone: a client that
+/// resumes a run after a restart must send them again.
 #[derive(Default)]
 pub struct CloneSecrets(Mutex<VecDeque<(SessionId, String, Credentials)>>);
 
@@ -43,14 +43,14 @@ impl CloneSecrets {
         all.push_back((session.clone(), url.to_owned(), credentials));
     }
 
-    /// Those of a session's call, which are forgotten then.
+    /// Removes and returns the credentials of a session's call.
     pub fn take(&self, session: &SessionId, url: &str) -> Option<Credentials> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = all.iter().position(|(s, u, _)| s == session && u == url)?;
         all.remove(at).map(|(_, _, credentials)| credentials)
     }
 
-    /// Takes the credentials out of the URL of a call's arguments.
+    /// Removes the credentials from the URL in a call's arguments and stores them.
     pub fn withhold(&self, session: &SessionId, arguments: &mut Value) {
         let Some(given) = arguments.get_mut("remoteURL") else { return };
         let Some(text) = given.as_str() else { return };
@@ -61,17 +61,17 @@ impl CloneSecrets {
                 }
                 *given = remote.url().into();
             }
-            // It is refused; what it may hold is recorded no more than that of a good one.
+            // The URL will be rejected; its credentials must not be recorded either.
             Err(_) => *given = git::without_credentials(text).into(),
         }
     }
 }
 
-/// The ends of the latest clones, for those who missed the notice.
+/// Final progress of the latest clones, for subscribers that missed the notice.
 #[derive(Default)]
 pub struct CloneEnds(Mutex<VecDeque<GitProgress>>);
 
-/// Ends that are remembered.
+/// Most final notices that are stored.
 const MAX_ENDS: usize = 64;
 
 impl CloneEnds {
@@ -88,7 +88,7 @@ impl CloneEnds {
     }
 }
 
-/// Where the clone of `params` goes: one folder name under the workspaces folder.
+/// Returns the target folder of the clone of `params`: one folder name under the workspaces folder.
 ///
 /// # Errors
 /// `bad_url`; `invalid_params` for a `dest` that is more than a name.
@@ -96,17 +96,17 @@ pub fn destination(workspaces: &Path, params: &CloneParams) -> Result<PathBuf, F
     Ok(workspaces.join(git::folder_name(&params.remote_url, params.dest.as_deref())?))
 }
 
-/// Why somebody must be asked before a remote is reached.
+/// Reason why a remote needs an approval before it is contacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    /// It lies on this machine or in its network.
+    /// The remote is on this machine or in its network.
     Near(String),
     /// Its address is not known: a name of the user's ssh configuration, or of a proxy.
     Unknown(String),
 }
 
 impl Doubt {
-    /// The doubt in words.
+    /// Returns the reason as text.
     pub fn text(&self) -> &str {
         match self {
             Self::Near(text) | Self::Unknown(text) => text,
@@ -114,11 +114,11 @@ impl Doubt {
     }
 }
 
-/// Judges how far a clone reaches, after its name was looked up: a folder must lie in a declared root, a server is best at a
-/// public address.
+/// Checks the location of a remote, after a look-up of its name: a folder must lie in a declared
+/// root; a server without a public address is reported as a doubt.
 ///
 /// # Errors
-/// Those of [`CloneSource::folder`].
+/// Errors of [`CloneSource::folder`].
 pub async fn judge(roots: &Arc<Roots>, remote: Remote) -> Result<(CloneSource, Option<Doubt>), Failure> {
     let RemoteLocation::Host { name, port, .. } = remote.location().clone() else {
         let roots = Arc::clone(roots);
@@ -157,7 +157,7 @@ pub async fn clone(
     .await
 }
 
-/// A clone that may be made.
+/// A clone that was checked and may be made.
 struct JudgedClone {
     request_id: String,
     source: CloneSource,
@@ -166,12 +166,13 @@ struct JudgedClone {
 }
 
 impl Engine {
-    /// Clones in the background; the end comes as a [`Notice::Git`] with `done`. A remote that was cloned before
-    /// is reused. Nobody can be asked here, so an address of this machine or its network is refused. `audit` is closed
-    /// when the clone ends.
+    /// Clones in the background; completion is published as a [`Notice::Git`] with `done`. A remote
+    /// that was cloned before is reused. No approval is possible here, so an address of this
+    /// machine or its network is refused. `audit` is closed when the clone finishes.
     ///
     /// # Errors
-    /// `bad_url`, `invalid_params`; those of [`judge`]; `network_denied`, `clone_failed` for an address that is not known.
+    /// `bad_url`, `invalid_params`; errors of [`judge`]; `network_denied`, `clone_failed` for an
+    /// address that is not known.
     pub async fn git_clone(
         &self,
         params: CloneParams,
@@ -201,7 +202,7 @@ impl Engine {
                 );
                 return Err(Failure::new(Reason::NetworkDenied, text));
             }
-            // The user's own ssh configuration knows it, or nobody does.
+            // The user's ssh configuration may know the name.
             Some(Doubt::Unknown(_)) if by_ssh => {}
             Some(Doubt::Unknown(why)) => return Err(Failure::new(Reason::CloneFailed, why)),
             None => {}
@@ -236,7 +237,7 @@ impl Engine {
         receipt
     }
 
-    /// Tells the steps of a clone.
+    /// Returns a callback that publishes the progress of a clone.
     fn clone_progress(&self, request_id: &str) -> impl Fn(&str, f64) + Send + 'static {
         let (notices, id) = (self.inner.notices.clone(), request_id.to_owned());
         move |stage, percent| {
@@ -261,13 +262,14 @@ impl Engine {
         Ok(result)
     }
 
-    /// The notices of work that has ended, as they would be told again: for a listener that was too slow for some.
+    /// Returns the notices of finished work, for a subscriber that missed some because it was too
+    /// slow.
     pub fn finished_work(&self) -> Vec<Notice> {
         let clones = self.inner.clone_ends.all().into_iter().map(Notice::Git);
         clones.chain(self.inner.indexes.finished().into_iter().map(Notice::Index)).collect()
     }
 
-    /// Takes the credentials out of an explore's URL, before anything is recorded.
+    /// Removes the credentials from an explore's URL, before anything is recorded.
     ///
     /// # Errors
     /// `bad_url`.
@@ -280,7 +282,7 @@ impl Engine {
         Ok(remote.credentials().cloned())
     }
 
-    /// Remembers them for the clone of a session.
+    /// Stores the credentials for the clone of a session.
     pub(crate) fn put_credentials(&self, session: &SessionId, url: &str, credentials: Option<Credentials>) {
         if let Some(credentials) = credentials {
             self.inner.clone_secrets.put(session, url, credentials);
@@ -322,7 +324,7 @@ mod tests {
             let (_, doubt) = judge(&roots, of(url)).await.unwrap();
             assert!(matches!(doubt, Some(Doubt::Near(_))), "{url}: {doubt:?}");
         }
-        // Control: a public address is not doubted. It is not reached either.
+        // Control: a public address raises no doubt. It is not contacted either.
         let (_, doubt) = judge(&roots, of("https://1.1.1.1/x")).await.unwrap();
         assert_eq!(doubt, None);
         let (_, doubt) = judge(&roots, of("ssh://git@name.invalid/x")).await.unwrap();

@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Takes a command: its record is durable when the receipt comes, its events follow.
+    /// Starts a command: its record is durable when the receipt is returned, its events follow.
     ///
     /// # Errors
     /// `session_not_found`, `request_conflict`, `overloaded`.
@@ -36,12 +36,12 @@ impl Engine {
             let text = format!("kind '{}' is no command: it is 'Cmd', when given", kind.escape_default());
             return Err(Failure::new(Reason::InvalidParams, text));
         }
-        // Before the retry's digest is made, which is stored.
+        // Before the digest of the request is computed, which is stored.
         let mut call = params.cmd.payload.into_call();
         self.inner.harness.withhold_secrets(&params.session_id, &call.name, &mut call.arguments);
         params.cmd.payload = AgentCmd::from_call(call);
         let slot = self.command_slot()?;
-        // An envelope's id names the command: the same again is the same command.
+        // An envelope's id identifies the command: a repeated id is the same command.
         let key = params.request_id.clone().or_else(|| params.cmd.id.map(|id| id.to_string()));
         let retry = Retry::new(params.session_id.as_str(), key.as_ref(), &params);
         let _retries = self.lock_retries(&retry).await;
@@ -61,16 +61,18 @@ impl Engine {
         let call = params.cmd.payload.into_call();
         self.inner.tasks.spawn(async move {
             let _slot = slot;
-            // Its failure is an event already.
+            // A failure is already recorded as an event.
             let _outcome = cx.perform(id, call, None).await;
         });
         Ok(CommandReceipt { seq, ..receipt })
     }
 
-    /// Calls a tool and waits for its result; command and outcome are in the session's log too.
+    /// Calls a tool and waits for its result; command and outcome are recorded in the session's log
+    /// too.
     ///
     /// # Errors
-    /// `session_not_found`, `overloaded`, or those of the log. A failure of the tool is a result with `ok: false`.
+    /// `session_not_found`, `overloaded`, or errors of the log. A failure of the tool is a result
+    /// with `ok: false`.
     pub async fn call_tool(
         &self,
         params: ToolCallParams,
@@ -85,7 +87,7 @@ impl Engine {
         let opening = cx.opening(id, None, AgentCmd::from_call(call.clone()));
         let opening = Append::new(cx.session(), opening);
         let started = std::time::Instant::now();
-        // When nobody waits any more, the tool is told to stop and what it did is still recorded.
+        // When the caller disconnects, the tool is cancelled and its outcome is still recorded.
         let _stop = cx.cancel().clone().drop_guard();
         let work = DetachOnDrop::new(&self.inner.tasks, async move {
             let _slot = slot;

@@ -1,4 +1,4 @@
-//! What an agent sees: its session's log, the gate, and when to stop.
+//! An agent's view of a run: its session's log, the gate, and cancellation.
 
 use std::sync::{
     Arc,
@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::{recorded::Recorded, run_core::RunCore, span};
 
-/// Results larger than this are stored as blobs.
+/// Results with more bytes than this are stored as blobs.
 const INLINE: usize = 64 * 1024;
 
 /// One run's (or one command's) view of the engine. Clones share it.
@@ -33,20 +33,20 @@ pub struct RunContext {
 
 pub(crate) struct Inner {
     pub(crate) core: RunCore,
-    /// True if a client asked for the end.
+    /// True if a client aborted the run.
     pub(crate) aborted: Arc<AtomicBool>,
     pub(crate) recorded: Arc<Recorded>,
     pub(crate) done: Arc<AtomicU64>,
     pub(crate) failed: AtomicU64,
     pub(crate) pending: Arc<AtomicU64>,
-    /// Whether a model plans, and whether it may be one outside this machine.
+    /// `Some` if a model plans; true if it may be an external one.
     pub(crate) model: Option<bool>,
-    /// What its operations lie in.
+    /// Parent of the spans of its operations.
     pub(crate) span: tracing::Span,
 }
 
 impl RunContext {
-    /// The session.
+    /// Returns the session of the run.
     pub fn session(&self) -> &SessionId {
         &self.core().session
     }
@@ -55,35 +55,36 @@ impl RunContext {
         &self.inner.core
     }
 
-    /// Absolute path of the root the run works in.
+    /// Returns the absolute path of the root the run works in.
     pub fn root_path(&self) -> Option<&std::path::Path> {
         self.core().root.as_ref().map(|root| root.path.as_path())
     }
 
-    /// The paths the run is limited to, relative to the root; none when it may read all of it.
+    /// Returns the paths the run is limited to, relative to the root; `None` when it may read all
+    /// of it.
     pub fn paths(&self) -> Option<&[String]> {
         self.core().grants.paths.as_deref()
     }
 
-    /// Cancelled on abort and when the daemon stops.
+    /// Returns a token that is cancelled on abort and when the daemon stops.
     pub fn cancel(&self) -> &CancellationToken {
         &self.core().cancel
     }
 
-    /// Operations that ended, and how many of them failed.
+    /// Returns the number of finished operations, and the number of those that failed.
     pub fn ops(&self) -> (u64, u64) {
         (self.inner.done.load(Ordering::Relaxed), self.inner.failed.load(Ordering::Relaxed))
     }
 
-    /// Whether a model is to plan.
+    /// Returns true if a model is to plan.
     pub fn wants_model(&self) -> bool {
         self.inner.model.is_some()
     }
 
-    /// Asks the session's model, within the limits of the daemon.
+    /// Sends a request to the session's model, within the limits of the daemon.
     ///
     /// # Errors
-    /// `external_llm_denied`, `budget_exceeded`; those of the model.
+    /// `external_llm_denied`, `budget_exceeded`; errors of the model.
     pub async fn open_model(&self, mut request: ModelRequest) -> Result<ChunkStream, Failure> {
         let engine = &self.core().engine;
         let choice = engine.model_choice(self.session()).await?;
@@ -102,32 +103,32 @@ impl RunContext {
         Ok(span::watched(span, stream?))
     }
 
-    /// Tells how many operations wait, for `orchestrate.explore.status`.
+    /// Sets the number of pending operations, for `orchestrate.explore.status`.
     pub fn set_pending(&self, waiting: usize) {
         self.inner.pending.store(waiting as u64, Ordering::Relaxed);
     }
 
-    /// Appends an event and answers once it is durable.
+    /// Appends an event and returns once it is durable.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// An error of the log.
     pub async fn emit(&self, evt: AgentEvt) -> Result<(), Failure> {
         self.core().emit_all(vec![evt]).await
     }
 
-    /// Calls a tool through the gate, with its command, start and end in the log. In a resumed run, a result that
-    /// the log holds already is returned as it is.
+    /// Calls a tool through the gate, with its command, start and outcome in the log. In a resumed
+    /// run, a result that is already in the log is returned without another call.
     ///
     /// # Errors
     /// The call's failure, which is in the log too; or that of the log.
     pub async fn call(&self, name: &str, arguments: serde_json::Value) -> Result<serde_json::Value, Failure> {
         let call = ToolCall { name: name.to_owned(), arguments };
         if let Some(known) = self.inner.recorded.find(&self.core().engine.inner.trace, &call).await? {
-            // What the index was brought up to date for comes next.
+            // The calls that need the current index follow.
             if call.name.starts_with("index_")
                 && let Some(root) = &self.core().root
             {
-                // An index that fails shows in what reads it.
+                // The operations that read a broken index report it.
                 if let Err(cause) = self.core().engine.index_is_current(&root.id.0).await {
                     tracing::warn!(session = %self.session(), %cause, "the index is not current");
                 }
@@ -142,7 +143,7 @@ impl RunContext {
         self.perform(id, call, Some(opening)).await?.map(|output| output.value)
     }
 
-    /// The records of a command and its start.
+    /// Returns the records of a command and its start.
     pub(crate) fn opening(&self, id: Uuid, parent_id: Option<Uuid>, cmd: AgentCmd) -> Vec<NewRecord> {
         let mut call = cmd.into_call();
         let op = call.name.clone();
@@ -152,10 +153,11 @@ impl RunContext {
         vec![cmd, self.record(Some(id), Some(&op), AgentEvt::Started { op: op.clone(), details: None })]
     }
 
-    /// Runs a call and records its end; its command is in the log already, or comes there with `opening`.
+    /// Runs a call and records its outcome; its command is in the log already, or is appended with
+    /// `opening`.
     ///
     /// # Errors
-    /// Those of the log; the inner failure is the call's own.
+    /// Errors of the log; the inner failure is the call's own.
     pub(crate) async fn perform(
         &self,
         id: Uuid,
@@ -163,7 +165,8 @@ impl RunContext {
         opening: Option<Append>,
     ) -> Result<Result<Output, Failure>, Failure> {
         let registry = self.core().engine.inner.harness.registry();
-        // A name that nobody registered is a client's or a model's text.
+        // A name that is not registered is a client's or a model's text, so it is kept out of the
+        // span.
         let known = registry.is_read_only(&call.name).is_some();
         let span = span::operation(&self.inner.span, known.then_some(call.name.as_str()));
         let outcome = self.performed(id, call, opening).instrument(span.clone()).await;
@@ -222,7 +225,7 @@ impl RunContext {
     }
 }
 
-/// The end record of an operation that the end of the daemon cut off.
+/// Returns the last event of an operation that a stop of the daemon interrupted.
 pub(crate) fn interrupted_event(op: &str) -> AgentEvt {
     AgentEvt::Error {
         op: op.to_owned(),
@@ -232,7 +235,7 @@ pub(crate) fn interrupted_event(op: &str) -> AgentEvt {
     }
 }
 
-/// A failure as an event.
+/// Returns a failure as an event.
 pub(crate) fn error_event(op: &str, failure: &Failure) -> AgentEvt {
     AgentEvt::Error {
         op: op.to_owned(),
@@ -242,7 +245,7 @@ pub(crate) fn error_event(op: &str, failure: &Failure) -> AgentEvt {
     }
 }
 
-/// The failure of a run that was told to stop.
+/// Returns the failure of a run that was aborted.
 pub(crate) fn cancelled(op: &str) -> Failure {
     Failure::new(Reason::Cancelled, format!("{op} was cancelled"))
 }

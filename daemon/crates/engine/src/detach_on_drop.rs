@@ -1,4 +1,4 @@
-//! Work that is done where it is waited for, and goes on by itself when nobody waits any more.
+//! Work that runs inside its caller, and detaches into a task when the caller drops it.
 
 use std::{
     future::Future,
@@ -13,14 +13,14 @@ use tokio_util::task::TaskTracker;
 
 type Work<T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send>>;
 
-/// Work of which nothing is lost when its future is dropped: what is left becomes a task. To make a task of it from the
-/// beginning would cost two changes of thread each time.
+/// Work that is not lost when its future is dropped: the rest becomes a task. Spawning it from the
+/// start would cost two thread switches each time.
 pub(crate) struct DetachOnDrop<T: 'static> {
     work: Option<Work<T>>,
 }
 
 impl<T: Send + 'static> DetachOnDrop<T> {
-    /// The same work, counted in `tasks` until it ends. A panic in it is a failure.
+    /// Wraps the work, counted in `tasks` until it finishes. A panic in it becomes a failure.
     pub(crate) fn new(
         tasks: &TaskTracker,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
@@ -46,10 +46,10 @@ impl<T: 'static> Future for DetachOnDrop<T> {
 
 impl<T: 'static> Drop for DetachOnDrop<T> {
     fn drop(&mut self) {
-        // Without a runtime there is nothing left to do it.
+        // Without a runtime the rest cannot run.
         if let (Some(work), Ok(runtime)) = (self.work.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                // What came of it is in the log.
+                // Its outcome is recorded in the log.
                 let _told = work.await;
             });
         }

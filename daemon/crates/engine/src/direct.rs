@@ -1,4 +1,5 @@
-//! Direct calls: requests of clients that no tool serves. Each that has an effect leaves a row in the audit, like a tool call.
+//! Direct calls: requests of clients that no tool serves. Each one with an effect leaves a row in
+//! the audit, like a tool call.
 
 use std::time::Instant;
 
@@ -12,10 +13,10 @@ use serde_json::Value;
 
 use crate::Engine;
 
-/// Outcome of a direct call that was given up before its end.
+/// Outcome of a direct call that was dropped before it finished.
 const CANCELLED: &str = "cancelled";
 
-/// A direct call whose row in the audit is open. Dropping it closes the row as cancelled.
+/// A direct call whose audit row is open. Dropping it closes the row as cancelled.
 pub struct DirectCall {
     method: String,
     started: Instant,
@@ -25,7 +26,7 @@ pub struct DirectCall {
 }
 
 impl Engine {
-    /// Opens the audit row of a direct call before it acts; `session` where it concerns one.
+    /// Opens the audit row of a direct call before it acts; `session` if it concerns one.
     ///
     /// # Errors
     /// `audit_failed`, `disk_full`: then nothing may be done.
@@ -67,7 +68,8 @@ impl Drop for DirectCall {
     fn drop(&mut self) {
         let Some(row) = self.row.take() else { return };
         let (trace, method, started) = (self.trace.clone(), std::mem::take(&mut self.method), self.started);
-        // Without a runtime the daemon is ending, and its next start closes the row as interrupted.
+        // Without a runtime the daemon is stopping, and its next start closes the row as
+        // interrupted.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { close(&trace, &method, row, CANCELLED, started).await });
         }
@@ -87,7 +89,7 @@ async fn close(trace: &Trace, method: &str, row: u64, outcome: &str, started: In
     }
 }
 
-/// Takes credentials out of the URL of a clone: a digest of a weak password could be tried against.
+/// Removes credentials from the URL of a clone: a weak password could be guessed from a digest.
 fn withhold_credentials(params: &mut Value) {
     if let Some(url) = params.get_mut("remoteURL")
         && let Some(text) = url.as_str()

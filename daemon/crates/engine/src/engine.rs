@@ -1,4 +1,4 @@
-//! Opening, closing and the shared insides.
+//! Opening and closing the engine, and its shared state.
 
 use std::{
     path::PathBuf,
@@ -37,46 +37,47 @@ use crate::{
     turns::{TurnAgent, TurnSettings},
 };
 
-/// Commands at work at once, over all sessions.
+/// Most commands that run at once, over all sessions.
 const MAX_COMMANDS: usize = 64;
-/// Notices kept for a slow listener; older ones are lost to it (they are live only).
+/// Notices that are buffered for a slow subscriber; it loses older ones (they are live only).
 const NOTICES: usize = 1024;
-/// How long closing waits for runs to write their last record.
+/// Time that closing waits for runs to write their last record.
 const CLOSE_WAIT: Duration = Duration::from_millis(1200);
-/// How long closing waits for the threads of indexes.
+/// Time that closing waits for the threads of indexes.
 const INDEX_CLOSE_WAIT: Duration = Duration::from_secs(2);
-/// How often a drain looks for runs that wait for people.
+/// Interval in which a drain checks if all remaining runs wait for approvals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a host decides.
+/// Options that a host sets.
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
-    /// Where clones go.
+    /// Folder in which clones are created.
     pub workspaces: PathBuf,
-    /// Where declared roots and remotes are remembered.
+    /// File that stores declared roots and remotes.
     pub state_file: PathBuf,
-    /// Rules of the gate.
+    /// Rules of the tool gate.
     pub rules: Rules,
     /// Folders that are always roots.
     pub roots: Vec<PathBuf>,
-    /// Runs at work at once, over all sessions.
+    /// Most runs that are active at once, over all sessions.
     pub max_runs: u32,
-    /// How long [`Engine::close`] lets running work go on before it interrupts it.
+    /// Time that [`Engine::close`] lets active runs continue before it interrupts them.
     pub drain: Duration,
-    /// Where rules that are granted for good are kept; in memory alone when `None`.
+    /// File for rules that are granted for good; in memory alone when `None`.
     pub granted_file: Option<PathBuf>,
-    /// How long an approval waits.
+    /// Time that an approval request waits.
     pub approval_timeout: Duration,
-    /// How turns are taken.
+    /// Settings of every turn.
     pub turns: TurnSettings,
-    /// Bounds on asking models.
+    /// Bounds on requests to models.
     pub models: ModelLimits,
-    /// Notices that wait for a slow listener, which misses older ones.
+    /// Notices that are buffered for a slow subscriber, which loses older ones.
     pub notices: usize,
 }
 
 impl Default for EngineOptions {
-    /// In the current folder, with the rules and limits of a fresh installation; granted rules in memory alone.
+    /// Uses the current folder, with the rules and limits of a fresh installation; granted rules in
+    /// memory alone.
     fn default() -> Self {
         Self {
             workspaces: "workspaces".into(),
@@ -94,34 +95,34 @@ impl Default for EngineOptions {
     }
 }
 
-/// What of the options can change while the engine works.
+/// Options that can change while the engine runs.
 #[derive(Debug, Clone)]
 pub struct RuntimeSettings {
-    /// Rules of the gate.
+    /// Rules of the tool gate.
     pub rules: Rules,
-    /// Runs at work at once.
+    /// Most runs that are active at once.
     pub max_runs: u32,
-    /// How long new approvals wait.
+    /// Time that new approval requests wait.
     pub approval_timeout: Duration,
-    /// How turns are taken.
+    /// Settings of every turn.
     pub turns: TurnSettings,
-    /// Bounds on asking models.
+    /// Bounds on requests to models.
     pub models: ModelLimits,
 }
 
-/// The rooms an engine is made of; the host opens them.
+/// Components of an engine; the host opens them.
 pub struct EngineDeps {
-    /// The log.
+    /// Log of all sessions.
     pub trace: Trace,
-    /// The declared roots.
+    /// Registry of declared roots.
     pub roots: Arc<Roots>,
-    /// The indexes.
+    /// Indexes of the declared roots.
     pub indexes: Arc<Indexes>,
-    /// Their progress.
+    /// Receiver of the indexes' progress.
     pub progress: crossbeam_channel::Receiver<IndexProgress>,
-    /// The tools, less the engine's own.
+    /// Registry of tools, without the engine's own.
     pub registry: Registry,
-    /// Where processes run.
+    /// Sandbox that runs processes.
     pub sandbox: Arc<cairn_harness::Sandbox>,
 }
 
@@ -139,7 +140,7 @@ pub(crate) struct Inner {
     pub(crate) explorer: OnceLock<Arc<dyn Agent>>,
     pub(crate) sessions: Sessions,
     pub(crate) permits: RunPermits,
-    /// Held while a starting method looks up its retry key and stores its receipt.
+    /// Locked while a starting method looks up its retry key and stores its receipt.
     pub(crate) retries: KeyedLocks,
     pub(crate) commands: Arc<Semaphore>,
     pub(crate) tasks: TaskTracker,
@@ -150,7 +151,7 @@ pub(crate) struct Inner {
     pub(crate) clone_secrets: Arc<CloneSecrets>,
     pub(crate) clone_ends: CloneEnds,
     pub(crate) stop: CancellationToken,
-    /// Nothing new starts, while what runs may end.
+    /// True if nothing new may start, while active runs may finish.
     draining: AtomicBool,
     drain: Duration,
     pub(crate) turn_agent: OnceLock<Arc<dyn TurnAgent>>,
@@ -164,11 +165,12 @@ pub(crate) struct Inner {
 }
 
 impl Engine {
-    /// Opens an engine, declares the remembered roots and marks what a dead daemon left running. Indexing goes on
-    /// in the background; nothing waits for it.
+    /// Opens an engine, declares the stored roots and marks runs that a dead daemon left as
+    /// interrupted. Indexing continues in the background; nothing waits for it.
     ///
     /// # Errors
-    /// When the log cannot be written or a tool cannot be registered. A remembered root that is gone is logged.
+    /// An error of the log, or a tool that cannot be registered. A stored root that no longer
+    /// exists is only logged.
     pub async fn open(parts: EngineDeps, options: EngineOptions) -> Result<Self, Failure> {
         let EngineDeps { trace, roots, indexes, progress, registry, sandbox } = parts;
         let clone_secrets = index_tools::register(&registry, &roots, &indexes, &options.workspaces)?;
@@ -216,35 +218,35 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Registers the agent that explores. Later calls change nothing.
+    /// Registers the agent that explores. Later calls have no effect.
     pub fn set_explorer(&self, agent: Arc<dyn Agent>) {
         if self.inner.explorer.set(agent).is_err() {
             tracing::warn!("an explorer is registered already");
         }
     }
 
-    /// Registers the agent that takes turns. Later calls change nothing.
+    /// Registers the agent that runs turns. Later calls have no effect.
     pub fn set_turn_agent(&self, agent: Arc<dyn TurnAgent>) {
         if self.inner.turn_agent.set(agent).is_err() {
             tracing::warn!("an agent is registered already");
         }
     }
 
-    /// Sets where models come from, for the turns that begin.
+    /// Sets the source of models, for turns that start later.
     pub fn set_models(&self, models: Arc<dyn Models>) {
         *self.inner.model_source.write().unwrap_or_else(PoisonError::into_inner) = Some(models);
     }
 
-    /// Where models come from.
+    /// Returns the source of models.
     ///
     /// # Errors
-    /// `not_supported` when the host set nothing.
+    /// `not_supported` when the host set none.
     pub(crate) fn model_source(&self) -> Result<Arc<dyn Models>, Failure> {
         let source = self.inner.model_source.read().unwrap_or_else(PoisonError::into_inner).clone();
         source.ok_or_else(|| Failure::new(Reason::NotSupported, "no model providers are set up"))
     }
 
-    /// How turns that begin in `root` are taken.
+    /// Returns the settings of turns that start in `root`.
     pub(crate) fn turn_settings(&self, root: Option<&Root>) -> Arc<TurnSettings> {
         if let Some(own) = self.inner.root_settings.of(root) {
             return Arc::new(own.turns.clone());
@@ -252,8 +254,9 @@ impl Engine {
         Arc::clone(&self.inner.turn_settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends politely. Nothing new starts; running work has the drain's time to end, then it is interrupted, with an end record
-    /// for what it ran. Turns that wait stay in the log, for the next start. Bounded to the drain and about four seconds.
+    /// Shuts down gracefully. Nothing new starts; active runs may finish within the drain time,
+    /// then they are interrupted, with a final record for each interrupted call. Queued turns stay
+    /// in the log, for the next start. Takes at most the drain time plus about four seconds.
     pub async fn close(&self) {
         self.inner.draining.store(true, Ordering::SeqCst);
         self.shut_sessions().await;
@@ -267,7 +270,7 @@ impl Engine {
             tracing::warn!("runs did not end in time; the next start marks them interrupted");
         }
         let indexes = Arc::clone(&self.inner.indexes);
-        // A thread of its own: the runtime waits for its blocking threads without a bound.
+        // A separate thread: the runtime waits for its blocking threads without a bound.
         let (done, closed) = tokio::sync::oneshot::channel();
         let close = move || {
             indexes.close();
@@ -281,7 +284,8 @@ impl Engine {
         }
     }
 
-    /// Ends when nothing runs any more but what waits for people, who will not answer a daemon that stops.
+    /// Returns when no run is active except those that wait for approvals, which nobody will answer
+    /// during a shutdown.
     async fn drained(&self) {
         let mut look = tokio::time::interval(LOOK);
         loop {
@@ -296,40 +300,40 @@ impl Engine {
         }
     }
 
-    /// True if the engine is closing.
+    /// Returns true if the engine is closing.
     pub(crate) fn is_draining(&self) -> bool {
         self.inner.draining.load(Ordering::SeqCst)
     }
 
-    /// The tools there are.
+    /// Returns every registered tool.
     pub fn tools(&self) -> Vec<ToolInfo> {
         self.inner.harness.registry().list()
     }
 
-    /// The tools, for a host whose own come and go.
+    /// Returns the registry, for a host that adds and removes tools.
     pub fn registry(&self) -> &cairn_harness::Registry {
         self.inner.harness.registry()
     }
 
-    /// Adds a tool for the calls that come.
+    /// Adds a tool for later calls.
     ///
     /// # Errors
-    /// When its name is taken or its schema is none.
+    /// A name that is taken, or an invalid schema.
     pub fn add_tool(&self, tool: Arc<dyn cairn_harness::Tool>) -> Result<(), Failure> {
         self.inner.harness.registry().add(tool)
     }
 
-    /// The log.
+    /// Returns the log of all sessions.
     pub fn trace(&self) -> &Trace {
         &self.inner.trace
     }
 
-    /// Live news that is not in the log.
+    /// Subscribes to live notices, which are not in the log.
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.inner.notices.subscribe()
     }
 
-    /// State of one index or all.
+    /// Returns the state of one index or of all.
     ///
     /// # Errors
     /// `root_not_found`.
@@ -338,10 +342,10 @@ impl Engine {
         Ok(IndexStatus { roots: self.inner.indexes.status(id.as_ref())? })
     }
 
-    /// Figures of the engine; the host adds its own.
+    /// Returns the engine's figures; the host adds its own.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// An error of the log.
     pub async fn stats(&self) -> Result<DaemonStats, Failure> {
         let roots = self.inner.indexes.status(None)?;
         let sum = |f: fn(&cairn_protocol::index::RootStatus) -> u64| roots.iter().map(f).sum();
@@ -358,33 +362,35 @@ impl Engine {
         })
     }
 
-    /// Whether nothing runs and nothing is being indexed: a daemon on demand may leave.
+    /// Returns true if no run is active and nothing is being indexed: a daemon started on demand
+    /// may exit.
     pub fn is_idle(&self) -> bool {
         let busy = |r: &cairn_protocol::index::RootStatus| !r.complete && r.error.is_none();
         self.running() == 0 && !self.inner.indexes.status(None).is_ok_and(|all| all.iter().any(busy))
     }
 
-    /// Runs at work.
+    /// Returns the number of active runs.
     pub fn running(&self) -> u64 {
         u64::from(self.inner.permits.used())
     }
 
-    /// Asks the host to stop: see [`Engine::stop_asked`].
+    /// Requests the host to stop: see [`Engine::stop_asked`].
     pub fn ask_to_stop(&self) {
         self.inner.stop.cancel();
     }
 
-    /// Cancelled when a client asked the daemon to stop. The host then calls [`Engine::close`].
+    /// Returns a token that is cancelled when a client requests the daemon to stop. The host then
+    /// calls [`Engine::close`].
     pub fn stop_asked(&self) -> &CancellationToken {
         &self.inner.stop
     }
 
-    /// The root a session works in.
+    /// Returns the root that a session works in.
     pub(crate) fn root_of(&self, root: Option<&str>) -> Result<Option<Root>, Failure> {
         Ok(root.map(|r| self.inner.roots.find(r)).transpose()?)
     }
 
-    /// Refuses new work while closing.
+    /// Rejects new work while closing.
     pub(crate) fn need_open(&self) -> Result<(), Failure> {
         if self.is_draining() {
             return Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping"));
@@ -392,8 +398,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Refuses a run while as many are active as may be, before something is made for it. What counts is the permit that it
-    /// takes later.
+    /// Rejects a run at the limit of active runs, before anything is created for it. The permit
+    /// that it takes later is decisive.
     pub(crate) fn check_capacity(&self) -> Result<(), Failure> {
         let permits = &self.inner.permits;
         if permits.used() < permits.limit() {
@@ -403,7 +409,7 @@ impl Engine {
         Err(Failure::new(Reason::Overloaded, text))
     }
 
-    /// Takes other rules and limits at once; what is at work goes on as it began.
+    /// Replaces rules and limits at once; active runs continue with their former ones.
     pub fn reconfigure(&self, live: RuntimeSettings) {
         self.inner.harness.set_rules(live.rules);
         self.inner.harness.approvals().set_timeout(live.approval_timeout);
@@ -413,7 +419,7 @@ impl Engine {
         self.refresh_roots();
     }
 
-    /// A session's record of failing work that nobody waits for.
+    /// Logs a failure of work that no caller waits for.
     pub(crate) fn log_lost(session: &SessionId, cause: &Failure) {
         tracing::error!(%session, %cause, "a record could not be written");
     }

@@ -1,4 +1,4 @@
-//! Explore runs: start, drive, end, resume.
+//! Explore runs: start, drive, finish, resume.
 
 use std::{
     path::{Path, PathBuf},
@@ -31,11 +31,11 @@ use crate::{
     session::{ExploreStart, Request, RunEnd},
 };
 
-/// The run's own operation: its first and last records carry it.
+/// Operation name of the run itself, in its first and last records.
 pub const OP: &str = "explore";
-/// Scope of the retry keys of explores that make their session.
+/// Scope of the retry keys of explores that create their session.
 const START: &str = "orchestrate.explore.start";
-/// Name of the saved summary.
+/// Artifact name of the saved summary.
 const SUMMARY: &str = "explore-summary.json";
 
 /// Folders that an explore may work in.
@@ -43,17 +43,17 @@ const SUMMARY: &str = "explore-summary.json";
 enum Reach {
     /// Any folder, which becomes a root.
     AnyFolder,
-    /// Declared roots, by the very handle that was declared: a folder that was put in the place of one is not reached.
+    /// Declared roots, by the handle that was declared: a folder that has replaced one is not used.
     DeclaredRoots,
 }
 
 impl Engine {
-    /// Starts an explore: validates, declares the root, makes the `started` record durable, and goes on in the
-    /// background.
+    /// Starts an explore: validates, declares the root, makes the `started` record durable, and
+    /// continues in the background.
     ///
     /// # Errors
-    /// Those of declaring a root; `network_denied` for a clone without leave; `session_busy`; `request_conflict`;
-    /// `overloaded` when as many runs are at work as may be.
+    /// Errors of declaring a root; `network_denied` for a clone without permission; `session_busy`;
+    /// `request_conflict`; `overloaded` at the limit of active runs.
     pub async fn start_explore(
         &self,
         params: ExploreStartParams,
@@ -62,7 +62,7 @@ impl Engine {
         self.begin_explore(params, client, Reach::AnyFolder).await
     }
 
-    /// The same for a caller that may not declare roots.
+    /// Starts an explore for a caller that may not declare roots.
     ///
     /// # Errors
     /// As [`Engine::start_explore`]; `root_not_found` for a folder that is no declared root.
@@ -104,7 +104,8 @@ impl Engine {
         self.request(&session, Request::StartExplore(Box::new(start))).await?.receipt()
     }
 
-    /// Goes on with an interrupted explore. What the log holds is not done again. A root that was removed meanwhile stays removed.
+    /// Resumes an interrupted explore. Calls whose result is in the log are not repeated. A root
+    /// that was removed meanwhile stays removed.
     pub(crate) async fn resume_explore(&self, session: &SessionId) -> Result<RunReceipt, Failure> {
         let lost =
             || Failure::new(Reason::NotResumable, format!("session {session} has no run that is known here"));
@@ -117,7 +118,8 @@ impl Engine {
         self.request(session, Request::Resume(Some(Box::new(start)))).await?.receipt()
     }
 
-    /// Checks what can be checked before the receipt. With a remote the root comes later, from the clone.
+    /// Checks all that can be checked before the receipt. With a remote the root is known only
+    /// after the clone.
     async fn preflight(&self, params: &ExploreStartParams, reach: Reach) -> Result<Option<Root>, Failure> {
         if self.inner.explorer.get().is_none() {
             return Err(Failure::new(Reason::NotSupported, "no explorer is registered"));
@@ -129,7 +131,7 @@ impl Engine {
                     let text = "cloning needs the network, and policy.network is not set";
                     return Err(Failure::new(Reason::NetworkDenied, text));
                 }
-                // A server is judged when it is reached, where somebody can be asked.
+                // A server is checked when it is contacted, where an approval is possible.
                 if matches!(remote.location(), RemoteLocation::Folder(_)) {
                     clone::judge(&self.inner.roots, remote).await?;
                 }
@@ -189,7 +191,7 @@ impl Engine {
 
     /// Drives an explore to its end.
     pub(crate) async fn drive_explore(&self, cx: RunContext, params: ExploreStartParams) -> RunEnd {
-        // A panic in an agent ends its run, not the daemon.
+        // A panic in an agent fails its run, not the daemon.
         let work = tokio::spawn(drive(cx.clone(), params).instrument(cx.inner.span.clone()));
         let outcome = match work.await {
             Ok(outcome) => outcome,
@@ -215,7 +217,7 @@ impl Engine {
         RunEnd { interrupted, records: vec![cx.record(None, None, evt)], state, artifact }
     }
 
-    /// Where the latest explore of a session stands.
+    /// Returns the status of the latest explore of a session.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -237,7 +239,8 @@ impl Engine {
         Ok(ExploreStatus { session_id, run_id, state, head_seq, ops_done, ops_pending, summary })
     }
 
-    /// Aborts the explore of a session; `stopped` is its last record. Aborting what has ended changes nothing.
+    /// Aborts the explore of a session; `stopped` is its last record. Has no effect on a finished
+    /// one.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -247,7 +250,7 @@ impl Engine {
     }
 }
 
-/// Clones if need be, then hands over to the agent.
+/// Clones if needed, then runs the agent.
 async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSummary, Failure> {
     let engine = cx.core().engine.clone();
     let agent = engine.inner.explorer.get().cloned();
@@ -267,7 +270,8 @@ async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSumm
             let path = clone.get("path").and_then(|p| p.as_str()).unwrap_or_default().to_owned();
             cx.call("index_add_root", serde_json::json!({"path": path})).await?;
             engine.inner.trace.set_root(cx.session(), &path).await?;
-            // A resumed explore has the call from its log, and this daemon does not know the root yet.
+            // A resumed explore reads the call's result from its log, and this daemon does not know
+            // the root yet.
             cx.with_root(engine.declare(PathBuf::from(&path)).await?)
         }
     };
@@ -278,7 +282,7 @@ async fn drive(cx: RunContext, params: ExploreStartParams) -> Result<ExploreSumm
 }
 
 impl RunContext {
-    /// The same run in a root that was not known when it began.
+    /// Returns the same run in a root that was not known when it started.
     fn with_root(&self, root: Root) -> RunContext {
         let old = &self.inner;
         let inner = Inner {

@@ -1,4 +1,4 @@
-//! The part of a session's past that a fork gets.
+//! The part of a session's history that a fork receives.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use cairn_protocol::{
 use cairn_trace::{ForkCut, NewRecord, Trace};
 use uuid::Uuid;
 
-/// A turn in the log.
+/// A turn as recorded in the log.
 struct LoggedTurn {
     run: RunId,
     turn_id: String,
@@ -20,11 +20,11 @@ struct LoggedTurn {
     ended: bool,
 }
 
-/// All of a session, or what lies before the turn `before`: everything of the turns that were accepted before it, also what was
-/// recorded after its own acceptance, while it waited.
+/// Selects the records that a fork copies: the complete session, or all records of the turns that
+/// were accepted before the turn `before`, including those recorded while that turn was queued.
 ///
 /// # Errors
-/// `run_not_found` when there is no such turn; those of the log.
+/// `run_not_found` when there is no such turn; errors of the log.
 pub(crate) async fn cut(
     trace: &Trace,
     session: &SessionId,
@@ -45,13 +45,14 @@ pub(crate) async fn cut(
         })?,
     };
     let (kept, later) = turns.split_at(first);
-    // Later turns may have been accepted, and cancelled, while those before them ran; what only they did is left out.
+    // Later turns may have been accepted, and cancelled, while earlier ones ran; records that
+    // belong only to them are left out.
     let starts = later.iter().filter_map(|turn| turn.started);
     let upto = match (starts.min(), before) {
         (Some(start), _) => start - 1,
         (None, _) => head,
     };
-    // A turn that never started has nothing to show, and its acceptance would be one without an end.
+    // A turn that never started has no content, and its acceptance would have no final record.
     let waiting = kept.iter().filter(|turn| turn.started.is_none_or(|start| start > upto) && !turn.ended);
     let out: HashSet<&RunId> = later.iter().chain(waiting).map(|turn| &turn.run).collect();
     let left_out = records
@@ -64,7 +65,7 @@ pub(crate) async fn cut(
     Ok(ForkCut { upto, left_out, ends })
 }
 
-/// The run that a record belongs to.
+/// Returns the run that a record belongs to.
 fn run_of(record: &Envelope) -> Option<RunId> {
     match record.body.evt() {
         Some(AgentEvt::TurnAccepted { run_id, .. }) => Some(run_id.clone()),
@@ -89,7 +90,8 @@ fn note(record: Envelope, turns: &mut Vec<LoggedTurn>) {
     }
 }
 
-/// The end, in the fork, of a turn that was interrupted: it goes on in the session it was forked from.
+/// Returns the final record, in the fork, of an interrupted turn: it continues in the original
+/// session.
 fn end(session: &SessionId, turn: &LoggedTurn) -> NewRecord {
     let result = RunResult {
         session_id: session.clone(),

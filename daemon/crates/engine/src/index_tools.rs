@@ -1,4 +1,4 @@
-//! The engine's own tools: they change what is indexed, so they stay beside its life cycle.
+//! The engine's own tools: they change the set of indexes, so they belong to its life cycle.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,12 +24,13 @@ use crate::{
     roots::blocking,
 };
 
-/// Longest an index build is waited for.
+/// Longest wait for an index build.
 const BUILD_WAIT: Duration = Duration::from_secs(600);
-/// How often other indexes are looked at.
+/// Interval in which the number of other builds is checked.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Adds `index_add_root`, `index_build` and `git_clone`; gives what the last of them remembers of its calls.
+/// Adds `index_add_root`, `index_build` and `git_clone`; returns the credentials store of the last
+/// one.
 pub fn register(
     registry: &Registry,
     roots: &Arc<Roots>,
@@ -71,7 +72,8 @@ impl Tool for AddRoot {
         let shared = Arc::clone(&self.0);
         blocking(move || {
             let clones = std::fs::canonicalize(&shared.workspaces).ok();
-            // A folder inside a root would leave the rules of that root behind: only a person makes a root of it.
+            // A folder inside a root would bypass the rules of that root: only a user may declare
+            // it.
             let root = shared.roots.declare_if(Path::new(&params.path), &|real| {
                 let is_clone =
                     clones.as_ref().is_some_and(|clones| real.starts_with(clones) && real != clones);
@@ -124,7 +126,7 @@ impl Tool for Build {
             indexes.build_and_wait(id, Until::Everything, &flag)
         };
         let status = blocking(move || match build(&id) {
-            // Time is over but nobody gave up: what there is, is the answer.
+            // The time is over but the call was not cancelled: the current state is the answer.
             Err(failure) if failure.reason == Reason::Cancelled && !late.is_cancelled() => {
                 let status = all.status(Some(&id))?.into_iter().next();
                 status.ok_or(failure)
@@ -137,7 +139,7 @@ impl Tool for Build {
     }
 }
 
-/// Waits until fewer than `limit` other indexes are at work.
+/// Waits until fewer than `limit` other indexes are being built.
 fn wait_for_others(indexes: &Indexes, id: &RootId, limit: u32, flag: &CancelFlag) -> Result<(), Failure> {
     let at_work =
         |r: &RootStatus| r.root != *id && matches!(r.state, IndexState::Indexing | IndexState::Enriching);
@@ -178,7 +180,7 @@ impl Tool for GitClone {
             warnings: why.iter().cloned().collect(),
             ..Preview::default()
         };
-        // A rule that names the tool would let any other address through as well.
+        // A rule that names the tool would allow any other address as well.
         let grants = if why.is_some() { String::new() } else { "git_clone".to_owned() };
         Ok(Intent { preview, must_ask: why.map(MustAsk::Always), grants, ..Intent::default() })
     }
@@ -191,7 +193,7 @@ impl Tool for GitClone {
         let credentials = self.0.secrets.take(permit.session(), remote.url());
         let remote = remote.with_credentials(credentials);
         let (source, doubt) = clone::judge(&self.0.roots, remote).await?;
-        // The name may lead elsewhere than when somebody was asked.
+        // The name may resolve to another address than when it was approved.
         let known = |why: &str| permit.approved().is_some_and(|p| p.warnings.iter().any(|w| w == why));
         if let Some(doubt) = doubt.filter(|doubt| !known(doubt.text())) {
             return Err(Failure::new(Reason::NetworkDenied, doubt.text()));

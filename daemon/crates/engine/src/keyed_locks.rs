@@ -1,4 +1,4 @@
-//! Locks by name: requests with one retry key wait for each other, and for nobody else.
+//! Locks by name: requests with the same retry key wait for each other, and for no others.
 
 use std::{
     collections::HashMap,
@@ -9,11 +9,11 @@ use tokio::sync::OwnedMutexGuard;
 
 type Lock = Arc<tokio::sync::Mutex<()>>;
 
-/// The names that are locked now; there are never more than requests under way.
+/// The names that are locked now; there are never more than active requests.
 #[derive(Debug, Default)]
 pub(crate) struct KeyedLocks(Mutex<HashMap<String, Lock>>);
 
-/// A held lock; a name that nobody else waits for is forgotten with it.
+/// A held lock; a name without further waiters is removed with it.
 pub(crate) struct KeyedGuard<'a> {
     locks: &'a KeyedLocks,
     name: String,
@@ -27,7 +27,7 @@ impl KeyedLocks {
 
     pub async fn lock(&self, name: String) -> KeyedGuard<'_> {
         let lock = Arc::clone(self.map().entry(name.clone()).or_default());
-        // Before the wait, so that a wait that is given up cleans up as well.
+        // Before the wait, so that a cancelled wait cleans up as well.
         let mut guard = KeyedGuard { locks: self, name, guard: None };
         guard.guard = Some(lock.lock_owned().await);
         guard

@@ -1,8 +1,8 @@
-//! The engine: declared roots, searches, sessions and runs over one log. A library: it opens no socket, reads
-//! no home folder and no environment, prints nothing, and knows no JSON-RPC.
+//! The engine: declared roots, searches, sessions and runs over one log. A library: it opens no
+//! socket, reads no home folder and no environment, prints nothing, and contains no JSON-RPC.
 //!
-//! [`Engine`] is what hosts see; [`RunContext`] is what agents see. An agent is registered by the host, so that
-//! the engine imports none.
+//! Hosts use [`Engine`]; agents use [`RunContext`]. The host registers an agent, so the engine
+//! depends on none.
 #![warn(missing_docs)]
 
 mod clone;
@@ -40,12 +40,12 @@ mod structured;
 mod turns;
 mod undo;
 
-/// The log, as hosts and agents see it.
+/// Log types, for hosts and agents.
 pub mod record {
     pub use cairn_trace::{Follower, Line, PAGE, Step, Trace};
 }
 
-/// Tools, as hosts and agents see them.
+/// Tool types, for hosts and agents.
 pub mod tool {
     pub use cairn_harness::{Intent, Output, Permit, Registry, Tool, ToolSpec, arguments};
 }

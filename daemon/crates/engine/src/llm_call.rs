@@ -1,4 +1,4 @@
-//! One question to a model outside of a turn: summaries, plans, `llm_call`.
+//! One request to a model outside of a turn: summaries, plans, `llm_call`.
 
 use cairn_llm::{Chunk, ModelRequest, Provider};
 use cairn_protocol::{
@@ -11,22 +11,22 @@ use tracing::Instrument as _;
 
 use crate::span;
 
-/// Most bytes of an answer.
+/// Longest answer, in bytes.
 const MAX_TEXT: usize = 2 * 1024 * 1024;
 
-/// An answer as text.
+/// A complete answer as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// The text.
+    /// Text of the answer.
     pub text: String,
-    /// Tokens.
+    /// Tokens of the request and the answer.
     pub usage: TokenUsage,
 }
 
-/// Asks and waits for the whole text.
+/// Sends a request and waits for the complete text.
 ///
 /// # Errors
-/// `cancelled`, `too_large`, those of the model.
+/// `cancelled`, `too_large`, errors of the model.
 pub async fn collect(
     provider: &dyn Provider,
     request: ModelRequest,
@@ -35,7 +35,7 @@ pub async fn collect(
     collect_telling(provider, request, cancel, |_text| {}).await
 }
 
-/// The same; `told` sees the text so far whenever more of it has come.
+/// Collects an answer as [`collect`] does; `told` receives the text so far whenever it grows.
 ///
 /// # Errors
 /// As [`collect`].

@@ -1,4 +1,4 @@
-//! `llm_call`: one question to a model, as a command.
+//! `llm_call`: one request to a model, as a command.
 
 use std::{
     sync::{Arc, Weak},
@@ -21,20 +21,20 @@ use crate::{engine::Inner, llm_call, structured::Snapshots};
 
 /// Most tokens of an answer.
 const MAX_TOKENS: u32 = 8192;
-/// Longest prompt and instructions, in bytes.
+/// Longest prompt and longest instructions, in bytes.
 const MAX_PROMPT: usize = 1024 * 1024;
 
-/// The tool. It asks nobody once its engine is gone.
+/// The tool. It fails once its engine has been dropped.
 struct Ask {
     engine: Weak<Inner>,
 }
 
-/// The tool for the registry of `engine`.
+/// Creates the tool for the registry of `engine`.
 pub fn tool(engine: &Arc<Inner>) -> Arc<dyn Tool> {
     Arc::new(Ask { engine: Arc::downgrade(engine) })
 }
 
-/// Types that an answer may be asked for as.
+/// Returns the schema of a named type of answer.
 fn schema(name: &str) -> Result<Value, Failure> {
     match name {
         "ExplorePlan" => Ok(schemars::schema_for!(ExplorePlan).to_value()),
@@ -49,7 +49,8 @@ fn schema(name: &str) -> Result<Value, Failure> {
     }
 }
 
-/// The answer as the type that was asked for. A model that is not held to a schema may put a fence around it.
+/// Parses the answer as the requested type. A model that does not enforce a schema may put a fence
+/// around it.
 fn typed(name: &str, text: &str) -> Result<Value, Failure> {
     let wrong = |e: serde_json::Error| {
         Failure::new(Reason::SchemaMismatch, format!("the model's answer is no {name}: {e}"))
@@ -102,7 +103,7 @@ impl Tool for Ask {
             None => engine.model_choice(permit.session()).await?,
         };
         let provider = engine.model_source()?.provider(&choice)?;
-        // A run says it by its policy; a call of its own by the one it brings.
+        // A run sets it in its policy; a call of its own in the policy that it carries.
         let allowed = call.policy.allow_external_llms || permit.need_network().is_ok();
         engine.inner.models.admit(&*provider, allowed)?;
         if let Some(wait) = engine.inner.models.wait(Instant::now())? {
@@ -141,7 +142,7 @@ impl Tool for Ask {
     }
 }
 
-/// The provider's name here.
+/// Returns the provider's name in this engine.
 fn known(name: &str) -> String {
     cairn_llm::find_provider(name).map_or(name, |known| known.name).to_owned()
 }

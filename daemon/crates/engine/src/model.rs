@@ -1,4 +1,4 @@
-//! Models as the engine sees them: where they come from, and the limits on asking them.
+//! Models as the engine uses them: their source, and the limits on requests to them.
 
 use std::{
     collections::VecDeque,
@@ -13,33 +13,33 @@ use cairn_protocol::{
 
 pub use cairn_llm::{Chunk, ChunkStream, LlmError, ModelRequest, Provider, Recording};
 
-/// Where models come from; the host implements it over its configuration.
+/// Source of models; the host implements it over its configuration.
 pub trait Models: Send + Sync {
-    /// What is asked when nobody chose.
+    /// Returns the model for sessions without a choice of their own.
     fn default_choice(&self) -> ModelChoice;
 
-    /// The provider of that name with that model; the provider's default model when `model` is empty.
+    /// Returns the named provider with the chosen model; its default model when `model` is empty.
     ///
     /// # Errors
-    /// `provider_unknown` naming those there are, `model_unauthorized` when its key is missing.
+    /// `provider_unknown` listing the available ones, `model_unauthorized` when its key is missing.
     fn provider(&self, choice: &ModelChoice) -> Result<Arc<dyn Provider>, Failure>;
 
-    /// The providers there are.
+    /// Returns the available providers.
     fn list(&self) -> Vec<ProviderInfo>;
 }
 
-/// Bounds on asking models, over all sessions.
+/// Bounds on requests to models, over all sessions.
 #[derive(Debug, Clone)]
 pub struct ModelLimits {
-    /// Whether models outside this machine may be asked at all.
+    /// True if external models may be used at all.
     pub allow_external: bool,
-    /// Providers outside this machine that may be; any when empty.
+    /// External providers that may be used; any when empty.
     pub providers: Vec<String>,
-    /// Models outside this machine that may be; any when empty.
+    /// External models that may be used; any when empty.
     pub models: Vec<String>,
-    /// Requests a minute.
+    /// Most requests per minute.
     pub requests_per_minute: u32,
-    /// Tokens in 24 hours; no cap when `None`.
+    /// Most tokens in 24 hours; no cap when `None`.
     pub tokens_per_day: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl Default for ModelLimits {
     }
 }
 
-/// Counts what was asked.
+/// Counter of requests and tokens.
 pub(crate) struct ModelGate {
     limits: RwLock<ModelLimits>,
     asked: Mutex<VecDeque<Instant>>,
@@ -74,10 +74,10 @@ impl ModelGate {
         *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// Leave to ask `provider`, which a run may do when its policy says so.
+    /// Checks that `provider` may be used by a run; `run_allows` comes from its policy.
     ///
     /// # Errors
-    /// `external_llm_denied` naming what forbids it.
+    /// `external_llm_denied` naming the rule that forbids it.
     pub fn admit(&self, provider: &dyn Provider, run_allows: bool) -> Result<(), Failure> {
         if !provider.external() {
             return Ok(());
@@ -99,7 +99,8 @@ impl ModelGate {
         Err(Failure::new(Reason::ExternalDenied, format!("{name} is outside this machine, and {why}")))
     }
 
-    /// How long to wait before the next request; `None` when it may be made now, which it then counts as.
+    /// Returns the time to wait before the next request; `None` when it may be made now, which
+    /// counts it.
     pub fn wait(&self, now: Instant) -> Result<Option<Duration>, Failure> {
         let limits = self.limits.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(cap) = limits.tokens_per_day {
@@ -130,7 +131,7 @@ impl ModelGate {
     /// Counts the tokens of an answer.
     pub fn spend(&self, tokens: u64) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        // One entry a minute is enough to forget them after a day.
+        // One entry per minute is precise enough to expire them after a day.
         match spent.back_mut().filter(|(at, _)| at.elapsed() < MINUTE) {
             Some((_, sum)) => *sum += tokens,
             None => spent.push_back((Instant::now(), tokens)),

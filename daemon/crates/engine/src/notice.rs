@@ -1,4 +1,4 @@
-//! Live news: progress that is told and not kept.
+//! Live notices: progress that is published and not stored.
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -9,22 +9,22 @@ use crossbeam_channel::Receiver;
 
 use crate::Engine;
 
-/// One piece of news.
+/// One live notice.
 #[derive(Debug, Clone)]
 pub enum Notice {
-    /// About an index.
+    /// Progress of an index.
     Index(IndexProgress),
-    /// About a clone.
+    /// Progress of a clone.
     Git(GitProgress),
 }
 
 impl Engine {
-    /// Passes the indexes' progress on to whoever listens. The thread ends with the indexes.
+    /// Publishes the indexes' progress. The thread exits with the indexes.
     pub(crate) fn forward_progress(&self, progress: Receiver<IndexProgress>) -> Result<(), Failure> {
         let notices = self.inner.notices.clone();
         let forward = move || {
             for progress in progress {
-                // Nobody listens: fine.
+                // An error means that there is no subscriber.
                 let _listeners = notices.send(Notice::Index(progress));
             }
         };

@@ -1,7 +1,7 @@
-//! Plugins: what the host wants to be told of, in order, each apart from the others.
+//! Plugins: notified by the host's events, in order, each isolated from the others.
 //!
-//! A plugin that is late, fails or panics harms nothing else: it is passed over with a warning, unless it says that it is
-//! required; then what it should have judged is refused.
+//! A plugin that is late, fails or panics affects nothing else: it is skipped with a warning,
+//! unless it is marked as required; then the event that it should have judged is refused.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -11,33 +11,33 @@ use std::{
 use cairn_harness::Hooks;
 pub use cairn_protocol::plugin::{Hook, HookAnswer, HookEvent};
 
-/// Time for one hook of one plugin when it does not say.
+/// Default time limit of one hook of one plugin.
 pub const TIMEOUT: Duration = Duration::from_secs(2);
-/// Characters of a refusal.
+/// Most characters of a refusal.
 const MAX_REASON: usize = 500;
 
-/// Something that is told of sessions, tool calls and questions to models.
+/// An observer of sessions, tool calls and requests to models.
 #[async_trait::async_trait]
 pub trait Plugin: Send + Sync {
-    /// Its name, for refusals and the log.
+    /// Returns its name, for refusals and the log.
     fn name(&self) -> &str;
 
-    /// The hooks it wants; all when not said.
+    /// Returns true if it handles the hook; all hooks by default.
     fn wants(&self, _hook: Hook) -> bool {
         true
     }
 
-    /// Time for one hook.
+    /// Returns the time limit of one hook.
     fn timeout(&self) -> Duration {
         TIMEOUT
     }
 
-    /// Whether what it should judge is refused when it fails.
+    /// Returns true if an event that it should judge is refused when it fails.
     fn required(&self) -> bool {
         false
     }
 
-    /// Tells it of an event. A refusal counts for `before_tool` and `before_model` alone.
+    /// Handles an event. A refusal has an effect for `before_tool` and `before_model` alone.
     async fn on(&self, event: &HookEvent) -> Result<HookAnswer, String>;
 }
 
@@ -81,7 +81,7 @@ impl Hooks for Plugins {
     }
 }
 
-/// One plugin's answer. It runs apart, so that a panic ends it alone.
+/// Returns one plugin's answer. It runs in a task of its own, so that a panic affects it alone.
 async fn told(plugin: Arc<dyn Plugin>, event: Arc<HookEvent>) -> Result<HookAnswer, String> {
     let limit = plugin.timeout();
     let mut work = tokio::spawn(async move { plugin.on(&event).await });

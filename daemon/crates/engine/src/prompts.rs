@@ -1,4 +1,4 @@
-//! The system text of a session: what its user replaced or added.
+//! The system text of a session: the parts that its user replaced or added.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ask, Compaction, Engine, TurnAgent, TurnContext, session::Request, turns::QueuedTurn};
 
-/// Name of the artifact that keeps it.
+/// Name of the artifact that stores it.
 const KEPT: &str = "prompt.json";
-/// Beginning of the names of what [`crate::TurnContext::kept`] keeps for a prompt.
+/// Prefixes of the names that [`crate::TurnContext::kept`] uses for a prompt.
 pub(crate) const PARTS: &[&str] = &["prompt-project", "prompt-clock"];
-/// Bytes of a replaced base, and of all that is appended.
+/// Most bytes of a replaced base, and of all appended texts together.
 const MAX: usize = 256 * 1024;
 
-/// What was set for a session's system text.
+/// A session's changes to its system text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SessionPrompt {
-    /// Stands in place of the base; empty for no base at all.
+    /// Text that replaces the base; empty for no base at all.
     pub base: Option<String>,
-    /// Goes after the tools' own texts, in this order.
+    /// Texts after the tools' own texts, in this order.
     pub appended: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The system text that the next turn of a session begins with.
+    /// Returns the system text that the next turn of a session starts with.
     ///
     /// # Errors
     /// `session_not_found`, `not_supported` without an agent.
@@ -56,7 +56,7 @@ impl Engine {
         agent.ok_or_else(|| Failure::new(Reason::NotSupported, "no agent is registered"))
     }
 
-    /// A turn's view of a session in which no turn is at work.
+    /// Returns a turn's view of a session in which no turn is active.
     async fn idle_context(&self, session: &SessionId) -> Result<TurnContext, Failure> {
         let params = RunStartParams {
             session_id: session.clone(),
@@ -78,10 +78,10 @@ impl Engine {
         if self.inner.sessions.has_turn(session) {
             return Err(Failure::new(Reason::SessionBusy, format!("a turn is active in session {session}")));
         }
-        // A summary is of the records up to here.
+        // A summary covers the records up to this one.
         let head = self.inner.trace.session(session).await?.head_seq;
         let mut cx = self.idle_context(session).await?;
-        // The user asked for it: their configuration alone decides whom may be asked.
+        // The user requested it: only the configuration decides which models may be used.
         cx.allow_external();
         let messages = cx.conversation().await?.messages;
         let ask =
@@ -91,7 +91,7 @@ impl Engine {
                 self.request(session, Request::Compact { head, evt: Box::new(evt) }).await?;
                 Ok(Compressed { tokens_before: before, tokens_after: after })
             }
-            // There was nothing to condense, and nothing needs it.
+            // There was nothing to condense, and no need for it.
             Err(failure) if failure.reason == Reason::ContextOverflow && !cx.is_nearly_full(&ask)? => {
                 let tokens = cx.tokens(&ask)?;
                 Ok(Compressed { tokens_before: tokens, tokens_after: tokens })
@@ -100,8 +100,8 @@ impl Engine {
         }
     }
 
-    /// Replaces the base of a session's system text, or brings the built-in one back. The conversation is emptied, since it
-    /// was held under another text.
+    /// Replaces the base of a session's system text, or restores the built-in one. The conversation
+    /// is cleared, since it was held under another text.
     ///
     /// # Errors
     /// `session_not_found`, `session_busy`, `too_large`.
@@ -123,7 +123,7 @@ impl Engine {
         self.show_prompt(&params.session_id).await
     }
 
-    /// Adds to a session's system text; the conversation goes on.
+    /// Appends to a session's system text; the conversation continues.
     ///
     /// # Errors
     /// `session_not_found`, `too_large`.
@@ -138,7 +138,8 @@ impl Engine {
         self.show_prompt(&params.session_id).await
     }
 
-    /// Makes what is kept of a session's system text anew: the time, the project, the map. The conversation goes on.
+    /// Rebuilds the stored parts of a session's system text: the time, the project, the map. The
+    /// conversation continues.
     ///
     /// # Errors
     /// `session_not_found`.

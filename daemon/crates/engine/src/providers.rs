@@ -1,4 +1,4 @@
-//! Which model a session talks to.
+//! Models and approvals of sessions.
 
 use cairn_protocol::{
     approval::{Approval, ApprovalListParams, ApprovalResolveParams},
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::{Approver, Engine, session::Request};
 
 impl Engine {
-    /// Whom a session talks to: what was chosen for it, or the default.
+    /// Returns the model of a session: its own choice, or the default.
     pub(crate) async fn model_choice(&self, session: &SessionId) -> Result<ModelChoice, Failure> {
         match self.inner.trace.chosen_model(session).await? {
             Some(choice) => Ok(choice),
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// The providers there are.
+    /// Returns the available providers.
     ///
     /// # Errors
     /// `not_supported` when the host set none up.
@@ -41,7 +41,7 @@ impl Engine {
         Ok(self.model_source()?.list())
     }
 
-    /// What a session talks to, or the default.
+    /// Returns the model of a session, or the default.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Sets what a session talks to, from its next turn on. Its history is kept.
+    /// Sets the model of a session, from its next turn on. Its history is retained.
     ///
     /// # Errors
     /// `session_not_found`, `provider_unknown`, `model_unauthorized`.
@@ -97,10 +97,10 @@ impl Engine {
         Ok(ProviderSet { choice, context_tokens, warnings })
     }
 
-    /// The models a provider has.
+    /// Returns the models of a provider.
     ///
     /// # Errors
-    /// `provider_unknown`; those of asking it.
+    /// `provider_unknown`; errors of the request to it.
     pub async fn models(&self, provider: Option<String>) -> Result<Vec<ModelInfo>, Failure> {
         let source = self.model_source()?;
         let default = source.default_choice();
@@ -113,15 +113,15 @@ impl Engine {
         Ok(source.provider(&choice)?.models().await?)
     }
 
-    /// Approvals that wait, or all.
+    /// Returns pending approvals, or all.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// An error of the log.
     pub async fn approvals(&self, list: ApprovalListParams) -> Result<Vec<Approval>, Failure> {
         Ok(self.inner.trace.approvals(list).await?)
     }
 
-    /// Answers an approval. When the daemon had ended while it waited, its turn goes on.
+    /// Answers an approval. If the daemon was restarted while it was pending, its turn resumes.
     ///
     /// # Errors
     /// `approval_not_found`, `approval_resolved`, `storage_failed`.
@@ -135,12 +135,12 @@ impl Engine {
         let (run, by) = (asked.run_id, by.to_owned());
         let request = Request::Answer { params, run, by };
         let approval = self.request(&asked.session_id, request).await?.approval()?;
-        // A turn goes on by itself. What an explore needs, its root, is looked for here.
+        // A turn resumes by itself. For an explore its root must be looked up here.
         let session = self.inner.trace.session(&approval.session_id).await?;
         if session.state == RunState::Interrupted {
             match self.resume_session(&session.session_id).await {
                 Ok(_) => {}
-                // Another client was first, or the run is not one that can go on.
+                // Another client was first, or the run cannot be resumed.
                 Err(failure) if failure.reason == Reason::NotResumable => {}
                 Err(failure) => tracing::warn!(session = %session.session_id, %failure, "not resumed"),
             }
@@ -148,28 +148,29 @@ impl Engine {
         Ok(approval)
     }
 
-    /// Counts somebody who can answer approvals, for as long as the answer of this lives.
+    /// Registers a connected approver until the returned value is dropped.
     pub fn approver(&self) -> Approver {
         self.inner.harness.approvals().join()
     }
 
-    /// Rules that were granted for good.
+    /// Returns the rules that were granted for good.
     pub fn granted(&self) -> Vec<GrantedRule> {
         self.inner.harness.granted()
     }
 
-    /// Takes a granted rule back.
+    /// Revokes a granted rule.
     ///
     /// # Errors
-    /// `invalid_params` when there is none of that text; `storage_failed`.
+    /// `invalid_params` when no rule has that text; `storage_failed`.
     pub async fn revoke(&self, rule: &str) -> Result<(), Failure> {
         self.inner.harness.revoke(rule).await
     }
 
-    /// How commands are confined here. The first look tries it out, which takes a moment.
+    /// Returns the confinement of commands on this machine. The first call tries it out, which
+    /// takes a moment.
     ///
     /// # Errors
-    /// `internal` when the look itself failed.
+    /// `internal` when the probe itself failed.
     pub async fn sandbox_probe(&self) -> Result<SandboxProbe, Failure> {
         let sandbox = std::sync::Arc::clone(self.inner.harness.sandbox());
         let broken =
@@ -179,10 +180,11 @@ impl Engine {
         probe.and_then(serde_json::from_value).map_err(|e| broken(e.to_string()))
     }
 
-    /// Empties the conversation of a session: its log stays, its next turn starts afresh.
+    /// Clears the conversation of a session: its log stays, its next turn starts with an empty
+    /// conversation.
     ///
     /// # Errors
-    /// `session_not_found`, `session_busy` while a turn is at work.
+    /// `session_not_found`, `session_busy` while a turn is active.
     pub async fn clear_conversation(
         &self,
         session: &SessionId,

@@ -1,4 +1,4 @@
-//! Searches and reads, as clients ask for them: off the async threads, cancelled with their caller.
+//! Searches and reads for clients: run off the async threads, cancelled with their caller.
 
 use std::sync::Arc;
 
@@ -17,31 +17,32 @@ use cairn_search::{CancelFlag, Indexes, cursor_after};
 
 use crate::{Engine, roots::blocking};
 
-/// Which search.
+/// Kind of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchKind {
-    /// Words.
+    /// Lexical search, by words.
     Lexical,
-    /// Meaning.
+    /// Semantic search, by meaning.
     Semantic,
-    /// Both.
+    /// Lexical and semantic search, fused.
     Hybrid,
 }
 
-/// Told about partial results.
+/// Callback for partial results.
 pub type OnPartial = Box<dyn Fn(SearchPartial) + Send + Sync>;
 
-/// Told about the next lines of a search over lines.
+/// Callback for the next lines of a grep.
 pub type OnLines = Box<dyn Fn(GrepPartial) + Send + Sync>;
 
-/// Takes the next lines; may wait for a place for them. False when nobody wants them any more.
+/// Consumer of the next lines; may block until there is room for them. Returns false to stop the
+/// search.
 pub type TakeLines = Box<dyn Fn(LinesPartial) -> bool + Send + Sync>;
 
-/// Lines of the first partial of a search over lines; each further one has four times as many, so that the first comes
-/// early and a long answer is not searched in many pieces.
+/// Lines of the first partial result of a grep; each further one has four times as many, so that
+/// the first arrives early and a long answer is not searched in many pieces.
 const FIRST_LINES: u32 = 50;
 
-/// Sets the flag when the future that holds it is dropped: the blocking search then ends early.
+/// Sets the flag when the future that owns it is dropped: the blocking search then returns early.
 struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {
@@ -61,7 +62,7 @@ impl Engine {
         blocking(move || work(&indexes, &flag)).await
     }
 
-    /// A search. Partial results are told while it runs.
+    /// Searches the indexes. Partial results are passed to the callback meanwhile.
     ///
     /// # Errors
     /// `invalid_params`, `bad_pattern`, `root_not_found`, `no_roots`.
@@ -87,7 +88,8 @@ impl Engine {
         .await
     }
 
-    /// Search over lines. The next lines are told while it runs; the answer has all of them.
+    /// Searches lines. The next lines are passed to the callback meanwhile; the answer has all of
+    /// them.
     ///
     /// # Errors
     /// As [`Engine::search`].
@@ -101,7 +103,7 @@ impl Engine {
         .await
     }
 
-    /// All lines of a search over lines, told in order while it runs; none is dropped.
+    /// Passes all lines of a grep to the consumer, in order; none is dropped.
     ///
     /// # Errors
     /// As [`Engine::search`].
@@ -120,7 +122,7 @@ impl Engine {
         .await
     }
 
-    /// Definitions by name, or the outline of a file.
+    /// Returns definitions by name, or the outline of a file.
     ///
     /// # Errors
     /// As [`Engine::search`].
@@ -128,7 +130,7 @@ impl Engine {
         self.cancellable(move |indexes, _| indexes.symbols(&params)).await
     }
 
-    /// The map of a repository.
+    /// Returns the map of a repository.
     ///
     /// # Errors
     /// `invalid_params`, `root_not_found`, `no_roots`, `path_not_found`.
@@ -136,7 +138,7 @@ impl Engine {
         self.cancellable(move |indexes, flag| indexes.map(&params, flag)).await
     }
 
-    /// A bounded range of lines, of any file inside a declared root.
+    /// Returns a bounded range of lines of any file inside a declared root.
     ///
     /// # Errors
     /// `path_outside_roots`, `path_blocked`, `path_not_found`, `not_a_file`, `invalid_params`.
@@ -149,7 +151,7 @@ impl Engine {
         .await
     }
 
-    /// A bounded listing of a folder.
+    /// Returns a bounded listing of a folder.
     ///
     /// # Errors
     /// As [`Engine::get_span`], `not_a_directory`.
@@ -162,7 +164,7 @@ impl Engine {
         .await
     }
 
-    /// State of a repository.
+    /// Returns the status of a repository.
     ///
     /// # Errors
     /// As [`Engine::get_span`], `git_failed`.
@@ -176,7 +178,7 @@ impl Engine {
     }
 }
 
-/// Greps page after page and tells each; the answer is that of one grep.
+/// Greps page after page and passes each on; the answer is that of one grep.
 fn grep_in_parts(
     params: &GrepParams,
     grep: impl Fn(&GrepParams) -> Result<GrepAnswer, Failure>,
@@ -217,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// A grep over `all` lines of one file, with the paging of the real one.
+    /// Simulates a grep over `all` lines of one file, with the paging of the real one.
     fn pages(all: u32, asked: &GrepParams) -> GrepAnswer {
         let from = asked.cursor.as_ref().map_or(0, |c| c.parse::<u32>().unwrap());
         let item = |line| GrepItem {

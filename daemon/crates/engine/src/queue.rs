@@ -1,10 +1,11 @@
-//! The work queue of a run: each operation once, at most so many in all, first come first served.
+//! The work queue of a run: each operation once, with a limit on their total number, first in,
+//! first out.
 
 use std::collections::{HashSet, VecDeque};
 
 use cairn_protocol::command::ToolCall;
 
-/// Operations that wait. Equal calls are taken once.
+/// Queue of pending operations. Equal calls are accepted once.
 #[derive(Debug)]
 pub struct OpQueue {
     waiting: VecDeque<ToolCall>,
@@ -12,24 +13,24 @@ pub struct OpQueue {
     limit: usize,
 }
 
-/// What became of an offered operation.
+/// Result of an offered operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// It waits.
+    /// The operation was queued.
     Taken,
-    /// It was offered before.
+    /// The operation was offered before.
     Known,
-    /// The run has had as many as it may.
+    /// The run has reached its limit of operations.
     Full,
 }
 
 impl OpQueue {
-    /// A queue for at most `limit` operations in a run.
+    /// Creates a queue for at most `limit` operations in a run.
     pub fn new(limit: usize) -> Self {
         Self { waiting: VecDeque::new(), seen: HashSet::new(), limit }
     }
 
-    /// Offers an operation.
+    /// Offers an operation to the queue.
     pub fn offer(&mut self, call: ToolCall) -> Offered {
         let key = key(&call);
         if self.seen.contains(&key) {
@@ -43,23 +44,23 @@ impl OpQueue {
         Offered::Taken
     }
 
-    /// The next one.
+    /// Removes and returns the next operation.
     pub fn take(&mut self) -> Option<ToolCall> {
         self.waiting.pop_front()
     }
 
-    /// How many wait.
+    /// Returns the number of pending operations.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether none waits.
+    /// Returns true if no operation is pending.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 }
 
-/// The same for equal calls: maps of JSON values are sorted by key.
+/// Returns a key that is equal for equal calls: maps of JSON values are sorted by key.
 pub(crate) fn key(call: &ToolCall) -> String {
     format!("{} {}", call.name, call.arguments)
 }

@@ -1,4 +1,4 @@
-//! What an interrupted run has done already, so that a resumed one does not do it twice.
+//! Completed calls of an interrupted run, so that a resumed one does not repeat them.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::queue::key;
 
-/// Outcomes in the log by the call they answer.
+/// Outcomes in the log by their call.
 #[derive(Debug, Default)]
 pub struct Recorded(HashMap<String, RecordedOutcome>);
 
@@ -26,7 +26,7 @@ enum RecordedOutcome {
 }
 
 impl Recorded {
-    /// Reads what the run `run` of `session` did.
+    /// Reads the outcomes of the run `run` of `session`.
     pub async fn read(trace: &Trace, session: &SessionId, run: &RunId) -> Result<Self, Failure> {
         let mut calls: HashMap<Uuid, ToolCall> = HashMap::new();
         let mut outcomes = HashMap::new();
@@ -39,16 +39,16 @@ impl Recorded {
         Ok(Self(outcomes))
     }
 
-    /// The outcome of an equal call.
+    /// Returns the outcome of an equal call.
     ///
     /// # Errors
-    /// Those of the log; the inner failure is the call's own.
+    /// Errors of the log; the inner failure is the call's own.
     pub async fn find(
         &self,
         trace: &Trace,
         call: &ToolCall,
     ) -> Result<Option<Result<serde_json::Value, Failure>>, Failure> {
-        // As the log has it, where arguments that were left out have their defaults.
+        // In the form of the log, where omitted arguments have their defaults.
         let logged = AgentCmd::from_call(call.clone()).into_call();
         match self.0.get(&key(&logged)) {
             None => Ok(None),
@@ -83,15 +83,16 @@ fn take(
     }
 }
 
-/// A failure that is a fact about the call. What was cut off or had no room says nothing of it and is tried again.
+/// Returns a failure that is a fact about the call. A call that was interrupted or had no resources
+/// is retried.
 fn failure(message: String, reason: Option<&str>) -> Option<Failure> {
     let reason = *Reason::ALL.iter().find(|known| Some(known.as_str()) == reason)?;
     (!reason.retryable()).then(|| Failure::new(reason, message))
 }
 
-/// A blob that holds JSON; `None` when it cannot be read as that.
+/// Reads a blob that contains JSON; `None` when it cannot be read as that.
 pub(crate) async fn whole_blob(trace: &Trace, blob: &BlobRef) -> Result<Option<serde_json::Value>, Failure> {
     let text = trace.whole_blob(&blob.sha256).await?;
-    // A stored result that cannot be read is as good as none: the call is made again.
+    // An unreadable stored result counts as none: the call is made again.
     Ok(serde_json::from_str(&text).ok())
 }

@@ -1,8 +1,9 @@
-//! Replaying a trace: the same again, without the network, compared step by step.
+//! Replay of a trace: the same run again, without the network, compared step by step.
 //!
-//! A turn is taken again by the real agent in a session of its own: its model is the recorded bytes, what changed something
-//! is not done again but answered from the record, what only reads is read again and compared. An explore is made again on
-//! the same root, and every call and the summary are compared. The first difference is named.
+//! A turn is run again by the real agent in a new session: its model returns the recorded bytes,
+//! calls with an effect are answered from the record, and calls that only read are made again and
+//! compared. An explore is run again on the same root, and every call and the summary are compared.
+//! The first difference is reported.
 
 mod compare;
 mod explored;
@@ -22,7 +23,7 @@ impl Engine {
     /// Replays a trace.
     ///
     /// # Errors
-    /// `session_not_found`; `bad_trace` for one that holds no run, or whose recorded bytes are not here.
+    /// `session_not_found`; `bad_trace` for one without a run, or whose recorded bytes are missing.
     pub async fn replay(&self, params: ReplayParams) -> Result<ReplayReport, Failure> {
         self.need_open()?;
         let session = self.inner.trace.session(&params.trace_id).await?;

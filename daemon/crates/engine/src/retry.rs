@@ -1,11 +1,11 @@
-//! Retries: the same request again gets the answer it got before.
+//! Retries: a repeated request gets the same answer as before.
 
 use cairn_protocol::error::{Failure, Reason};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Engine, keyed_locks::KeyedGuard};
 
-/// A request that may have come before: where its key counts, the key, and what it asks for.
+/// A request that may be a repetition: the scope of its key, the key, and its content.
 pub(crate) struct Retry {
     scope: String,
     key: Option<String>,
@@ -17,23 +17,24 @@ impl Retry {
         Self { scope: scope.to_owned(), key: key.cloned(), digest: cairn_trace::digest(params) }
     }
 
-    /// Scope, key and digest, for whoever stores the receipt; nothing for a request without a key.
+    /// Returns scope, key and digest, for the receipt; `None` for a request without a key.
     pub fn stored(self) -> Option<(String, String, String)> {
         self.key.map(|key| (self.scope, key, self.digest))
     }
 }
 
 impl Engine {
-    /// Makes requests with the same retry key wait for each other, until the answer of this is dropped.
+    /// Makes requests with the same retry key wait for each other, until the returned guard is
+    /// dropped.
     pub(crate) async fn lock_retries(&self, retry: &Retry) -> Option<KeyedGuard<'_>> {
         let key = retry.key.as_ref()?;
         Some(self.inner.retries.lock(format!("{}/{key}", retry.scope)).await)
     }
 
-    /// What the same request was answered before, if it came before.
+    /// Returns the stored answer of the same request, if it was received before.
     ///
     /// # Errors
-    /// `request_conflict`; `storage_failed` for a receipt that is none.
+    /// `request_conflict`; `storage_failed` for an invalid receipt.
     pub(crate) async fn answered<T: DeserializeOwned>(&self, retry: &Retry) -> Result<Option<T>, Failure> {
         let Some(key) = &retry.key else { return Ok(None) };
         let Some(receipt) = self.inner.trace.receipt(&retry.scope, key, &retry.digest).await? else {

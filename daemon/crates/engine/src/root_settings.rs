@@ -1,4 +1,4 @@
-//! Settings that a root has of its own: what its folder's configuration makes of the host's.
+//! Settings of a single root: the host's settings with the configuration of its folder.
 
 use std::{
     collections::HashMap,
@@ -11,18 +11,18 @@ use cairn_workspace::Root;
 
 use crate::{Engine, TurnSettings};
 
-/// Settings of one root in place of those of all.
+/// Settings of one root, which replace the general ones.
 #[derive(Debug, Clone)]
 pub struct RootSettings {
-    /// Rules of the gate.
+    /// Rules of the tool gate.
     pub rules: Rules,
-    /// How turns are taken.
+    /// Settings of every turn.
     pub turns: TurnSettings,
-    /// Whom sessions talk to that chose nobody.
+    /// Model of sessions without a choice of their own.
     pub model: Option<ModelChoice>,
 }
 
-/// Reads the settings of a root; `None` for one that has none of its own. Blocks.
+/// Reader of the settings of a root; returns `None` for one without any. Blocks.
 pub type RootConfig = dyn Fn(&Root) -> Option<RootSettings> + Send + Sync;
 
 /// The settings of all roots.
@@ -40,18 +40,18 @@ impl RootSettingsMap {
 }
 
 impl Engine {
-    /// Sets what reads the settings of roots, and reads those of the roots there are. Blocks.
+    /// Sets the reader of root settings, and reads those of the declared roots. Blocks.
     pub fn set_root_config(&self, config: Arc<RootConfig>) {
         *self.inner.root_settings.config.write().unwrap_or_else(PoisonError::into_inner) = Some(config);
         self.refresh_roots();
     }
 
-    /// Reads the settings of every root again. Blocks.
+    /// Reloads the settings of every root. Blocks.
     pub fn refresh_roots(&self) {
         self.inner.roots.list().iter().for_each(|root| self.refresh_root(root));
     }
 
-    /// Reads the settings of a root again, for the calls and turns that come. Blocks.
+    /// Reloads the settings of a root, for later calls and turns. Blocks.
     pub fn refresh_root(&self, root: &Root) {
         let map = &self.inner.root_settings;
         let config = map.config.read().unwrap_or_else(PoisonError::into_inner).clone();

@@ -1,4 +1,4 @@
-//! Declaring and removing roots.
+//! Declaration and removal of roots.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,21 +15,21 @@ use cairn_workspace::Root;
 
 use crate::Engine;
 
-/// How long an index is waited for before what reads it is compared.
+/// Longest wait for an index before its readers are compared.
 const INDEX_WAIT: Duration = Duration::from_secs(900);
 
 impl Engine {
-    /// The declared roots, for a host that watches their files.
+    /// Returns the declared roots, for a host that watches their files.
     pub fn roots(&self) -> Vec<Root> {
         self.inner.roots.list()
     }
 
-    /// True if a folder is a declared root, by id or path.
+    /// Returns true if a folder is a declared root, by id or path.
     pub fn is_declared(&self, root: &str) -> bool {
         self.inner.roots.find(root).is_ok()
     }
 
-    /// Declares a root, remembers it and starts indexing it. A root that is declared already is the same again.
+    /// Declares a root, stores it and starts indexing it. Declaring it again has no effect.
     ///
     /// # Errors
     /// `path_not_found`, `not_a_directory`, `path_blocked`, `disk_full`.
@@ -43,7 +43,7 @@ impl Engine {
         Ok(receipt(&root, params.request_id))
     }
 
-    /// Declares, remembers and indexes a folder.
+    /// Declares, stores and indexes a folder.
     pub(crate) async fn declare(&self, path: PathBuf) -> Result<Root, Failure> {
         let engine = self.clone();
         blocking(move || {
@@ -59,7 +59,7 @@ impl Engine {
         .await
     }
 
-    /// The declared root at a path, with its settings and its index.
+    /// Returns the declared root at a path, with its settings and its index.
     pub(crate) async fn declared(&self, path: String) -> Result<Root, Failure> {
         let engine = self.clone();
         blocking(move || {
@@ -71,7 +71,7 @@ impl Engine {
         .await
     }
 
-    /// Forgets a root and deletes its index.
+    /// Removes a root and deletes its index.
     ///
     /// # Errors
     /// `root_not_found`.
@@ -89,7 +89,8 @@ impl Engine {
         .await
     }
 
-    /// The path of a declared root, and which index answers for it: progress of that one says nothing of a rebuild.
+    /// Returns the path of a declared root, and the index that serves it: progress of that one does
+    /// not include a rebuild.
     ///
     /// # Errors
     /// `root_not_found`.
@@ -100,7 +101,8 @@ impl Engine {
         Ok((root.path.to_string_lossy().into_owned(), name))
     }
 
-    /// Makes a root's index anew; the old one answers until the new one is complete, and then the end is told.
+    /// Rebuilds a root's index; the old one serves queries until the new one is complete, and then
+    /// a notice is published.
     ///
     /// # Errors
     /// `root_not_found`.
@@ -115,14 +117,16 @@ impl Engine {
         .await
     }
 
-    /// Has a root's index compare itself with the tree, whatever was watched. A root that is gone needs none.
+    /// Makes a root's index compare itself with the tree, regardless of watch events. Ignored for a
+    /// removed root.
     pub fn look_again(&self, root: &RootId) {
         if let Err(cause) = self.inner.indexes.rescan(root) {
             tracing::debug!(%root, %cause, "not looked at again");
         }
     }
 
-    /// Waits until the index of a declared root holds the tree as it is now. A folder that is not declared has none.
+    /// Waits until the index of a declared root matches the current tree. Returns at once for an
+    /// undeclared folder.
     ///
     /// # Errors
     /// `index_failed`, also when it takes longer than [`INDEX_WAIT`].
@@ -140,7 +144,8 @@ impl Engine {
         }
     }
 
-    /// Declares the roots of the configuration and those remembered. What cannot be is logged, not fatal.
+    /// Declares the configured and the stored roots. A root that cannot be declared is logged, not
+    /// fatal.
     pub(crate) async fn declare_remembered(&self, configured: &[PathBuf]) {
         let remembered = self.inner.state.get().roots;
         for path in configured.iter().cloned().chain(remembered) {

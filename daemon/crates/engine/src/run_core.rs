@@ -1,5 +1,5 @@
-//! The part that turns, explores and single commands have in common: whose work it is, in which root, with which rights, and
-//! how it reaches the log and the gate.
+//! Common parts of turns, explores and single commands: their session, root and rights, and their
+//! access to the log and the gate.
 
 use cairn_harness::{Call, Grants};
 use cairn_protocol::{
@@ -38,7 +38,7 @@ impl RunCore {
         NewRecord { id: Uuid::now_v7(), parent_id, origin: self.origin(tool), body: Body::Evt { evt } }
     }
 
-    /// Appends events and answers once they are durable.
+    /// Appends events and returns once they are durable.
     pub async fn emit_all(&self, evts: Vec<AgentEvt>) -> Result<(), Failure> {
         if evts.is_empty() {
             return Ok(());
@@ -48,7 +48,7 @@ impl RunCore {
         Ok(())
     }
 
-    /// A call with the rights of this run, in its root, that ends with it.
+    /// Creates a call with the rights of this run, in its root, cancelled with it.
     pub fn call(&self, command: Option<Uuid>, tool: &str, arguments: serde_json::Value) -> Call {
         Call {
             root: self.root.clone(),
@@ -60,7 +60,7 @@ impl RunCore {
         }
     }
 
-    /// True if the daemon ends, so that work which fails now was cut off.
+    /// Returns true if the daemon is stopping, so that work which fails now was interrupted.
     pub fn is_cut_off(&self) -> bool {
         self.engine.inner.shutdown.is_cancelled()
     }

@@ -1,8 +1,8 @@
-//! Sessions with work: one actor each, which alone starts, steers, cancels and ends what runs there.
+//! Sessions with work: one actor each, which alone starts, steers, cancels and finishes runs there.
 //!
-//! The rules are the pure function in `step.rs`; `actor.rs` carries out its effects, `commit.rs` writes them to the log and
-//! `load.rs` reads the state back from it. An actor exists while its session has work or requests; what it knows beyond that is
-//! in the log.
+//! The rules are the pure function in `step.rs`; `actor.rs` executes its effects, `commit.rs`
+//! writes them to the log and `load.rs` reads the state back from it. An actor exists while its
+//! session has work or requests; all further state is in the log.
 
 mod actor;
 mod commit;
@@ -30,20 +30,20 @@ use actor::{Actor, Message};
 pub(crate) use permits::{RunPermit, RunPermits};
 pub(crate) use requests::{ExploreStart, Made, Request};
 
-/// Requests that wait for a session's actor; senders beyond it wait.
+/// Capacity of the queue of requests to a session's actor; senders beyond it wait.
 const INBOX: usize = 64;
 
-/// A session's runs as everybody but its actor sees them.
+/// A session's runs as seen outside its actor.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionView {
     pub turn: Option<TurnHandle>,
     pub explore: Option<RunHandle>,
-    /// Turns that wait.
+    /// Number of queued turns.
     pub queued: u64,
 }
 
 impl SessionView {
-    /// True if nothing runs that clients could reach.
+    /// Returns true if no run is active that clients could reach.
     pub fn is_idle(&self) -> bool {
         self.turn.is_none() && self.explore.is_none()
     }
@@ -59,11 +59,11 @@ struct ActorHandle {
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     actors: Mutex<HashMap<SessionId, ActorHandle>>,
-    /// Sessions that work without an actor: those of replays.
+    /// Sessions that run without an actor: those of replays.
     reserved: Mutex<HashSet<SessionId>>,
 }
 
-/// Keeps actors out of a session until it is dropped.
+/// Prevents actors in a session until it is dropped.
 pub(crate) struct Reservation<'a>(&'a Sessions, SessionId);
 
 impl Drop for Reservation<'_> {
@@ -81,7 +81,7 @@ impl Sessions {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves a session that nobody else knows yet.
+    /// Reserves a session whose id no client knows yet.
     pub fn reserve(&self, session: &SessionId) -> Reservation<'_> {
         self.reserved().insert(session.clone());
         Reservation(self, session.clone())
@@ -96,12 +96,12 @@ impl Sessions {
         view.map(|view| view.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
     }
 
-    /// True if a turn can be cancelled or steered now.
+    /// Returns true if a turn can be cancelled or steered now.
     pub fn has_turn(&self, session: &SessionId) -> bool {
         self.view(session).turn.is_some()
     }
 
-    /// True if every active run waits for people.
+    /// Returns true if every active run waits for an approval.
     pub fn all_wait_for_people(&self) -> bool {
         let views: Vec<_> = self.map().values().map(|handle| Arc::clone(&handle.view)).collect();
         views.iter().all(|view| {
@@ -110,7 +110,7 @@ impl Sessions {
         })
     }
 
-    /// The inbox of a session's actor, which is started where there is none.
+    /// Returns the inbox of a session's actor, which is started if there is none.
     fn inbox(&self, engine: &Engine, session: &SessionId) -> mpsc::Sender<Message> {
         let mut map = self.map();
         if let Some(handle) = map.get(session)
@@ -127,8 +127,8 @@ impl Sessions {
         inbox
     }
 
-    /// Forgets an idle actor; false when somebody is about to send it something. Senders are cloned under the map's lock alone,
-    /// so that a count of one is the map's own.
+    /// Removes an idle actor; returns false when a caller is about to send it something. Senders
+    /// are cloned under the map's lock alone, so a count of one is the map's own.
     fn retire(&self, session: &SessionId, messages: &mpsc::Receiver<Message>) -> bool {
         let mut map = self.map();
         let busy = map.get(session).is_some_and(|handle| handle.inbox.strong_count() > 1);
@@ -139,26 +139,27 @@ impl Sessions {
         true
     }
 
-    /// Forgets an actor that failed.
+    /// Removes an actor that failed.
     fn forget(&self, session: &SessionId) {
         self.map().remove(session);
     }
 
-    /// Sends something to all actors that there are.
+    /// Sends a message to all live actors.
     pub async fn broadcast(&self, message: impl Fn() -> Message) {
         let inboxes: Vec<_> = self.map().values().map(|handle| handle.inbox.clone()).collect();
         for inbox in inboxes {
-            // An actor that has ended has nothing to stop.
+            // An actor that has exited has nothing to stop.
             let _ended = inbox.send(message()).await;
         }
     }
 }
 
 impl Engine {
-    /// Sends a request to a session's actor and waits for its reply. A caller that leaves changes nothing for the request.
+    /// Sends a request to a session's actor and waits for its reply. A caller that is dropped has
+    /// no effect on the request.
     ///
     /// # Errors
-    /// The request's own; `internal` when the actor failed.
+    /// Errors of the request; `internal` when the actor failed.
     pub(crate) async fn request(&self, session: &SessionId, request: Request) -> Result<Made, Failure> {
         let lost = || Failure::new(Reason::Internal, format!("the actor of session {session} ended early"));
         let (reply, answer) = oneshot::channel();
@@ -168,12 +169,12 @@ impl Engine {
         answer.await.unwrap_or_else(|_| Err(lost()))
     }
 
-    /// Nothing new starts from here on.
+    /// Prevents new runs from starting.
     pub(crate) async fn shut_sessions(&self) {
         self.inner.sessions.broadcast(|| Message::Shutdown).await;
     }
 
-    /// Active runs are interrupted.
+    /// Interrupts the active runs.
     pub(crate) async fn interrupt_sessions(&self) {
         self.inner.sessions.broadcast(|| Message::Interrupt).await;
     }

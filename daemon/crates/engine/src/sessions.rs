@@ -1,4 +1,4 @@
-//! Sessions as clients see them.
+//! Requests of clients about sessions.
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -17,7 +17,7 @@ const CREATE: &str = "session.create";
 const MAX_TITLE: usize = 200;
 
 impl Engine {
-    /// Makes a session.
+    /// Creates a session.
     ///
     /// # Errors
     /// `root_not_found`, `invalid_params`, `request_conflict`.
@@ -42,7 +42,7 @@ impl Engine {
         Ok(made)
     }
 
-    /// Sessions, newest first.
+    /// Returns sessions, newest first.
     ///
     /// # Errors
     /// `invalid_params` for a bad cursor.
@@ -50,7 +50,7 @@ impl Engine {
         Ok(self.inner.trace.sessions(page.cursor, page.limit, page.archived).await?)
     }
 
-    /// A session.
+    /// Returns a session by its id.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -58,7 +58,7 @@ impl Engine {
         Ok(self.inner.trace.session(id).await?)
     }
 
-    /// Goes on with an interrupted session.
+    /// Resumes an interrupted session.
     ///
     /// # Errors
     /// `session_not_found`, `not_resumable`.
@@ -68,7 +68,7 @@ impl Engine {
     ) -> Result<cairn_protocol::explore::RunReceipt, Failure> {
         self.need_open()?;
         let session = self.inner.trace.session(id).await?;
-        // `running` and no run: its end could not be written.
+        // `running` without a run: its terminal record could not be written.
         let is_stuck = session.state == RunState::Running && self.inner.sessions.view(id).is_idle();
         if session.state != RunState::Interrupted && !is_stuck {
             let text = format!("session {id} is {}, not interrupted", session.state.as_str());
@@ -83,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// Makes a session with the past of another, up to a turn.
+    /// Creates a session with the history of another, up to a turn.
     ///
     /// # Errors
     /// `session_not_found`, `session_busy`, `run_not_found` when there is no such turn.
@@ -94,7 +94,7 @@ impl Engine {
         Ok(made)
     }
 
-    /// The fork itself, which the session's actor asks for.
+    /// Performs the fork, on request of the session's actor.
     pub(crate) async fn fork(
         &self,
         from: &SessionId,
@@ -107,7 +107,7 @@ impl Engine {
         Ok(self.inner.trace.fork(from, cut, title).await?)
     }
 
-    /// Puts a session away, or takes it out again.
+    /// Archives a session, or restores it.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -133,7 +133,7 @@ impl Engine {
     }
 }
 
-/// The session a stored receipt speaks of.
+/// Returns the session id in a stored receipt.
 pub(crate) fn session_in(receipt: &serde_json::Value) -> Result<SessionId, Failure> {
     let id = receipt.get("sessionId").and_then(|v| v.as_str()).and_then(|text| text.parse().ok());
     id.ok_or_else(|| Failure::new(Reason::StorageFailed, "a stored receipt names no session"))

@@ -1,8 +1,9 @@
-//! The spans of runs, operations and questions to models, for traces. They hold names, ids, durations and counts; never
-//! goals, prompts, arguments or answers.
+//! Trace spans of runs, operations and requests to models. They contain names, ids, durations and
+//! counts; never goals, prompts, arguments or answers.
 //!
-//! A run outlives the request that starts it, so it is a trace of its own that links to the request's. An explorer's
-//! operations begin in tasks of their own and name the run as their parent; everything else lies in what encloses it.
+//! A run outlives the request that starts it, so it is a separate trace that links to the
+//! request's. An explorer's operations start in separate tasks and name the run as their parent;
+//! all other spans have the enclosing span as parent.
 
 pub use cairn_harness::span::{SPANS, failed};
 use cairn_llm::{Chunk, ChunkStream, Provider};
@@ -15,7 +16,7 @@ use cairn_protocol::{
 use futures_util::StreamExt as _;
 use tracing::{Span, field::Empty};
 
-/// The span of a run of the kind `kind`: `turn` or `explore`.
+/// Creates the span of a run of the kind `kind`: `turn` or `explore`.
 pub(crate) fn run(kind: &'static str, session: &SessionId, run: &RunId, resumed: bool) -> Span {
     let cause = Span::current();
     let span = tracing::info_span!(
@@ -39,7 +40,7 @@ pub(crate) fn run(kind: &'static str, session: &SessionId, run: &RunId, resumed:
     span
 }
 
-/// How a turn ended.
+/// Records the outcome of a turn.
 pub(crate) fn turn_ended(span: &Span, result: &RunResult) {
     let outcome = match result.status {
         Outcome::Completed => "completed",
@@ -57,7 +58,8 @@ pub(crate) fn turn_ended(span: &Span, result: &RunResult) {
     }
 }
 
-/// The span of an operation of an explore, or of a command. `name` is that of a tool that is there.
+/// Creates the span of an operation of an explore, or of a command. `name` is that of a registered
+/// tool.
 pub(crate) fn operation(parent: &Span, name: Option<&str>) -> Span {
     let parent = parent.id().or_else(|| Span::current().id());
     tracing::info_span!(
@@ -71,7 +73,7 @@ pub(crate) fn operation(parent: &Span, name: Option<&str>) -> Span {
     )
 }
 
-/// The span of a question to a model.
+/// Creates the span of a request to a model.
 pub(crate) fn question(parent: &Span, provider: &dyn Provider) -> Span {
     let parent = parent.id().or_else(|| Span::current().id());
     let span = tracing::info_span!(
@@ -97,7 +99,7 @@ pub(crate) fn question(parent: &Span, provider: &dyn Provider) -> Span {
     span
 }
 
-/// What an answer cost.
+/// Records the tokens of an answer.
 pub(crate) fn used(span: &Span, usage: TokenUsage) {
     span.record("gen_ai.usage.input_tokens", usage.input_tokens);
     span.record("gen_ai.usage.output_tokens", usage.output_tokens);
@@ -106,14 +108,14 @@ pub(crate) fn used(span: &Span, usage: TokenUsage) {
     }
 }
 
-/// How anything else ended.
+/// Records any other outcome.
 pub(crate) fn ended<T>(span: &Span, outcome: &Result<T, Failure>) {
     if let Err(failure) = outcome {
         failed(span, failure);
     }
 }
 
-/// A stream of an answer whose span ends with it.
+/// Wraps a stream of an answer so that its span closes with it.
 pub(crate) fn watched(span: Span, stream: ChunkStream) -> ChunkStream {
     if span.is_disabled() {
         return stream;

@@ -10,11 +10,11 @@ use std::{
 use cairn_protocol::error::{Failure, Reason};
 use serde::{Deserialize, Serialize};
 
-/// What is remembered between starts.
+/// State that is stored between starts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct State {
-    /// Declared roots, canonical paths.
+    /// Declared roots, as canonical paths.
     pub roots: Vec<PathBuf>,
     /// Remote URL (without credentials) of each clone, by its path.
     pub remotes: BTreeMap<String, String>,
@@ -27,7 +27,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// Reads it; an absent file is an empty state.
+    /// Reads the file; a missing file is an empty state.
     pub fn load(path: PathBuf) -> Result<Self, Failure> {
         let failed =
             |what: String| Failure::new(Reason::StorageFailed, format!("{}: {what}", path.display()));
@@ -41,12 +41,12 @@ impl StateFile {
         Ok(Self { path, state: Mutex::new(state) })
     }
 
-    /// What is remembered.
+    /// Returns a copy of the state.
     pub fn get(&self) -> State {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes it; on a failed write the old content stays, on disk and here.
+    /// Changes the state; on a failed write the old content stays, on disk and in memory.
     pub fn change(&self, change: impl FnOnce(&mut State)) -> Result<(), Failure> {
         let mut held = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = held.clone();

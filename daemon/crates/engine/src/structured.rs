@@ -1,18 +1,20 @@
-//! A typed answer while it is written: snapshots, each of which holds what the one before it held.
+//! Snapshots of a typed answer while it is being written: each contains at least the content of the
+//! one before it.
 
 use cairn_protocol::event::AgentEvt;
 use serde_json::Value;
 
 /// Fewest bytes between two snapshots.
 const STEP: usize = 16;
-/// After this part of the text again there is another one, so that there are few of a long answer.
+/// The next snapshot follows after this fraction (1/16) of the text so far, so that a long answer
+/// has few.
 const PART: usize = 16;
 
-/// Makes snapshots of an answer of one type.
+/// Creates snapshots of an answer of one type.
 pub(crate) struct Snapshots {
     name: String,
     revision: u32,
-    /// Length of the text at which it is looked at again.
+    /// Length of the text at which it is parsed the next time.
     due: usize,
     last: Option<Value>,
 }
@@ -22,7 +24,7 @@ impl Snapshots {
         Self { name: name.to_owned(), revision: 0, due: 1, last: None }
     }
 
-    /// Looks at the text so far; a snapshot when it says more than the last one.
+    /// Parses the text so far; returns a snapshot when it differs from the last one.
     pub fn look(&mut self, text: &str) -> Option<AgentEvt> {
         if text.len() < self.due {
             return None;
@@ -31,7 +33,7 @@ impl Snapshots {
         self.tell(cairn_harness::parse_partial_json(text)?)
     }
 
-    /// The last one: the answer itself.
+    /// Returns the last snapshot: the answer itself.
     pub fn end(mut self, value: &Value) -> Option<AgentEvt> {
         self.tell(value.clone())
     }

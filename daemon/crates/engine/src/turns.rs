@@ -1,4 +1,5 @@
-//! Turns: what is asked, driving, the conversation, the end. Which turn runs when is decided in `session`.
+//! Turns: their requests, the loop that drives them, the conversation, the final records. The order
+//! of turns is decided in `session`.
 
 mod act;
 pub(crate) mod changes;
@@ -28,23 +29,23 @@ pub(crate) use replay_source::{Remaining as ReplayParts, ReplaySource};
 /// The run's own operation.
 pub const OP: &str = "turn";
 
-/// An agent that takes turns. It acts by the context alone and looks at [`TurnContext::cancel`].
+/// An agent that runs turns. It acts by the context alone and observes [`TurnContext::cancel`].
 #[async_trait::async_trait]
 pub trait TurnAgent: Send + Sync {
-    /// Takes a turn; the answer is the model's last text.
+    /// Runs a turn; returns the model's last text.
     ///
     /// # Errors
-    /// What ended the turn early.
+    /// The cause that ended the turn early.
     async fn turn(&self, cx: &TurnContext) -> Result<String, Failure>;
 
-    /// The system text that a turn with this context would begin with.
+    /// Returns the system text that a turn with this context would start with.
     ///
     /// # Errors
-    /// When what it is made of cannot be read.
+    /// A source of the text that cannot be read.
     async fn system(&self, cx: &TurnContext) -> Result<String, Failure>;
 }
 
-/// A turn that was accepted and has no end yet.
+/// A turn that was accepted and has no terminal record yet.
 #[derive(Debug, Clone)]
 pub(crate) struct QueuedTurn {
     pub run: RunId,
@@ -60,14 +61,14 @@ pub(crate) struct TurnHandle {
     pub turn_id: String,
     pub cancel: CancellationToken,
     pub aborted: Arc<AtomicBool>,
-    /// What clients said meanwhile, with the number of its record.
+    /// Steering texts of clients, each with the number of its record.
     pub steering: Arc<Mutex<Vec<(u64, String)>>>,
-    /// The time that people took.
+    /// Time spent waiting for approvers.
     pub clock: Arc<WaitClock>,
 }
 
-/// The event that precedes `run_completed` of a turn that failed. Its `op` is not the run's own, which ends with
-/// `run_completed` alone.
+/// Returns the event that precedes `run_completed` of a failed turn. Its `op` is not the run's own,
+/// whose only final event is `run_completed`.
 pub(crate) fn error(failure: &Failure) -> AgentEvt {
     error_event("agent", failure)
 }

@@ -1,4 +1,4 @@
-//! `undo_turn`: puts back what a turn changed in files.
+//! `undo_turn`: restores the files that a turn changed.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,17 +25,16 @@ struct UndoTurn {
     turn_id: String,
 }
 
-/// The tool.
 struct Undo {
     trace: Trace,
 }
 
-/// The tool for a registry.
+/// Creates the tool for a registry.
 pub fn tool(trace: &Trace) -> Arc<dyn Tool> {
     Arc::new(Undo { trace: trace.clone() })
 }
 
-/// One file put back.
+/// One file to restore.
 struct Back {
     path: String,
     now: Option<Vec<u8>>,
@@ -43,7 +42,7 @@ struct Back {
 }
 
 impl Undo {
-    /// What would be put back. A file that changed since the turn is not touched: then nothing is.
+    /// Plans the files to restore. If one of them changed since the turn, no file is touched.
     async fn plan(
         &self,
         session: &SessionId,

@@ -1,4 +1,5 @@
-//! What a sandbox costs: `/bin/true` in it and without it, `cargo run --example spawn -- HELPER [ROUNDS]`.
+//! Cost of a sandbox: `/bin/true` in it and without it, `cargo run --example spawn -- HELPER
+//! [ROUNDS]`.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measurement by hand")]
 
 use std::{path::PathBuf, time::Instant};
@@ -22,7 +23,7 @@ fn main() {
     sandboxes[1].1.probe();
     let mut times: Vec<Vec<f64>> = vec![vec![]; sandboxes.len()];
     for _ in 0..rounds {
-        // In turn, so that all meet the same machine.
+        // Alternating, so that all are measured under the same load.
         for ((_, sandbox), times) in sandboxes.iter().zip(&mut times) {
             let mut confined = Confined::program(vec!["/bin/true".into()], dir.path().to_owned());
             confined.root = Some(dir.path().to_owned());

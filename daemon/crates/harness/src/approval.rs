@@ -1,9 +1,10 @@
-//! Approvals: a call that must be asked about waits here for its answer.
+//! Approvals: a call whose rules require one waits until an approver answers.
 //!
-//! The question is durable before anybody sees it and its answer before anybody acts on it; the first answer counts. What
-//! ends the wait: an answer of any client, the deadline (a no), or the end of the run (a no). The end of the daemon leaves
-//! it open, so that it can be answered after the next start. A client that leaves changes nothing for a question that is
-//! open; a question that nobody could answer when it came up is denied at once.
+//! The request is durable before any client sees it, and its answer before any call acts on it; the
+//! first answer counts. The wait ends with an answer of any client, with the deadline (denied) or
+//! with the end of the run (denied). A stop of the daemon leaves the request open, so that it can
+//! be answered after the next start. A client that disconnects changes nothing for an open request;
+//! a request for which no approver is connected when it is created is denied at once.
 
 use std::{
     collections::HashMap,
@@ -29,24 +30,24 @@ use uuid::Uuid;
 
 use crate::{Call, Intent, Rule, Verdict, grants::Grants};
 
-/// Sessions whose decisions are kept in memory; more are read again from the log.
+/// Sessions whose decisions are cached; those of other sessions are read from the log.
 const MAX_SESSIONS: usize = 1024;
 
-/// The questions that wait, and what was decided for sessions and for good.
+/// Open approval requests, and the decisions of sessions and for good.
 pub struct Approvals {
     trace: Trace,
     grants: Grants,
     waiting: Mutex<HashMap<ApprovalId, oneshot::Sender<Resolution>>>,
     memory: Mutex<HashMap<SessionId, SessionRules>>,
-    /// Answers that changed what was decided for a session.
+    /// Count of answers that changed the decisions of a session.
     answers: AtomicU64,
     approvers: Arc<AtomicUsize>,
     timeout_ms: AtomicU64,
     stopping: CancellationToken,
 }
 
-/// A question while its call waits. Dropped before it is answered, as a cancelled future is, it is denied in the log: nothing
-/// waits for its answer any more. The end of the daemon leaves it open.
+/// An open request while its call waits. Dropped without an answer, as by a cancelled future, it is
+/// denied in the log, since no call waits for it any more. A stop of the daemon leaves it open.
 struct OpenQuestion<'a> {
     approvals: &'a Approvals,
     approval: Approval,
@@ -60,7 +61,7 @@ impl Drop for OpenQuestion<'_> {
             return;
         }
         let (trace, approval) = (self.approvals.trace.clone(), self.approval.clone());
-        // Without a runtime the next start finds it open.
+        // Without a runtime the request stays open until the next start.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             let resolution = denial("cancelled", "the call ended");
@@ -84,7 +85,7 @@ fn denial(by: &str, why: &str) -> Resolution {
     }
 }
 
-/// Refuses a pattern that was not offered, and one with an answer that stores nothing.
+/// Rejects a pattern that was not offered, and a pattern with an answer that stores no rule.
 fn check_pattern(
     approval: &Approval,
     decision: ApprovalDecision,
@@ -102,7 +103,7 @@ fn check_pattern(
     Ok(())
 }
 
-/// Stores an answer with its event, if it is the first.
+/// Stores an answer with its event if it is the first.
 async fn record_resolution(
     trace: &Trace,
     approval: &Approval,
@@ -122,10 +123,10 @@ async fn record_resolution(
     trace.append(append).await.map(drop)
 }
 
-/// What was decided for a session.
+/// Rules and verdicts decided for one session.
 pub(crate) type SessionRules = Arc<Vec<(Rule, Verdict)>>;
 
-/// Somebody who can answer, for as long as this lives.
+/// A connected approver; it is counted until this value is dropped.
 pub struct Approver(Arc<AtomicUsize>);
 
 impl Drop for Approver {
@@ -139,7 +140,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Approvals {
-    /// No questions yet. `stopping` is cancelled when the daemon ends.
+    /// Creates a store without requests. `stopping` is cancelled when the daemon stops.
     pub(crate) fn new(trace: Trace, grants: Grants, timeout: Duration, stopping: CancellationToken) -> Self {
         Self {
             trace,
@@ -153,33 +154,33 @@ impl Approvals {
         }
     }
 
-    /// Counts somebody who can answer.
+    /// Registers an approver.
     pub fn join(&self) -> Approver {
         self.approvers.fetch_add(1, Ordering::SeqCst);
         Approver(Arc::clone(&self.approvers))
     }
 
-    /// Time that new questions wait.
+    /// Sets the time that new requests wait.
     pub fn set_timeout(&self, timeout: Duration) {
         self.timeout_ms.store(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Whether a call of this daemon waits for the answer now. After a restart a question is there before its call has
-    /// come back to it.
+    /// Returns true if a call of this daemon waits for the answer now. After a restart a request is
+    /// open before its call has resumed.
     pub fn is_awaited(&self, id: &ApprovalId) -> bool {
         locked(&self.waiting).contains_key(id)
     }
 
-    /// The rules that were granted for good.
+    /// Returns the rules that were granted for good.
     pub fn grants(&self) -> &Grants {
         &self.grants
     }
 
-    /// Answers a question. The answer is durable, and known to every client, when this returns.
+    /// Answers a request. The answer is durable, and published to every client, when this returns.
     ///
     /// # Errors
-    /// `approval_not_found`; `approval_resolved` with the answer that was first; `storage_failed` when a rule could not be
-    /// written for good (the call itself is approved then).
+    /// `approval_not_found`; `approval_resolved` with the first answer; `storage_failed` when a
+    /// rule could not be stored for good (the call itself is approved then).
     pub async fn resolve(&self, params: ApprovalResolveParams, by: &str) -> Result<Approval, Failure> {
         let mut approval = self.trace.approval(&params.approval_id).await?;
         let reason = params.reason.map(|r| r.chars().take(2000).collect());
@@ -209,7 +210,7 @@ impl Approvals {
         let mut unstored = None;
         match params.decision {
             ApprovalDecision::Session => {
-                // What is being read from the log meanwhile may lack this answer: it is not kept.
+                // A concurrent read of the log may lack this answer: its result is not cached.
                 self.answers.fetch_add(1, Ordering::SeqCst);
                 locked(&self.memory).remove(&session);
             }
@@ -223,13 +224,14 @@ impl Approvals {
             }
             ApprovalDecision::Once | ApprovalDecision::Deny => {}
         }
-        // Only now may the call go on: those that follow it must find the rule.
+        // The call may proceed only now: calls after it must find the rule.
         if let Some(resolution) = &approval.resolution
             && let Some(waiter) = locked(&self.waiting).remove(&approval.approval_id)
         {
             let _gone = waiter.send(resolution.clone());
         }
-        // The call is approved and goes on all the same; who answered hears that it was for this once.
+        // The call is approved nevertheless; the approver gets an error that says it was approved
+        // once only.
         match unstored {
             Some(Failure { reason, message, details }) => {
                 let message = format!("the call is approved, the rule is not granted for good: {message}");
@@ -239,10 +241,10 @@ impl Approvals {
         }
     }
 
-    /// Denies a question whose run ended while no call waited for the answer, unless it is answered.
+    /// Denies an open request whose run finished while no call waited for the answer.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Errors of the log.
     pub async fn withdraw(&self, approval: &Approval) -> Result<(), Failure> {
         match record_resolution(&self.trace, approval, &denial("cancelled", "the run ended")).await {
             Ok(()) | Err(TraceError::ApprovalResolved) => Ok(()),
@@ -250,7 +252,7 @@ impl Approvals {
         }
     }
 
-    /// What was decided for a session before.
+    /// Returns the rules decided for a session.
     pub(crate) async fn memory(&self, session: &SessionId) -> Result<SessionRules, Failure> {
         if let Some(rules) = locked(&self.memory).get(session) {
             return Ok(Arc::clone(rules));
@@ -270,10 +272,10 @@ impl Approvals {
         Ok(rules)
     }
 
-    /// Asks about `call` and waits. `afresh` when an answer that was given before no longer counts.
+    /// Requests an approval for `call` and waits. `afresh` ignores earlier answers.
     ///
     /// # Errors
-    /// `no_approver`; `cancelled` when the run or the daemon ends; those of the log.
+    /// `no_approver`; `cancelled` when the run is cancelled or the daemon stops; errors of the log.
     pub(crate) async fn ask(
         &self,
         call: &Call,
@@ -291,7 +293,7 @@ impl Approvals {
         }
         let (sender, receiver) = oneshot::channel();
         if known.is_none() && self.approvers.load(Ordering::SeqCst) == 0 {
-            // The question is in the log all the same, with its denial.
+            // The request is recorded nevertheless, with its denial.
             let mut question = self.pose(call, intent, rule, sender).await?;
             question.closed = true;
             record_resolution(
@@ -308,7 +310,8 @@ impl Approvals {
             Some(known) => {
                 locked(&self.waiting).insert(known.approval_id.clone(), sender);
                 let mut question = OpenQuestion { approvals: self, approval: known, closed: false };
-                // An answer may have come after the question was looked up and before anybody waited for it.
+                // An answer may have been recorded between the look-up of the request and the start
+                // of the wait.
                 question.closed = true;
                 let now = self.trace.approval(&question.approval.approval_id).await?;
                 if let Some(resolution) = now.resolution {
@@ -320,7 +323,8 @@ impl Approvals {
             None => self.pose(call, intent, rule, sender).await?,
         };
         let outcome = self.wait(call, &question.approval, receiver).await;
-        // A question that could not be closed in the log, as on a full disk, stays open: closing it again would fail as well.
+        // A request that could not be closed in the log, as on a full disk, stays open: a second
+        // attempt would fail as well.
         question.closed = true;
         outcome
     }
@@ -354,7 +358,8 @@ impl Approvals {
         let record =
             NewRecord { id: Uuid::now_v7(), parent_id: call.command, origin, body: Body::Evt { evt } };
         let append = Append::new(&call.session, vec![record]).ask(&approval, call.call_id.as_deref());
-        // Before the append: dropped in the middle of it, the question may be in the log, and the denial comes after it there.
+        // Created before the append: if this is dropped during it, the request may be in the log,
+        // and its denial is appended after it.
         let mut question = OpenQuestion { approvals: self, approval, closed: false };
         if let Err(error) = self.trace.append(append).await {
             question.closed = true;
@@ -369,7 +374,7 @@ impl Approvals {
         approval: &Approval,
         answer: oneshot::Receiver<Resolution>,
     ) -> Result<Resolution, Failure> {
-        // The wall clock may have jumped since the question; its time to answer is the same.
+        // The wall clock may have jumped since the request; the time to answer stays the same.
         let left = approval.expires_at.0.saturating_sub(approval.created_at.0);
         let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
         let (by, why) = tokio::select! {
@@ -388,7 +393,7 @@ impl Approvals {
         match record_resolution(&self.trace, approval, &resolution).await {
             Ok(()) if by == "cancelled" => Err(cancelled()),
             Ok(()) => Ok(resolution),
-            // A client was first after all.
+            // A client answered first.
             Err(error @ TraceError::ApprovalResolved) => {
                 let stored = self.trace.approval(&approval.approval_id).await?;
                 stored.resolution.ok_or_else(|| error.into())

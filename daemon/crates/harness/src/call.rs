@@ -1,4 +1,4 @@
-//! A call as it comes to the gate.
+//! A tool call as the gate receives it.
 
 use std::sync::Arc;
 
@@ -10,39 +10,36 @@ use uuid::Uuid;
 
 use crate::{Changes, Grants, WaitClock};
 
-/// A tool call that wants to pass.
+/// A request to call a tool.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The session that acts.
     pub session: SessionId,
-    /// The tool.
     pub name: String,
-    /// Its arguments.
     pub arguments: Value,
-    /// The root the session works in.
+    /// The session's root, if it has one.
     pub root: Option<Root>,
-    /// What its run may do.
+    /// Limits of the run that calls.
     pub grants: Grants,
-    /// Ends the call early.
+    /// Cancels the call.
     pub cancel: CancellationToken,
-    /// Who asks: for the records of approvals.
+    /// Origin of the call, for the records of approvals.
     pub origin: Option<Origin>,
-    /// The record that caused it.
+    /// Record that caused the call.
     pub command: Option<Uuid>,
-    /// The model's id for it, when a model asked.
+    /// The model's id for the call, when a model made it.
     pub call_id: Option<String>,
-    /// Whether its run was cut off before: then an approval of the same call may exist.
+    /// True if its run was interrupted before: an approval of the same call may exist then.
     pub resumed: bool,
-    /// Everything but the action itself.
+    /// Performs every check and records the call, but does not run the tool.
     pub dry_run: bool,
-    /// Where changed files are noted.
+    /// Collects the files that the call changes.
     pub changes: Changes,
-    /// Where the waiting for people is counted.
+    /// Counts the time spent waiting for approvers.
     pub clock: Arc<WaitClock>,
 }
 
 impl Call {
-    /// A call without root, grants or origin, that nothing cancels.
+    /// Creates a call without root, grants or origin, with a token of its own.
     pub fn new(session: SessionId, name: &str, arguments: Value) -> Self {
         Self {
             session,

@@ -1,4 +1,5 @@
-//! The source of a decision, and the one place that renders it for the audit, for approvers and for messages.
+//! The source of a decision, and the single renderer of it for the audit, for approvers and for
+//! messages.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use cairn_protocol::approval::ApprovalDecision;
 
 use crate::Rule;
 
-/// Texts of parts that a decision about a whole command line lists.
+/// Most parts that the text of a decision about a command line lists.
 const MAX_PARTS: usize = 8;
 
 /// A list of rules, by its name in the configuration.
@@ -14,7 +15,7 @@ const MAX_PARTS: usize = 8;
 pub enum RuleList {
     /// `finalDeny`.
     FinalDeny,
-    /// Answers that were given for the session.
+    /// Approvals given for the session.
     Session,
     /// `overrides`.
     Overrides,
@@ -22,7 +23,7 @@ pub enum RuleList {
     Deny,
     /// `allow`.
     Allow,
-    /// Answers that were given for good.
+    /// Approvals given for good.
     Granted,
     /// `confirm`.
     Confirm,
@@ -42,7 +43,7 @@ impl fmt::Display for RuleList {
     }
 }
 
-/// A limit of the run that calls.
+/// A limit of the calling run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunLimit {
     /// `policy.ops`.
@@ -63,20 +64,20 @@ impl fmt::Display for RunLimit {
     }
 }
 
-/// Why no rule was needed, or why none was enough.
+/// Reason why no rule was needed, or why none was enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fallback {
     /// The tool only reads.
     ReadOnly,
-    /// The run has the network.
+    /// The run may use the network.
     NetworkGranted,
-    /// The tool changes nothing but Cairn's own state.
+    /// The tool changes only Cairn's own state.
     OwnState,
-    /// The tool acts.
+    /// The tool changes something.
     Acts,
-    /// It acts, and its command line is not fully understood, for this reason.
+    /// The tool changes something, and its command line is not fully understood, for this reason.
     ActsUnsure(String),
-    /// It acts, and this rule allows the program without arguments alone.
+    /// The tool changes something, and this rule allows only the program without arguments.
     ActsWithArguments(Rule),
     /// Denials exist and the command line cannot be compared with them, for this reason.
     Unclear(String),
@@ -98,57 +99,54 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// The answer of a person to the question about a call.
+/// An approver's answer to the request about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// The answer.
     pub decision: ApprovalDecision,
-    /// The client that gave it.
+    /// The client that answered.
     pub client: String,
-    /// The reason for the question.
+    /// Reason for the request.
     pub question: Box<DecidedBy>,
 }
 
-/// The source of a decision about a call.
+/// Source of a decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// A rule of a list, and the part of a command line that it was found in.
+    /// A rule of a list, and the part of a command line that it matched.
     Rule {
-        /// The list.
         list: RuleList,
-        /// The rule.
         rule: Rule,
-        /// The part, as it is shown.
+        /// The part, as displayed.
         part: Option<String>,
     },
-    /// Decisions about parts of a command line, each with its part as it is shown.
+    /// Decisions about parts of a command line, each with its part as displayed.
     Parts(Vec<(DecidedBy, String)>),
     /// A limit of the run.
     RunLimit(RunLimit),
-    /// No rule.
+    /// No rule matched.
     Fallback(Fallback),
-    /// A configuration that cannot be read: it may hold denials.
+    /// A configuration that cannot be read: it may contain denials.
     UnreadableRules(String),
-    /// A path outside the places that tools write to.
+    /// A path outside the write paths of tools.
     UnwritablePath(String),
-    /// The tool itself, which asks for this reason.
+    /// The tool itself, which requires an approval for this reason.
     Tool(String),
     /// A plugin, for this reason.
     Plugin(String),
-    /// A call that stands for one of a tool that does not exist.
+    /// A call that delegates to a tool that does not exist.
     UnknownTool(String),
-    /// A call that the daemon's end interrupted.
+    /// A call that a stop of the daemon interrupted.
     Interrupted,
     /// A path without any spelling.
     NoPath,
-    /// A person.
+    /// The answer of an approver.
     Answered(Answered),
-    /// The same for a run without sandbox.
+    /// The same decision for a run without sandbox.
     Unconfined(Box<DecidedBy>),
 }
 
 impl DecidedBy {
-    /// True if no rule speaks of the call, or of some part of its command line.
+    /// Returns true if no rule matches the call, or some part of its command line.
     pub fn is_fallback(&self) -> bool {
         match self {
             Self::Fallback(_) => true,
@@ -158,7 +156,7 @@ impl DecidedBy {
         }
     }
 
-    /// True for a denial that no other try and no person changes.
+    /// Returns true for a denial that neither a retry nor an approver can change.
     pub fn is_final(&self) -> bool {
         match self {
             Self::Rule { list, .. } => *list == RuleList::FinalDeny,
@@ -167,7 +165,7 @@ impl DecidedBy {
         }
     }
 
-    /// True if the run has no network and the call needs it.
+    /// Returns true if the run has no network and the call needs it.
     pub fn is_network_limit(&self) -> bool {
         match self {
             Self::RunLimit(limit) => *limit == RunLimit::Network,

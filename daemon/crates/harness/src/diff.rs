@@ -4,11 +4,11 @@ use similar::TextDiff;
 
 /// Largest diff of one change that is shown, in bytes.
 pub const MAX_DIFF: usize = 64 * 1024;
-/// Most lines that are compared line by line; more are told as a whole.
+/// Most lines that are compared line by line; larger files are described by their sizes.
 const MAX_LINES: usize = 50_000;
 
-/// The change of a file as a unified diff with three lines of context; binary and huge files are told by their sizes. Cut at
-/// `limit` bytes, and then it says so.
+/// Returns the change of a file as a unified diff with three lines of context; binary and huge
+/// files are described by their sizes. Truncated at `limit` bytes, with a note that says so.
 pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, limit: usize) -> String {
     let (from, to) = (
         before.map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{path}")),

@@ -1,4 +1,4 @@
-//! Reading the web: a GET to a public address, followed where it leads within the same bounds.
+//! HTTP GET of public addresses; redirects are followed within the same bounds.
 
 use std::{
     error::Error,
@@ -12,47 +12,47 @@ use reqwest::{Client, Response, Url, header, redirect::Policy};
 use rustls::{ClientConfig, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// Redirects that are followed.
+/// Most redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
-/// Time for a connection.
+/// Time limit of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Bytes of an address.
+/// Longest address, in bytes.
 const MAX_URL: usize = 8 * 1024;
 
-/// What is to be read.
 #[derive(Debug, Clone)]
 pub struct FetchRequest {
     /// An `http` or `https` address.
     pub url: String,
-    /// Headers besides the usual ones. They are sent to this address alone, not to one that it leads to.
+    /// Additional headers. They are sent to this address alone, never to a redirect's target.
     pub headers: Vec<(String, String)>,
-    /// Bytes of the body; more is left out.
+    /// Most bytes of the body; the rest is discarded.
     pub max_bytes: usize,
-    /// Time for all of it.
+    /// Time limit of the complete request.
     pub timeout: Duration,
-    /// Whether an address of this machine or the private network may be read: for a server that the user named. What such
-    /// a server leads to is not followed.
+    /// True if an address of this machine or a private network is allowed: for a server that the
+    /// user configured. Redirects of such a server are not followed.
     pub near: bool,
 }
 
-/// What came.
+/// Response to a fetch.
 #[derive(Debug, Clone)]
 pub struct Fetched {
-    /// The address that answered.
+    /// Final address, after redirects.
     pub url: String,
-    /// Its media type, in lower case and without parameters.
+    /// Media type, in lower case and without parameters.
     pub kind: String,
     /// The body as text.
     pub text: String,
-    /// Whether bytes were left out.
+    /// True if bytes were discarded.
     pub truncated: bool,
 }
 
-/// Reads a page.
+/// Fetches a page.
 ///
 /// # Errors
-/// `invalid_params` for what is no web address, `network_denied` for one that is not public, `tool_timed_out`, and
-/// `tool_failed` for a server's refusal, a broken connection, and what is no text.
+/// `invalid_params` for an invalid web address, `network_denied` for one that is not public,
+/// `tool_timed_out`, and `tool_failed` for an error status, a broken connection, and a body that is
+/// no text.
 pub(crate) async fn fetch(request: &FetchRequest) -> Result<Fetched, Failure> {
     let late = |_| {
         let text = format!("'{}' did not answer within {} s", shown(&request.url), request.timeout.as_secs());
@@ -95,7 +95,7 @@ fn parse(text: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// One request, to addresses that were looked at: the connection goes to no other.
+/// Sends one request, only to addresses that were checked: the connection goes to no other.
 async fn get(url: &Url, headers: &[(String, String)], near: bool) -> Result<Response, Failure> {
     let host = url.host_str().ok_or_else(|| failed(url, "names no server"))?;
     let port = url.port_or_known_default().unwrap_or(443);
@@ -126,7 +126,7 @@ fn client(host: &str, addresses: &[SocketAddr]) -> Result<Client, Box<dyn Error 
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        // A proxy would look the name up again.
+        // A proxy would resolve the name a second time.
         .no_proxy()
         .connect_timeout(CONNECT)
         .user_agent(concat!("cairn/", env!("CARGO_PKG_VERSION")))
@@ -165,8 +165,8 @@ fn is_text(kind: &str) -> bool {
     kind.starts_with("text/") || also.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml")
 }
 
-/// True if an address is one that anybody on the internet reaches: not of this machine, of a private network, or of a
-/// service that a provider gives to its machines alone.
+/// Returns true if an address is reachable from the public internet: not of this machine, of a
+/// private network, or of a service that a provider offers to its machines alone.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -183,7 +183,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || a == 0
         // Multicast, reserved and broadcast.
         || a >= 224
-        // Between providers and their customers.
+        // Carrier-grade NAT.
         || (a == 100 && (64..128).contains(&b))
         // Protocol assignments and benchmarks.
         || (a, b, c) == (192, 0, 0)
@@ -193,7 +193,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let part = ip.segments();
-    // Addresses that carry one of the older kind are judged by that.
+    // Addresses that embed an IPv4 address are judged by that.
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match part {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
@@ -202,7 +202,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
         // Tunnels, documentation and assignments.
         [0x2001, second, ..] if second < 0x200 || second == 0xdb8 => false,
-        // Nothing but 2000::/3 is given out.
+        // Only 2000::/3 is allocated.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

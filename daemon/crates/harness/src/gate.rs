@@ -1,4 +1,4 @@
-//! The one way to act.
+//! The gate: the only way to run a tool.
 
 pub(crate) mod decide;
 mod limits;
@@ -29,18 +29,18 @@ use crate::{
 };
 use decide::Judge;
 
-/// Most bytes of an output's JSON.
+/// Longest JSON of an output, in bytes.
 const MAX_OUTPUT: usize = 8 * 1024 * 1024;
 
-/// Characters of code that the audit keeps.
+/// Most characters of code that the audit stores.
 const MAX_AUDITED: usize = 4000;
 
-/// The gate with all it needs.
+/// The gate with its dependencies.
 pub struct Harness {
     registry: Registry,
-    /// A decision is made by one set of rules, whatever takes its place meanwhile.
+    /// One decision uses one set of rules, even if the rules are replaced meanwhile.
     rules: RwLock<RuleSets>,
-    /// The declared roots, which hold what rules hide.
+    /// The declared roots, which store the paths that rules hide.
     roots: Option<Arc<Roots>>,
     hooks: Option<Arc<dyn Hooks>>,
     approvals: Approvals,
@@ -49,17 +49,16 @@ pub struct Harness {
     snapshots: Arc<Snapshots>,
 }
 
-/// The rules of all roots.
 #[derive(Default)]
 struct RuleSets {
     base: Arc<Rules>,
-    /// For single roots, in place of the others.
+    /// Rules of single roots, which replace the base rules.
     by_root: HashMap<RootId, Arc<Rules>>,
-    /// Denials and questions that skills add to either.
+    /// Denials and confirmations that skills add to every set.
     added: (Vec<Rule>, Vec<Rule>),
 }
 
-/// How a call was let through.
+/// Result of admitting a call.
 struct Admitted {
     audit: u64,
     approved: Option<Preview>,
@@ -67,15 +66,16 @@ struct Admitted {
     judge: Judge,
 }
 
-/// What the log is told of the end of a call.
+/// Records that the log gets when a call finishes.
 #[derive(Debug)]
 pub enum Completion {
-    /// These records, in the transaction of the audit's row.
+    /// These records, in the transaction of the audit row.
     Logged(Box<Append>),
-    /// Nothing: the caller has no log.
+    /// No records: the caller has no log.
     Unlogged,
-    /// These records, and the audit's row says `interrupted`: the daemon ends while the call runs, and a run that is resumed
-    /// asks before it acts a second time. A call that had not been let through yet gets no record: it still waits.
+    /// These records, with `interrupted` in the audit row: the daemon stops while the call runs,
+    /// and a resumed run requests an approval before it acts a second time. A call that was not
+    /// admitted yet gets no record: it is still pending.
     Interrupted(Option<Box<Append>>),
 }
 
@@ -93,8 +93,8 @@ impl RuleSets {
 }
 
 impl Harness {
-    /// A gate over `registry` under `rules`, recording in `trace`. Questions wait for `timeout`; `stopping` is cancelled when
-    /// the daemon ends.
+    /// Creates a gate over `registry` under `rules`, recording in `trace`. Approval requests wait
+    /// for `timeout`; `stopping` is cancelled when the daemon stops.
     pub fn new(
         registry: Registry,
         rules: Rules,
@@ -110,8 +110,8 @@ impl Harness {
         Self { registry, rules, roots: None, hooks: None, approvals, trace, sandbox, snapshots }
     }
 
-    /// The same with the declared roots: paths of calls are resolved in all of them, and what rules hide is hidden in every
-    /// answer about them.
+    /// Sets the declared roots: paths of calls are resolved in all of them, and paths that rules
+    /// hide are hidden from every answer about them.
     #[must_use]
     pub fn with_roots(mut self, roots: Arc<Roots>) -> Self {
         self.roots = Some(roots);
@@ -119,32 +119,32 @@ impl Harness {
         self
     }
 
-    /// The same with a sandbox for processes; without one none is started.
+    /// Sets the sandbox for processes; without one no process is started.
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Arc<Sandbox>) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// The same with what is told of calls.
+    /// Sets the hooks that are notified of calls.
     #[must_use]
     pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks = Some(hooks);
         self
     }
 
-    /// The sandbox for processes.
+    /// Returns the sandbox for processes.
     pub fn sandbox(&self) -> &Arc<Sandbox> {
         &self.sandbox
     }
 
-    /// Takes other rules for the calls that come, in every root that has none of its own.
+    /// Replaces the rules for later calls in every root without rules of its own.
     pub fn set_rules(&self, base: Rules) {
         self.rules.write().unwrap_or_else(PoisonError::into_inner).base = Arc::new(base);
         self.publish();
     }
 
-    /// Takes rules for one root in place of those of all; `None` gives it those of all again.
+    /// Sets rules for one root in place of the base rules; `None` restores the base rules.
     pub fn set_root_rules(&self, root: &RootId, rules: Option<Rules>) {
         {
             let mut sets = self.rules.write().unwrap_or_else(PoisonError::into_inner);
@@ -156,18 +156,18 @@ impl Harness {
         self.publish();
     }
 
-    /// True if rules let no call of a tool through in `root`, whatever it names.
+    /// Returns true if the rules deny every call of a tool in `root`.
     pub fn rules_out(&self, tool: &str, root: Option<&Root>) -> bool {
         self.rules(root).rule_out(tool)
     }
 
-    /// Adds denials and questions to the rules, in the place of those added before.
+    /// Replaces the additional denials and confirmations.
     pub fn tighten(&self, deny: Vec<Rule>, confirm: Vec<Rule>) {
         self.rules.write().unwrap_or_else(PoisonError::into_inner).added = (deny, confirm);
         self.publish();
     }
 
-    /// Makes what the rules hide known to whatever reads.
+    /// Publishes the hidden paths to every reader of the roots.
     fn publish(&self) {
         let Some(roots) = &self.roots else { return };
         let sets = self.rules.read().unwrap_or_else(PoisonError::into_inner);
@@ -181,17 +181,17 @@ impl Harness {
         sets.with_added(root.and_then(|root| sets.by_root.get(&root.id)).unwrap_or(&sets.base))
     }
 
-    /// The tools there are.
+    /// Returns the registry of tools.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The questions that wait.
+    /// Returns the approvals.
     pub fn approvals(&self) -> &Approvals {
         &self.approvals
     }
 
-    /// Answers a question.
+    /// Answers an approval request.
     ///
     /// # Errors
     /// See [`Approvals::resolve`].
@@ -199,12 +199,12 @@ impl Harness {
         self.approvals.resolve(params, by).await
     }
 
-    /// Rules that were granted for good.
+    /// Returns the rules that were granted for good.
     pub fn granted(&self) -> Vec<GrantedRule> {
         self.approvals.grants().list()
     }
 
-    /// Takes a granted rule back.
+    /// Revokes a granted rule.
     ///
     /// # Errors
     /// `invalid_params`, `storage_failed`.
@@ -212,7 +212,8 @@ impl Harness {
         self.approvals.grants().revoke(rule).await
     }
 
-    /// The arguments as the tool would get them: read from nearly-JSON, of the types its schema asks for.
+    /// Returns the arguments as the tool would receive them: parsed from nearly-JSON, converted to
+    /// the types of its schema.
     pub fn repaired(&self, name: &str, arguments: Value) -> Value {
         let mut arguments = repair::object(arguments);
         if let Ok(entry) = self.registry.find(name) {
@@ -221,28 +222,28 @@ impl Harness {
         arguments
     }
 
-    /// Takes secrets out of the arguments of a call before they are recorded.
+    /// Removes secrets from the arguments of a call before they are recorded.
     pub fn withhold_secrets(&self, session: &SessionId, name: &str, arguments: &mut Value) {
         if let Ok(entry) = self.registry.find(name) {
             entry.tool.withhold_secrets(session, arguments);
         }
     }
 
-    /// Look-up → schema → policy → approval → audit → permit → run → bounds → audit.
+    /// Runs a call: look-up → schema → policy → approval → audit → permit → run → bounds → audit.
     ///
     /// # Errors
-    /// `unknown_tool`, `invalid_params`, `tool_denied`, `no_approver`, `denied_by_user`, `audit_failed` (nothing was done),
-    /// `tool_timed_out`, `cancelled`, or the tool's own.
+    /// `unknown_tool`, `invalid_params`, `tool_denied`, `no_approver`, `denied_by_user`,
+    /// `audit_failed` (nothing was done), `tool_timed_out`, `cancelled`, or errors of the tool.
     pub async fn call(&self, call: Call) -> Result<Output, Failure> {
         self.call_logged(call, None, |outcome| (Completion::Unlogged, outcome)).await?
     }
 
-    /// The same with the call's records: `opening` is written with the audit's row before the action (or before the
-    /// question), what `closing` makes of the outcome with the row after it. So a call is on the disk twice, and neither the
-    /// log nor the audit knows of an end that the other does not.
+    /// Runs a call with its records: `opening` is written with the audit row before the action (or
+    /// before the approval request), the result of `closing` with the row after it. So a call takes
+    /// two commits, and the log and the audit always agree on its outcome.
     ///
     /// # Errors
-    /// Those of the log. A failure of the call is what `closing` gets.
+    /// Errors of the log. A failure of the call is passed to `closing`.
     pub async fn call_logged<T>(
         &self,
         call: Call,
@@ -293,8 +294,8 @@ impl Harness {
         Ok(value)
     }
 
-    /// Lets a call through and makes it: the audit's row, the time it took in milliseconds, and how it ended. The failure
-    /// is that of a call that was not let through.
+    /// Admits a call and runs it. Returns the audit row, the duration in milliseconds and the
+    /// outcome; the failure is that of a call that was not admitted.
     async fn pass(
         &self,
         entry: &Entry,
@@ -312,7 +313,7 @@ impl Harness {
         let outcome = if call.dry_run {
             Ok(Output::dry_run(&call.name))
         } else {
-            // Less than the full sandbox is only for calls that somebody was asked about, with the warning.
+            // Less than the full sandbox requires an approval whose preview carries the warning.
             let sandbox =
                 if call.grants.unconfined { Arc::new(self.sandbox.off()) } else { Arc::clone(&self.sandbox) };
             let Admitted { approved, paths, judge, .. } = admitted;
@@ -331,7 +332,7 @@ impl Harness {
         Resolver { roots: self.roots.as_ref(), own: call.root.as_ref() }
     }
 
-    /// The tool's intent, for an approver, and the decision after it.
+    /// Returns the tool's intent, for an approver, and the decision that follows from it.
     async fn intend(
         &self,
         entry: &Entry,
@@ -349,7 +350,7 @@ impl Harness {
         }
         match &intent.must_ask {
             Some(MustAsk::Always(why)) => decision = asked(why),
-            // Rules of a person and answers given before speak for themselves.
+            // The user's rules and earlier answers take precedence.
             Some(MustAsk::Unruled(why)) if decision.by.is_fallback() => decision = asked(why),
             _ => {}
         }
@@ -374,7 +375,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Decides, asks where the rules say so, and records the decision.
+    /// Decides, requests an approval where the rules require one, and records the decision.
     async fn admit(
         &self,
         entry: &Entry,
@@ -404,7 +405,7 @@ impl Harness {
         let mut refusal = vetoed;
         let mut approved = None;
         if verdict == Verdict::Ask && !call.dry_run {
-            // Whoever is asked sees what the question is about.
+            // The call's record precedes the request, so that approvers can see the call.
             if let Some(opening) = opening.take() {
                 self.trace.append(opening).await?;
             }
@@ -441,7 +442,7 @@ impl Harness {
         self.hooks.as_ref().filter(|hooks| hooks.listens())
     }
 
-    /// Why a plugin refuses the call.
+    /// Returns the reason why a plugin refuses the call.
     async fn vetoed(&self, call: &Call) -> Option<String> {
         let hooks = self.listening()?;
         let (session_id, tool) = (call.session.clone(), call.name.clone());
@@ -474,7 +475,7 @@ impl Harness {
     }
 }
 
-/// Whether a denial is one that no other try and no person changes: the run ends with it.
+/// Returns true for a denial that neither a retry nor an approver can change: it ends the run.
 pub fn is_final(failure: &Failure) -> bool {
     let flagged = failure.details.as_ref().and_then(|d| d.get("final")).and_then(Value::as_bool);
     failure.reason == Reason::NoApprover || flagged == Some(true)
@@ -501,14 +502,14 @@ fn said_no(tool: &str, answer: &Resolution) -> Failure {
     Failure::new(Reason::DeniedByUser, text)
 }
 
-/// What the audit keeps of a command.
+/// Returns the command line that the audit stores.
 fn shell_line(preview: &Preview) -> Option<String> {
     let command = preview.command.as_deref()?;
     let folder = preview.folder.as_deref().unwrap_or(".");
     Some(format!("{folder}$ {}", crate::redact::secrets(command)))
 }
 
-/// Code that a tool runs, as the audit stores it.
+/// Returns the code that a tool runs, as the audit stores it.
 fn code(entry: &Entry, call: &Call) -> Option<String> {
     let text = call.arguments.get(entry.spec.code?)?.as_str()?;
     Some(crate::redact::secrets(&text.chars().take(MAX_AUDITED).collect::<String>()))
@@ -524,7 +525,7 @@ fn bounded(name: &str, output: Output) -> Result<Output, Failure> {
 
 fn unrecorded(tool: &str, cause: TraceError) -> Failure {
     let reason = match cause.reason() {
-        // The audit could be written, the call's own records cannot be.
+        // The audit could be written, only the call's own records could not.
         Reason::SessionNotFound | Reason::SessionBusy => return cause.into(),
         Reason::DiskFull => Reason::DiskFull,
         _ => Reason::AuditFailed,

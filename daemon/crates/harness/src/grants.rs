@@ -1,4 +1,5 @@
-//! Rules that a person granted for good by answering `always`: a file they can read, edit and take back.
+//! Rules that a user granted for good by answering `always`: a file that the user can read, edit
+//! and shorten.
 
 use std::{
     path::PathBuf,
@@ -14,16 +15,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Rule;
 
-/// Most rules the file may hold.
+/// Most rules that the file may contain.
 const MAX_RULES: usize = 1000;
 
 /// The granted rules, in memory and in their file.
 pub struct Grants {
-    /// `None` keeps them in memory alone.
+    /// `None` stores them in memory alone.
     path: Option<PathBuf>,
     rules: Mutex<Vec<GrantedRule>>,
-    /// One change at a time, from the list that it begins with to the file: two answers at once both stay, and a rule that is taken
-    /// back does not come back.
+    /// Serialises changes from the read of the list to the write of the file: two simultaneous
+    /// answers are both stored, and a revoked rule does not return.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -33,10 +34,10 @@ struct File {
 }
 
 impl Grants {
-    /// Those of the file at `path`; none when there is no file.
+    /// Loads the rules of the file at `path`; none when there is no file.
     ///
     /// # Errors
-    /// `storage_failed` for a file that cannot be read or is none.
+    /// `storage_failed` for a file that cannot be read or parsed.
     pub fn load(path: Option<PathBuf>) -> Result<Self, Failure> {
         let rules = match &path {
             None => vec![],
@@ -59,12 +60,11 @@ impl Grants {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of them, oldest first.
+    /// Returns all rules, oldest first.
     pub fn list(&self) -> Vec<GrantedRule> {
         self.held().clone()
     }
 
-    /// The rules themselves.
     pub(crate) fn rules(&self) -> Vec<Rule> {
         self.held().iter().filter_map(|g| g.rule.parse().ok()).collect()
     }
@@ -91,10 +91,10 @@ impl Grants {
         self.store(rules).await
     }
 
-    /// Takes a rule back.
+    /// Revokes a rule.
     ///
     /// # Errors
-    /// `invalid_params` when there is none of that text; `storage_failed`.
+    /// `invalid_params` when no rule has that text; `storage_failed`.
     pub(crate) async fn revoke(&self, rule: &str) -> Result<(), Failure> {
         let _one_at_a_time = self.changing.lock().await;
         let mut rules = self.list();
@@ -120,7 +120,7 @@ impl Grants {
     }
 }
 
-/// Whole or not at all, for the user's eyes alone.
+/// Writes the file atomically, readable by the user alone.
 fn write(path: &std::path::Path, file: &File) -> std::io::Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     if let Some(folder) = path.parent() {

@@ -1,14 +1,14 @@
-//! What is told of tool calls, and may refuse them.
+//! Hooks that are notified of tool calls, and may refuse them.
 
 use cairn_protocol::plugin::HookEvent;
 
-/// Told before and after each call that the rules do not refuse. Whatever fails in it is its own affair: it bounds its time and
-/// catches its panics.
+/// Receives an event before and after each call that the rules do not deny. An implementation
+/// handles its own failures: it bounds its time and catches its panics.
 #[async_trait::async_trait]
 pub trait Hooks: Send + Sync {
-    /// Whether anybody listens; when nobody does, no event is made.
+    /// Returns true if a hook is registered; otherwise no event is created.
     fn listens(&self) -> bool;
 
-    /// Tells of an event; the answer is why it is refused, for those that can be.
+    /// Delivers an event; returns the reason for a refusal, for events that can be refused.
     async fn tell(&self, event: HookEvent) -> Option<String>;
 }

@@ -1,7 +1,8 @@
-//! The gate that every tool call of every caller passes: look-up, schema, policy, audit, permit, run, bounds.
+//! The gate that every tool call of every caller passes: look-up, schema, policy, audit, permit,
+//! run, bounds.
 //!
-//! **Invariant**: [`Tool::run`] needs a [`Permit`], a permit has no public constructor, and the registry never
-//! hands a tool out, so nothing acts without having been checked and recorded.
+//! **Invariant**: [`Tool::run`] needs a [`Permit`], a permit has no public constructor, and the
+//! registry never hands a tool out, so nothing acts without having been checked and recorded.
 
 mod approval;
 mod call;

@@ -1,4 +1,5 @@
-//! Paths of a call, resolved once: what rules are asked about, what an approval shows, what the audit holds and what the tool opens.
+//! Paths of a call, resolved once: the same values are matched by rules, displayed in approvals,
+//! stored in the audit and opened by the tool.
 
 use std::sync::Arc;
 
@@ -12,13 +13,13 @@ use crate::ToolSpec;
 #[derive(Debug, Clone, Default)]
 pub struct CallPaths(Arc<Vec<CallPath>>);
 
-/// One argument that holds a path.
+/// One argument that contains a path.
 #[derive(Debug, Clone)]
 pub(crate) struct CallPath {
-    /// As the caller wrote it, with the root that it named.
+    /// The path as the caller wrote it.
     pub text: String,
     pub base: Option<String>,
-    /// Where it leads; `None` when it leads nowhere that a tool may go: the tool fails with the reason then.
+    /// Target of the path; `None` when no tool may access it: the tool then fails with the reason.
     pub resolved: Option<ResolvedPath>,
 }
 
@@ -27,19 +28,19 @@ impl CallPaths {
         Self(Arc::new(paths))
     }
 
-    /// The path that the gate judged for this argument.
+    /// Returns the path that the gate judged for this argument.
     pub(crate) fn find(&self, text: &str, base: Option<&str>) -> Option<&ResolvedPath> {
         let same = |path: &&CallPath| path.text == text && path.base.as_deref() == base;
         self.0.iter().find(same)?.resolved.as_ref()
     }
 
-    /// All that lead somewhere.
+    /// Returns the paths that could be resolved.
     pub fn iter(&self) -> impl Iterator<Item = &ResolvedPath> {
         self.0.iter().filter_map(|path| path.resolved.as_ref())
     }
 }
 
-/// The path arguments of a call of a tool.
+/// Returns the path arguments of a call of a tool.
 pub(crate) fn named(spec: &ToolSpec, arguments: &Value, resolver: &Resolver<'_>) -> Vec<CallPath> {
     let takes_root = spec.input_schema.pointer("/properties/root").is_some();
     let base = arguments.get("root").and_then(Value::as_str).filter(|_| takes_root);
@@ -56,10 +57,10 @@ pub(crate) fn named(spec: &ToolSpec, arguments: &Value, resolver: &Resolver<'_>)
     spec.paths.iter().flat_map(texts).map(path).collect()
 }
 
-/// Resolves paths for one caller: relative ones lie in its own root.
+/// Resolver of paths for one caller: relative paths belong to its own root.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resolver<'a> {
-    /// Every declared root; without them only the own one is known.
+    /// Every declared root; without them only the own root is known.
     pub roots: Option<&'a Arc<Roots>>,
     pub own: Option<&'a Root>,
 }
@@ -74,7 +75,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The paths of a run, resolved: none leads out of the root, none goes through a symlink.
+    /// Resolves the paths of a run: none leads out of the root, none passes through a symlink.
     ///
     /// # Errors
     /// `path_outside_roots`, `path_blocked`, `invalid_params`.
@@ -90,10 +91,11 @@ impl Resolver<'_> {
     }
 }
 
-/// Refuses paths of a run that cannot be what it keeps to.
+/// Rejects paths that a run cannot be limited to.
 ///
 /// # Errors
-/// `no_roots`, `path_outside_roots` for a path that leads out of the root, `path_blocked`, `invalid_params`.
+/// `no_roots`, `path_outside_roots` for a path that leads out of the root, `path_blocked`,
+/// `invalid_params`.
 pub fn check_run_paths(root: Option<&Root>, paths: Option<&[String]>) -> Result<(), Failure> {
     let Some(paths) = paths else { return Ok(()) };
     Resolver { roots: None, own: root }.run_paths(paths).map(drop)

@@ -1,4 +1,4 @@
-//! Permission to act once: what a tool may touch.
+//! Permission for one call: the resources that a tool may access.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -19,23 +19,23 @@ use crate::{
     snapshot::Snapshots,
 };
 
-/// What a caller brings to a call beyond the rules: the limits of its run.
+/// Limits of the calling run, in addition to the rules.
 #[derive(Debug, Clone, Default)]
 pub struct Grants {
-    /// Whether the network may be used.
+    /// True if the network may be used.
     pub network: bool,
     /// The only tools that may be called; any when `None`.
     pub ops: Option<Vec<String>>,
     /// The only paths that may be named, relative to the root; any when `None`.
     pub paths: Option<Vec<String>>,
-    /// Runs processes outside the sandbox, as somebody with the right to said.
+    /// Runs processes outside the sandbox, as a user with the right to it chose.
     pub unconfined: bool,
 }
 
-/// Files that calls changed, in order, with what they held. Clones share it.
+/// Files that calls changed, in order, with their former contents. Clones share the list.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// Whether what commands change is looked for as well.
+    /// True if changes by commands are detected as well.
     watched: bool,
     seen: Arc<Mutex<SeenChanges>>,
 }
@@ -49,19 +49,19 @@ struct SeenChanges {
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Relative to the root.
+    /// Path relative to the root.
     pub path: String,
-    /// What it held; `None` when it was not there.
+    /// Former contents; `None` when the file did not exist.
     pub before: Option<Vec<u8>>,
-    /// What it holds; `None` when it was deleted.
+    /// New contents; `None` when the file was deleted.
     pub after: Option<Vec<u8>>,
-    /// Whether it was there and what it held was not kept.
+    /// True if the file existed and its former contents were not stored.
     pub lost: bool,
 }
 
 impl Changes {
-    /// Those of tools that write files themselves and those of the commands that are run, which costs a look at every
-    /// file of the workspace.
+    /// Creates a list of changes by tools that write files themselves and by commands; the latter
+    /// cost a look at every file of the workspace.
     pub fn watched() -> Self {
         Self { watched: true, ..Self::default() }
     }
@@ -70,28 +70,28 @@ impl Changes {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a change.
+    /// Records a change.
     pub fn push(&self, change: Change) {
         self.seen().all.push(change);
     }
 
-    /// Notes that there may be others, and why they are not known.
+    /// Records that there may be further changes, and why they are not known.
     pub(crate) fn leave_out(&self, why: String) {
         self.seen().left_out = Some(why);
     }
 
-    /// Why there may be others.
+    /// Returns the reason why there may be further changes.
     pub fn left_out(&self) -> Option<String> {
         self.seen().left_out.clone()
     }
 
-    /// All of them; none are left.
+    /// Removes and returns all changes.
     pub fn take(&self) -> Vec<Change> {
         std::mem::take(&mut self.seen().all)
     }
 }
 
-/// Ends a run that nobody waits for any more.
+/// Cancels a run whose future is dropped.
 struct EndOnDrop(Wake);
 
 impl Drop for EndOnDrop {
@@ -100,7 +100,8 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// Permission for one call. Only the gate makes it: nothing else can, which these would be wrong about.
+/// Permission for one call. Only the gate creates it; the examples below prove that nothing else
+/// can.
 ///
 /// ```compile_fail,E0624
 /// fn forge(call: &cairn_harness::Call, sandbox: std::sync::Arc<cairn_harness::Sandbox>) -> cairn_harness::Permit {
@@ -122,7 +123,7 @@ impl Drop for EndOnDrop {
 ///     let _tools = &registry.tools;
 /// }
 /// ```
-/// What does compile: a tool that is handed one.
+/// This compiles: a tool that receives one.
 /// ```
 /// async fn act(permit: cairn_harness::Permit) -> bool {
 ///     permit.need_network().is_ok()
@@ -141,13 +142,13 @@ pub struct Permit {
     changes: Changes,
     sandbox: Arc<Sandbox>,
     snapshots: Arc<Snapshots>,
-    /// Whether the user has accepted less than the full sandbox for this call.
+    /// True if the user has accepted less than the full sandbox for this call.
     accepted: bool,
 }
 
-/// How the gate let a call through.
+/// Result of the gate's checks on a call.
 pub(crate) struct Admission {
-    /// The preview that a person approved.
+    /// The preview that an approver accepted.
     pub approved: Option<Preview>,
     /// The paths that were judged.
     pub paths: CallPaths,
@@ -158,7 +159,7 @@ pub(crate) struct Admission {
 }
 
 impl Permit {
-    /// Made by the gate, after policy and audit.
+    /// Creates a permit; called by the gate after policy and audit.
     pub(crate) fn grant(
         call: &Call,
         admission: Admission,
@@ -181,29 +182,33 @@ impl Permit {
         }
     }
 
-    /// What somebody was shown and said yes to, when they were asked: nothing else may be done.
+    /// Returns the preview that the approver accepted, if there was a request: nothing else may be
+    /// done.
     pub fn approved(&self) -> Option<&Preview> {
         self.admission.approved.as_ref()
     }
 
-    /// Paths in the arguments.
+    /// Returns the paths in the arguments.
     pub fn paths(&self) -> &CallPaths {
         &self.admission.paths
     }
 
-    /// The path that an argument holds, all of which may be read.
+    /// Returns the path of an argument, all of which may be read.
     ///
     /// # Errors
-    /// Errors of resolving it; `path_blocked` or `tool_denied` with the rule for one that may not be read.
+    /// Errors of resolving it; `path_blocked` or `tool_denied` with the rule for one that may not
+    /// be read.
     pub fn place(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
         let found = self.judged(path, root)?;
         self.require_path(&found)?;
         Ok(found)
     }
 
-    /// The same for a tool that narrows: with the parts of it that may be read, where that is not all of it.
+    /// Returns a path for a tool that narrows: with the parts of it that may be read, if that is
+    /// not all of it.
     ///
     /// # Errors
+    /// As [`Permit::place`].
     /// As [`Permit::place`].
     pub fn wide_place(
         &self,
@@ -217,7 +222,7 @@ impl Permit {
         Ok((found, parts))
     }
 
-    /// The same in the session's own root.
+    /// Returns a path as [`Permit::place`] does, in the session's own root.
     ///
     /// # Errors
     /// As [`Permit::place`], `no_roots`, `path_outside_roots`.
@@ -228,7 +233,7 @@ impl Permit {
         Ok(found)
     }
 
-    /// A path as the gate judged it, or, when no argument named it, judged now.
+    /// Returns a path as the gate judged it; a path that no argument named is judged now.
     fn judged(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, Failure> {
         if let Some(found) = self.admission.paths.find(path, root) {
             return Ok(found.clone());
@@ -240,7 +245,7 @@ impl Permit {
     }
 
     fn judge(&self, path: &ResolvedPath) -> Result<(), Failure> {
-        // The root itself is what a call is about that names nothing.
+        // A call that names no path concerns the root itself.
         if path.requested() == "."
             || self.admission.paths.iter().any(|p| p.root().id == path.root().id && p.real() == path.real())
         {
@@ -257,7 +262,7 @@ impl Permit {
         }
     }
 
-    /// Refuses a path of another root in a run that keeps to paths of its own.
+    /// Rejects a path of another root in a run that is limited to paths of its own.
     fn require_own(&self, path: &ResolvedPath) -> Result<(), Failure> {
         let own = self.root.as_ref().is_some_and(|root| root.id == path.root().id);
         if self.paths.is_none() || own {
@@ -275,7 +280,7 @@ impl Permit {
         self.require_path_of_run(path.real())
     }
 
-    /// The session's root without the paths that rules hide.
+    /// Returns the session's root without the paths that rules hide.
     fn view(&self) -> Option<&View> {
         let root = self.root.as_ref()?;
         Some(self.view.get_or_init(|| self.own_view(root).unwrap_or_else(|| root.view())))
@@ -285,10 +290,11 @@ impl Permit {
         self.admission.judge.view_for(&self.admission.spec.name, root)
     }
 
-    /// Paths that rules hide from this tool and not from every other: those a search knows itself.
+    /// Returns the paths that rules hide from this tool and not from every other: a search already
+    /// knows the latter.
     ///
     /// # Errors
-    /// `tool_failed` when there is more of it than can be named.
+    /// `tool_failed` when there are more than can be listed.
     pub fn hidden_paths(&self) -> Result<Vec<String>, Failure> {
         let Some(root) = &self.root else { return Ok(vec![]) };
         let Some(masked) = self.own_view(root).map(|view| view.masked(root)) else { return Ok(vec![]) };
@@ -305,28 +311,29 @@ impl Permit {
         }
     }
 
-    /// True if the file at `rel` (resolved, in the session's root) may be shown in a list of many.
+    /// Returns true if the file at `rel` (resolved, in the session's root) may appear in a list.
     pub fn shows(&self, rel: &str) -> bool {
         self.require_path_of_run(rel).is_ok() && self.view().is_none_or(|view| view.shows(rel))
     }
 
-    /// True if everything in the session's root may be shown.
+    /// Returns true if every file of the session's root may appear.
     pub fn shows_all(&self) -> bool {
         self.paths.is_none() && self.view().is_none_or(View::is_complete)
     }
 
-    /// True if rules hide something of the session's root, for answers that say so.
+    /// Returns true if rules hide part of the session's root, for answers that say so.
     pub fn hides(&self) -> bool {
         self.view().is_some_and(|view| !view.is_complete())
     }
 
-    /// Runs a process in the sandbox, to the end of all that it starts. The workspace is the session's root and, of it,
-    /// the paths of this run; the network is there only if both the wish and the permit have it. What it changes there is noted
-    /// where the call's changes are watched. `output` is shown what
-    /// it writes as it comes. Ends when the permit is cancelled, or when the answer is no longer waited for.
+    /// Runs a process in the sandbox until it and all its descendants have exited. The workspace is
+    /// the session's root, limited to the paths of this run; the network is available only if both
+    /// the request and the permit allow it. Changes to the workspace are recorded if the call's
+    /// changes are watched. `output` receives the output as it is written. The run stops when the
+    /// permit is cancelled or the future is dropped.
     ///
     /// # Errors
-    /// `no_roots`, `network_denied`, and those of [`Sandbox::run`].
+    /// `no_roots`, `network_denied`, and errors of [`Sandbox::run`].
     pub async fn run(
         &self,
         mut confined: Confined,
@@ -362,8 +369,8 @@ impl Permit {
         })
     }
 
-    /// The workspace of a process: which folders it is to see, each with what it must turn out to be once it is mounted, and what
-    /// of them rules hide.
+    /// Sets up the workspace of a process: the visible folders, each with the identity that its
+    /// mount must have, and the paths in them that rules hide.
     fn mount(&self, root: &Root, confined: &mut Confined) -> Result<(), Failure> {
         confined.root = Some(root.path.clone());
         confined.parts.clone_from(&self.paths);
@@ -389,11 +396,11 @@ impl Permit {
         confined.mask(root, &self.view_of(root))
     }
 
-    /// Reads a page of the web.
+    /// Fetches a web page.
     ///
     /// # Errors
-    /// `network_denied` when the network is not granted or the address is not public, `cancelled`, `invalid_params`,
-    /// `tool_timed_out`, `tool_failed`.
+    /// `network_denied` when the network is not granted or the address is not public, `cancelled`,
+    /// `invalid_params`, `tool_timed_out`, `tool_failed`.
     pub async fn fetch(&self, request: &FetchRequest) -> Result<Fetched, Failure> {
         self.need_network()?;
         tokio::select! {
@@ -402,22 +409,21 @@ impl Permit {
         }
     }
 
-    /// The session that acts.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// The record that caused the call, when there is one.
+    /// Returns the record that caused the call, if there is one.
     pub fn command(&self) -> Option<Uuid> {
         self.command
     }
 
-    /// The root the session works in, if it has one.
+    /// Returns the session's root, if it has one.
     pub fn root(&self) -> Option<&Root> {
         self.root.as_ref()
     }
 
-    /// The root, for tools that cannot do without.
+    /// Returns the root, for tools that need one.
     ///
     /// # Errors
     /// `no_roots`.
@@ -425,7 +431,7 @@ impl Permit {
         self.root().ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))
     }
 
-    /// Leave to use the network.
+    /// Checks that the network may be used.
     ///
     /// # Errors
     /// `network_denied`.
@@ -434,10 +440,10 @@ impl Permit {
         self.network.then_some(()).ok_or_else(denied)
     }
 
-    /// Leave to read `rel` (relative to the root).
+    /// Checks that `rel` (relative to the root) may be read.
     ///
     /// # Errors
-    /// `tool_denied` when the run's own policy leaves it out.
+    /// `tool_denied` when the run's own policy excludes it.
     pub fn require_path_of_run(&self, rel: &str) -> Result<(), Failure> {
         let inside = |p: &String| crate::policy::beneath(rel, p);
         if self.paths.as_ref().is_none_or(|paths| paths.iter().any(inside)) {
@@ -446,10 +452,11 @@ impl Permit {
         Err(Failure::new(Reason::ToolDenied, format!("path '{rel}' is outside the paths of this run")))
     }
 
-    /// The parts of `rel` that may be read, none of them within another; `None` for all of it.
+    /// Returns the parts of `rel` that may be read, none of them within another; `None` for all of
+    /// it.
     ///
     /// # Errors
-    /// `tool_denied` when that is nothing.
+    /// `tool_denied` when there are none.
     pub fn reach(&self, rel: &str) -> Result<Option<Vec<String>>, Failure> {
         let Some(paths) = &self.paths else { return Ok(None) };
         if self.require_path_of_run(rel).is_ok() {
@@ -464,7 +471,7 @@ impl Permit {
             return self.require_path_of_run(rel).map(|()| None);
         }
         parts.sort();
-        // Sorted, a folder comes before what lies in it.
+        // In sorted order a folder precedes its contents.
         let mut outer: Vec<String> = Vec::new();
         for part in parts {
             if !outer.iter().any(|o| crate::policy::beneath(&part, o)) {
@@ -474,19 +481,19 @@ impl Permit {
         Ok(Some(outer))
     }
 
-    /// The file as it is, of at most `limit` bytes; `None` when there is none.
+    /// Reads a file of at most `limit` bytes; `None` when there is none.
     ///
     /// # Errors
-    /// `tool_denied` outside the run's paths, and those of opening it.
+    /// `tool_denied` outside the run's paths, and errors of opening it.
     pub fn read_file(&self, path: &ResolvedPath, limit: u64) -> Result<Option<Vec<u8>>, Failure> {
         self.require_path(path)?;
         Ok(path.root().read_whole(path.real(), limit)?)
     }
 
-    /// Writes a file whole, when it still holds `before`; the change is noted. Blocks.
+    /// Writes a complete file if it still contains `before`; the change is recorded. Blocks.
     ///
     /// # Errors
-    /// `file_changed`; `tool_denied` outside the run's paths, and those of writing it.
+    /// `file_changed`; `tool_denied` outside the run's paths, and errors of writing it.
     pub fn write_file(
         &self,
         path: &ResolvedPath,
@@ -499,7 +506,8 @@ impl Permit {
         Ok(())
     }
 
-    /// Removes a file, a symlink itself, when it still holds `before`; the change is noted. Blocks.
+    /// Removes a file (a symlink itself) if it still contains `before`; the change is recorded.
+    /// Blocks.
     ///
     /// # Errors
     /// As [`Permit::write_file`].
@@ -520,7 +528,7 @@ impl Permit {
         Err(Failure::new(Reason::FileChanged, text))
     }
 
-    /// Cancelled when the caller gives up or the time is over.
+    /// Returns the token that is cancelled when the caller gives up or the time limit expires.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }

@@ -1,8 +1,8 @@
 //! The policy: a pure function from rules and a call to a decision.
 //!
-//! Order: finalDeny → the run's own limits → session memory → overrides → deny → allow → default. A rule is
-//! `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any tool, and a path covers what lies
-//! beneath it, by whole components.
+//! Order: finalDeny → the run's own limits → session memory → overrides → deny → allow → default. A
+//! rule is `tool`, `tool(path)` or, for commands, `run_shell(git status *)`; `*` stands for any
+//! tool, and a path covers everything beneath it, by complete components.
 
 use std::{collections::BTreeMap, fmt, path::Path, str::FromStr, time::Duration};
 
@@ -13,27 +13,24 @@ use crate::{
     command::{CommandLine, Kind, Part, Pattern},
 };
 
-/// What may be done about a call.
+/// Verdict of the rules about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Do it.
     Allow,
-    /// Ask somebody.
+    /// Request an approval.
     Ask,
-    /// Do not.
     Deny,
 }
 
 /// A verdict and the rule it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What to do.
     pub verdict: Verdict,
     /// The source of the verdict.
     pub by: DecidedBy,
 }
 
-/// A rule: a tool and, if it has one, the path or the command it speaks of.
+/// A rule: a tool and optionally a path or a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     tool: String,
@@ -47,30 +44,29 @@ enum Scope {
     Command(Pattern),
 }
 
-/// The tool whose rules about paths say what may be read, whichever tool reads it.
+/// The tool whose rules about paths apply to reading by any tool.
 const READ: &str = "read_file";
 
-/// The tool whose rules speak of commands, and its other names.
+/// The tool whose rules apply to commands, and its other names.
 const SHELL: (&str, &[&str]) = ("run_shell", &["bash", "shell"]);
 
-/// A rule with examples that are tried when it is read.
+/// A rule with examples that are checked when it is read.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckedRule {
-    /// The rule.
     pub rule: String,
-    /// What it must match: command lines for a rule about commands, else paths.
+    /// Examples that it must match: command lines for a rule about commands, else paths.
     pub matches: Vec<String>,
-    /// What it must not match.
+    /// Examples that it must not match.
     pub rejects: Vec<String>,
 }
 
 impl CheckedRule {
-    /// The rule, when every example comes out as told. `verdict` is what the rule is for: one that allows must match
-    /// all of a command line, one that denies any part of it.
+    /// Parses the rule and checks every example. `verdict` is the purpose of the rule: one that
+    /// allows must match a complete command line, one that denies any part of it.
     ///
     /// # Errors
-    /// The rule and the example that comes out otherwise.
+    /// The error of the rule, or the example with another result.
     pub fn read(&self, verdict: Verdict) -> Result<Rule, RuleError> {
         let rule: Rule = self.rule.parse()?;
         let tries = |example: &String| {
@@ -100,23 +96,22 @@ impl CheckedRule {
 /// All rules of a daemon.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Never, whatever else says so.
+    /// Denials that nothing overrides.
     pub final_deny: Vec<Rule>,
-    /// Rules that come before deny and allow.
+    /// Rules with precedence over deny and allow.
     pub overrides: Vec<(Rule, Verdict)>,
-    /// Denied.
     pub deny: Vec<Rule>,
-    /// Allowed.
     pub allow: Vec<Rule>,
-    /// Asked about, whatever the default is.
+    /// Calls that need an approval, whatever the default is.
     pub confirm: Vec<Rule>,
-    /// For calls that no rule speaks of and that are not read-only.
+    /// Verdict for calls that no rule matches and that are not read-only.
     pub default: Verdict,
-    /// The only places of a root that tools write to; all of it when `None`.
+    /// The only paths of a root that tools may write to; all of it when `None`.
     pub write_paths: Option<Vec<PathPattern>>,
-    /// Bounds on calls by tool, in place of those that the tool has.
+    /// Bounds on calls by tool, which replace the tool's own.
     pub limits: BTreeMap<String, CallLimits>,
-    /// Why no rules are known: then nothing is done. A configuration that cannot be read may hold denials.
+    /// Reason why the rules are unknown; every call is then denied, since a configuration that
+    /// cannot be read may contain denials.
     pub unreadable: Option<String>,
 }
 
@@ -139,41 +134,41 @@ impl Default for Rules {
 /// Bounds on the calls of one tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Longest time of a call; the tool's own when `None`.
+    /// Longest duration of a call; the tool's own when `None`.
     pub timeout: Option<Duration>,
-    /// Characters of the texts in its output, all together; the tool's own when `None`.
+    /// Most characters of the texts in its output, in total; the tool's own when `None`.
     pub max_output_chars: Option<usize>,
 }
 
-/// What is decided about.
+/// Subject of a decision.
 #[derive(Debug, Clone)]
 pub struct Subject<'a> {
-    /// The tool.
     pub tool: &'a str,
-    /// Paths its arguments name, relative to the root where they lie in it.
+    /// Paths in its arguments, relative to the root if they are inside it.
     pub paths: &'a [String],
-    /// Where the root of those paths lies, for rules about absolute ones.
+    /// Absolute path of that root, for rules about absolute paths.
     pub top: Option<&'a Path>,
-    /// Paths that rules name and where these lead ([`Rules::links`]): what is denied under one name is under the other.
+    /// Paths that rules name and their targets ([`Rules::links`]): a denial of one name applies to
+    /// the other.
     pub links: &'a [(PathPattern, PathPattern)],
-    /// The command line it would run.
+    /// The command line that the call would run.
     pub command: Option<&'a CommandLine>,
-    /// Whether it only reads.
+    /// True if the tool only reads.
     pub read_only: bool,
-    /// Whether it uses the network.
+    /// True if the tool uses the network.
     pub network: bool,
-    /// Whether it keeps to the run's paths by itself where it is asked for more.
+    /// True if the tool limits itself to the run's paths when more is requested.
     pub narrows: bool,
-    /// What its run may do.
+    /// Limits of its run.
     pub grants: &'a Grants,
-    /// What was decided for this session before.
+    /// Earlier decisions for this session.
     pub memory: &'a [(Rule, Verdict)],
-    /// What was allowed for good by answers to approvals.
+    /// Rules granted for good by answers to approvals.
     pub granted: &'a [Rule],
 }
 
 impl<'a> Subject<'a> {
-    /// A call of `tool` that names nothing.
+    /// Creates a call of `tool` without paths or command.
     pub fn new(tool: &'a str, grants: &'a Grants) -> Self {
         Self {
             tool,
@@ -190,7 +185,8 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// True if a rule about `pattern` speaks of `path`. One that denies also speaks of where its own path leads.
+    /// Returns true if a rule about `pattern` matches `path`. A denial also matches the target of
+    /// its own path.
     fn covers(&self, pattern: &PathPattern, path: &str, denies: bool) -> bool {
         let hit = |pattern: &PathPattern| match self.top {
             Some(top) if !path.starts_with('/') => pattern.covers_in(top, path),
@@ -201,13 +197,13 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Whether `path` is `prefix` or lies beneath it, by whole components.
+/// Returns true if `path` is `prefix` or lies beneath it, by complete components.
 pub fn beneath(path: &str, prefix: &str) -> bool {
     let (path, prefix): (Vec<&str>, Vec<&str>) = (parts(path).collect(), parts(prefix).collect());
     !path.contains(&"..") && path.starts_with(&prefix)
 }
 
-/// A path without empty components and dots.
+/// Returns a path without empty components and dots.
 pub fn plain(path: &str) -> String {
     parts(path).collect::<Vec<_>>().join("/")
 }
@@ -216,7 +212,8 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|c| !c.is_empty() && *c != ".")
 }
 
-/// A path of a command as the root sees it; what leads out of it begins with `..` or `/`.
+/// Returns a path of a command relative to the root; one that leads out of it begins with `..` or
+/// `/`.
 fn placed(folder: &str, path: &str) -> String {
     let joined = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
     let mut out: Vec<&str> = Vec::new();
@@ -232,18 +229,19 @@ fn placed(folder: &str, path: &str) -> String {
 }
 
 impl Rule {
-    /// The rules that together allow this very command line again, for what a user decides.
+    /// Returns the rules that together allow this same command line again, for a user's decision.
     pub fn for_command(line: &CommandLine) -> Vec<Self> {
         let rule = |pattern| Self { tool: SHELL.0.into(), scope: Scope::Command(pattern) };
         Pattern::of(line).into_iter().map(rule).collect()
     }
 
-    /// The tool it speaks of; `*` for any.
+    /// Returns its tool; `*` for any.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// True if its `*` takes no argument: the program's arguments are programs, or may name one.
+    /// Returns true if its `*` accepts no argument: the program's arguments are programs, or may
+    /// name one.
     pub fn takes_no_argument(&self) -> bool {
         matches!(&self.scope, Scope::Command(pattern) if pattern.takes_none())
     }
@@ -252,7 +250,8 @@ impl Rule {
         self.tool == "*" || self.tool == tool || (self.tool == SHELL.0 && SHELL.1.contains(&tool))
     }
 
-    /// A rule that denies must match when any path does; one that allows, only when all do.
+    /// Returns true if the rule matches. A denial matches when any path does; a permission only
+    /// when all do.
     fn matches(&self, subject: &Subject<'_>, all: bool) -> bool {
         if !self.names(subject.tool) {
             return false;
@@ -274,7 +273,7 @@ impl Rule {
         }
     }
 
-    /// The same for one part of a command line. `writes` says whether a file may be written.
+    /// Matches one part of a command line. `writes` says if a file may be written.
     fn matches_part(
         &self,
         subject: &Subject<'_>,
@@ -299,7 +298,8 @@ impl Rule {
 }
 
 impl Rules {
-    /// What these rules say of `subject`. Of a command line each part is decided by itself; it may run when all may.
+    /// Decides about `subject`. Each part of a command line is decided by itself; the line may run
+    /// when all parts may.
     pub fn decide(&self, subject: &Subject<'_>) -> Decision {
         let never = || {
             let rule = self.final_deny.iter().find(|r| r.matches(subject, false))?;
@@ -324,7 +324,7 @@ impl Rules {
         self.chain(subject, &first).unwrap_or_else(|| self.fall_back(subject))
     }
 
-    /// A denial of what would write outside the places that tools write to.
+    /// Returns a denial of a write outside the write paths of tools.
     fn unwritable(&self, subject: &Subject<'_>) -> Option<DecidedBy> {
         let places = self.write_paths.as_ref().filter(|_| !subject.read_only && subject.command.is_none())?;
         let covered = |path: &String| {
@@ -338,27 +338,27 @@ impl Rules {
         Some(DecidedBy::UnwritablePath(outside.clone()))
     }
 
-    /// What these rules say of a command line alone, whoever asks.
+    /// Decides about a command line alone, for any caller.
     pub fn decide_line(&self, line: &CommandLine) -> Decision {
         let grants = Grants::default();
         self.decide(&Subject { command: Some(line), ..Subject::new(SHELL.0, &grants) })
     }
 
-    /// True if no call of a tool goes through, whatever it names: it need not be offered.
+    /// Returns true if every call of a tool is denied: the tool need not be offered.
     pub fn rule_out(&self, tool: &str) -> bool {
         let closes = |rule: &Rule| rule.names(tool) && rule.scope == Scope::Any;
         self.unreadable.is_some() || self.final_deny.iter().any(closes)
     }
 
-    /// True if a rule about a path speaks of this very tool.
+    /// Returns true if a rule about a path names this exact tool.
     pub fn name_paths_of(&self, tool: &str) -> bool {
         let overrides = self.overrides.iter().map(|(rule, _)| rule);
         let mut all = self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
         all.any(|rule| rule.tool == tool && matches!(rule.scope, Scope::Path(_)))
     }
 
-    /// The rules about reading, in their order, for the answers of every tool: rules about paths of any tool and of
-    /// `read_file`; with `tool`, those of that tool as well.
+    /// Returns the rules about reading, in their order, for the answers of every tool: rules about
+    /// paths of any tool and of `read_file`; with `tool`, those of that tool as well.
     pub fn read_rules(&self, tool: Option<&str>) -> Vec<ReadRule> {
         let one = |list: RuleList, rule: &Rule, verdict: Verdict| {
             let Scope::Path(pattern) = &rule.scope else { return None };
@@ -382,7 +382,8 @@ impl Rules {
         final_deny.chain(overrides).chain(deny).chain(allow).chain(confirm).collect()
     }
 
-    /// Paths of `root` that rules name and that lead elsewhere in it, with where they lead.
+    /// Returns the paths of `root` that rules name and whose target is elsewhere in it, with the
+    /// targets.
     pub fn links(&self, root: &Root) -> Vec<(PathPattern, PathPattern)> {
         let overrides = self.overrides.iter().map(|(rule, _)| rule);
         let rules = self.final_deny.iter().chain(overrides).chain(&self.deny).chain(&self.confirm);
@@ -393,7 +394,7 @@ impl Rules {
         rules.filter_map(link).collect()
     }
 
-    /// Session memory → overrides → deny → allow, with `matches(rule, whether it allows)`.
+    /// Applies session memory → overrides → deny → allow, with `matches(rule, true if it allows)`.
     fn chain(&self, subject: &Subject<'_>, matches: &dyn Fn(&Rule, bool) -> bool) -> Option<Decision> {
         let decision = |list, rule: &Rule, verdict| Decision {
             verdict,
@@ -445,7 +446,8 @@ impl Rules {
         }
     }
 
-    /// For a part that no rule speaks of. What cannot be read might be anything that is denied.
+    /// Decides about a part that no rule matches. Text that cannot be parsed might be anything that
+    /// is denied.
     fn part_default(&self, subject: &Subject<'_>, line: &CommandLine, part: &Part) -> Decision {
         let decision = self.fall_back(subject);
         let hidden = part.kind == Kind::Opaque || part.words.first().is_some_and(|w| w.value_hidden());
@@ -458,7 +460,7 @@ impl Rules {
         }
         let bare = |rule: &&Rule| matches!(&rule.scope, Scope::Command(p) if p.stops_before_arguments(part));
         let rules = self.allow.iter().chain(self.overrides.iter().map(|(rule, _)| rule));
-        // Only a tool that acts is asked about by default.
+        // By default only a tool that acts needs an approval.
         let fallback = match (&line.unsure, decision.verdict) {
             (Some(why), Verdict::Ask) => Some(Fallback::ActsUnsure(why.clone())),
             (None, Verdict::Ask) => {

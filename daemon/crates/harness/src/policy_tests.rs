@@ -1,4 +1,4 @@
-//! Decisions of single rules.
+//! Tests of decisions by single rules.
 
 use super::*;
 

@@ -1,21 +1,21 @@
-//! Takes what looks like a secret out of text that is kept.
+//! Removes apparent secrets from text that is stored.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What stands for a secret.
+/// Replacement for a secret.
 const MASK: &str = "[secret]";
 
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     [
         // Headers.
         r#"(?i)((?:authorization|x-api-key|cookie)\s*:\s*)(?:(?:bearer|basic)\s+)?([^\s"']+)"#,
-        // Values of variables and options that are named like secrets.
+        // Values of variables and options with a name like that of a secret.
         r#"(?i)((?:[a-z0-9_-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|auth)[a-z0-9_-]*)\s*[=:]\s*|--?(?:token|password|secret|api-key|auth)\s+)("[^"]*"|'[^']*'|[^\s"'&;|]+)"#,
         // User information of URLs.
         r"(?i)([a-z][a-z0-9+.-]*://[^\s/@:]*:)([^\s/@]+)(?:@)",
-        // Keys with a known form.
+        // Keys with a known format.
         r"()\b(sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abpr]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})",
     ]
     .iter()
@@ -23,7 +23,7 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     .collect()
 });
 
-/// `text` with `[secret]` in place of what looks like one.
+/// Returns `text` with `[secret]` in place of apparent secrets.
 pub fn secrets(text: &str) -> String {
     let mut text = text.to_owned();
     for (at, pattern) in PATTERNS.iter().enumerate() {

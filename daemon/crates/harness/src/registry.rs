@@ -1,4 +1,4 @@
-//! The tools there are. It tells about them and never hands one out.
+//! The registry of tools. It describes them and never hands one out.
 
 use std::{
     collections::BTreeMap,
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use crate::{Tool, ToolSpec};
 
-/// Older names of tools, for callers that still use them; they are not listed.
+/// Former names of tools, for callers that still use them; they are not listed.
 const ALIASES: &[(&str, &str)] = &[("bash", "run_shell"), ("python3", "evaluate")];
 
-/// Tools that models see under another name when that is switched on.
+/// Tools that models see under another name when the user switches that on.
 const SHOWN_AS: &[(&str, &str)] = &[("run_shell", "shell")];
 
 type Tools = RwLock<ToolTable>;
 
-/// The tools, and which of them the user switched on or off.
+/// The tools, and the user's switches for them.
 #[derive(Default)]
 struct ToolTable {
     all: BTreeMap<String, Arc<Entry>>,
@@ -33,7 +33,8 @@ impl ToolTable {
         self.switches.get(name) == Some(&false)
     }
 
-    /// What each tool says of itself that is not switched off: hidden or not as the switches have it.
+    /// Returns the specification of each tool that is not switched off, hidden or not according to
+    /// the switches.
     fn specs(&self) -> Vec<ToolSpec> {
         let shown = |(name, entry): (&String, &Arc<Entry>)| {
             let on = |name: &str| self.switches.get(name) == Some(&true);
@@ -45,22 +46,22 @@ impl ToolTable {
     }
 }
 
-/// Tools by name. What is added or taken away counts for the calls that come.
+/// Tools by name. Additions and removals affect later calls only.
 #[derive(Default)]
 pub struct Registry {
     tools: Arc<Tools>,
-    /// For each tool that came by [`Registry::cover`], the one whose name it took.
+    /// For each tool added by [`Registry::cover`], the tool that it replaced.
     covered: RwLock<BTreeMap<String, Option<Arc<Entry>>>>,
-    /// Names under which tools are also known.
     aliases: RwLock<BTreeMap<String, String>>,
 }
 
-/// What the tools of a registry say of themselves, for a tool that lies in it. It does not keep the registry.
+/// A view of the specifications in a registry, for a tool that belongs to it. It holds no strong
+/// reference to the registry.
 #[derive(Clone)]
 pub struct Catalogue(Weak<Tools>);
 
 impl Catalogue {
-    /// What every tool says of itself, by name; nothing when the registry is gone.
+    /// Returns the specification of every tool, by name; empty when the registry has been dropped.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.0.upgrade().map_or_else(Vec::new, |tools| specs(&tools))
     }
@@ -82,7 +83,7 @@ impl Registry {
     /// Adds a tool.
     ///
     /// # Errors
-    /// When the name is taken or the schema is none.
+    /// A name that is taken, or an invalid schema.
     pub fn add(&self, tool: Arc<dyn Tool>) -> Result<(), Failure> {
         let entry = Entry::of(tool)?;
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
@@ -93,11 +94,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a tool in place of the one of its name, if there is one, which comes back when this one is taken away. One that
-    /// came this way before is dropped.
+    /// Adds a tool in place of the one with its name, if there is one, which is restored when this
+    /// one is removed. A tool that was added this way before is dropped.
     ///
     /// # Errors
-    /// When its schema is none.
+    /// An invalid schema.
     pub fn cover(&self, tool: Arc<dyn Tool>) -> Result<(), Failure> {
         let entry = Entry::of(tool)?;
         let name = entry.spec.name.clone().into_owned();
@@ -107,7 +108,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes a tool away, and puts back the one that it covered; nothing happens where there is none.
+    /// Removes a tool, and restores the one that it replaced; does nothing if there is none.
     pub fn remove(&self, name: &str) {
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
         match self.covered.write().unwrap_or_else(PoisonError::into_inner).remove(name) {
@@ -116,50 +117,50 @@ impl Registry {
         };
     }
 
-    /// Whether the tool of that name took it from another.
+    /// Returns true if the tool of that name replaced another.
     pub fn covers(&self, name: &str) -> bool {
         let covered = self.covered.read().unwrap_or_else(PoisonError::into_inner);
         covered.get(name).is_some_and(Option::is_some)
     }
 
-    /// Takes the user's switches: a tool that is off is neither listed nor called, a hidden one that is on is offered to
-    /// models.
+    /// Sets the user's switches: a tool that is off is neither listed nor called, a hidden one that
+    /// is on is offered to models.
     pub fn switch(&self, switches: BTreeMap<String, bool>) {
         self.tools.write().unwrap_or_else(PoisonError::into_inner).switches = switches;
     }
 
-    /// Whether a name, or an older name of a tool, is taken.
+    /// Returns true if a name, or a former name of a tool, is taken.
     pub fn has(&self, name: &str) -> bool {
         !matches!(self.find(name), Err(failure) if failure.reason == Reason::UnknownTool)
     }
 
-    /// Makes a tool known under another name too.
+    /// Adds another name for a tool.
     pub fn alias(&self, alias: &str, name: &str) {
         let mut aliases = self.aliases.write().unwrap_or_else(PoisonError::into_inner);
         aliases.insert(alias.to_owned(), name.to_owned());
     }
 
-    /// Every tool, by name.
+    /// Returns every tool, by name.
     pub fn list(&self) -> Vec<ToolInfo> {
         self.specs().iter().map(ToolSpec::info).collect()
     }
 
-    /// What every tool says of itself, by name.
+    /// Returns the specification of every tool, by name.
     pub fn specs(&self) -> Vec<ToolSpec> {
         specs(&self.tools)
     }
 
-    /// The same for a tool of its own.
+    /// Returns a view of the specifications for a tool of this registry.
     pub fn catalogue(&self) -> Catalogue {
         Catalogue(Arc::downgrade(&self.tools))
     }
 
-    /// Whether the tool of that name only reads; `None` where there is none.
+    /// Returns true if the tool of that name only reads; `None` if there is none.
     pub fn is_read_only(&self, name: &str) -> Option<bool> {
         self.find(name).ok().map(|e| e.spec.read_only)
     }
 
-    /// The entry of that name, with the nearest names where there is none.
+    /// Returns the entry of that name; the error lists the nearest names.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, Failure> {
         let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
         let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);

@@ -1,12 +1,14 @@
-//! Arguments that a model wrote almost right: text that is nearly JSON, values of nearly the right type.
+//! Arguments that a model wrote almost correctly: text that is nearly JSON, values of nearly the
+//! right type.
 
 use serde_json::{Map, Value};
 
-/// Longest text that is looked at, in bytes.
+/// Longest text that is examined, in bytes.
 const MAX_TEXT: usize = 4 * 1024 * 1024;
 
-/// Arguments as an object, if they can be read as one: JSON; else without a code fence, with the looser JSON5 (single quotes,
-/// bare keys, trailing commas, comments), with what was left open closed.
+/// Returns arguments as an object, if they can be read as one: JSON; else without a code fence, as
+/// the looser JSON5 (single quotes, bare keys, trailing commas, comments), with open strings and
+/// brackets closed.
 pub fn object(arguments: Value) -> Value {
     match arguments {
         Value::Null => Value::Object(Map::new()),
@@ -26,14 +28,15 @@ fn from_text(text: &str) -> Option<Value> {
     let strict = |text: &str| serde_json::from_str::<Value>(text).ok();
     let found = strict(text).or_else(|| loose(text)).or_else(|| loose(&closed(text)));
     match found? {
-        // Some models wrap the object in a string once more.
+        // Some models encode the object as a string once more.
         Value::String(inner) => strict(&inner).filter(Value::is_object),
         value => value.is_object().then_some(value),
     }
 }
 
-/// The object that the beginning of a JSON text holds for certain: strings as far as they go, without a number or word that
-/// may go on. What a longer beginning holds is the same and more. `None` where that cannot be told yet.
+/// Returns the object that the beginning of a JSON text defines for certain: strings as far as they
+/// go, without a number or word that may continue. A longer beginning yields the same fields and
+/// more. `None` if nothing is certain yet.
 pub fn parse_partial_json(text: &str) -> Option<Value> {
     if text.len() > MAX_TEXT {
         return None;
@@ -53,14 +56,14 @@ fn loose(text: &str) -> Option<Value> {
     json5::from_str::<Value>(&python_words(text)).ok()
 }
 
-/// The text inside a Markdown code fence.
+/// Returns the text inside a Markdown code fence.
 pub fn unfenced(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("```") else { return text };
     let rest = rest.split_once('\n').map_or(rest, |(_, body)| body);
     rest.trim_end().strip_suffix("```").unwrap_or(rest).trim()
 }
 
-/// Walks over the text outside of strings.
+/// Iterates over the text outside of strings.
 fn outside(text: &str, mut each: impl FnMut(usize, char)) -> Option<char> {
     let (mut quote, mut escaped) = (None, false);
     for (at, c) in text.char_indices() {
@@ -91,7 +94,7 @@ fn closed(text: &str) -> String {
     whole
 }
 
-/// `True`, `False` and `None` as JSON has them.
+/// Replaces `True`, `False` and `None` by their JSON forms.
 fn python_words(text: &str) -> String {
     let mut spots = vec![false; text.len()];
     outside(text, |at, _| spots[at] = true);
@@ -116,8 +119,9 @@ fn python_words(text: &str) -> String {
     made
 }
 
-/// Turns values into the type their schema asks for where nothing is lost: `"5"` into 5, `"true"` into true, one value into
-/// a list of one, JSON text into the object it spells. Everything else stays as it is, for the check to name.
+/// Converts values to the type of their schema where nothing is lost: `"5"` into 5, `"true"` into
+/// true, one value into a list of one, JSON text into the object it encodes. All else stays
+/// unchanged, for the check to report.
 pub fn coerce(arguments: &mut Value, schema: &Value) {
     let (Some(object), Some(properties)) =
         (arguments.as_object_mut(), schema.get("properties").and_then(Value::as_object))
@@ -129,7 +133,7 @@ pub fn coerce(arguments: &mut Value, schema: &Value) {
             coerce_one(value, property);
         }
     }
-    // A null for what may be left out says nothing.
+    // A null for an optional value has no meaning.
     let optional = |name: &str| {
         let required = schema.get("required").and_then(Value::as_array);
         !required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)))
@@ -247,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Whether `more` holds all that `less` holds.
+    /// Returns true if `more` contains all that `less` contains.
     fn holds(more: &Value, less: &Value) -> bool {
         match (more, less) {
             (Value::Object(more), Value::Object(less)) => {

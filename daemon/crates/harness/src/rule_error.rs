@@ -2,47 +2,43 @@
 
 use cairn_workspace::PatternError;
 
-/// A rule that cannot be read, or whose examples come out otherwise.
+/// A rule that cannot be parsed, or whose examples have another result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It has none of the three forms.
     #[error("'{0}' is not a rule: write tool, tool(path) or run_shell(command)")]
     Form(String),
-    /// Its path is none.
+    /// Its path is invalid.
     #[error("rule '{rule}': {source}")]
     Path {
-        /// The rule.
+        /// Text of the rule, as written.
         rule: String,
-        /// The error of the path.
         source: PatternError,
     },
-    /// Its command is none.
+    /// Its command is invalid.
     #[error("rule '{rule}': {source}")]
     Command {
-        /// The rule.
+        /// Text of the rule, as written.
         rule: String,
-        /// The error of the command.
         source: CommandPatternError,
     },
     /// It does not match an example that it should match.
     #[error("rule '{rule}' does not match its example '{example}'")]
     Misses {
-        /// The rule.
+        /// Text of the rule, as written.
         rule: String,
-        /// The example.
         example: String,
     },
     /// It matches an example that it should not match.
     #[error("rule '{rule}' matches '{example}', which it should not")]
     Overreaches {
-        /// The rule.
+        /// Text of the rule, as written.
         rule: String,
-        /// The example.
         example: String,
     },
 }
 
-/// A command of a rule that cannot be read.
+/// A command of a rule that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandPatternError {
     /// `=` without a command line.

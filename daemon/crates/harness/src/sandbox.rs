@@ -1,9 +1,10 @@
-//! Where processes run: nothing outside the workspace can be written, secrets cannot be read, the network is shut
-//! unless it is granted, and nothing outlives the call.
+//! The sandbox of processes: nothing outside the workspace can be written, secrets cannot be read,
+//! the network is closed unless it is granted, and no process outlives the call.
 //!
-//! Tier A: bubblewrap lays out a file system of its own with its own processes and network; inside it our own binary,
-//! run again, adds Landlock, seccomp and limits, then becomes the command. Tier B, only where bubblewrap cannot start
-//! and the user has accepted it: Landlock, seccomp and limits alone. On macOS: `sandbox-exec` with a generated profile.
+//! Tier A: bubblewrap creates a separate file system, process tree and network; inside it our own
+//! binary, run again, adds Landlock, seccomp and limits, then becomes the command. Tier B, only
+//! where bubblewrap cannot start and the user has accepted it: Landlock, seccomp and limits alone.
+//! On macOS: `sandbox-exec` with a generated profile.
 
 mod capture;
 mod cgroup;
@@ -33,27 +34,29 @@ pub use seatbelt::profile as seatbelt_profile;
 pub use spec::{Confined, Ended, Limits, Stream, WhenMissing};
 pub use step::sandbox_main;
 
-/// The word after which our own binary is the sandbox's helper ([`sandbox_main`]).
+/// First argument that makes our own binary act as the sandbox's helper ([`sandbox_main`]).
 pub const HELPER_WORD: &str = "sandbox-exec";
 
-/// A program that is the helper and nothing else, and so starts sooner; used where it lies beside the binary.
+/// A program that contains only the helper, and so starts faster; used if it lies beside the
+/// binary.
 const SMALL_HELPER: &str = "cairn-sandbox";
 
-/// What the sandbox must know of the machine; the library reads neither the environment nor a home folder.
+/// Properties of the machine that the sandbox needs; the library reads neither the environment nor
+/// a home folder.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
-    /// The user's home folder. Nothing of it is readable but what is declared and the toolchains in it.
+    /// The user's home folder. Only declared paths and the toolchains in it are readable.
     pub home: Option<PathBuf>,
     /// Folders of programs, as in `PATH`.
     pub path: Vec<PathBuf>,
-    /// The language of messages, as in `LANG`.
+    /// Locale of messages, as in `LANG`.
     pub lang: Option<String>,
-    /// Paths that nothing may touch; `~/` stands for the home folder.
+    /// Paths that no process may access; `~/` stands for the home folder.
     pub blocked: Vec<PathBuf>,
 }
 
 impl Host {
-    /// The blocked paths without `~`.
+    /// Returns the blocked paths with `~` expanded.
     pub(crate) fn blocked(&self) -> Vec<PathBuf> {
         let expand = |path: &PathBuf| match (path.strip_prefix("~"), &self.home) {
             (Ok(rest), Some(home)) => home.join(rest),
@@ -63,21 +66,21 @@ impl Host {
     }
 }
 
-/// Starts processes in a sandbox.
+/// Runner of processes in a sandbox.
 pub struct Sandbox {
     helper: Option<PathBuf>,
     host: Host,
     when_missing: WhenMissing,
-    /// Looked for in the usual places; a test may say otherwise.
+    /// Path of bubblewrap; the usual locations are searched unless a test sets it.
     bubblewrap: Option<PathBuf>,
     probe: OnceLock<Probe>,
-    /// The helper that is used: the small one beside `helper` where it is of this build.
+    /// The helper in use: the small one beside `helper` if it is of this build.
     chosen: OnceLock<Option<PathBuf>>,
 }
 
 impl Sandbox {
-    /// A sandbox whose helper is `helper`: a binary that calls [`sandbox_main`] first of all. Without one nothing is
-    /// run.
+    /// Creates a sandbox whose helper is `helper`: a binary that calls [`sandbox_main`] first of
+    /// all. Without a helper no process is run.
     pub fn new(helper: Option<PathBuf>) -> Self {
         let usual =
             ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
@@ -86,36 +89,38 @@ impl Sandbox {
         Self { helper, host, when_missing, bubblewrap, probe: OnceLock::new(), chosen: OnceLock::new() }
     }
 
-    /// The same for this machine.
+    /// Sets the properties of this machine.
     #[must_use]
     pub fn for_host(mut self, host: Host) -> Self {
         self.host = host;
         self
     }
 
-    /// The same with what the user accepts where the full sandbox cannot be had.
+    /// Sets the user's choice for machines where the full sandbox is not available.
     #[must_use]
     pub fn when_missing(mut self, when_missing: WhenMissing) -> Self {
         self.when_missing = when_missing;
         self
     }
 
-    /// The same with bubblewrap elsewhere, or with none.
+    /// Sets the path of bubblewrap; `None` disables it.
     #[must_use]
     pub fn with_bubblewrap(mut self, bubblewrap: Option<PathBuf>) -> Self {
         self.bubblewrap = bubblewrap;
         self
     }
 
-    /// What can be had here. The first call tries it out, which takes some 20 ms; blocks.
+    /// Returns the tiers available on this machine. The first call tries them, which takes about 20
+    /// ms; blocks.
     pub fn probe(&self) -> &Probe {
         self.probe.get_or_init(|| probe::probe(self))
     }
 
-    /// Whether this call needs the user's consent first, as the full sandbox is not to be had: what it would do without.
+    /// Returns the warning that the user must accept before this call, as the full sandbox is not
+    /// available; `None` if no consent is needed.
     ///
     /// # Errors
-    /// `sandbox_missing` when that is refused.
+    /// `sandbox_missing` when the user's settings refuse a weaker sandbox.
     pub fn consent(&self) -> Result<Option<String>, Failure> {
         let probe = self.probe();
         match (probe.tier, self.when_missing) {
@@ -125,12 +130,12 @@ impl Sandbox {
         }
     }
 
-    /// The user's choice for machines without a full sandbox.
+    /// Returns the user's choice for machines without a full sandbox.
     pub(crate) fn when_missing_is(&self) -> WhenMissing {
         self.when_missing
     }
 
-    /// One that confines nothing, for a run whose user has said so.
+    /// Returns a sandbox that confines nothing, for a run whose user has chosen that.
     pub(crate) fn off(&self) -> Self {
         let (helper, host, bubblewrap) = (self.helper.clone(), self.host.clone(), self.bubblewrap.clone());
         let (probe, chosen) = (self.probe.clone(), self.chosen.clone());
@@ -142,11 +147,12 @@ impl Sandbox {
         Failure::new(Reason::SandboxMissing, format!("no full sandbox can be had here: {why}"))
     }
 
-    /// Runs a process and everything it starts, to its end; blocks. `output` is shown what it writes as it comes.
-    /// `cancelled` ends it when it holds.
+    /// Runs a process until it and all its descendants have exited; blocks. `output` receives the
+    /// output as it is written. `wake` cancels the run from another thread.
     ///
     /// # Errors
-    /// `sandbox_missing`, `invalid_params` for a folder outside the workspace, `tool_failed` when it cannot be started.
+    /// `sandbox_missing`, `invalid_params` for a folder outside the workspace, `tool_failed` when
+    /// it cannot be started.
     pub fn run(
         &self,
         confined: &Confined,
@@ -174,7 +180,7 @@ impl Sandbox {
         }
     }
 
-    /// The helper that is used.
+    /// Returns the helper in use.
     ///
     /// # Errors
     /// `sandbox_missing` when there is none.
@@ -190,7 +196,7 @@ impl Sandbox {
     }
 }
 
-/// Ends a run from another thread.
+/// Cancels a run from another thread.
 #[derive(Clone)]
 pub struct Wake {
     ended: Arc<AtomicBool>,
@@ -198,20 +204,20 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// One that has not been used.
+    /// Creates an unused handle.
     ///
     /// # Errors
-    /// `internal` when there is no descriptor left.
+    /// `internal` when no file descriptor is available.
     pub fn new() -> Result<Self, Failure> {
         let failed = |e| Failure::new(Reason::Internal, format!("no pipe: {e}"));
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed)?;
         Ok(Self { ended: Arc::new(AtomicBool::new(false)), pipe: Arc::new(pipe) })
     }
 
-    /// Ends the run.
+    /// Cancels the run.
     pub fn end(&self) {
         self.ended.store(true, std::sync::atomic::Ordering::SeqCst);
-        // With a full pipe it is awake already.
+        // A full pipe has woken the reader already.
         let _full = rustix::io::write(&self.pipe.1, b"x");
     }
 

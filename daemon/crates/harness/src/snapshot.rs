@@ -1,8 +1,9 @@
-//! What commands change in a workspace: its files as they were before one, compared with what it left.
+//! Changes that commands make in a workspace: its files before a command, compared with those after
+//! it.
 //!
-//! A command can change any file it may write to, and says of none of them what it held. So the files that a walk finds
-//! are kept in memory while it runs, up to a bound, and what was found last is kept for the next command: then only
-//! what changed meanwhile is read again.
+//! A command can change any file it may write to, and reports no former contents. So the files that
+//! a walk finds are stored in memory while it runs, up to a bound, and the last result is cached
+//! for the next command: then only files that changed meanwhile are read again.
 
 use std::{
     collections::HashMap,
@@ -15,15 +16,15 @@ use cairn_workspace::{FileStat, MAX_WRITTEN_BYTES, Root, WalkOptions, Walked, wa
 
 use crate::{Change, Changes};
 
-/// Most files of a workspace that is looked at.
+/// Most files of a workspace that is examined.
 const MAX_FILES: usize = 50_000;
-/// Most bytes of them that are kept; the smallest files first.
+/// Most bytes that are stored; the smallest files first.
 const MAX_KEPT: u64 = 32 * 1024 * 1024;
 
-/// How long a workspace that was found too large is not looked at.
+/// Time for which a workspace that was found too large is skipped.
 const TOO_LARGE: Duration = Duration::from_secs(600);
 
-/// The files of the workspace that was looked at last.
+/// The files of the workspace that was examined last.
 #[derive(Debug)]
 pub struct Snapshots {
     max_files: usize,
@@ -33,7 +34,7 @@ pub struct Snapshots {
 #[derive(Debug, Default)]
 struct Kept {
     last: Option<Snapshot>,
-    /// The workspace that was found too large last, and when.
+    /// The last workspace that was found too large, and when.
     large: Option<(RootId, Instant)>,
 }
 
@@ -52,12 +53,12 @@ struct Snapshot {
 #[derive(Debug, Clone)]
 struct Seen {
     stat: FileStat,
-    /// `None` when there was no room for it.
+    /// `None` when the bound left no room for it.
     bytes: Option<Arc<[u8]>>,
 }
 
 impl Snapshots {
-    /// Does `work`, and notes in `changes` what has changed in the workspace meanwhile. Blocks.
+    /// Runs `work`, and records in `changes` what has changed in the workspace meanwhile. Blocks.
     pub fn around<T>(&self, root: &Root, changes: &Changes, work: impl FnOnce() -> T) -> T {
         let last = self.kept().last.take().filter(|last| last.root == root.id);
         let Some(before) = self.look(root, last.as_ref(), changes) else { return work() };
@@ -74,9 +75,9 @@ impl Snapshots {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The workspace as it is; nothing when it is too large, which is noted.
+    /// Returns the current state of the workspace; `None` when it is too large, which is recorded.
     fn look(&self, root: &Root, last: Option<&Snapshot>, changes: &Changes) -> Option<Snapshot> {
-        // To find that out again takes as long as to look at all of it.
+        // Another count would take as long as reading all of it.
         let known =
             self.kept().large.as_ref().is_some_and(|(id, at)| *id == root.id && at.elapsed() < TOO_LARGE);
         let taken = if known { None } else { Snapshot::take(root, last, self.max_files) };
@@ -91,7 +92,8 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    /// Looks at the workspace; what is as it was in `last` is not read again. Nothing when it has more than `most` files.
+    /// Reads the workspace; files unchanged since `last` are not read again. `None` when it has
+    /// more than `most` files.
     fn take(root: &Root, last: Option<&Self>, most: usize) -> Option<Self> {
         let found = Mutex::new(Vec::<Walked>::new());
         walk(root, &WalkOptions::default(), &|file| {
@@ -118,7 +120,7 @@ impl Snapshot {
         Some(Self { root: root.id.clone(), files })
     }
 
-    /// Notes what is other than in `after`, by path.
+    /// Records the differences from `after`, by path.
     fn compare(mut self, after: &Self, root: &Root, changes: &Changes) {
         let mut all = Vec::new();
         for (path, now) in &after.files {
@@ -126,7 +128,7 @@ impl Snapshot {
             if then.as_ref().is_some_and(|then| then.stat == now.stat) {
                 continue;
             }
-            // What there was no room for may still be read now; what it held before cannot.
+            // A file that had no room before may be readable now; its former contents are lost.
             let Some(held) = now.bytes.clone().or_else(|| read(root, path)) else {
                 changes.leave_out(format!(
                     "'{path}' cannot be read, or has more than {MAX_WRITTEN_BYTES} bytes"
@@ -149,7 +151,7 @@ impl Snapshot {
     }
 }
 
-/// A file of a size that could be put back; `None` when it cannot be read.
+/// Reads a file of a size that could be restored; `None` when it cannot be read.
 fn read(root: &Root, rel: &str) -> Option<Arc<[u8]>> {
     root.read_whole(rel, MAX_WRITTEN_BYTES).ok().flatten().map(Arc::from)
 }
@@ -186,7 +188,7 @@ mod tests {
             fs::write(at("edited"), "other").unwrap();
             fs::remove_file(at("gone")).unwrap();
             fs::write(at("made"), "new").unwrap();
-            // Written anew with what it held, and what is ignored.
+            // A file rewritten with the same contents, and an ignored one.
             fs::remove_file(at("touched")).unwrap();
             fs::write(at("touched"), "touched").unwrap();
             fs::write(at("built"), "x").unwrap();
@@ -202,7 +204,7 @@ mod tests {
                 ("made".to_owned(), None, some("new"), false),
             ]
         );
-        // A change between two commands is nobody's of them.
+        // A change between two commands belongs to neither.
         fs::write(at("same"), "between").unwrap();
         snapshots.around(&root, &changes, || fs::write(at("made"), "newer").unwrap());
         assert_eq!(told(&changes), [("made".to_owned(), some("new"), some("newer"), false)]);
@@ -234,7 +236,7 @@ mod tests {
     fn what_there_was_no_room_for_is_told_as_lost() {
         let (dir, root) = place();
         let large = |byte: u8, size: u64| vec![byte; usize::try_from(size).unwrap()];
-        // Two that fit one by one and not together: the larger is left out.
+        // Two files that fit one by one and not together: the larger is omitted.
         fs::write(dir.path().join("a"), large(b'a', MAX_WRITTEN_BYTES)).unwrap();
         fs::write(dir.path().join("b"), large(b'b', MAX_WRITTEN_BYTES - 1)).unwrap();
         fs::write(dir.path().join("c"), large(b'c', 2)).unwrap();

@@ -1,15 +1,15 @@
-//! The span of a tool call, for traces. It holds names, ids and counts; never arguments or results.
+//! Trace span of a tool call. It contains names, ids and counts; never arguments or results.
 
 use cairn_protocol::error::Failure;
 use tracing::{Span, field::Empty};
 
 use crate::{Call, Output, ToolSpec};
 
-/// The target of every span that is made for traces, here and in other crates. Nothing else has it, so that a trace holds
-/// what was meant for it and no more.
+/// Target of every span that is created for traces, in this and other crates. Nothing else uses it,
+/// so a trace contains only what was meant for it.
 pub const SPANS: &str = "cairn::span";
 
-/// The span of a call to a tool that is there: its name is one of ours, not what somebody sent.
+/// Creates the span of a call to an existing tool: its name is one of ours, not what a caller sent.
 pub(crate) fn tool(spec: &ToolSpec, call: &Call) -> Span {
     let span = tracing::info_span!(
         target: SPANS,
@@ -37,7 +37,7 @@ pub(crate) fn tool(spec: &ToolSpec, call: &Call) -> Span {
     span
 }
 
-/// How it ended.
+/// Records the outcome of the call.
 pub(crate) fn ended(span: &Span, outcome: &Result<Output, Failure>) {
     match outcome {
         Ok(output) => {
@@ -50,7 +50,7 @@ pub(crate) fn ended(span: &Span, outcome: &Result<Output, Failure>) {
     }
 }
 
-/// Marks a span as failed, by the reason; the message may say what nobody else should read.
+/// Marks a span as failed, by the reason; the message may contain private data.
 pub fn failed(span: &Span, failure: &Failure) {
     span.record("error.type", failure.reason.as_str());
     span.record("otel.status_code", "ERROR");

@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The interface of tools.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -13,43 +13,41 @@ use serde_json::Value;
 
 use crate::{CallPaths, Permit};
 
-/// What a tool says of itself.
+/// Specification of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: Cow<'static, str>,
-    /// One line: all that a model is told unless it asks for more.
+    /// One line: all that a model sees unless it requests more.
     pub short: Cow<'static, str>,
-    /// The whole description.
+    /// The complete description.
     pub description: Cow<'static, str>,
-    /// What the system text says about it while it is offered; empty for nothing.
+    /// Text that the system prompt adds while the tool is offered; empty for none.
     pub addendum: Cow<'static, str>,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
-    /// Changes nothing outside Cairn's own state.
+    /// True if it changes nothing outside Cairn's own state.
     pub read_only: bool,
-    /// Changes Cairn's own state alone, nothing of the user's: done without asking where no rule says otherwise.
+    /// True if it changes only Cairn's own state, nothing of the user's: it runs without an
+    /// approval unless a rule requires one.
     pub own_state: bool,
-    /// Uses the network.
     pub network: bool,
-    /// Keeps to the run's paths by itself ([`Permit::reach`]) where it is asked for more than they are: a search of the
-    /// whole root finds what lies in them.
+    /// True if it limits itself to the run's paths ([`Permit::reach`]) when more is requested: a
+    /// search of the complete root returns results inside them.
     pub narrows: bool,
-    /// Is there for plans and clients, not for models: another tool does the same for them.
+    /// True if it is for plans and clients, not for models: another tool does the same for them.
     pub hidden: bool,
-    /// Names of the arguments that hold a path.
+    /// Names of the arguments that contain a path.
     pub paths: &'static [&'static str],
-    /// Name of the argument that holds a shell's command line.
+    /// Name of the argument that contains a shell command line.
     pub command: Option<&'static str>,
-    /// Name of the argument that holds code which is run: the audit keeps it.
+    /// Name of the argument that contains code to run, which the audit stores.
     pub code: Option<&'static str>,
-    /// Time it may take.
     pub timeout: Duration,
 }
 
 impl ToolSpec {
-    /// A read-only tool without network, with a path argument `path` and 30 seconds. The schema is that of `P`; the short
-    /// description is the first sentence.
+    /// Creates a read-only tool without network, with a path argument `path` and 30 seconds. The
+    /// schema is that of `P`; the short description is the first sentence.
     pub fn reading<P: schemars::JsonSchema>(name: &'static str, description: &'static str) -> Self {
         Self {
             name: name.into(),
@@ -69,12 +67,12 @@ impl ToolSpec {
         }
     }
 
-    /// The same for a tool that changes something.
+    /// Creates a tool as [`ToolSpec::reading`] does, but one that changes something.
     pub fn writing<P: schemars::JsonSchema>(name: &'static str, description: &'static str) -> Self {
         Self { read_only: false, ..Self::reading::<P>(name, description) }
     }
 
-    /// The same as clients see it.
+    /// Returns the specification as clients see it.
     pub fn info(&self) -> ToolInfo {
         ToolInfo {
             name: self.name.clone().into_owned(),
@@ -88,7 +86,8 @@ impl ToolSpec {
     }
 }
 
-/// The schema of arguments without what tells a model nothing: each tool's is part of every request.
+/// Returns the schema of arguments without entries that have no meaning for a model: each tool's
+/// schema is part of every request.
 fn schema<P: schemars::JsonSchema>() -> Value {
     let mut value = schemars::schema_for!(P).to_value();
     if let Some(fields) = value.as_object_mut() {
@@ -103,34 +102,34 @@ fn first_sentence(text: &'static str) -> &'static str {
     text.split_once(". ").map_or(text, |(first, _)| first)
 }
 
-/// Who wants to call a tool.
+/// The caller of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// The session.
     pub session: &'a SessionId,
-    /// The root it works in.
+    /// The session's root, if it has one.
     pub root: Option<&'a Root>,
     /// The paths in its arguments.
     pub paths: &'a CallPaths,
 }
 
 impl Caller<'_> {
-    /// A path in the arguments, in the session's own root.
+    /// Returns a path in the arguments, in the session's own root.
     ///
     /// # Errors
-    /// `no_roots`, `path_outside_roots` and those of resolving it.
+    /// `no_roots`, `path_outside_roots` and errors of resolving it.
     pub fn own_path(&self, path: &str) -> Result<ResolvedPath, Failure> {
         own_path(self.root, self.paths, path)
     }
 }
 
-/// The resolved form of a path argument that must lie in the session's own root.
+/// Returns the resolved form of a path argument that must lie in the session's own root.
 pub(crate) fn own_path(root: Option<&Root>, paths: &CallPaths, path: &str) -> Result<ResolvedPath, Failure> {
     let own = root.ok_or_else(|| Failure::new(Reason::NoRoots, "the session has no root to work in"))?;
     let found = match paths.find(path, None) {
         Some(found) => found.clone(),
         None if path.starts_with('/') => {
-            // An absolute path that the gate could not place lies in no root at all, or in a blocked path.
+            // An absolute path that the gate could not resolve lies outside every root, or in a
+            // blocked path.
             let rel = std::path::Path::new(path).strip_prefix(&own.path).ok().and_then(|rel| rel.to_str());
             own.locate(rel.unwrap_or(path))?
         }
@@ -143,17 +142,17 @@ pub(crate) fn own_path(root: Option<&Root>, paths: &CallPaths, path: &str) -> Re
     Ok(found)
 }
 
-/// Why a call must be asked about.
+/// Reason why a call needs an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MustAsk {
-    /// Whatever rules and earlier answers allow.
+    /// Needed regardless of rules and earlier answers.
     Always(String),
-    /// Unless a rule or an earlier answer speaks of it: the default alone does not let it through.
+    /// Needed unless a rule or an earlier answer matches: the default alone does not allow it.
     Unruled(String),
 }
 
 impl MustAsk {
-    /// The reason in words.
+    /// Returns the reason as text.
     pub fn why(&self) -> &str {
         match self {
             Self::Always(why) | Self::Unruled(why) => why,
@@ -161,44 +160,43 @@ impl MustAsk {
     }
 }
 
-/// What a call of a tool that changes something would do, told before it does it.
+/// Effect of a call of a tool that changes something, described in advance.
 #[derive(Debug, Clone, Default)]
 pub struct Intent {
-    /// For whoever is asked.
+    /// Preview for the approver.
     pub preview: Preview,
-    /// Why this very call must be asked about.
+    /// Reason why this particular call needs an approval.
     pub must_ask: Option<MustAsk>,
-    /// The rules that an approval for the session or for good writes, one a line; none when such a call cannot be told from
-    /// others, and then it is approved once.
+    /// The rules that an approval for the session or for good stores, one per line; empty when such
+    /// a call cannot be distinguished from others, so that it can only be approved once.
     pub grants: String,
-    /// Wider rules that an approval may write instead, each verified to allow this very call.
+    /// Wider rules that an approval may store instead, each verified to allow this same call.
     pub patterns: Vec<String>,
 }
 
-/// What a tool made.
+/// Output of a tool.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// What `value` is: `span`, `search_answer`, …
+    /// Type of `value`: `span`, `search_answer`, …
     pub tag: &'static str,
-    /// The output.
     pub value: Value,
-    /// Whether a limit cut it.
+    /// True if a limit truncated it.
     pub truncated: bool,
-    /// Exit code of a process it ran.
+    /// Exit code of a process that the tool ran.
     pub exit_code: Option<i32>,
 }
 
 impl Output {
-    /// Stands for the output of a call that was not made.
+    /// Stands for the output of a call that was not run.
     pub(crate) fn dry_run(tool: &str) -> Self {
         let value = serde_json::json!({"dryRun": true, "tool": tool});
         Self { tag: "dry_run", value, truncated: false, exit_code: None }
     }
 
-    /// A value written as JSON.
+    /// Serialises a value as JSON.
     ///
     /// # Errors
-    /// When the value has no JSON form.
+    /// A value without a JSON form.
     pub fn of(tag: &'static str, value: &impl serde::Serialize, truncated: bool) -> Result<Self, Failure> {
         let value = serde_json::to_value(value).map_err(|error| {
             Failure::new(
@@ -210,26 +208,29 @@ impl Output {
     }
 }
 
-/// An action. It may touch the world only by what its permit grants, ends early when the permit is cancelled,
-/// and bounds its own output.
+/// An action. It may access only what its permit grants, returns early when the permit is
+/// cancelled, and bounds its own output.
 #[async_trait::async_trait]
 pub trait Tool: Send + Sync {
-    /// Name, schema and limits; the same at every call.
+    /// Returns name, schema and limits; the same at every call.
     fn spec(&self) -> ToolSpec;
 
-    /// The calls of other tools that this one stands for, with their arguments: whatever rules say of those binds it, so
-    /// that one name for many tools is no way around them. None for a tool that stands for itself.
+    /// Returns the calls of other tools that this one delegates to, with their arguments: rules
+    /// about those also apply to it, so that one name for many tools is no way around them. Empty
+    /// for a tool that delegates nothing.
     fn delegated_calls(&self, _arguments: &Value) -> Vec<(&'static str, Value)> {
         vec![]
     }
 
-    /// Takes secrets out of the arguments before anything records them. The tool remembers what its call needs of them.
+    /// Removes secrets from the arguments before they are recorded. The tool stores the ones that
+    /// its call needs.
     fn withhold_secrets(&self, _session: &SessionId, _arguments: &mut Value) {}
 
-    /// What the call would do. Read-only tools are not asked. Touches nothing.
+    /// Describes the effect of the call. It is not called for read-only tools, and changes nothing.
     ///
     /// # Errors
-    /// When the call could not be done in any case; it fails with this then, and nobody is asked.
+    /// A call that could not be done in any case; it fails with this error, and no approval is
+    /// requested.
     async fn intent(&self, caller: &Caller<'_>, arguments: &Value) -> Result<Intent, Failure> {
         let spec = self.spec();
         let named = spec.paths.iter().filter_map(|key| arguments.get(*key)?.as_str());
@@ -244,14 +245,14 @@ pub trait Tool: Send + Sync {
         Ok(Intent { preview, grants: spec.name.into_owned(), ..Intent::default() })
     }
 
-    /// Acts. `arguments` fit the schema.
+    /// Runs the tool. `arguments` match the schema.
     ///
     /// # Errors
     /// Any failure becomes the call's outcome; none is retried.
     async fn run(&self, permit: Permit, arguments: Value) -> Result<Output, Failure>;
 }
 
-/// Reads checked arguments into their type.
+/// Deserialises checked arguments into their type.
 ///
 /// # Errors
 /// `invalid_params` where the schema was wider than the type.

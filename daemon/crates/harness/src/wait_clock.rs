@@ -1,4 +1,4 @@
-//! Time that a run spends waiting for people, which its time limit leaves out.
+//! Time that a run spends waiting for approvers, which its time limit excludes.
 
 use std::{
     future::Future,
@@ -6,22 +6,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Counts the time in which at least one call of a run waits for an answer. Waits that overlap count once, and a wait whose
-/// future is dropped ends with it.
+/// Counts the time in which at least one call of a run waits for an answer. Overlapping waits count
+/// once, and a wait whose future is dropped stops.
 #[derive(Debug, Default)]
 pub struct WaitClock(Mutex<Waits>);
 
 #[derive(Debug, Default)]
 struct Waits {
-    /// Waits that go on.
+    /// Number of current waits.
     open: u32,
     /// Start of the first of them.
     since: Option<Instant>,
-    /// Sum of the times in which there was one.
+    /// Total duration of the waits.
     total: Duration,
 }
 
-/// One wait; it ends when this is dropped.
+/// One wait; it stops when this is dropped.
 struct Wait<'a>(&'a WaitClock);
 
 impl Drop for Wait<'_> {
@@ -41,13 +41,13 @@ impl WaitClock {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Time waited so far, a wait that goes on included.
+    /// Returns the time waited so far, including a current wait.
     pub fn waited(&self) -> Duration {
         let waits = self.waits();
         waits.total + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// True if a call waits for an answer now.
+    /// Returns true if a call waits for an answer now.
     pub fn is_waiting(&self) -> bool {
         self.waits().open > 0
     }

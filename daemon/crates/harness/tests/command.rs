@@ -1,4 +1,4 @@
-//! Command lines against rules: what may pass and what never may.
+//! Command lines against rules: lines that may run and lines that never may.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{collections::BTreeMap, time::Instant};
@@ -67,7 +67,7 @@ fn no_attack_of_the_table_is_allowed_and_every_harmless_line_is() {
             continue;
         }
         let (sign, text) = row.split_once(' ').unwrap();
-        // Quotes that begin a line may also be the shell's own.
+        // Quotes at the beginning of a line may also be the shell's own.
         let text = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned());
         let (verdict, why) = decide(&rules, &text);
         let count = counts.entry(category).or_default();
@@ -250,7 +250,7 @@ fn examples_are_tried_when_a_rule_is_read() {
         };
         assert_eq!(error, want);
     }
-    // A rule that denies must find its example in any part.
+    // A denial must match its example in any part.
     rule(&["ls; git log"], &["ls"]).read(Verdict::Deny).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! The gate on a real log: what passes, what does not, and what is recorded of it.
+//! The gate on a real log: the calls that it admits, the calls that it denies, and their records.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -26,11 +26,11 @@ use tokio_util::sync::CancellationToken;
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Arguments {
-    /// What to say.
+    /// The word to write.
     word: String,
 }
 
-/// Counts its runs; `sleep` never ends by itself.
+/// Counts its runs; `sleep` never finishes by itself.
 struct Probe {
     name: &'static str,
     read_only: bool,
@@ -84,7 +84,7 @@ async fn bench() -> Bench {
     over(dir, trace, session, Rules::default(), Duration::from_secs(60))
 }
 
-/// A gate over a log that is there.
+/// Returns a gate over an existing log.
 fn over(dir: tempfile::TempDir, trace: Trace, session: SessionId, rules: Rules, timeout: Duration) -> Bench {
     let runs = Arc::new(AtomicU32::new(0));
     let registry = Registry::default();
@@ -145,7 +145,7 @@ async fn what_does_not_pass_is_not_run() {
     assert_eq!(bench.runs.load(Ordering::SeqCst), 0);
     let denied: Vec<_> = bench.audit().await.into_iter().map(|a| (a.tool, a.decision, a.outcome)).collect();
     assert_eq!(denied, [("write".into(), "deny".into(), None), ("fetch".into(), "deny".into(), None)]);
-    // The positive control: with leave for the network the same call runs.
+    // Positive control: with the network granted the same call runs.
     let mut call = bench.call("fetch", json!({"word": "hi"}));
     call.grants.network = true;
     bench.harness.call(call).await.unwrap();
@@ -165,7 +165,7 @@ async fn time_cancelling_and_size_are_bounded() {
 }
 
 impl Bench {
-    /// Starts a call that asks, and waits for its question.
+    /// Starts a call that needs an approval, and waits for its request.
     async fn asks(&self, word: &str) -> (tokio::task::JoinHandle<Result<Output, Failure>>, Approval) {
         let mut call = self.call("write", json!({"word": word}));
         call.call_id = Some(word.to_owned());
@@ -198,7 +198,8 @@ impl Bench {
     }
 }
 
-/// An answer may name a wider rule that was offered: it holds for the session, and no other may be named.
+/// An answer may name a wider rule that was offered: it applies to the session, and no other may be
+/// named.
 #[tokio::test]
 async fn an_answer_may_grant_an_offered_pattern() {
     let bench = bench().await;
@@ -224,7 +225,7 @@ async fn an_answer_may_grant_an_offered_pattern() {
     assert_eq!(stored.pattern.as_deref(), Some("write(src/**)"));
 }
 
-/// P9: the call that waits is woken, and who answered hears that no rule was stored.
+/// P9: the waiting call is woken, and the approver gets an error that no rule was stored.
 #[tokio::test]
 async fn a_rule_that_cannot_be_stored_wakes_its_call() {
     let bench = bench().await;
@@ -249,7 +250,7 @@ async fn an_answer_decides_and_the_first_one_counts() {
         bench.answer(&approval, ApprovalDecision::Deny)
     );
     let outcome = work.await.unwrap();
-    // Exactly one of them won, and the call did what that one said.
+    // Exactly one of them won, and the call followed that answer.
     match (yes, no) {
         (Ok(_), Err(late)) => {
             assert_eq!(late.reason, Reason::ApprovalResolved);
@@ -277,7 +278,7 @@ async fn a_yes_for_the_session_or_for_good_is_remembered_and_can_be_taken_back()
     bench.answer(&approval, ApprovalDecision::Session).await.unwrap();
     work.await.unwrap().unwrap();
     bench.harness.call(bench.call("write", json!({"word": "two"}))).await.unwrap();
-    // Another session is asked again, until somebody says always.
+    // Another session needs its own approval, until an answer is `always`.
     let other = bench.trace.create_session(NewSession::default()).await.unwrap().session_id;
     let (work, approval) = bench.begin(Call::new(other.clone(), "write", json!({"word": "x"}))).await;
     bench.answer(&approval, ApprovalDecision::Always).await.unwrap();
@@ -335,12 +336,12 @@ async fn a_question_outlives_the_daemon_and_is_not_asked_twice() {
     drop(approver);
     let Bench { dir, trace, session, .. } = bench;
     let next = over(dir, trace, session, Rules::default(), Duration::from_secs(60));
-    // Nobody is connected any more, but the question was asked while somebody was.
+    // No approver is connected any more, but the request was created while one was.
     let (work, same) = next.asks("again").await;
     assert_eq!(same.approval_id, approval.approval_id);
     next.answer(&same, ApprovalDecision::Once).await.unwrap();
     work.await.unwrap().unwrap();
-    // And once answered, the answer stands for the same call.
+    // Once answered, the answer applies to the same call.
     let mut call = next.call("write", json!({"word": "again"}));
     (call.call_id, call.resumed) = (Some("again".into()), true);
     next.harness.call(call).await.unwrap();
@@ -379,7 +380,7 @@ async fn a_call_that_was_cut_off_is_asked_about_before_it_is_made_again() {
         resumed,
         ..bench.call("write", json!({"word": id}))
     };
-    // What the end of the daemon cut off is marked; what ended otherwise is not.
+    // A call that the daemon's stop interrupted is marked; a call that finished otherwise is not.
     for (id, cut) in [("cut", true), ("whole", false)] {
         let closing =
             |outcome| (if cut { Completion::Interrupted(None) } else { Completion::Unlogged }, outcome);

@@ -1,5 +1,6 @@
-//! Approvals under many schedules: calls that ask, clients that answer at once, restarts in between, rules granted and taken back,
-//! each compared with a small model of what must come of it. `CAIRN_SEED` names one schedule.
+//! Approvals under many schedules: calls that need an approval, clients that answer at once,
+//! restarts in between, rules granted and revoked, each compared with a small model of the expected
+//! result. `CAIRN_SEED` selects one schedule.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cairn_test_support::Rng;
@@ -23,20 +24,19 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Schedules that are tried, and steps of each.
+/// Number of schedules, and steps of each.
 const SCHEDULES: u64 = 40;
 const STEPS: usize = 40;
-/// Time for one, which takes a fraction of a second.
+/// Time limit of one schedule, which takes a fraction of a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Arguments {
-    /// The call.
     id: String,
 }
 
-/// Notes which calls ran.
+/// Records the calls that ran.
 struct Write(Arc<Mutex<Vec<String>>>);
 
 #[async_trait::async_trait]
@@ -55,7 +55,7 @@ impl Tool for Write {
     }
 }
 
-/// A daemon's part of it; a restart makes another over the same log.
+/// A running daemon; a restart creates another over the same log.
 struct Daemon {
     harness: Arc<Harness>,
     stopping: CancellationToken,
@@ -78,7 +78,7 @@ struct Stage {
     runs: Arc<Mutex<Vec<String>>>,
     daemon: Daemon,
     waiting: BTreeMap<String, Waiting>,
-    /// The model: what must have run, who need not ask.
+    /// The model: calls that must have run, and rules that make an approval unnecessary.
     must_run: BTreeSet<String>,
     granted: BTreeSet<usize>,
     always: bool,
@@ -132,7 +132,7 @@ impl Stage {
         tokio::spawn(async move { harness.call(call).await })
     }
 
-    /// Approvals that wait, by the call that asked.
+    /// Returns pending approvals by the call that needs them.
     async fn questions(&self) -> BTreeMap<String, ApprovalId> {
         let all = self.trace.approvals(ApprovalListParams::default()).await.unwrap();
         all.into_iter().map(|a| (a.arguments["id"].as_str().unwrap().to_owned(), a.approval_id)).collect()
@@ -161,7 +161,8 @@ impl Stage {
         }
     }
 
-    /// One to three clients answer the same question at once: one of them counts, and everything goes by that one.
+    /// One to three clients answer the same request at once: one of them counts, and every effect
+    /// follows that one.
     async fn answer(&mut self) {
         let Some(id) = self.waiting.keys().nth(self.random.usize(..self.waiting.len().max(1))).cloned()
         else {
@@ -213,7 +214,7 @@ impl Stage {
         self.must_run.insert(id);
     }
 
-    /// The daemon ends and starts again; what waited goes on with the same question.
+    /// Restarts the daemon; calls that waited resume with the same request.
     async fn restart(&mut self) {
         self.daemon.stopping.cancel();
         let waiting = std::mem::take(&mut self.waiting);
@@ -230,7 +231,7 @@ impl Stage {
             let work = self.start(session, &id, true);
             let again = self.question_of(&id, &work).await;
             assert_eq!(again, approval, "seed {}: {id} was asked twice", self.seed);
-            // Until it is back at its question, what is granted meanwhile lets it run.
+            // Until the call is waiting again, a rule granted meanwhile lets it run.
             while !self.daemon.harness.approvals().is_awaited(&approval) {
                 assert!(!work.is_finished(), "seed {}: {id} did not wait", self.seed);
                 tokio::task::yield_now().await;

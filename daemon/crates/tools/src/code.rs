@@ -1,4 +1,4 @@
-//! Whole-root views: `count_languages`, `rank_files` and `list_folders`.
+//! Views of a complete root: `count_languages`, `rank_files` and `list_folders`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,7 +22,6 @@ fn default_k() -> u32 {
     20
 }
 
-/// Every tool of this file.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let languages = reading(
         deps,
@@ -73,7 +72,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     vec![Arc::new(languages), Arc::new(rank), Arc::new(folders)]
 }
 
-/// The top-level folders of these files, as `list_folders` tells them.
+/// Returns the top-level folders of these files, in the form of `list_folders`.
 fn folders_of<'a>(paths: impl Iterator<Item = &'a String>) -> Vec<LayoutEntry> {
     let mut folders: BTreeMap<&str, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
     for path in paths {

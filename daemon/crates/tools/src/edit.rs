@@ -1,5 +1,5 @@
-//! `write_file`, `edit_file`, `delete_file`: a change is worked out first, shown to whoever must approve it, and then done
-//! as it was shown or not at all.
+//! `write_file`, `edit_file`, `delete_file`: a change is computed first, shown to the approver, and
+//! then applied exactly as shown or not at all.
 
 mod change;
 
@@ -53,17 +53,15 @@ pub struct DeleteFile {
     path: String,
 }
 
-/// What a tool of this file does with its arguments: works out the change.
+/// Arguments of a tool of this file, which compute its change.
 pub trait Plan: DeserializeOwned + JsonSchema + Send + 'static {
-    /// The tool's name.
     const NAME: &'static str;
-    /// Its description.
     const DESCRIPTION: &'static str;
-    /// The file, as it was named.
+    /// Returns the path of the file, as it was named.
     fn path(&self) -> &str;
-    /// The change of a file that holds `before`.
+    /// Returns the change of a file that contains `before`.
     fn plan(self, rel: &str, before: Option<Vec<u8>>) -> Result<Change, Failure>;
-    /// Why this change must be asked about in any case.
+    /// Returns the reason why this change needs an approval.
     fn must_ask(seen: bool, before: Option<&[u8]>) -> Option<MustAsk>;
 }
 
@@ -121,13 +119,11 @@ impl Plan for DeleteFile {
     }
 }
 
-/// A tool that changes one file.
 struct Changing<P> {
     deps: Deps,
     plan: std::marker::PhantomData<fn() -> P>,
 }
 
-/// The three tools.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     fn one<P: Plan>(deps: &Deps) -> Arc<dyn Tool> {
         Arc::new(Changing::<P> { deps: deps.clone(), plan: std::marker::PhantomData })
@@ -135,8 +131,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     vec![one::<WriteFile>(deps), one::<EditFile>(deps), one::<DeleteFile>(deps)]
 }
 
-/// The intent of changes, as an approver sees it. Where a path leads elsewhere than it says, both are named, and what is sensitive under
-/// either name is asked about.
+/// Returns the intent of changes, for an approver. If a path leads elsewhere, both paths are named,
+/// and a change that is sensitive under either name needs an approval.
 pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Option<MustAsk>) -> Intent {
     let paths: Vec<String> = changes.iter().map(|(_, change)| change.path.clone()).collect();
     let delicate = changes.iter().flat_map(|(place, _)| place.spellings()).find_map(is_sensitive);
@@ -156,7 +152,8 @@ pub fn intent_of(changes: &[(ResolvedPath, Change)], tool: &str, must_ask: Optio
     Intent { preview, must_ask, grants: tool.to_owned(), patterns }
 }
 
-/// Rules for these tools in the folder that holds every changed file; none for files of the root itself.
+/// Returns rules for these tools in the folder that contains every changed file; `None` for files
+/// of the root itself.
 pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Option<String> {
     let folder = |(place, _): &(ResolvedPath, Change)| Some(place.real().rsplit_once('/')?.0.to_owned());
     let first = folder(changes.first()?)?;
@@ -166,7 +163,7 @@ pub fn folder_pattern(changes: &[(ResolvedPath, Change)], tools: &[&str]) -> Opt
     (plain && same).then(rules)
 }
 
-/// Refuses a change that is not the one somebody said yes to.
+/// Rejects changes that differ from the approved ones.
 pub fn need_same(permit: &Permit, changes: &[(ResolvedPath, Change)]) -> Result<(), Failure> {
     let Some(approved) = permit.approved() else { return Ok(()) };
     let now = changes.iter().map(|(_, c)| c.diff(diff::MAX_DIFF)).collect::<Vec<_>>().concat();
@@ -220,7 +217,7 @@ impl<P: Plan> Tool for Changing<P> {
     }
 }
 
-/// The answer of a tool that did what it was asked.
+/// Returns the result of a change that was applied.
 pub fn done(path: &str, bytes: usize, replacements: Option<usize>) -> Value {
     let mut value = json!({"success": true, "path": path, "bytes_written": bytes});
     if let Some(n) = replacements {

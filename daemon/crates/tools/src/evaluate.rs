@@ -1,4 +1,4 @@
-//! `evaluate`: Python 3 for computing, without network, in a workspace that it can only read.
+//! `evaluate`: Python 3 for computing, without network, in a read-only workspace.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::{Deps, ToolMode, shell::finished};
 
-/// Seconds of an evaluation that asks for none, and most that can be asked for.
+/// Default time limit of an evaluation, and the longest that can be requested, in seconds.
 const SECONDS: (u64, u64) = (30, 120);
-/// Characters of each stream that are kept.
+/// Most characters of each stream that are stored.
 const MAX_OUTPUT: usize = 100_000;
-/// What tells a model, before the sandbox does, where files are written.
+/// Code that tells a model, before the sandbox does, which tool writes files.
 const PREAMBLE: &str = include_str!("evaluate.py");
 
 /// Arguments of `evaluate`.
@@ -28,11 +28,10 @@ struct EvaluateParams {
 }
 
 struct Evaluate {
-    /// The tool for writing, as models know it.
+    /// Name under which models know the tool that writes files.
     writer: &'static str,
 }
 
-/// The tool.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let writer = if deps.mode == ToolMode::Unified { "fs" } else { "write_file" };
     vec![Arc::new(Evaluate { writer })]
@@ -57,7 +56,7 @@ impl Tool for Evaluate {
         let words = ["python3", "-I", "-S", "-E", "-c", &preamble, &params.code];
         let mut confined = Confined::program(words.map(str::to_owned).to_vec(), folder);
         confined.writable = false;
-        // It computes; what starts programs is `run_shell`, with its rules.
+        // It only computes; `run_shell`, with its rules, starts programs.
         confined.sole_program = true;
         confined.limits.wall =
             Duration::from_secs(params.timeout_seconds.unwrap_or(SECONDS.0).clamp(1, SECONDS.1));

@@ -11,19 +11,19 @@ use cairn_harness::{Output, Permit, Registry, Tool, ToolSpec, sandbox::Confined,
 use cairn_protocol::error::{Failure, Reason};
 use serde_json::{Map, Value, json};
 
-/// Time of a call when nothing is said, and longest that can be said.
+/// Default time limit of a call, and the longest that can be configured.
 const TIMEOUT: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
-/// What the gate waits beyond the program's own time, so that its end can be told.
+/// Time that the gate waits beyond the program's own limit, so that its timeout can be reported.
 const MARGIN: Duration = Duration::from_secs(10);
-/// Bytes of the argument: the system takes no longer one.
+/// Most bytes of the argument: the system accepts no longer one.
 const MAX_ARGUMENT: usize = 120 * 1024;
-/// Bytes of output that are kept; more is no answer.
+/// Most bytes of output; a longer one is an error.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// Characters of a description.
+/// Most characters of a description.
 const MAX_DESCRIPTION: usize = 4096;
-/// Characters of a program's line that an error shows.
+/// Most characters of a program's line that an error shows.
 const MAX_SHOWN: usize = 200;
-/// Names that no program may take: rules and other tools count on what these do.
+/// Names that no program may use: rules and other tools rely on the behaviour of these.
 const KEPT: &[&str] = &[
     "read_file",
     "write_file",
@@ -39,32 +39,31 @@ const KEPT: &[&str] = &[
     "tool_lookup",
 ];
 
-/// What is known of such a tool.
+/// Specification of such a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalSpec {
-    /// Its name: 1 to 64 of `a-z`, `0-9`, `_` and `-`.
+    /// Tool name: 1 to 64 of `a-z`, `0-9`, `_` and `-`.
     pub name: String,
-    /// What it does.
     pub description: String,
-    /// By name with `type`, `required`, `default` and `description`, or a JSON Schema.
+    /// Parameters by name with `type`, `required`, `default` and `description`, or a JSON Schema.
     pub parameters: Value,
-    /// The program: one file. Nothing beside it can be read by it.
+    /// The program: one file. It cannot read anything beside it.
     pub program: PathBuf,
-    /// Time of a call; 30 seconds when absent, at most 600.
+    /// Time limit of a call; 30 seconds when absent, at most 600.
     pub timeout: Option<Duration>,
-    /// Whether it uses the network.
+    /// True if it uses the network.
     pub network: bool,
-    /// Whether it may take the place of a built-in tool.
+    /// True if it may replace a built-in tool.
     pub replaces_builtin: bool,
 }
 
-/// The programs that are tools now.
+/// The programs that are registered as tools.
 #[derive(Default)]
 pub struct Externals(Mutex<BTreeMap<String, ExternalSpec>>);
 
 impl Externals {
-    /// Makes `wanted` the tools there are besides the built-in ones; the first of a name counts. Answers with what is wrong
-    /// with those that are left out.
+    /// Replaces the registered programs by `wanted`; the first of a name counts. Returns the errors
+    /// of those that are left out.
     pub fn set(&self, registry: &Registry, wanted: Vec<ExternalSpec>) -> Vec<String> {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wrong = Vec::new();
@@ -136,7 +135,7 @@ impl External {
         Failure::new(reason, format!("tool {} {what}{said}", self.name))
     }
 
-    /// What the program's end means.
+    /// Returns the result for the program's exit.
     fn answer(&self, ended: &Ended) -> Result<Output, Failure> {
         let failed = |what: &str| Err(self.failed(Reason::ToolFailed, what, ended));
         if ended.cancelled {
@@ -161,7 +160,7 @@ impl External {
     }
 }
 
-/// The JSON Schema of parameters in the simple form, or the schema that they are already.
+/// Converts parameters in the simple form to a JSON Schema; returns a schema unchanged.
 fn schema(parameters: &Value) -> Result<Value, Failure> {
     let bad = |text: String| Failure::new(Reason::InvalidParams, text);
     let fields = match parameters {
@@ -192,7 +191,7 @@ fn schema(parameters: &Value) -> Result<Value, Failure> {
     )
 }
 
-/// The first line of a text, short and without control characters.
+/// Returns the first line of a text, short and without control characters.
 fn line(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     first.chars().filter(|c| !c.is_control()).take(MAX_SHOWN).collect::<String>().trim().to_owned()

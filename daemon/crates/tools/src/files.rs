@@ -7,7 +7,6 @@ use cairn_protocol::content::{ListDirParams, SpanParams};
 
 use crate::{Deps, reading::reading};
 
-/// Both tools.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let list = reading(
         deps,

@@ -22,7 +22,7 @@ use crate::{
 use batch::{Batch, Files, MAX_FILES, MAX_OPS};
 use lines::FsEdit;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -48,7 +48,7 @@ impl Action {
         Self::ALL.iter().find(|(_, action)| *action == self).map_or("", |(word, _)| word)
     }
 
-    /// The tool that does the same by its own name; its rules bind the operation.
+    /// Returns the tool for this operation; its rules apply to the operation too.
     fn tool(self) -> &'static str {
         match self {
             Self::Read => "read_file",
@@ -64,13 +64,13 @@ impl Action {
         matches!(self, Self::Write | Self::Edit | Self::Delete)
     }
 
-    /// Whether its path is that of one file.
+    /// Returns true if its path is that of one file.
     fn names_file(self) -> bool {
         !matches!(self, Self::List | Self::Search)
     }
 }
 
-/// One operation: its action and the arguments of the tool that does the same.
+/// One operation: its action and the arguments of the corresponding tool.
 #[derive(Debug, Clone)]
 struct Op {
     action: Action,
@@ -93,7 +93,7 @@ impl Op {
     }
 }
 
-/// A call, read.
+/// A parsed call.
 enum Asked {
     One(Op),
     Many { ops: Vec<Op>, go_on: bool },
@@ -147,7 +147,6 @@ struct Fs {
     deps: Deps,
 }
 
-/// The tool.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     vec![Arc::new(Fs { deps: deps.clone() })]
 }
@@ -159,7 +158,7 @@ const DESCRIPTION: &str = "Reads, writes, edits, deletes, lists and searches fil
     after them shows them and is cut at 2 KiB, listing and searching see the files as they were before the call. It stops at the first failure unless \
     `continue_on_error` is set; what was done before stays done. The user may be asked first, once for the whole call.";
 
-/// The schema: an operation has the arguments of the tool that does the same.
+/// Returns the schema: an operation has the arguments of the corresponding tool.
 fn schema() -> Value {
     let mut fields = Map::new();
     let words = Action::ALL.map(|(word, _)| word);
@@ -173,7 +172,7 @@ fn schema() -> Value {
     for schema in all.map(schemars::Schema::to_value) {
         let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         for (name, mut field) in properties {
-            // A default holds for one action and not for others.
+            // A default applies to one action and not to others.
             field.as_object_mut().map(|f| f.remove("default"));
             fields.entry(name).or_insert(field);
         }
@@ -221,7 +220,7 @@ impl Tool for Fs {
     }
 
     fn delegated_calls(&self, value: &Value) -> Vec<(&'static str, Value)> {
-        // What cannot be read is not done either.
+        // A call that cannot be parsed is not executed either.
         let Ok(asked) = Asked::read(value) else { return vec![] };
         asked.ops().iter().map(|op| (op.action.tool(), op.arguments.clone())).collect()
     }

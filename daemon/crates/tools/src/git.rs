@@ -24,7 +24,7 @@ fn default_limit() -> u32 {
     100
 }
 
-/// Bytes of a diff that is asked for without a size, and most that can be asked for.
+/// Default size of a diff and the largest that can be requested, in bytes.
 const DIFF_BYTES: (usize, usize) = (64 * 1024, 1024 * 1024);
 
 /// Arguments of `git_diff`.
@@ -71,7 +71,7 @@ struct GitCommitParams {
     message: String,
 }
 
-/// `git_commit`: offered to plans and the engine, not to models, which have the shell for it.
+/// `git_commit`: offered to plans and the engine, not to models, which use the shell for it.
 struct Commit;
 
 #[async_trait::async_trait]
@@ -104,7 +104,6 @@ impl Tool for Commit {
     }
 }
 
-/// The tools.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let status = reading(
         deps,
@@ -117,7 +116,8 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
             let mut status = cairn_workspace::git::git_status(root, rel)?;
             if parts.is_some() {
                 let top = status.top.clone();
-                // Changes are told relative to the repository, a run's paths relative to the root.
+                // Changes are reported relative to the repository, a run's paths relative to the
+                // root.
                 let within = |path: &str| {
                     let path = if top.is_empty() { path.to_owned() } else { format!("{top}/{path}") };
                     permit.shows(&path)

@@ -1,5 +1,5 @@
-//! The built-in tools. Each acts by its permit and the rooms in [`Deps`]; direct file, process and network calls
-//! are disallowed here by lint (see `clippy.toml`).
+//! The built-in tools. Each acts by its permit and the services in [`Deps`]; direct file, process
+//! and network calls are disallowed here by lint (see `clippy.toml`).
 
 mod code;
 mod edit;
@@ -35,27 +35,23 @@ pub use shell::{ShellMode, ShellOptions};
 pub use seen::Seen;
 pub use web::{SearchBackend, WebOptions};
 
-/// The rooms that tools work with.
+/// Services that tools use.
 #[derive(Clone)]
 pub struct Deps {
-    /// The declared roots.
     pub roots: Arc<Roots>,
-    /// The indexes.
     pub indexes: Arc<Indexes>,
-    /// What sessions saw of which file.
+    /// File contents that sessions have seen.
     pub seen: Arc<Seen>,
-    /// Settings of the shell.
     pub shell: ShellOptions,
-    /// Under which names models are offered what they do with files and the web.
+    /// Names under which models are offered the tools for files and the web.
     pub mode: ToolMode,
-    /// Settings of the web tools.
     pub web: WebOptions,
-    /// What was learnt in earlier sessions; no tools for it where there is none.
+    /// Knowledge of earlier sessions; `None` disables its tools.
     pub memory: Option<cairn_memory::Store>,
 }
 
 impl Deps {
-    /// The tools over these, with every setting at its default.
+    /// Creates the services with every setting at its default.
     pub fn new(roots: Arc<Roots>, indexes: Arc<Indexes>) -> Self {
         Self {
             roots,
@@ -72,7 +68,7 @@ impl Deps {
 /// Adds every built-in tool.
 ///
 /// # Errors
-/// When a name is taken or a schema is none: a defect of the build.
+/// A name that is taken or an invalid schema: a defect of the build.
 pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
     let tools = [
         files::tools(deps),
@@ -87,7 +83,7 @@ pub fn register(registry: &Registry, deps: &Deps) -> Result<(), Failure> {
         plan::tools(deps),
         web::tools(deps),
         memory::tools(deps),
-        // Last, as it tells about the others.
+        // Last, because it describes the others.
         lookup::tools(registry),
     ];
     tools.into_iter().flatten().try_for_each(|tool| registry.add(mode::shows(deps.mode, tool)))

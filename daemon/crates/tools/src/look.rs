@@ -1,4 +1,5 @@
-//! What models look with: `read_file`, `list_files`, `search_files`, `search_code`, `datetime`.
+//! Tools that models read files with: `read_file`, `list_files`, `search_files`, `search_code`,
+//! `datetime`.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -16,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::{Deps, reading::reading, search::scope};
 
-/// Bytes of a file whose lines are counted and that counts as read.
+/// Most bytes of a file whose lines are counted and that counts as read.
 const MAX_COUNTED: u64 = 8 * 1024 * 1024;
-/// Lines of one look at most.
+/// Most lines of one result.
 const MAX_LINES: u32 = 2000;
-/// Bytes of one look in byte mode at most.
+/// Most bytes of one result in byte mode.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// Longest line that is shown, in characters.
 const MAX_LINE: usize = 2000;
@@ -121,7 +122,6 @@ fn eight() -> u32 {
     8
 }
 
-/// Every tool of this file.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let read = reading(
         deps,
@@ -186,7 +186,7 @@ pub fn read_file(
     Ok(shown(rel, &content, &args))
 }
 
-/// A range of a file, numbered.
+/// Returns a range of a file, with line numbers.
 pub fn shown(rel: &str, bytes: &[u8], args: &ReadFile) -> (Value, bool) {
     if bytes.iter().take(8192).any(|b| *b == 0) {
         return (json!({"path": rel, "binary": true, "bytes": bytes.len()}), false);
@@ -234,7 +234,7 @@ fn clipped(line: &str) -> String {
     }
 }
 
-/// A range of a file that is too large to be read whole.
+/// Returns a range of a file that is too large to be read completely.
 fn part_of_large(root: &cairn_workspace::Root, rel: &str, args: &ReadFile) -> Result<(Value, bool), Failure> {
     let first = args.offset.max(1);
     let last = first.saturating_add(args.limit.clamp(1, MAX_LINES) - 1);
@@ -268,7 +268,7 @@ pub fn list_files(
     let (place, _) = permit.wide_place(&args.path, None)?;
     let (root, rel) = (place.root(), place.real());
     let bad = |e: globset::Error| Failure::new(Reason::BadPattern, format!("pattern: {}", e.kind()));
-    // Without a slash a pattern means a name anywhere, as people write it.
+    // Without a slash a pattern matches a name at any depth, as users expect.
     let text = if args.pattern.contains('/') { args.pattern.clone() } else { format!("**/{}", args.pattern) };
     let glob =
         GlobBuilder::new(text.trim_start_matches("./")).literal_separator(true).build().map_err(bad)?;
@@ -366,7 +366,7 @@ fn search_code(
     Ok((json!({"content": content.trim_end(), "passages": answer.items.len(), "note": note}), false))
 }
 
-/// Note of an answer when rules hide a part of the searched files.
+/// Note in an answer when rules hide a part of the searched files.
 const LEFT_OUT: &str = "paths that rules hide are left out";
 
 fn note(complete: bool, hides: bool) -> Option<String> {

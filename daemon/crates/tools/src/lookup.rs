@@ -1,4 +1,4 @@
-//! `tool_lookup`: what the tools say of themselves.
+//! `tool_lookup`: the descriptions of the tools.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Bytes of one answer.
+/// Most bytes of one answer.
 const MAX_TEXT: usize = 64 * 1024;
 
 /// Arguments of `tool_lookup`.
@@ -22,7 +22,7 @@ struct LookupParams {
 
 struct Lookup(Catalogue);
 
-/// The tool, over all tools of the registry.
+/// Creates the tool, over all tools of the registry.
 pub fn tools(registry: &Registry) -> Vec<Arc<dyn Tool>> {
     vec![Arc::new(Lookup(registry.catalogue()))]
 }

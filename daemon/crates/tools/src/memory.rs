@@ -1,4 +1,5 @@
-//! The knowledge store as tools: one for each operation, and `memory`, which takes the operation as an argument.
+//! The knowledge store as tools: one for each operation, and `memory`, which has the operation as
+//! an argument.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use serde_json::Value;
 
 use crate::Deps;
 
-/// What models are told wherever knowledge is stored or looked up.
+/// Instructions for models, in every tool that stores or reads knowledge.
 const LOOP: &str = "Look here before you search the web, search the web even when something was found, put both together, and \
 store what is new and will stay true.";
 
@@ -30,10 +31,10 @@ struct One<P> {
     op: fn(P) -> MemoryOp,
 }
 
-/// All of them under one name.
+/// All operations under one name.
 struct All(Store);
 
-/// The tools; none where there is no store.
+/// Returns the tools; none without a store.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let Some(store) = &deps.memory else { return vec![] };
     vec![
@@ -103,7 +104,7 @@ impl<P: DeserializeOwned + JsonSchema + 'static> Tool for One<P> {
         let addendum = if self.name == "memory_search" { LOOP } else { "" };
         ToolSpec {
             read_only: self.read_only,
-            // What is deleted is gone: that is asked about.
+            // A deletion cannot be undone, so it needs an approval.
             own_state: self.name != "memory_delete",
             paths: &[],
             addendum: addendum.into(),
@@ -157,7 +158,7 @@ impl Tool for All {
     }
 }
 
-/// What a change would do, for whoever is asked about it.
+/// Returns the effect of a change, for the approver.
 fn intent(op: &MemoryOp) -> Intent {
     let summary = match op {
         MemoryOp::Save(p) => {

@@ -1,4 +1,4 @@
-//! Under which names models are offered the tools.
+//! Names under which models are offered the tools.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use cairn_harness::{Caller, Intent, Output, Permit, Tool, ToolSpec};
 use cairn_protocol::{error::Failure, tool::ToolsMode};
 use serde_json::Value;
 
-/// The tool as this mode offers it. Every tool can be called in every mode.
+/// Returns the tool as this mode offers it. Every tool can be called in every mode.
 pub fn shows(mode: ToolsMode, tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
     if mode.hides(&tool.spec().name) { Arc::new(Hidden(tool)) } else { tool }
 }
 
-/// A tool that models are not offered.
+/// A tool that is not offered to models.
 struct Hidden(Arc<dyn Tool>);
 
 #[async_trait::async_trait]

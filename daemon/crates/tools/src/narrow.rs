@@ -1,4 +1,4 @@
-//! Search filters that keep to a run's paths.
+//! Search filters that are limited to a run's paths.
 
 use cairn_protocol::{
     error::{Failure, Reason},
@@ -6,7 +6,7 @@ use cairn_protocol::{
 };
 use globset::Glob;
 
-/// Makes `filters` admit what they did as far as it is one of `parts` or lies beneath one.
+/// Limits `filters` to `parts` and all that lies beneath them.
 ///
 /// # Errors
 /// `bad_pattern` for a glob that cannot be narrowed.
@@ -35,20 +35,20 @@ pub fn narrow(filters: &mut SearchFilters, parts: &[String]) -> Result<(), Failu
         }
     }
     if globs.len() == unwanted {
-        // Nothing that was wanted lies there.
+        // The parts contain no requested file.
         globs.push("!**".into());
     }
     filters.globs = globs;
     Ok(())
 }
 
-/// Globs that leave out a path and what lies beneath it.
+/// Returns globs that exclude a path and all beneath it.
 pub fn exclude(path: &str) -> [String; 2] {
     let names: Vec<&str> = path.split('/').collect();
     [format!("!{}", glob(&names, &[])), format!("!{}", glob(&names, &["**"]))]
 }
 
-/// A glob of the search as it applies to whole paths.
+/// Returns a glob of the search as it applies to complete paths.
 fn anchored(glob: &str) -> Result<String, Failure> {
     let folders_in_braces =
         glob.split('{').skip(1).any(|rest| rest.split('}').next().unwrap_or("").contains('/'));
@@ -70,10 +70,11 @@ fn anchored(glob: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What is left of a glob, piece by piece, once its beginning has matched all of `names`; there may be several ways.
+/// Returns the rest of a glob, in components, after its beginning has matched all of `names`; there
+/// may be several ways.
 fn rests<'g, 'p>(pieces: &'g [&'p str], names: &[&str]) -> Result<Vec<&'g [&'p str]>, Failure> {
     let Some((name, deeper)) = names.split_first() else {
-        // What ends in `**` means the folder's files, and the part may be a file itself.
+        // A glob that ends in `**` means the folder's files, and the part may be a file itself.
         return Ok(if *pieces == ["**"] { vec![pieces, &[]] } else { vec![pieces] });
     };
     let Some((piece, rest)) = pieces.split_first() else { return Ok(vec![]) };
@@ -87,7 +88,7 @@ fn rests<'g, 'p>(pieces: &'g [&'p str], names: &[&str]) -> Result<Vec<&'g [&'p s
     if hit { rests(rest, deeper) } else { Ok(vec![]) }
 }
 
-/// The glob of a part of the tree, with what is left of another beneath it.
+/// Returns the glob of a part of the tree, followed by the rest of another.
 fn glob(names: &[&str], rest: &[&str]) -> String {
     let mut text = String::new();
     for name in names {

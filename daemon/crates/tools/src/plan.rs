@@ -1,4 +1,4 @@
-//! `plan`: the model's list of things to do. The engine makes an event of it.
+//! `plan`: the model's to-do list. The engine turns it into an event.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::{Deps, reading::reading};
 
-/// Items of a plan.
+/// Most items of a plan.
 const MAX_ITEMS: usize = 50;
-/// Characters of an item.
+/// Most characters of an item.
 const MAX_TEXT: usize = 200;
 
 /// Arguments of `plan`.
@@ -27,7 +27,6 @@ struct PlanParams {
     items: Vec<PlanItem>,
 }
 
-/// The tool.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let plan = reading(
         deps,

@@ -1,4 +1,5 @@
-//! The shape that all reading tools share: arguments in, a bounded answer out, work off the async threads.
+//! The common form of all reading tools: arguments in, a bounded answer out, work off the async
+//! threads.
 
 use cairn_harness::{Output, Permit, Tool, ToolSpec, arguments};
 use cairn_protocol::error::{Failure, Reason};
@@ -7,11 +8,10 @@ use serde_json::Value;
 
 use crate::Deps;
 
-/// What a reading tool does: it gets the rooms, its permit, its arguments and a flag that says when to end, and
-/// answers with its output and whether that was cut.
+/// Function of a reading tool: it gets the services, its permit, its arguments and a cancellation
+/// flag, and returns its output and true if that was truncated.
 pub type Act<P, T> = fn(&Deps, &Permit, P, &CancelFlag) -> Result<(T, bool), Failure>;
 
-/// A tool that only reads.
 pub struct Reading<P, T> {
     deps: Deps,
     name: &'static str,
@@ -22,7 +22,7 @@ pub struct Reading<P, T> {
     hidden: bool,
 }
 
-/// Makes one that reads what it is asked for.
+/// Creates a tool that reads exactly the requested paths.
 pub fn reading<P, T>(
     deps: &Deps,
     name: &'static str,
@@ -34,18 +34,18 @@ pub fn reading<P, T>(
 }
 
 impl<P, T> Reading<P, T> {
-    /// The same, reading of what it is asked for that which lies in the run's paths.
+    /// Limits the tool's results to the run's paths when more is requested.
     pub fn narrowing(self) -> Self {
         Self { narrows: true, ..self }
     }
 
-    /// The same, offered to models too.
+    /// Offers the tool to models too.
     pub fn offered(self) -> Self {
         Self { hidden: false, ..self }
     }
 }
 
-/// Sets the flag when dropped, which is when the call was cancelled or timed out.
+/// Sets the flag when dropped, which happens when the call is cancelled or timed out.
 pub struct EndOnDrop(pub CancelFlag);
 
 impl Drop for EndOnDrop {
@@ -78,7 +78,7 @@ where
     }
 }
 
-/// Runs what blocks off the async threads.
+/// Runs blocking work off the async threads.
 pub async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {

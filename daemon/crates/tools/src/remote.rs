@@ -1,5 +1,5 @@
-//! Tools that another program offers over a connection of the host's: under names of their own, with texts made safe for
-//! models, and acting only when the gate lets a call through.
+//! Tools that another program offers over a connection of the host's: under names of their own,
+//! with texts made safe for models, and run only when the gate admits a call.
 
 use std::{
     collections::BTreeMap,
@@ -15,69 +15,67 @@ use cairn_protocol::{
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-/// Characters of a name: what model providers take.
+/// Most characters of a name: the limit of model providers.
 const NAME: usize = 64;
-/// Characters of a server's part of a name.
+/// Most characters of a server's part of a name.
 const SERVER: usize = 24;
-/// Characters of a description, and of one in a schema.
+/// Most characters of a description, and of one in a schema.
 const DESCRIPTION: (usize, usize) = (1000, 300);
-/// Bytes of a schema.
+/// Most bytes of a schema.
 const SCHEMA: usize = 64 * 1024;
-/// Levels of a schema.
+/// Most levels of a schema.
 const DEPTH: usize = 32;
-/// Tools of one server.
+/// Most tools of one server.
 const TOOLS: usize = 128;
-/// Bytes of a result's text.
+/// Most bytes of a result's text.
 const MAX_TEXT: usize = 256 * 1024;
-/// What the gate waits beyond a call's own time, so that its end can be told.
+/// Time that the gate waits beyond a call's own limit, so that its timeout can be reported.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// A tool as its server tells of it. None of it is trusted.
+/// A tool as its server describes it. None of it is trusted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteSpec {
-    /// Its name there.
+    /// Name of the tool on its server.
     pub name: String,
-    /// What it does.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
-    /// Whether the server says that it changes nothing.
+    /// True if the server claims that it changes nothing.
     pub read_only: bool,
 }
 
-/// What a user said of a server.
+/// Settings of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// Its name in the configuration.
+    /// Name of the server in the configuration.
     pub name: String,
-    /// Whether it is believed when it says that a tool changes nothing.
+    /// True if the server's claim that a tool changes nothing is trusted.
     pub trusted: bool,
-    /// Whether it is reached over the network: told to whoever is asked.
+    /// True if it is reached over the network, which approvers are shown.
     pub network: bool,
-    /// Time of a call.
+    /// Time limit of a call.
     pub timeout: Duration,
 }
 
-/// What a call gave.
+/// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// Its text.
     pub text: String,
-    /// Whether the tool says that it failed.
+    /// True if the tool reports a failure.
     pub failed: bool,
 }
 
-/// The way to a server. Dropping a call ends it.
+/// Connection to a server. Dropping a call cancels it.
 #[async_trait::async_trait]
 pub trait Remote: Send + Sync {
-    /// Calls a tool by its name there.
+    /// Calls a tool by its name on the server.
     ///
     /// # Errors
     /// `tool_failed` that names the server when it cannot be reached or does not answer.
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Said, Failure>;
 }
 
-/// The tools of one server that are registered now.
+/// The registered tools of one server.
 pub struct RemoteTools {
     server: Server,
     remote: Arc<dyn Remote>,
@@ -85,12 +83,12 @@ pub struct RemoteTools {
 }
 
 impl RemoteTools {
-    /// No tools yet.
+    /// Creates an empty set.
     pub fn new(server: Server, remote: Arc<dyn Remote>) -> Self {
         Self { server, remote, now: Mutex::default() }
     }
 
-    /// Makes `wanted` the server's tools. Answers with what is wrong with those that are left out.
+    /// Replaces the server's tools by `wanted`. Returns the errors of those that are left out.
     pub fn set(&self, registry: &Registry, wanted: Vec<RemoteSpec>) -> Vec<String> {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut next, mut wrong) = (BTreeMap::new(), Vec::new());
@@ -114,7 +112,7 @@ impl RemoteTools {
                         continue;
                     }
                 };
-                // A built-in tool, or a program of the user's, is never put aside.
+                // A built-in tool, or a program of the user's, is never replaced.
                 if registry.has(&name) && !now.contains_key(&name) {
                     wrong.push(told(&spec.name, &format!("the name {name} is taken")));
                     continue;
@@ -132,7 +130,8 @@ impl RemoteTools {
     }
 }
 
-/// The name here of a server's tool: `mcp_<server>_<tool>`, of plain characters, bounded, and not `taken`.
+/// Returns the local name of a server's tool: `mcp_<server>_<tool>`, of plain characters, bounded,
+/// and not `taken`.
 fn local_name(server: &str, tool: &str, taken: impl Fn(&str) -> bool) -> String {
     let plain = |text: &str| -> String {
         text.chars()
@@ -145,13 +144,15 @@ fn local_name(server: &str, tool: &str, taken: impl Fn(&str) -> bool) -> String 
     if exact && whole.len() <= NAME && !taken(&whole) {
         return whole;
     }
-    // Two names may become one by being made plain or cut: a part of the digest tells them apart, the same at every start.
+    // Two names may become equal when simplified or cut: a part of the digest distinguishes them,
+    // the same at every start.
     let digest = hex::encode(Sha256::digest(tool.as_bytes()));
     let cut: String = whole.chars().take(NAME - 9).collect();
     format!("{cut}_{}", &digest[..8])
 }
 
-/// One paragraph of a stranger's text: no control characters, no escape sequences, no line breaks, bounded.
+/// Returns untrusted text as one paragraph: no control characters, no escape sequences, no line
+/// breaks, bounded.
 fn line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut count = 0;
@@ -162,7 +163,8 @@ fn line(text: &str, limit: usize) -> String {
             continue;
         }
         let space = c.is_whitespace();
-        // Beside control characters, those that turn the direction of text or cannot be seen.
+        // In addition to control characters: those that change the direction of text or are
+        // invisible.
         if !space && (c.is_control() || is_hidden(c)) {
             continue;
         }
@@ -183,7 +185,7 @@ fn is_hidden(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Passes over what follows an escape character: a control sequence to its last byte, a string to its end.
+/// Skips the rest of an escape sequence: a control sequence to its last byte, a string to its end.
 fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match chars.next() {
         Some('[') => {
@@ -201,7 +203,7 @@ fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
-/// A stranger's schema with its texts made safe.
+/// Returns an untrusted schema with its texts made safe.
 fn schema(value: &Value) -> Result<Value, Failure> {
     let bad = |text: String| Err(Failure::new(Reason::InvalidParams, text));
     let size = value.to_string().len();
@@ -227,7 +229,7 @@ fn cleaned(value: &Value, depth: usize) -> Option<Value> {
             for (key, field) in fields {
                 let said = matches!(key.as_str(), "description" | "title" | "$comment");
                 let clean = match field {
-                    // A property may bear such a name; then it is no text.
+                    // A property may have such a name; then its value is no text.
                     Value::String(text) if said => Value::String(line(text, DESCRIPTION.1)),
                     other => cleaned(other, depth)?,
                 };
@@ -277,7 +279,8 @@ impl Tool for RemoteTool {
             input_schema: self.schema.clone(),
             read_only: self.read_only,
             own_state: false,
-            // What the server does is not ours to open or close: whoever is asked is told of the network.
+            // Cairn cannot control the server's network access: approvers are shown that it is
+            // remote.
             network: false,
             narrows: false,
             hidden: false,
@@ -344,7 +347,7 @@ mod tests {
             assert!(name.len() <= NAME && name.starts_with("mcp_my_server_"), "{name}");
             assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')), "{name}");
         }
-        // What is made plain does not become another's.
+        // Simplified names of different tools stay different.
         let names: std::collections::BTreeSet<String> =
             ["a b", "a/b", "a_b"].iter().map(|n| local_name("s", n, none)).collect();
         assert_eq!(names.len(), 3);
@@ -375,7 +378,7 @@ mod tests {
         });
         let clean = schema(&given).unwrap();
         assert_eq!(clean["properties"]["description"], json!({"type": "string", "description": "a b"}));
-        // A value is what the server compares with: it stays.
+        // A value is compared by the server, so it is unchanged.
         assert_eq!(
             (&clean["properties"]["n"]["enum"][0], &clean["type"]),
             (&json!("x\ny"), &json!("object"))

@@ -14,8 +14,8 @@ use crate::{
     reading::reading,
 };
 
-/// Keeps a search inside the session's root, unless it names roots itself, and inside the run's paths: a search of more than
-/// they are finds what lies in them.
+/// Limits a search to the session's root, unless it names roots itself, and to the run's paths: a
+/// wider search returns only results inside them.
 pub fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(), Failure> {
     let filters = filters.get_or_insert_default();
     if filters.roots.is_empty()
@@ -28,7 +28,7 @@ pub fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(),
     for root in &filters.roots {
         let place;
         (place, parts) = permit.wide_place(&wanted, Some(root))?;
-        // Where it leads is a matter of one root; of several each has its own.
+        // The target of a path is known for a single root; of several each has its own.
         let prefix = if filters.roots.len() == 1 { place.real() } else { place.requested() };
         filters.path_prefix = (prefix != ".").then(|| prefix.to_owned());
     }
@@ -36,7 +36,6 @@ pub fn scope(permit: &Permit, filters: &mut Option<SearchFilters>) -> Result<(),
     parts.map_or(Ok(()), |parts| narrow(filters, &parts))
 }
 
-/// Every search tool.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let grep = reading(
         deps,

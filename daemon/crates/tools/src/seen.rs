@@ -1,4 +1,4 @@
-//! What a session's model has seen of which file: an edit of anything else is a guess.
+//! File contents that a session's model has seen: an edit of any other content is a guess.
 
 use std::{
     collections::HashMap,
@@ -8,14 +8,15 @@ use std::{
 use cairn_protocol::id::SessionId;
 use sha2::{Digest as _, Sha256};
 
-/// Sessions that are remembered.
+/// Most sessions that are stored.
 const MAX_SESSIONS: usize = 256;
-/// Files of one session that are remembered.
+/// Most files of one session that are stored.
 const MAX_FILES: usize = 4096;
 
 type Hash = [u8; 32];
 
-/// Hashes of file contents as sessions last saw or wrote them. Kept in memory alone: after a restart files are read again.
+/// Hashes of file contents as sessions last saw or wrote them. In memory alone: after a restart
+/// files must be read again.
 #[derive(Debug, Default)]
 pub struct Seen(Mutex<HashMap<SessionId, HashMap<String, Hash>>>);
 
@@ -24,7 +25,7 @@ impl Seen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what the session saw or wrote.
+    /// Records the content that the session saw or wrote.
     pub fn note(&self, session: &SessionId, path: &str, content: &[u8]) {
         let mut map = self.map();
         if map.len() >= MAX_SESSIONS && !map.contains_key(session) {
@@ -37,7 +38,7 @@ impl Seen {
         files.insert(path.to_owned(), Sha256::digest(content).into());
     }
 
-    /// Whether the session saw the file as it is.
+    /// Returns true if the session has seen the current content of the file.
     pub fn knows(&self, session: &SessionId, path: &str, content: &[u8]) -> bool {
         let hash: Hash = Sha256::digest(content).into();
         self.map().get(session).and_then(|files| files.get(path)) == Some(&hash)

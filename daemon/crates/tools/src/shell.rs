@@ -18,37 +18,36 @@ use serde_json::{Value, json};
 
 use crate::Deps;
 
-/// Time of a command that asks for none.
+/// Default time limit of a command.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest time that can be asked for.
+/// Longest time limit that can be requested.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
-/// Characters of each stream that are kept.
+/// Most characters of each stream that are stored.
 const MAX_OUTPUT: usize = 100_000;
-/// What the gate waits beyond the command's own time, so that its end can be told.
+/// Time that the gate waits beyond the command's own limit, so that its timeout can be reported.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// What the shell may be asked for.
+/// Command lines that the shell accepts.
 #[derive(Debug, Clone, Default)]
 pub enum ShellMode {
-    /// Nothing: the tool is not there.
+    /// None: the tool is not registered.
     Off,
     /// Command lines whose every part one of these rules allows.
     Allowlist(Vec<Rule>),
-    /// Any, as far as the gate lets them.
+    /// Any command line that the gate allows.
     #[default]
     Full,
 }
 
-/// Settings of the shell.
 #[derive(Debug, Clone, Default)]
 pub struct ShellOptions {
-    /// What it may be asked for.
+    /// Command lines that it accepts.
     pub mode: ShellMode,
-    /// Longest time of a command; 600 seconds when absent.
+    /// Longest time limit of a command; 600 seconds when absent.
     pub timeout: Option<Duration>,
-    /// Characters kept of each stream; 100,000 when absent.
+    /// Most characters of each stream that are stored; 100,000 when absent.
     pub max_output: Option<usize>,
-    /// Whether it may run anywhere that the sandbox shows, and not in the workspace alone.
+    /// True if it may run in any folder that the sandbox shows, not only in the workspace.
     pub anywhere: bool,
 }
 
@@ -73,7 +72,7 @@ struct Shell {
     deps: Deps,
 }
 
-/// The tool, unless it is off.
+/// Returns the tool, unless it is off.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     match deps.shell.mode {
         ShellMode::Off => vec![],
@@ -84,7 +83,7 @@ pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     }
 }
 
-/// The same as the skill `shell` shows it.
+/// The shell tool in the form that the skill `shell` offers.
 struct AsSkill(Arc<Shell>);
 
 /// Arguments of `shell`.
@@ -102,7 +101,7 @@ struct SkillParams {
     max_output_chars: Option<usize>,
 }
 
-/// The arguments for `run_shell`, and the characters wanted.
+/// Returns the arguments for `run_shell`, and the requested number of characters.
 fn translated(value: Value) -> Result<(Value, Option<usize>), Failure> {
     let params: SkillParams = arguments(value)?;
     let mut own = json!({"command": params.cmd, "working_directory": params.cwd});
@@ -157,7 +156,7 @@ impl Shell {
         self.deps.shell.timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT)
     }
 
-    /// In the mode `allowlist` a command outside it cannot even be asked for.
+    /// In the mode `allowlist` a command outside the list cannot even be submitted for approval.
     fn check_listed(&self, command: &str) -> Result<(), Failure> {
         let ShellMode::Allowlist(rules) = &self.deps.shell.mode else { return Ok(()) };
         let line = CommandLine::parse(command);
@@ -239,8 +238,9 @@ impl Tool for Shell {
     }
 }
 
-/// The rule that makes sense beyond this very line: its program with its first word, and whatever follows. Only a rule that allows
-/// the line, and the line with one more word, is offered.
+/// Returns a rule that is useful beyond this particular line: its program with its first word, and
+/// any further arguments. A rule is offered only if it allows the line, and the line with one more
+/// word.
 fn patterns(line: &CommandLine) -> Vec<String> {
     let words = line.parts.first().map(|part| part.shown()).unwrap_or_default();
     let mut words = words.split_whitespace();
@@ -258,7 +258,7 @@ fn patterns(line: &CommandLine) -> Vec<String> {
     if allows(line) && allows(&longer) { vec![text] } else { vec![] }
 }
 
-/// The other declared roots, unless the run keeps to some paths.
+/// Returns the other declared roots, unless the run is limited to some paths.
 pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<Root>, Failure> {
     let own = &permit.need_root()?.path;
     Ok(match permit.reach(".")? {
@@ -267,7 +267,7 @@ pub(crate) fn readable(deps: &Deps, permit: &Permit) -> Result<Vec<Root>, Failur
     })
 }
 
-/// The output of a process that ended by itself or by its time.
+/// Returns the output of a process that exited by itself or at its time limit.
 pub(crate) fn finished(ended: Ended) -> Result<Output, Failure> {
     if ended.cancelled {
         return Err(Failure::new(Reason::Cancelled, "the command was cancelled"));

@@ -13,27 +13,27 @@ use serde_json::{Value, json};
 use crate::Deps;
 pub use backend::SearchBackend;
 
-/// Time of one request.
+/// Time limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(25);
-/// Bytes of a page that are read.
+/// Most bytes of a page that are read.
 const MAX_PAGE: usize = 4 * 1024 * 1024;
-/// Characters of a page's text: when nothing is said, and at most.
+/// Characters of a page's text: the default, and the most.
 const CHARS: (usize, usize) = (20_000, 200_000);
-/// Results: when nothing is said, and at most.
+/// Number of results: the default, and the most.
 const RESULTS: (usize, usize) = (5, 20);
 /// Columns of a page's text.
 const WIDTH: usize = 120;
 
-/// Settings of the web tools.
 #[derive(Debug, Clone, Default)]
 pub struct WebOptions {
-    /// What searches.
+    /// Search engine of `web_search`.
     pub backend: SearchBackend,
-    /// Its address, where it is not the usual one.
+    /// Its address, if it is not the default one.
     pub endpoint: Option<String>,
-    /// A key for it.
+    /// API key for the search engine.
     pub key: Option<String>,
-    /// Reads pages of this machine and the private network too. For tests: nothing in the configuration sets it.
+    /// Allows pages of this machine and the private network too. For tests: no configuration key
+    /// sets it.
     pub near: bool,
 }
 
@@ -93,7 +93,6 @@ struct Web {
     options: WebOptions,
 }
 
-/// The three tools.
 pub fn tools(deps: &Deps) -> Vec<Arc<dyn Tool>> {
     let one = |kind| Arc::new(Web { kind, options: deps.web.clone() }) as Arc<dyn Tool>;
     vec![one(Kind::Fetch), one(Kind::Search), one(Kind::Both)]
@@ -118,7 +117,7 @@ impl Tool for Web {
                  instruction.",
             ),
         };
-        // What is asked for goes out, so that it does not count as reading.
+        // The search text leaves the machine, so the tool does not count as read-only.
         ToolSpec { network: true, paths: &[], ..spec }
     }
 
@@ -175,7 +174,7 @@ impl Web {
         }
         let most = most.unwrap_or(RESULTS.0).clamp(1, RESULTS.1);
         let (url, headers) = self.options.backend.request(&self.options, query, most)?;
-        // A server that the user named may be their own.
+        // A server that the user configured may be their own.
         let near = self.options.near || self.options.endpoint.is_some();
         let request = FetchRequest { url, headers, max_bytes: MAX_PAGE, timeout: TIMEOUT, near };
         let page = permit.fetch(&request).await?;
@@ -184,7 +183,7 @@ impl Web {
     }
 }
 
-/// A page as a reader sees it, its links in the text.
+/// Returns a page as a reader sees it, with its links in the text.
 fn readable(html: &str) -> Result<String, Failure> {
     html2text::config::plain()
         .string_from_read(html.as_bytes(), WIDTH)

@@ -63,7 +63,7 @@ const TESTS: &[(&str, Test)] = &[
     ("evaluate_starts_no_program", || Box::pin(spellings::evaluate_starts_no_program())),
 ];
 
-/// The real sandbox, whose helper is this binary; `None` where it cannot be had.
+/// Returns the real sandbox, whose helper is this binary; `None` if it is not available.
 pub fn sandbox() -> Option<Sandbox> {
     let helper = std::env::current_exe().unwrap();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -103,7 +103,8 @@ except OSError:
     net = False
 print(json.dumps({"text": text, "net": net}))
 "#;
-    // The same program where the sandbox hides it, as it does the configuration, and where it does not.
+    // The same program in a folder that the sandbox hides, as it does the configuration, and in one
+    // that it does not.
     for folder in ["hidden", "copies"] {
         std::fs::create_dir(at.join(folder)).unwrap();
         let program = at.join(folder).join("look");
@@ -137,7 +138,7 @@ print(json.dumps({"text": text, "net": net}))
     let narrow = place.with("look", path(&place.path("a.txt")), within(&["sub"])).await.unwrap();
     assert_ne!(narrow["text"], Value::from("inside"));
     let network = Grants { network: true, ..Grants::default() };
-    // A program that does not say that it uses the network has none, whatever the run has.
+    // A program that does not declare network use has none, whatever the run has.
     let quiet = place.with("look", path(&place.path("a.txt")), network.clone()).await.unwrap();
     assert_eq!(quiet["net"], false);
     let online = place.with("online", path(&place.path("a.txt")), network).await;

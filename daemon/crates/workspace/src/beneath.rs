@@ -1,5 +1,5 @@
-//! Opening and resolving beneath a folder. Opening follows no symlink at all; resolving follows them once, so that what is
-//! judged afterwards is what is opened.
+//! Opening and resolving beneath a folder. Opening follows no symlink at all; resolving follows
+//! them once, so that the path that is judged afterwards is the one that is opened.
 
 use std::{
     collections::VecDeque,
@@ -15,19 +15,20 @@ use rustix::{
     io::Errno,
 };
 
-/// Symlinks that one path may go through; the kernel's own limit.
+/// Most symlinks on one path; the kernel's own limit.
 const MAX_LINKS: u32 = 40;
-/// Entries of a folder that are read to find the real spelling of a name.
+/// Most entries of a folder that are read to find the real spelling of a name.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Opens `rel` (no `..`) beneath `dir`. A symlink anywhere in it, the last component included, is `ELOOP`.
+/// Opens `rel` (no `..`) beneath `dir`. A symlink anywhere in it, the last component included, is
+/// `ELOOP`.
 pub(crate) fn open(dir: BorrowedFd<'_>, rel: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        // Not with `NOFOLLOW`: `O_PATH` would then open a link itself.
+        // Not with `NOFOLLOW`: `O_PATH` would then open the link itself.
         match openat2(dir, rel, flags, Mode::empty(), how) {
             // Old kernels, and containers whose filter does not know the call.
             Err(Errno::NOSYS | Errno::PERM) => {}
@@ -38,7 +39,8 @@ pub(crate) fn open(dir: BorrowedFd<'_>, rel: &Path, flags: OFlags) -> io::Result
     open_by_component(dir, rel, flags | OFlags::NOFOLLOW)
 }
 
-/// The same for systems without `openat2`: one look-up for each component, none of which may be a symlink.
+/// Opens on systems without `openat2`: one look-up for each component, none of which may be a
+/// symlink.
 fn open_by_component(dir: BorrowedFd<'_>, rel: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = openat(dir, c".", folder, Mode::empty())?;
@@ -58,7 +60,7 @@ fn open_by_component(dir: BorrowedFd<'_>, rel: &Path, flags: OFlags) -> io::Resu
     Ok(openat(&at, c".", flags & !OFlags::NOFOLLOW, Mode::empty())?)
 }
 
-/// `ENOTDIR` for a symlink in the middle of a path is reported as the symlink that it is.
+/// Maps `ENOTDIR` for a symlink in the middle of a path to the error for a symlink.
 fn link_or(error: Errno, at: BorrowedFd<'_>, name: &OsStr) -> Errno {
     if is_link(at, name) { Errno::LOOP } else { error }
 }
@@ -68,19 +70,19 @@ fn is_link(at: BorrowedFd<'_>, name: &OsStr) -> bool {
     stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink)
 }
 
-/// Both ends of a resolution, relative to the folder.
+/// Result of a resolution, relative to the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolution {
-    /// The folders resolved, the last component as it was named.
+    /// Path with its folders resolved and the last component as it was named.
     pub entry: PathBuf,
-    /// Everything resolved.
+    /// Path with every component resolved.
     pub real: PathBuf,
 }
 
-/// Why a path has no resolution.
+/// Reason why a path has no resolution.
 #[derive(Debug)]
 pub(crate) enum Unresolved {
-    /// It leads out of the folder.
+    /// The path leads out of the folder.
     Outside,
     /// The system's error: a loop, a folder that cannot be opened.
     Io(io::Error),
@@ -92,8 +94,8 @@ impl From<Errno> for Unresolved {
     }
 }
 
-/// Follows every symlink of `rel` (no `..`) beneath `dir`, which lies at `top`. Names are spelled as the file system has them. What
-/// does not exist is appended as it is.
+/// Follows every symlink of `rel` (no `..`) beneath `dir`, whose path is `top`. Names are spelled
+/// as the file system has them. Components that do not exist are appended unchanged.
 pub(crate) fn resolve(dir: BorrowedFd<'_>, top: &Path, rel: &Path) -> Result<Resolution, Unresolved> {
     let plain: PathBuf = rel.components().filter(|c| *c != Component::CurDir).collect();
     if plain.as_os_str().is_empty() {
@@ -105,13 +107,14 @@ pub(crate) fn resolve(dir: BorrowedFd<'_>, top: &Path, rel: &Path) -> Result<Res
     Walk { dir, top, at: Vec::new(), pending: names(&plain), links: 0, entry: None }.run()
 }
 
-/// True if `rel` exists, goes through no symlink, and is spelled as the file system has it.
+/// Returns true if `rel` exists, passes through no symlink, and is spelled as the file system has
+/// it.
 fn is_plain(dir: BorrowedFd<'_>, rel: &Path) -> bool {
     let Some(text) = rel.to_str().filter(|t| t.is_ascii()) else { return false };
     let exists = if cfg!(target_os = "linux") {
         open(dir, rel, path_only()).is_ok()
     } else {
-        // There is no cheap question for the whole path; component by component is the same work.
+        // There is no cheap check for the complete path; component by component is the same work.
         false
     };
     exists && !is_same_entry(dir, rel, Path::new(&other_case(text)))
@@ -137,11 +140,11 @@ fn names(path: &Path) -> VecDeque<OsString> {
         .collect()
 }
 
-/// One resolution under way.
+/// A resolution in progress.
 struct Walk<'a> {
     dir: BorrowedFd<'a>,
     top: &'a Path,
-    /// Folders on the way, open.
+    /// Open folders on the path so far.
     at: Vec<(OsString, OwnedFd)>,
     pending: VecDeque<OsString>,
     links: u32,
@@ -177,7 +180,7 @@ impl Walk<'_> {
                     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                     match openat(self.here(), &name, folder, Mode::empty()) {
                         Ok(fd) => self.at.push((name, fd)),
-                        // Swapped for a link this moment.
+                        // The entry has just been replaced by a link.
                         Err(errno) if is_link(self.here(), &name) => {
                             self.count_link(errno)?;
                             self.pending.push_front(name);
@@ -217,7 +220,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Nothing lies at `name`: it and what follows are taken by their names.
+    /// Resolves a missing `name`: it and the remaining components are appended unchanged.
     fn missing(self, name: OsString) -> Result<Resolution, Unresolved> {
         let mut path = self.path().join(name);
         for name in &self.pending {
@@ -232,8 +235,8 @@ impl Walk<'_> {
     }
 }
 
-/// A name as its folder has it: on a file system that ignores case, or the form of accents, another spelling opens the same
-/// entry.
+/// Returns a name as its folder has it: on a file system that ignores case, or the form of accents,
+/// another spelling opens the same entry.
 fn real_name(folder: BorrowedFd<'_>, name: &OsStr) -> OsString {
     let other = name.to_str().filter(|n| n.is_ascii()).map(other_case);
     let doubtful = match &other {
@@ -248,7 +251,7 @@ fn real_name(folder: BorrowedFd<'_>, name: &OsStr) -> OsString {
     doubtful.then(listed).flatten().unwrap_or_else(|| name.to_owned())
 }
 
-/// The entry of a folder that is `inode`: the one of that very name if there is one.
+/// Returns the entry of a folder with this inode: the one with the exact name if there is one.
 fn spelled(folder: BorrowedFd<'_>, name: &OsStr, inode: u64) -> Option<OsString> {
     let mut found = None;
     for entry in Dir::read_from(folder).ok()?.take(MAX_ENTRIES).flatten() {
@@ -268,7 +271,7 @@ fn other_case(text: &str) -> String {
     text.chars().map(swap).collect()
 }
 
-/// True if two different names open the same entry.
+/// Returns true if two different names open the same entry.
 fn is_same_entry(dir: BorrowedFd<'_>, one: &Path, other: &Path) -> bool {
     let identity = |path| statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).map(|s| (s.st_dev, s.st_ino));
     one != other && matches!((identity(one), identity(other)), (Ok(x), Ok(y)) if x == y)

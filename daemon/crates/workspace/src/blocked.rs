@@ -1,8 +1,9 @@
-//! Blocked paths: folders and files that no root gives access to. Compared by component, never by string prefix.
+//! Blocked paths: folders and files that no root gives access to. Compared by component, never by
+//! string prefix.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The blocked paths, each as it was written and as the file system resolves it.
+/// The blocked paths, each as configured and as the file system resolves it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blocked {
     given: Vec<PathBuf>,
@@ -13,8 +14,8 @@ impl Blocked {
         Self { given: given.iter().map(|p| normalize(p)).collect() }
     }
 
-    /// Both forms of every blocked path now: a path that did not exist when the configuration was read may since
-    /// have become a symlink.
+    /// Returns both forms of every blocked path now: a path that did not exist when the
+    /// configuration was read may since have become a symlink.
     fn forms(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.given.iter().flat_map(|p| {
             let real = resolve_existing(p);
@@ -22,18 +23,18 @@ impl Blocked {
         })
     }
 
-    /// Whether `path` (absolute, normalised or canonical) is a blocked path or lies in one.
+    /// Returns true if `path` (absolute, normalised or canonical) is a blocked path or lies in one.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         self.forms().any(|b| path.starts_with(b))
     }
 
-    /// The blocked paths that lie below `root`; empty for nearly every root.
+    /// Returns the blocked paths below `root`; empty for nearly every root.
     pub(crate) fn below(&self, root: &Path) -> Vec<PathBuf> {
         self.forms().filter(|b| b.starts_with(root)).collect()
     }
 }
 
-/// `path` with `.` and `..` taken out by their names alone. `..` above the top stays at the top.
+/// Removes `.` and `..` from `path` by their names alone. `..` above the top stays at the top.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -48,7 +49,8 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     out
 }
 
-/// The canonical form of the longest part of `path` that exists, followed by the rest as it is.
+/// Returns the canonical form of the longest part of `path` that exists, followed by the rest
+/// unchanged.
 pub(crate) fn resolve_existing(path: &Path) -> PathBuf {
     let mut rest = Vec::new();
     let mut head = path;

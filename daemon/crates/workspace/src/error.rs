@@ -1,4 +1,5 @@
-//! Errors of roots and of the files in them, and the one place that maps them to reasons of the wire.
+//! Errors of roots and of their files, and the single place that maps them to reasons of the
+//! protocol.
 
 use std::{io, path::PathBuf};
 
@@ -9,40 +10,40 @@ use crate::root::shown;
 /// A failed operation on a root, or on a path of one.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// A path without a character.
+    /// The path is empty.
     #[error("a path is empty")]
     EmptyPath,
-    /// A path that no system call takes.
+    /// The path contains a NUL byte, which no system call accepts.
     #[error("a path holds a NUL byte")]
     NulByte,
-    /// A path over the limit of this crate.
+    /// The path exceeds the limit of this crate.
     #[error("a path is over {limit} bytes")]
     PathTooLong {
         /// The limit.
         limit: usize,
     },
-    /// A path over the limit of the system.
+    /// The path exceeds the limit of the system.
     #[error("'{}' is too long a path", shown(.path))]
     NameTooLong {
         /// The path.
         path: String,
     },
-    /// A root that cannot be named on the wire.
+    /// The root's path is not UTF-8, so the protocol cannot express it.
     #[error("a root's path is not valid UTF-8")]
     RootNotUtf8,
-    /// A path whose target cannot be named on the wire.
+    /// The target of the path is not UTF-8, so the protocol cannot express it.
     #[error("'{}' leads to a name that is not UTF-8", shown(.path))]
     TargetNotUtf8 {
         /// The path.
         path: String,
     },
-    /// A root is declared by an absolute path.
+    /// The path of a new root is not absolute.
     #[error("root '{}' is not an absolute path", shown(.path))]
     RootNotAbsolute {
         /// The path.
         path: String,
     },
-    /// A folder that cannot be a root.
+    /// The folder cannot be a root.
     #[error("'{}' {why}", shown(.path))]
     UnfitRoot {
         /// The path.
@@ -50,7 +51,7 @@ pub enum WorkspaceError {
         /// The rest of the sentence.
         why: &'static str,
     },
-    /// Another folder stood at the path while it was declared.
+    /// The folder was replaced by another while it was declared.
     #[error("'{}' was replaced while it was declared", shown(.path))]
     RootReplaced {
         /// The path.
@@ -65,7 +66,7 @@ pub enum WorkspaceError {
     /// No root is declared.
     #[error("no root is declared")]
     NoRoots,
-    /// A relative path does not tell its root.
+    /// The path is relative and there are several roots.
     #[error("'{}' is relative and {roots} roots are declared", shown(.path))]
     AmbiguousRoot {
         /// The path.
@@ -87,25 +88,25 @@ pub enum WorkspaceError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A path in no root.
+    /// The path is in no root.
     #[error("'{}' is in no declared root", shown(.path))]
     OutsideRoots {
         /// The path.
         path: String,
     },
-    /// A path, or a symlink on it, that leaves its root.
+    /// The path, or a symlink on it, leaves its root.
     #[error("'{}' leads out of its root", shown(.path))]
     LeavesRoot {
         /// The path.
         path: String,
     },
-    /// A path that the user's configuration closes.
+    /// The user's configuration blocks the path.
     #[error("'{}' is a blocked path", shown(.path))]
     Blocked {
         /// The path.
         path: String,
     },
-    /// A path of a folder that nothing is written to.
+    /// The path is in a folder that may not be written to.
     #[error("'{}' lies in {folder}, where nothing is written", shown(.path))]
     WriteProtected {
         /// The path.
@@ -113,7 +114,7 @@ pub enum WorkspaceError {
         /// The folder's name.
         folder: String,
     },
-    /// A path that a rule hides.
+    /// A rule hides the path.
     #[error("'{}' may not be read: {rule}", shown(.path))]
     Hidden {
         /// The path.
@@ -121,31 +122,31 @@ pub enum WorkspaceError {
         /// The rule, or the reason in words.
         rule: String,
     },
-    /// Nothing is there.
+    /// The path does not exist.
     #[error("'{}' does not exist", shown(.path))]
     NotFound {
         /// The path.
         path: String,
     },
-    /// A symlink without a target, or in a loop.
+    /// The path is a symlink without a target, or in a loop.
     #[error("'{}' is a symlink that leads nowhere or was not there before", shown(.path))]
     DanglingLink {
         /// The path.
         path: String,
     },
-    /// A file where a folder is needed.
+    /// The path is a file, but a folder is required.
     #[error("'{}' is not a folder", shown(.path))]
     NotADirectory {
         /// The path.
         path: String,
     },
-    /// Something else where a file is needed.
+    /// The path is no regular file, but one is required.
     #[error("'{}' is not a regular file", shown(.path))]
     NotAFile {
         /// The path.
         path: String,
     },
-    /// The system does not let it be read or written.
+    /// The system denies reading or writing.
     #[error("'{}': {source}", shown(.path))]
     Unreadable {
         /// The path.
@@ -153,7 +154,7 @@ pub enum WorkspaceError {
         /// The system's reason.
         source: io::Error,
     },
-    /// No room on the disk.
+    /// The disk is full.
     #[error("'{}': {source}", shown(.path))]
     DiskFull {
         /// The path.
@@ -161,7 +162,7 @@ pub enum WorkspaceError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A file over the limit of its reader.
+    /// The file exceeds the limit of its reader.
     #[error("'{}' has more than {limit} bytes", shown(.path))]
     FileTooLarge {
         /// The path.
@@ -169,7 +170,7 @@ pub enum WorkspaceError {
         /// The limit.
         limit: u64,
     },
-    /// A content over the limit of writing.
+    /// The content exceeds the limit of writing.
     #[error("'{}' would have more than {limit} bytes", shown(.path))]
     ContentTooLarge {
         /// The path.
@@ -177,7 +178,7 @@ pub enum WorkspaceError {
         /// The limit.
         limit: u64,
     },
-    /// A line too far into a file.
+    /// The line is too far into the file.
     #[error("'{}' line {line}: more than 2 GiB into the file", shown(.path))]
     LineTooFar {
         /// The path.
@@ -185,10 +186,10 @@ pub enum WorkspaceError {
         /// The line.
         line: u32,
     },
-    /// A range of lines that is none.
+    /// The range of lines is invalid.
     #[error(transparent)]
     BadRange(#[from] RangeError),
-    /// A depth of a listing over its limits.
+    /// The depth of a listing is out of range.
     #[error("depth {depth} is not 1 to {limit}")]
     BadDepth {
         /// The depth.
@@ -196,7 +197,7 @@ pub enum WorkspaceError {
         /// The limit.
         limit: u32,
     },
-    /// An exclusion that is no glob.
+    /// An exclusion is an invalid glob.
     #[error("exclusion '{glob}': {cause}")]
     BadExclusion {
         /// The glob.
@@ -204,7 +205,7 @@ pub enum WorkspaceError {
         /// The parser's reason.
         cause: globset::ErrorKind,
     },
-    /// No thread for a watch.
+    /// The thread of a watch cannot be started.
     #[error("watching {}: {source}", .root.display())]
     Watch {
         /// The root.
@@ -214,13 +215,13 @@ pub enum WorkspaceError {
     },
 }
 
-/// A range of lines that cannot be read.
+/// An invalid range of lines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
     /// Lines count from 1.
     #[error("start is 0; lines count from 1")]
     StartIsZero,
-    /// The end comes first.
+    /// The end precedes the start.
     #[error("start {start} is after end {end}")]
     Reversed {
         /// First line.
@@ -228,7 +229,7 @@ pub enum RangeError {
         /// Last line.
         end: u32,
     },
-    /// More lines around the range than there may be.
+    /// Too many context lines.
     #[error("context {context} is over {limit}")]
     Context {
         /// The number of lines.
@@ -238,16 +239,16 @@ pub enum RangeError {
     },
 }
 
-/// A path of a rule that cannot be read.
+/// A path of a rule that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// No path.
+    /// The path is empty.
     #[error("a path is empty")]
     Empty,
-    /// A path that climbs.
+    /// The path contains `..`.
     #[error("'{0}' holds '..': write the path from the root on")]
     Climbs(String),
-    /// A glob that the parser refuses.
+    /// The parser rejects the glob.
     #[error("'{text}' is no glob: {cause}")]
     Glob {
         /// The pattern.
@@ -258,22 +259,22 @@ pub enum PatternError {
 }
 
 impl WorkspaceError {
-    /// True if nothing is there.
+    /// Returns true if the path does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::DanglingLink { .. } | Self::RootGone { .. })
     }
 
-    /// True if the path lies in no root, or leaves the one that it began in.
+    /// Returns true if the path is in no root, or leaves its own.
     pub fn is_outside(&self) -> bool {
         matches!(self, Self::OutsideRoots { .. } | Self::LeavesRoot { .. } | Self::RootReplaced { .. })
     }
 
-    /// True if the system does not let it be read.
+    /// Returns true if the system denies reading it.
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Self::Unreadable { .. } | Self::RootUnreadable { .. })
     }
 
-    /// The reason on the wire.
+    /// Returns the reason in the protocol.
     pub fn reason(&self) -> Reason {
         match self {
             Self::EmptyPath

@@ -1,22 +1,23 @@
-//! A look at ignore files before anything reads them: a tree may hold a `.gitignore` that is a pipe or a link to
-//! an endless device, and the readers of ignore files open whatever has the name.
+//! A check of ignore files before they are read: a tree may contain a `.gitignore` that is a pipe
+//! or a link to an endless device, and the readers of ignore files open any file with that name.
 
 use std::path::Path;
 
-/// Names that walking reads rules from.
+/// Names of files from which a walk reads rules.
 pub(crate) const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".rgignore"];
 
-/// Most bytes of an ignore file; larger ones are not rules that a person or a generator would write.
+/// Most bytes of an ignore file; a person or a generator would not write larger ones.
 const MAX_IGNORE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Whether the ignore files of `dir` can be read without waiting and to an end.
+/// Returns true if the ignore files of `dir` can be read completely without blocking.
 pub(crate) fn rules_are_readable(dir: &Path, names: &[&str]) -> bool {
     let mut path = dir.join(".git");
     let safe = |path: &Path| match std::fs::metadata(path) {
         Ok(meta) => meta.is_dir() || (meta.is_file() && meta.len() <= MAX_IGNORE_BYTES),
         Err(_) => true,
     };
-    // `.git` is a folder in a repository and a short file in a worktree or submodule; both name an exclude file.
+    // `.git` is a folder in a repository and a short file in a worktree or submodule; both lead to
+    // an exclude file.
     if let Ok(meta) = std::fs::symlink_metadata(&path) {
         if !meta.is_dir() && !safe(&path) {
             return false;

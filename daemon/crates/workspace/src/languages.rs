@@ -1,6 +1,7 @@
 //! The language of a file by its name, for the index.
 
-/// Languages by extension. Names are lower-case and stable: they are stored in indexes and used as filters.
+/// Languages by extension. Names are lower-case and stable: indexes store them and filters use
+/// them.
 const BY_EXTENSION: &[(&str, &[&str])] = &[
     ("rust", &["rs"]),
     ("python", &["py", "pyi", "pyw"]),
@@ -83,7 +84,7 @@ const BY_EXTENSION: &[(&str, &[&str])] = &[
     ("vhdl", &["vhd", "vhdl"]),
 ];
 
-/// Languages by the whole name of a file, lower-case.
+/// Languages by the complete name of a file, lower-case.
 const BY_NAME: &[(&str, &[&str])] = &[
     ("make", &["makefile", "gnumakefile", "kbuild"]),
     ("cmake", &["cmakelists.txt"]),
@@ -101,7 +102,7 @@ const BY_NAME: &[(&str, &[&str])] = &[
     ("ini", &[".gitconfig", ".editorconfig", ".gitmodules"]),
 ];
 
-/// Other names that languages go by, lower-case.
+/// Alternative names of languages, lower-case.
 const ALSO: &[(&str, &str)] = &[
     ("golang", "go"),
     ("c#", "csharp"),
@@ -119,7 +120,7 @@ const ALSO: &[(&str, &str)] = &[
     ("systemverilog", "verilog"),
 ];
 
-/// The language that is meant by its name, by one of its extensions (`js`, `.rs`) or by another name that it goes by.
+/// Returns the language with this name, extension (`js`, `.rs`) or alternative name.
 pub fn language_named(name: &str) -> Option<&'static str> {
     let lower = name.trim().trim_start_matches('.').to_lowercase();
     let known = BY_EXTENSION.iter().chain(BY_NAME).map(|(language, _)| *language);
@@ -127,10 +128,11 @@ pub fn language_named(name: &str) -> Option<&'static str> {
     known.into_iter().find(|l| *l == lower).or_else(also).or_else(|| by_extension().get(&*lower).copied())
 }
 
-/// The language of a file by its name, lower-case; `None` when the name tells nothing.
+/// Returns the language of a file by its name, lower-case; `None` when the name does not determine
+/// it.
 pub fn language_of(rel: &str) -> Option<&'static str> {
     let name = rel.rsplit('/').next().unwrap_or(rel);
-    // Longer names are no file names; this keeps the lower-case copy small.
+    // Longer names are no file names; this bounds the lower-case copy.
     if name.is_empty() || name.len() > 255 {
         return None;
     }
@@ -141,7 +143,7 @@ pub fn language_of(rel: &str) -> Option<&'static str> {
     if lower.starts_with("dockerfile.") {
         return Some("dockerfile");
     }
-    // `.C` and `.H` are C++ by old custom, and case is all that tells them.
+    // `.C` and `.H` are C++ by old custom, and only case distinguishes them.
     if name.ends_with(".C") || name.ends_with(".H") {
         return Some("cpp");
     }

@@ -1,8 +1,9 @@
-//! Declared roots and what lies in them: race-free opening, walking by the ignore rules, reading spans, listing,
-//! watching for changes, counting lines, and git.
+//! Declared roots and their files: race-free opening, walking by the ignore rules, reading spans,
+//! listing, watching for changes, counting lines, and git.
 //!
-//! Nothing here prints, and only a clone looks at the environment (for the ssh command of the user); every path that comes from outside passes [`Roots::resolve`] and is
-//! opened beneath its root by the kernel, so that a symlink swapped in between leads nowhere.
+//! This crate prints nothing, and only a clone reads the environment (for the ssh command of the
+//! user); every path from outside passes [`Roots::resolve`] and is opened beneath its root by the
+//! kernel, so that a symlink swapped in between leads nowhere.
 
 mod background;
 mod beneath;

@@ -1,4 +1,4 @@
-//! Line counts by language, as the tokei library makes them.
+//! Line counts by language, computed by the tokei library.
 
 use std::{
     collections::BTreeMap,
@@ -15,19 +15,20 @@ use crate::{
     walk::{exclusions, pass_traps},
 };
 
-/// Largest file that is counted: tokei reads a file whole.
+/// Largest file that is counted, in bytes: tokei reads a file completely.
 pub const MAX_COUNTED_BYTES: u64 = 64 * 1024 * 1024;
 
 const NAMES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".tokeignore"];
 
-/// Lines (blanks + code + comments) by language, named as tokei names them: what the tokei library counts in its default
-/// walk of the root. Its own walk follows wherever ignore files lead, so this one walks by the same rules and
-/// leaves out blocked paths, folders whose ignore files would never end, and files over [`MAX_COUNTED_BYTES`].
-/// `exclude` adds globs to leave out, as in a `.gitignore` at the root; none for tokei's default. With `parts`, only files that
-/// are one of them or lie beneath one are counted.
+/// Returns lines (blanks + code + comments) by language, named as tokei names them: the counts of
+/// the tokei library in its default walk of the root. Its own walk follows ignore files to any
+/// target, so this one walks by the same rules and leaves out blocked paths, folders whose ignore
+/// files would never end, and files over [`MAX_COUNTED_BYTES`]. `exclude` adds globs to leave out,
+/// as in a `.gitignore` at the root; none for tokei's default. With `parts`, only files that are
+/// one of them or lie beneath one are counted.
 ///
-/// Reads every source file with as many threads as there are processors (at most 12) and cannot be cancelled: call
-/// it where blocking is allowed.
+/// Reads every source file with as many threads as there are processors (at most 12) and cannot be
+/// cancelled: call it where blocking is allowed.
 pub fn count_languages(root: &Root, exclude: &[String], parts: Option<&[String]>) -> BTreeMap<String, u64> {
     let parts: Option<Vec<PathBuf>> = parts.map(|all| all.iter().map(|part| root.path.join(part)).collect());
     let counts: Mutex<BTreeMap<LanguageType, u64>> = Mutex::default();

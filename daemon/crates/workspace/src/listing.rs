@@ -1,4 +1,5 @@
-//! Listing folders: bounded, by the ignore rules, level by level so that a cut takes the deepest first.
+//! Listing folders: bounded, by the ignore rules, level by level so that a truncation removes the
+//! deepest entries first.
 
 use std::collections::VecDeque;
 
@@ -13,15 +14,15 @@ use crate::{
 
 /// Deepest listing.
 const MAX_DEPTH: u32 = 16;
-/// Most entries that are looked at for one listing, ignored ones included.
+/// Most entries that are examined for one listing, ignored ones included.
 const MAX_EXAMINED: usize = 200_000;
 
-/// What is in the folder at `rel`, `depth` levels down (1 to 16): files that the ignore rules leave out are left out,
-/// hidden ones are listed (but not `.git`), symlinks are listed and not followed, all sorted by path. A folder that
-/// is itself ignored can be listed by naming it.
+/// Returns the entries of the folder at `rel`, `depth` levels down (1 to 16): files that the ignore
+/// rules exclude are left out, hidden ones are listed (but not `.git`), symlinks are listed and not
+/// followed, all sorted by path. A folder that is itself ignored can be listed by naming it.
 ///
 /// # Errors
-/// `InvalidParams` for the depth, `NotADirectory`, and those of [`Root::open_file`].
+/// `InvalidParams` for the depth, `NotADirectory`, and errors of [`Root::open_file`].
 pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, WorkspaceError> {
     check_depth(depth)?;
     let (_, real) = root.open_dir(rel)?;
@@ -39,7 +40,7 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Worksp
         let mut found = match read_folder(root, at, &below, &mut examined, true) {
             Ok(found) => found,
             Err(e) if below.is_empty() => return Err(e),
-            // Gone or closed since its parent was read.
+            // Deleted or made unreadable since its parent was read.
             Err(_) => continue,
         };
         listing.truncated |= examined >= MAX_EXAMINED;
@@ -69,21 +70,22 @@ pub fn list_dir(root: &Root, rel: &str, depth: u32) -> Result<DirListing, Worksp
     Ok(listing)
 }
 
-/// What a search for files looked at.
+/// Extent of a search for files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Examined {
-    /// Entries of folders.
+    /// Number of examined folder entries.
     pub entries: usize,
-    /// True if that was all.
+    /// True if every entry was examined.
     pub complete: bool,
 }
 
-/// Gives the files below the folder at `rel` to `found`, as the root names them: those that [`crate::walk`] would yield, and
-/// those of a folder that is ignored or hidden when it is named. Each folder is opened beneath the root by the kernel, so
-/// that nothing of what a link leads to outside is named, whatever is swapped meanwhile.
+/// Passes the files below the folder at `rel` to `found`, relative to the root: those that
+/// [`crate::walk`] would yield, and those of a folder that is ignored or hidden when it is named.
+/// Each folder is opened beneath the root by the kernel, so that nothing that a link leads to
+/// outside is named, even if it is swapped meanwhile.
 ///
 /// # Errors
-/// `NotADirectory`, and those of [`Root::open_file`].
+/// `NotADirectory`, and errors of [`Root::open_file`].
 pub fn find_files(root: &Root, rel: &str, found: &mut dyn FnMut(String)) -> Result<Examined, WorkspaceError> {
     let (_, real) = root.open_dir(rel)?;
     let at = if rel.is_empty() { "." } else { rel };
@@ -139,7 +141,8 @@ fn check_depth(depth: u32) -> Result<(), WorkspaceError> {
 
 type Found = (String, EntryKind, Option<u64>);
 
-/// The entries of one folder: name, kind, size of files where they are wanted. Names that are not UTF-8 are left out.
+/// Returns the entries of one folder: name, kind, size of files if requested. Names that are not
+/// UTF-8 are left out.
 fn read_folder(
     root: &Root,
     at: &str,
@@ -169,8 +172,8 @@ fn join(dir: &str, name: &str) -> String {
     if dir.is_empty() { name.to_owned() } else { format!("{dir}/{name}") }
 }
 
-/// The same with nothing in it but `parts` (paths beneath `rel`, as the root names them), what lies in them, and the folders
-/// that lead to them. Parts that are not there are left out.
+/// Returns a listing that contains only `parts` (paths beneath `rel`, relative to the root), their
+/// contents, and the folders that lead to them. Missing parts are left out.
 ///
 /// # Errors
 /// As [`list_dir`].

@@ -1,4 +1,4 @@
-//! Paths as rules name them: a path with all beneath it, or a glob.
+//! Path patterns of rules: a path with all beneath it, or a glob.
 
 use std::{fmt, path::Path};
 
@@ -6,9 +6,9 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::{PatternError, Root};
 
-/// A path of a rule. Relative ones count from the root, absolute ones from the top of the file system. Without `*`, `?` or `[` it
-/// covers what it names and all that lies beneath it; a glob covers what it matches and all that lies beneath that, and one
-/// without a `/` matches at any depth.
+/// A path of a rule. Relative ones start at the root, absolute ones at the top of the file system.
+/// Without `*`, `?` or `[` it covers the named path and all beneath it; a glob covers its matches
+/// and all beneath them, and one without a `/` matches at any depth.
 #[derive(Debug, Clone)]
 pub struct PathPattern {
     text: String,
@@ -18,7 +18,6 @@ pub struct PathPattern {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// Plain components.
     Prefix(Vec<String>),
     Glob(Box<GlobMatcher>),
 }
@@ -32,10 +31,10 @@ impl PartialEq for PathPattern {
 impl Eq for PathPattern {}
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// For an empty one, one with `..`, one that is no glob.
+    /// An empty pattern, one with `..`, an invalid glob.
     pub fn read(text: &str) -> Result<Self, PatternError> {
         if text.trim().is_empty() {
             return Err(PatternError::Empty);
@@ -57,7 +56,7 @@ impl PathPattern {
         Ok(Self { text: text.to_owned(), absolute, kind: Kind::Glob(Box::new(matcher)) })
     }
 
-    /// The path that it names, without empty components and dots; `None` for a glob.
+    /// Returns its path, without empty components and dots; `None` for a glob.
     pub fn prefix(&self) -> Option<String> {
         match &self.kind {
             Kind::Prefix(names) => Some(names.join("/")),
@@ -65,12 +64,13 @@ impl PathPattern {
         }
     }
 
-    /// True if it counts from the top of the file system.
+    /// Returns true if it starts at the top of the file system.
     pub fn is_absolute(&self) -> bool {
         self.absolute
     }
 
-    /// True if it covers `path`: relative to the root for a relative pattern, absolute for an absolute one.
+    /// Returns true if it covers `path`: relative to the root for a relative pattern, absolute for
+    /// an absolute one.
     pub fn covers(&self, path: &str) -> bool {
         let names: Vec<&str> = parts(path).collect();
         if names.contains(&"..") {
@@ -84,7 +84,7 @@ impl PathPattern {
         }
     }
 
-    /// The path that it names, relative to the root at `top`; `None` for a glob and for what lies elsewhere.
+    /// Returns its path, relative to the root at `top`; `None` for a glob and for a path outside.
     pub fn prefix_in(&self, top: &Path) -> Option<String> {
         let prefix = self.prefix()?;
         if !self.absolute {
@@ -94,14 +94,14 @@ impl PathPattern {
         Some(path.strip_prefix(top).ok()?.to_str()?.to_owned())
     }
 
-    /// Where the path that it names leads in `root`, when that is another one.
+    /// Returns the target of its path in `root`, if that is a different one.
     pub fn leads_to(&self, root: &Root) -> Option<Self> {
         let rel = self.prefix_in(&root.path).filter(|rel| !rel.is_empty())?;
         let found = root.locate(&rel).ok()?;
         (found.real() != rel).then(|| Self::read(found.real()).ok()).flatten()
     }
 
-    /// True if it covers the file at `rel` in the root at `top`.
+    /// Returns true if it covers the file at `rel` in the root at `top`.
     pub fn covers_in(&self, top: &Path, rel: &str) -> bool {
         if self.absolute { self.covers(&top.join(rel).to_string_lossy()) } else { self.covers(rel) }
     }
@@ -113,7 +113,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// The components of a path without empty ones and dots.
+/// Returns the components of a path without empty ones and dots.
 pub(crate) fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|c| !c.is_empty() && *c != ".")
 }

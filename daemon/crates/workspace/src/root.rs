@@ -23,34 +23,35 @@ use crate::{
 /// A declared root. Cheap to clone; equal clones share one handle of the folder.
 #[derive(Clone)]
 pub struct Root {
-    /// Its id: stable for a path.
+    /// Identifier, stable for a path.
     pub id: RootId,
-    /// Its canonical path.
+    /// Canonical path of the folder.
     pub path: PathBuf,
     inner: Arc<Inner>,
 }
 
 struct Inner {
-    /// The open folder and which one it is; reopened when another folder now stands at the path.
+    /// The open folder and its identity; reopened when the path is another folder now.
     dir: RwLock<(Arc<Dir>, Identity)>,
     blocked: Arc<Blocked>,
-    /// Blocked paths that lie inside this root.
+    /// Blocked paths inside this root.
     blocked_below: Vec<PathBuf>,
     declared: Weak<Declared>,
 }
 
 type Identity = (u64, u64);
 
-/// What a file is, without reading it. Size, time and inode together are the change key of a file.
+/// Metadata of a file, without its content. Size, time and inode together are the change key of a
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Time of the last modification, in nanoseconds since the epoch.
     pub mtime_ns: i64,
     /// Inode number.
     pub inode: u64,
-    /// What it is; a symlink is a symlink here, wherever it leads.
+    /// Kind of the entry; a symlink is never followed here.
     pub kind: EntryKind,
 }
 
@@ -74,11 +75,12 @@ impl Root {
         })
     }
 
-    /// Resolves a path of this root: the one place where symlinks are followed. It need not exist.
+    /// Resolves a path of this root: the single place where symlinks are followed. It need not
+    /// exist.
     ///
     /// # Errors
-    /// `PathOutsideRoots` when it or a link on the way leads out, `PathBlocked`, `PathNotFound` for a loop of links, `PathUnreadable`,
-    /// `InvalidParams`.
+    /// `PathOutsideRoots` when it or a link on its way leads out, `PathBlocked`, `PathNotFound` for
+    /// a loop of links, `PathUnreadable`, `InvalidParams`.
     pub fn locate(&self, rel: &str) -> Result<ResolvedPath, WorkspaceError> {
         let folded = folded(rel)?;
         let dir = self.dir(rel)?;
@@ -97,7 +99,7 @@ impl Root {
         Ok(ResolvedPath { root: self.clone(), requested: folded, entry, real })
     }
 
-    /// The same for a path whose content is shown.
+    /// Resolves a path whose content will be displayed.
     ///
     /// # Errors
     /// As [`Root::locate`]; `PathBlocked` with the rule for a path that may not be read.
@@ -107,7 +109,7 @@ impl Root {
         Ok(found)
     }
 
-    /// The paths of this root that rules hide, now.
+    /// Returns the view of this root under the current rules.
     pub fn view(&self) -> View {
         match self.inner.declared.upgrade() {
             Some(declared) => View::new(self, declared.read_rules(&self.id)),
@@ -115,12 +117,13 @@ impl Root {
         }
     }
 
-    /// The paths of this root that these rules hide, now.
+    /// Returns the view of this root under these rules.
     pub fn view_by(&self, rules: ReadRules) -> View {
         View::new(self, rules)
     }
 
-    /// Which file or folder lies at `rel`: device and inode. No symlink is followed.
+    /// Returns the identity of the file or folder at `rel`: device and inode. No symlink is
+    /// followed.
     ///
     /// # Errors
     /// As [`Root::stat`].
@@ -131,19 +134,20 @@ impl Root {
         Ok((stat.st_dev, stat.st_ino))
     }
 
-    /// Opens a regular file for reading; no symlink is followed ([`Root::locate`] resolves them before).
+    /// Opens a regular file for reading; no symlink is followed ([`Root::locate`] resolves them
+    /// before).
     ///
     /// # Errors
-    /// `PathOutsideRoots`, `PathBlocked`, `PathNotFound` (a symlink too), `NotAFile` (folders, pipes, sockets, devices; never waits
-    /// for them), `PathUnreadable`, `InvalidParams`.
+    /// `PathOutsideRoots`, `PathBlocked`, `PathNotFound` (a symlink too), `NotAFile` (folders,
+    /// pipes, sockets, devices; never blocks on them), `PathUnreadable`, `InvalidParams`.
     pub fn open_file(&self, rel: &str) -> Result<File, WorkspaceError> {
         self.opener()?.open_file(rel).map(|(file, _)| file)
     }
 
-    /// For opening many files in a row: the root's folder is looked up once.
+    /// Returns an opener for many files in a row: the root's folder is looked up once.
     ///
     /// # Errors
-    /// `PathNotFound` when the root is gone, `PathUnreadable`.
+    /// `PathNotFound` when the root does not exist any more, `PathUnreadable`.
     pub fn opener(&self) -> Result<Opener, WorkspaceError> {
         Ok(Opener { dir: self.dir("")?, root: self.clone() })
     }
@@ -163,7 +167,7 @@ impl Root {
         Ok((file, meta.len()))
     }
 
-    /// Metadata of `rel`; no symlink is followed, the last component included.
+    /// Returns the metadata of `rel`; no symlink is followed, the last component included.
     ///
     /// # Errors
     /// As [`Root::open_file`], without `NotAFile`.
@@ -179,7 +183,7 @@ impl Root {
         folder.symlink_metadata(name).map(|m| FileStat::of(&m)).map_err(|e| failure(e, rel))
     }
 
-    /// Names in the folder at `rel` and whether they are folders; none where it cannot be read.
+    /// Returns the names in the folder at `rel`, with true for folders; none if it cannot be read.
     pub(crate) fn names(&self, rel: &str) -> Vec<(String, bool)> {
         let Ok((dir, _)) = self.open_dir(rel) else { return vec![] };
         let entries = dir.entries().into_iter().flatten().flatten();
@@ -189,14 +193,15 @@ impl Root {
         entries.filter_map(name).collect()
     }
 
-    /// Which file lies at `rel` when it is a regular one with further names.
+    /// Returns the identity of the file at `rel` if it is a regular one with several names.
     pub(crate) fn linked(&self, rel: &str) -> Option<(u64, u64)> {
         use std::os::unix::fs::MetadataExt as _;
         let meta = self.open_file(rel).ok()?.metadata().ok()?;
         (meta.nlink() > 1).then(|| (meta.dev(), meta.ino()))
     }
 
-    /// True if the file or folder at `rel` is that file or holds it. Looks at `left` entries at most.
+    /// Returns true if the file or folder at `rel` is that file or contains it. Examines at most
+    /// `left` entries.
     pub(crate) fn holds(&self, rel: &str, file: (u64, u64), left: &mut usize) -> bool {
         let same = self.stat(rel).is_ok_and(|s| s.inode == file.1) && self.linked(rel) == Some(file);
         same || self.names(rel).into_iter().any(|(name, _)| {
@@ -223,7 +228,7 @@ impl Root {
         Ok((Dir::from_std_file(file), real))
     }
 
-    /// Where the folder that is held open lies, as the kernel names it; not known on every system.
+    /// Returns the path of the open folder according to the kernel; not known on every system.
     pub(crate) fn opened_path(&self) -> Option<PathBuf> {
         let held = self.inner.dir.read().unwrap_or_else(|e| e.into_inner()).0.clone();
         if !cfg!(target_os = "linux") {
@@ -232,12 +237,12 @@ impl Root {
         std::fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()
     }
 
-    /// Whether this absolute path is blocked.
+    /// Returns true if this absolute path is blocked.
     pub(crate) fn is_blocked(&self, path: &Path) -> bool {
         !self.inner.blocked_below.is_empty() && self.inner.blocked_below.iter().any(|b| path.starts_with(b))
     }
 
-    /// True if something beneath `folder` (absolute) is blocked or hidden by rules.
+    /// Returns true if a path beneath `folder` (absolute) is blocked or hidden by rules.
     pub(crate) fn closed_below(&self, folder: &Path) -> bool {
         let masked = self.view().masked(self);
         masked.cut
@@ -245,7 +250,7 @@ impl Root {
             || masked.paths.iter().any(|rel| self.path.join(rel).starts_with(folder))
     }
 
-    /// Tells which absolute paths are blocked or hidden by rules, as it is now.
+    /// Returns a predicate for absolute paths that are blocked or hidden by the current rules.
     pub(crate) fn closed(&self) -> impl Fn(&Path) -> bool + Send + Sync + use<> {
         let (blocked, view, top) = (self.inner.blocked_below.clone(), self.view(), self.path.clone());
         move |path| {
@@ -255,7 +260,7 @@ impl Root {
         }
     }
 
-    /// Whether a canonical path lies in this root or in any other that is declared beside it.
+    /// Returns true if a canonical path lies in this root or in any other declared one.
     pub(crate) fn declared_contains(&self, path: &Path) -> bool {
         let beside = || self.inner.declared.upgrade().is_some_and(|d| d.contains(path));
         !self.inner.blocked.covers(path) && (path.starts_with(&self.path) || beside())
@@ -269,13 +274,14 @@ impl Root {
         Ok(())
     }
 
-    /// Where an open file really lies; refuses blocked places that were reached through a symlink inside the root.
+    /// Returns the real path of an open file; rejects blocked paths that were reached through a
+    /// symlink inside the root.
     fn check_real(&self, dir: &Dir, file: &File, rel: &str) -> Result<PathBuf, WorkspaceError> {
         if self.inner.blocked_below.is_empty() && !file_is_dir(file) {
             return Ok(PathBuf::new());
         }
-        // The kernel names what the descriptor is, so nothing can be swapped in between; where there is no such
-        // list, the path is resolved once more beneath the root.
+        // The kernel reports the path of the descriptor, so nothing can be swapped in between;
+        // where there is no such list, the path is resolved once more beneath the root.
         let named = if cfg!(target_os = "linux") {
             std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
         } else {
@@ -289,7 +295,8 @@ impl Root {
         Ok(real)
     }
 
-    /// The folder's handle. A folder that was deleted and made again under the same path is the root again.
+    /// Returns the folder's handle. A folder that was deleted and created again under the same path
+    /// is the root again.
     fn dir(&self, rel: &str) -> Result<Arc<Dir>, WorkspaceError> {
         self.check_blocked(&self.path.join(inside(rel)?), rel)?;
         let gone = |e: io::Error| match e.kind() {
@@ -307,14 +314,15 @@ impl Root {
     }
 }
 
-/// Opens files of one root as [`Root::open_file`] does, with the root's folder as it was when this was made.
+/// Opens files of one root as [`Root::open_file`] does, with the root's folder as it was on
+/// creation.
 pub struct Opener {
     root: Root,
     dir: Arc<Dir>,
 }
 
 impl Opener {
-    /// A regular file and its size in bytes.
+    /// Returns a regular file and its size in bytes.
     ///
     /// # Errors
     /// As [`Root::open_file`].
@@ -324,22 +332,23 @@ impl Opener {
     }
 }
 
-/// By what a file that changed is told from one that did not.
+/// Metadata that distinguishes a changed file from an unchanged one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Size in bytes.
     pub size: u64,
-    /// When its content or its attributes last changed, in nanoseconds since 1970; no program can set it.
+    /// Time of the last change of content or attributes, in nanoseconds since 1970; no program can
+    /// set it.
     pub changed_ns: i64,
-    /// The inode.
+    /// Inode number.
     pub inode: u64,
 }
 
 impl Facts {
-    /// Of an open file.
+    /// Returns the facts of an open file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn of(file: &File) -> io::Result<Self> {
         use std::os::unix::fs::MetadataExt as _;
         let meta = file.metadata()?;
@@ -349,8 +358,8 @@ impl Facts {
 }
 
 impl Opener {
-    /// The facts of what lies at `rel`, by one plain look-up that follows symlinks of folders wherever they lead: only to
-    /// be compared with facts that are known. `None` when there is nothing.
+    /// Returns the facts of the entry at `rel`, by one plain look-up that follows symlinks of
+    /// folders to any target: only for comparison with known facts. `None` when it does not exist.
     pub fn facts(&self, rel: &str) -> Option<Facts> {
         let stat = statat(&*self.dir, Path::new(rel), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Facts {
@@ -369,7 +378,7 @@ impl FileStat {
         FileStat { size: meta.len(), mtime_ns, inode: meta.ino(), kind }
     }
 
-    /// The same facts from the standard library's form.
+    /// Converts the standard library's metadata.
     pub fn of_std(meta: &std::fs::Metadata) -> FileStat {
         use std::os::unix::fs::MetadataExt as _;
         let kind = kind_of(meta.is_file(), meta.is_dir(), meta.is_symlink());
@@ -378,7 +387,7 @@ impl FileStat {
     }
 }
 
-/// What a file is, by what the system says that it is.
+/// Returns the kind of a file from the system's flags.
 pub(crate) fn kind_of(file: bool, dir: bool, symlink: bool) -> EntryKind {
     match (file, dir, symlink) {
         (true, ..) => EntryKind::File,
@@ -402,8 +411,8 @@ fn identity(path: &Path) -> io::Result<Identity> {
     Ok((meta.dev(), meta.ino()))
 }
 
-/// The folder at a canonical path: no symlink is followed in any component, so that a folder above the root that was swapped for one
-/// is an error.
+/// Opens the folder at a canonical path: no symlink is followed in any component, so a folder above
+/// the root that was replaced by one is an error.
 fn open_folder(path: &Path) -> io::Result<(Arc<Dir>, Identity)> {
     use std::os::unix::fs::MetadataExt as _;
     let top = File::open("/")?;
@@ -416,7 +425,7 @@ fn open_folder(path: &Path) -> io::Result<(Arc<Dir>, Identity)> {
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// The path to look up beneath the root's handle, with `..` folded.
+/// Returns the path to look up beneath the root's handle, with `..` folded.
 fn inside(rel: &str) -> Result<std::borrow::Cow<'_, Path>, WorkspaceError> {
     if rel.contains('\0') {
         return Err(WorkspaceError::NulByte);
@@ -427,7 +436,7 @@ fn inside(rel: &str) -> Result<std::borrow::Cow<'_, Path>, WorkspaceError> {
     Ok(Path::new(if rel.is_empty() { "." } else { rel }).into())
 }
 
-/// A relative path without empty components, `.` and `..`; `.` for the root itself.
+/// Returns a relative path without empty components, `.` and `..`; `.` for the root itself.
 pub(crate) fn folded(rel: &str) -> Result<String, WorkspaceError> {
     if rel.contains('\0') {
         return Err(WorkspaceError::NulByte);
@@ -450,12 +459,12 @@ fn outside(rel: &str) -> WorkspaceError {
     WorkspaceError::LeavesRoot { path: rel.to_owned() }
 }
 
-/// A path for a message: bounded and printable.
+/// Returns a path for a message: bounded and printable.
 pub(crate) fn shown(path: &str) -> String {
     path.chars().take(300).flat_map(char::escape_debug).collect()
 }
 
-/// The error that an I/O error on `rel` is.
+/// Maps an I/O error on `rel`.
 pub(crate) fn failure(error: io::Error, rel: &str) -> WorkspaceError {
     use rustix::io::Errno;
     let path = rel.to_owned();

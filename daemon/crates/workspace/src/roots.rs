@@ -15,7 +15,7 @@ use crate::{
     visibility::ReadRules,
 };
 
-/// Most bytes of a path that comes from outside.
+/// Longest path from outside, in bytes.
 pub const MAX_PATH_BYTES: usize = 4096;
 
 /// The declared roots. All methods take `&self`; share it in an `Arc`.
@@ -25,7 +25,8 @@ pub struct Roots {
     blocked: Arc<Blocked>,
 }
 
-/// The set itself, which each root looks back at (a worktree's git folder may lie in another root).
+/// The set itself, to which each root has a weak reference (a worktree's git folder may lie in
+/// another root).
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     roots: RwLock<BTreeMap<RootId, Root>>,
@@ -43,25 +44,26 @@ impl Declared {
 }
 
 impl Roots {
-    /// No root yet; `blocked` are absolute paths that stay closed even inside a root.
+    /// Creates an empty set; `blocked` are absolute paths that stay inaccessible even inside a
+    /// root.
     pub fn new(blocked: Vec<PathBuf>) -> Self {
         Self { declared: Arc::default(), blocked: Arc::new(Blocked::new(blocked)) }
     }
 
-    /// Declares the folder at an absolute path. Declaring it again gives the same root.
+    /// Declares the folder at an absolute path. Declaring it again returns the same root.
     ///
     /// # Errors
-    /// `InvalidParams` for a relative path or a name that is not UTF-8, `PathNotFound`, `NotADirectory`,
-    /// `PathUnreadable`, `PathBlocked` when it lies in a blocked path.
+    /// `InvalidParams` for a relative path or a name that is not UTF-8, `PathNotFound`,
+    /// `NotADirectory`, `PathUnreadable`, `PathBlocked` when it lies in a blocked path.
     pub fn declare(&self, path: &Path) -> Result<Root, WorkspaceError> {
         self.declare_if(path, &|_| Ok(()))
     }
 
-    /// The same for a folder that `check` lets through. It is told the real path of the very folder that is declared, whatever
-    /// is put in its place meanwhile.
+    /// Declares a folder that `check` accepts. It receives the real path of the same folder that is
+    /// declared, even if its path is replaced meanwhile.
     ///
     /// # Errors
-    /// As [`Roots::declare`], and those of `check`.
+    /// As [`Roots::declare`], and errors of `check`.
     pub fn declare_if<E: From<WorkspaceError>>(
         &self,
         path: &Path,
@@ -97,17 +99,17 @@ impl Roots {
         Ok(all.entry(fresh.id.clone()).or_insert(fresh).clone())
     }
 
-    /// Takes a root off the list and gives it back; clones of it keep working for those who hold them.
+    /// Removes and returns a root; existing clones of it remain usable.
     pub fn remove(&self, id: &RootId) -> Option<Root> {
         self.declared.roots.write().unwrap_or_else(|e| e.into_inner()).remove(id)
     }
 
-    /// The root with this id.
+    /// Returns the root with this id.
     pub fn get(&self, id: &RootId) -> Option<Root> {
         self.declared.roots.read().unwrap_or_else(|e| e.into_inner()).get(id).cloned()
     }
 
-    /// All roots, by path.
+    /// Returns all roots, by path.
     pub fn list(&self) -> Vec<Root> {
         let mut all: Vec<Root> =
             self.declared.roots.read().unwrap_or_else(|e| e.into_inner()).values().cloned().collect();
@@ -115,7 +117,7 @@ impl Roots {
         all
     }
 
-    /// The root with this id or path.
+    /// Returns the root with this id or path.
     ///
     /// # Errors
     /// `RootNotFound`, `InvalidParams`.
@@ -128,18 +130,18 @@ impl Roots {
         let found = path.is_absolute().then(|| {
             let (plain, all) = (normalize(path), self.list());
             let by = |path: &Path| all.iter().find(|r| r.path == path).cloned();
-            // Links are followed only for a path that is not one as it stands.
+            // Links are followed only for a path that is not itself a root.
             by(&plain).or_else(|| by(&resolve_existing(path)))
         });
         found.flatten().ok_or_else(|| WorkspaceError::UnknownRoot { root: root.to_owned() })
     }
 
-    /// Sets what rules hide, for the answers that come.
+    /// Sets the hidden paths, for later answers.
     pub fn set_visibility(&self, visibility: Visibility) {
         *self.declared.visibility.write().unwrap_or_else(|e| e.into_inner()) = visibility;
     }
 
-    /// Resolves a path whose content is shown.
+    /// Resolves a path whose content will be displayed.
     ///
     /// # Errors
     /// As [`Roots::locate`]; `PathBlocked` with the rule for a path that may not be read.
@@ -151,12 +153,12 @@ impl Roots {
 
     /// Finds the root of a path and resolves it there.
     ///
-    /// An absolute path must lie in a declared root, the innermost one wins, and with `root` given it must lie in
-    /// that one; a prefix that is a symlink is resolved. A relative path belongs to `root`, or to the only root there
-    /// is. The path need not exist.
+    /// An absolute path must lie in a declared root, the innermost one wins, and with `root` given
+    /// it must lie in that one; a prefix that is a symlink is resolved. A relative path belongs to
+    /// `root`, or to the only root there is. The path need not exist.
     ///
     /// # Errors
-    /// `InvalidParams`, `NoRoots`, `RootNotFound`, `RootAmbiguous`, and those of [`Root::locate`].
+    /// `InvalidParams`, `NoRoots`, `RootNotFound`, `RootAmbiguous`, and errors of [`Root::locate`].
     pub fn locate(&self, path: &str, root: Option<&str>) -> Result<ResolvedPath, WorkspaceError> {
         check_text(path)?;
         let given = root.map(|r| self.find(r)).transpose()?;
@@ -185,7 +187,8 @@ impl Roots {
     }
 }
 
-/// Why a folder is no root at all: what is in it are no files of somebody's, or everything is.
+/// Returns the reason why a folder cannot be a root: it contains the kernel's files, or the
+/// complete machine.
 fn no_tree_of_files(real: &Path) -> Option<&'static str> {
     const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
     if real == Path::new("/") {
@@ -195,7 +198,8 @@ fn no_tree_of_files(real: &Path) -> Option<&'static str> {
     kernel.then_some("holds what the kernel makes, no files")
 }
 
-/// The innermost of `roots` that holds an absolute path, by name first, then with the existing part resolved.
+/// Returns the innermost of `roots` that contains an absolute path, by name first, then with the
+/// existing part resolved.
 fn find_absolute(roots: &[Root], path: &Path) -> Option<(Root, PathBuf)> {
     let innermost = |path: &Path| {
         let holder =

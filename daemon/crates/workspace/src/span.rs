@@ -1,4 +1,4 @@
-//! Reading a bounded range of lines, without holding more of the file than the range.
+//! Reading a bounded range of lines, without more of the file in memory than the range.
 
 use std::{fs::File, io::Read as _};
 
@@ -10,20 +10,21 @@ use crate::{
     root::{Root, failure},
 };
 
-/// Largest file whose hash a span tells.
+/// Largest file for which a span contains a hash, in bytes.
 pub const MAX_HASHED_BYTES: u64 = 8 * 1024 * 1024;
-/// Most bytes that are read to find a line; a range further in is refused.
+/// Most bytes that are read to find a line; a range further in is rejected.
 pub const MAX_SCANNED_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 const MAX_CONTEXT: u32 = 50;
 const BLOCK: usize = 64 * 1024;
 
-/// Lines `start` to `end` of a file, with `context` lines around them. Lines keep their own ends (`\n`, `\r\n`); a range
-/// past the end is empty and tells how many lines there are. Works for every file of the root, indexed or not.
+/// Returns lines `start` to `end` of a file, with `context` lines around them. Lines retain their
+/// own terminators (`\n`, `\r\n`); a range past the end is empty and contains the number of lines.
+/// Works for every file of the root, indexed or not.
 ///
 /// # Errors
-/// `InvalidParams` for a range that is none, `TooLarge` for one further in than [`MAX_SCANNED_BYTES`], and those of
-/// [`Root::open_file`].
+/// `InvalidParams` for an invalid range, `TooLarge` for one further in than [`MAX_SCANNED_BYTES`],
+/// and errors of [`Root::open_file`].
 pub fn read_span(root: &Root, rel: &str, params: &SpanParams) -> Result<Span, WorkspaceError> {
     check_range(params)?;
     let context = params.context.unwrap_or(0);
@@ -38,7 +39,7 @@ pub fn read_span(root: &Root, rel: &str, params: &SpanParams) -> Result<Span, Wo
     let reached = first.saturating_add(u32::try_from(scan.lines.len()).unwrap_or(0)).saturating_sub(1);
     let text: String = scan.lines.concat();
     let total_lines = end.then_some(scan.total());
-    // Cut when a limit ended the range before its own end or the file's end did.
+    // Truncated when a limit ended the range before its own end or the file's end.
     let wanted = total_lines.map_or(last, |t| last.min(t));
     let truncated = scan.cut || reached < wanted && first <= wanted;
     let content_hash = hash.filter(|_| end).map(|h| hex::encode(h.finalize()));
@@ -71,7 +72,8 @@ fn check_range(params: &SpanParams) -> Result<(), RangeError> {
     }
 }
 
-/// Feeds the file to `scan` until it has what it needs (with a hash to make: to the end). True at the file's end.
+/// Feeds the file to `scan` until it is complete (with a hash to compute: to the end). Returns true
+/// at the file's end.
 fn scan_file(
     file: &mut File,
     rel: &str,
@@ -91,7 +93,7 @@ fn scan_file(
             Err(e) => return Err(failure(e, rel)),
         };
         seen += n as u64;
-        // A file that grows while it is read must not keep the hash going for ever.
+        // A file that grows while it is read must not extend the hash for ever.
         if hash.is_some() && seen > MAX_HASHED_BYTES {
             *hash = None;
         }
@@ -112,16 +114,16 @@ fn scan_file(
 struct Scan {
     first: u32,
     last: u32,
-    /// Line ends seen.
+    /// Number of line ends so far.
     ends: u32,
-    /// Whether the line at hand has a byte.
+    /// True if the current line has a byte.
     open: bool,
     line: Vec<u8>,
     lines: Vec<String>,
     bytes: usize,
-    /// A limit on bytes cut the range.
+    /// True if a limit on bytes truncated the range.
     cut: bool,
-    /// Nothing more is wanted.
+    /// True if no further bytes are needed.
     done: bool,
 }
 
@@ -152,7 +154,7 @@ impl Scan {
             self.open = end.is_none();
             let number = self.ends.saturating_add(1);
             if number >= self.first && number <= self.last && !self.done {
-                // One byte more than fits tells that the line was cut.
+                // One byte more than fits shows that the line was truncated.
                 let room = (MAX_SPAN_BYTES + 1).saturating_sub(self.line.len());
                 self.line.extend_from_slice(&part[..part.len().min(room)]);
                 if end.is_some() || self.line.len() > MAX_SPAN_BYTES {
@@ -179,7 +181,7 @@ impl Scan {
         if text.len() > room {
             self.cut = true;
             self.done = true;
-            // Half a line only where there would be nothing else.
+            // A partial line only if the result would be empty without it.
             if self.lines.is_empty() {
                 let at = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
                 self.lines.push(text[..at].to_owned());

@@ -1,4 +1,4 @@
-//! Which paths of a root may be shown: what rules say about reading, held where every read passes.
+//! Visibility of the paths of a root: the rules about reading, stored where every read passes.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
@@ -6,42 +6,42 @@ use cairn_protocol::{content::EntryKind, id::RootId};
 
 use crate::{PathPattern, ResolvedPath, Root, WorkspaceError};
 
-/// Entries of hidden folders that are compared with a file that has several names.
+/// Most entries of hidden folders that are compared with a file that has several names.
 const MAX_LINKED: usize = 20_000;
-/// Paths that hidden patterns may name in one root.
+/// Most paths that hidden patterns may name in one root.
 const MAX_MASKED: usize = 4096;
 
 /// Verdict of a rule about reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// Allowed.
+    /// The path may be shown.
     Shown,
-    /// Only a call that a person approved shows it.
+    /// Only a call that the user approved shows it.
     Asked,
-    /// Denied.
+    /// The path is never shown.
     Hidden,
 }
 
 /// One rule about reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadRule {
-    /// The paths.
     pub pattern: PathPattern,
-    /// True if they may be shown.
+    /// Verdict for those paths.
     pub reading: Reading,
     /// The rule as its author wrote it, for messages.
     pub rule: String,
 }
 
-/// Rules about reading in their order: the first that covers a path decides, and a path that none covers is shown.
+/// Rules about reading in their order: the first that covers a path decides, and a path without a
+/// rule is shown.
 pub type ReadRules = Arc<Vec<ReadRule>>;
 
 /// The rules of all roots.
 #[derive(Debug, Clone, Default)]
 pub struct Visibility {
-    /// For every root that has none of its own.
+    /// For every root without rules of its own.
     pub base: ReadRules,
-    /// For single roots, in place of the others.
+    /// Rules of single roots, which replace the base rules.
     pub by_root: HashMap<RootId, ReadRules>,
 }
 
@@ -51,12 +51,12 @@ impl Visibility {
     }
 }
 
-/// The rules of one root with the symlinks that they name resolved, for as long as one answer takes.
+/// The rules of one root with the symlinks that they name resolved, for the duration of one answer.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     top: PathBuf,
     rules: ReadRules,
-    /// For each rule, where the path that it names leads when that is elsewhere.
+    /// For each rule, the target of its path if that is a different one.
     real: Vec<Option<PathPattern>>,
     hides: bool,
 }
@@ -68,17 +68,18 @@ impl View {
         Self { top: root.path.clone(), rules, real, hides }
     }
 
-    /// True if nothing is hidden.
+    /// Returns true if nothing is hidden.
     pub fn is_complete(&self) -> bool {
         !self.hides
     }
 
-    /// True if the file at `rel` (resolved, relative to the root) may be shown to whoever did not ask for that very file.
+    /// Returns true if the file at `rel` (resolved, relative to the root) may be shown to a caller
+    /// that did not request that particular file.
     pub fn shows(&self, rel: &str) -> bool {
         self.hidden_by(rel).is_none()
     }
 
-    /// The rule that does not let it be shown.
+    /// Returns the rule that hides it.
     fn hidden_by(&self, rel: &str) -> Option<&ReadRule> {
         if !self.hides {
             return None;
@@ -91,7 +92,8 @@ impl View {
         (rule.reading != Reading::Shown).then_some(rule)
     }
 
-    /// The existing paths that are hidden, outermost first, for laying something over them. Globs are looked for in the tree.
+    /// Returns the existing hidden paths, outermost first, for mounts over them. Globs are matched
+    /// against the tree.
     pub fn masked(&self, root: &Root) -> Masked {
         let mut masked = Masked::default();
         if !self.hides {
@@ -133,8 +135,8 @@ impl View {
         }
     }
 
-    /// Refuses a path that may not be shown, and a further name of a file that may not. `approved` is whether a person said yes to this
-    /// call.
+    /// Rejects a path that may not be shown, and a further name of such a file. `approved` is true
+    /// if the user approved this call.
     ///
     /// # Errors
     /// `path_blocked` with the rule.
@@ -152,7 +154,8 @@ impl View {
         Err(WorkspaceError::Hidden { path: path.requested().to_owned(), rule: why.to_owned() })
     }
 
-    /// True if a file that has several names has one that is hidden. Where that takes too long, it counts as one.
+    /// Returns true if a file that has several names has a hidden one. If the search takes too
+    /// long, it counts as hidden.
     fn is_linked(&self, root: &Root, real: &str) -> bool {
         let Some(identity) = root.linked(real) else { return false };
         let masked = self.masked(root);
@@ -161,10 +164,9 @@ impl View {
     }
 }
 
-/// Paths that are hidden.
 #[derive(Debug, Clone, Default)]
 pub struct Masked {
-    /// Relative to the root.
+    /// Paths relative to the root.
     pub paths: Vec<String>,
     /// True if there were too many to find all.
     pub cut: bool,

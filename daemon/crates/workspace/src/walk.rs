@@ -1,4 +1,5 @@
-//! Which files a root has: a parallel walk by the same ignore rules as ripgrep, and the same question for one path.
+//! The files of a root: a parallel walk by the same ignore rules as ripgrep, and the same check for
+//! one path.
 
 use std::{
     collections::HashMap,
@@ -24,10 +25,10 @@ use crate::{
 /// Most paths that [`WalkReport::unreadable`] names.
 pub const MAX_UNREADABLE: usize = 100;
 
-/// How to walk.
+/// Options of a walk.
 #[derive(Debug, Clone, Default)]
 pub struct WalkOptions {
-    /// Globs of paths to leave out, as in a `.gitignore` at the root. A leading `!` has no meaning here.
+    /// Globs of paths to leave out, as in a `.gitignore` at the root. A leading `!` is ignored.
     pub exclude: Vec<String>,
     /// Threads to use; 0 for as many as there are processors, at most 12.
     pub threads: usize,
@@ -37,7 +38,7 @@ impl WalkOptions {
     /// Checks the globs.
     ///
     /// # Errors
-    /// `BadPattern` that names the first wrong one; a walk passes over wrong ones.
+    /// `BadPattern` that names the first invalid one; a walk ignores invalid ones.
     pub fn check(&self) -> Result<(), WorkspaceError> {
         for glob in &self.exclude {
             if let Err(e) = globset::GlobBuilder::new(glob).literal_separator(true).build() {
@@ -54,26 +55,27 @@ impl WalkOptions {
 pub struct Walked {
     /// Path relative to the root, `/` between names.
     pub rel: String,
-    /// Its facts.
+    /// Metadata of the file.
     pub stat: FileStat,
 }
 
-/// What a walk saw.
+/// Result of a walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WalkReport {
-    /// Files given to the sink.
+    /// Number of files passed to the sink.
     pub files: u64,
-    /// Files left out because their path is not valid UTF-8.
+    /// Number of files left out because their path is not valid UTF-8.
     pub invalid_names: u64,
     /// Paths that could not be read, with the cause; at most [`MAX_UNREADABLE`].
     pub unreadable: Vec<String>,
-    /// How many there were in all.
+    /// Total number of paths that could not be read.
     pub unreadable_count: u64,
 }
 
-/// Gives every file of `root` to `sink`, from several threads at once: regular files only, by `.gitignore`, `.ignore`,
-/// `.rgignore`, `.git/info/exclude`, the ignore files of parent folders and the user's global excludes; hidden
-/// files left out, symlinks not followed, blocked paths passed over.
+/// Passes every file of `root` to `sink`, from several threads at once: regular files only, by
+/// `.gitignore`, `.ignore`, `.rgignore`, `.git/info/exclude`, the ignore files of parent folders
+/// and the user's global excludes; hidden files left out, symlinks not followed, blocked paths
+/// skipped.
 pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> WalkReport {
     let unreadable = Arc::new(Unreadable::default());
     let (files, invalid) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -107,7 +109,7 @@ pub fn walk(root: &Root, opts: &WalkOptions, sink: &(dyn Fn(Walked) + Sync)) -> 
                             sink(Walked { rel, stat });
                         }
                     }
-                    // Deleted while walking is not a failure: the file is not there.
+                    // A file deleted during the walk is no failure: it does not exist.
                     Err(e) if e.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) => {}
                     Err(e) => refuse(e.to_string()),
                 }
@@ -148,7 +150,7 @@ fn trapped(dir: &Path) -> String {
     format!("{}: its ignore files cannot be read", dir.display())
 }
 
-/// The rules of a walk, asked for single paths.
+/// The rules of a walk, for checks of single paths.
 pub struct Ignore {
     root: Root,
     rules: Mutex<Rules>,
@@ -156,19 +158,20 @@ pub struct Ignore {
 
 struct Rules {
     matcher: Option<IncrementalIgnore>,
-    /// Folders whose ignore files were looked at, and whether they can be read.
+    /// Folders whose ignore files were checked, and true if they can be read.
     readable: HashMap<String, bool>,
 }
 
 impl Ignore {
-    /// Reads the rules as they are now: each folder's ignore files are read when a path in it is first asked for,
-    /// and not again. Build a new one when they change.
+    /// Reads the current rules: each folder's ignore files are read when a path in it is first
+    /// checked, and not again. Build a new one when they change.
     pub fn build(root: &Root, opts: &WalkOptions) -> Ignore {
         let matcher = builder(root, &root.path, opts).build_matchers().into_iter().next();
         Ignore { root: root.clone(), rules: Mutex::new(Rules { matcher, readable: HashMap::new() }) }
     }
 
-    /// Whether [`walk`] would yield this file, or go into this folder. `rel` as in [`Walked::rel`].
+    /// Returns true if [`walk`] would yield this file, or enter this folder. `rel` as in
+    /// [`Walked::rel`].
     pub fn is_walked(&self, rel: &str, is_dir: bool) -> bool {
         if rel.is_empty() || rel == "." {
             return is_dir;
@@ -203,12 +206,12 @@ impl Rules {
     }
 }
 
-/// `path` relative to `root`, when it is valid UTF-8.
+/// Returns `path` relative to `root`, when it is valid UTF-8.
 pub(crate) fn rel_of(root: &Path, path: &Path) -> Option<String> {
     path.strip_prefix(root).ok()?.to_str().map(str::to_owned)
 }
 
-/// The walk of `base`, a folder of `root`, by the root's rules.
+/// Builds the walk of `base`, a folder of `root`, by the root's rules.
 pub(crate) fn builder(root: &Root, base: &Path, opts: &WalkOptions) -> WalkBuilder {
     let mut walk = WalkBuilder::new(base);
     walk.threads(opts.threads).current_dir(&root.path).add_custom_ignore_filename(".rgignore");
@@ -216,18 +219,19 @@ pub(crate) fn builder(root: &Root, base: &Path, opts: &WalkOptions) -> WalkBuild
     walk
 }
 
-/// The globs to leave out.
+/// Compiles the globs to leave out.
 pub(crate) fn exclusions(root: &Root, globs: &[String]) -> Override {
     let mut overrides = OverrideBuilder::new(&root.path);
     for glob in globs {
-        // A wrong glob leaves nothing out; `WalkOptions::check` is there to say so beforehand.
+        // An invalid glob excludes nothing; `WalkOptions::check` reports it beforehand.
         let _ = overrides.add(&format!("!{}", glob.trim_start_matches('!')));
     }
     overrides.build().unwrap_or_else(|_| Override::empty())
 }
 
-/// Keeps a walk out of blocked paths and of folders whose ignore files (any of `names`) would never end; `trap` is told
-/// of these. The walk's reader would open them before it yields the folder, so this is asked before.
+/// Excludes blocked paths and folders whose ignore files (any of `names`) would never end from a
+/// walk; `trap` receives the latter. The walk's reader would open them before it yields the folder,
+/// so this check comes first.
 pub(crate) fn pass_traps(
     walk: &mut WalkBuilder,
     root: &Root,

@@ -1,4 +1,4 @@
-//! Writing beneath a root: whole or not at all, and never anywhere else.
+//! Writing beneath a root: atomically, and never outside it.
 
 use std::io::{self, Read as _, Write as _};
 
@@ -12,9 +12,11 @@ use crate::{
 /// Largest file that is written or edited, in bytes.
 pub const MAX_WRITTEN_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Folders that hold what programs run or trust: nothing in them is written, at any depth, whether they exist or not.
+/// Folders whose contents programs run or trust: nothing in them is written, at any depth, whether
+/// they exist or not.
 const CLOSED: &[&str] = &[".git", ".hg", ".svn", ".jj"];
-/// Files that make programs run or that bind Cairn itself: written only when somebody was asked about this very change.
+/// Files that make programs run or that configure Cairn itself: written only after an approval of
+/// the particular change.
 const DELICATE: &[&str] = &[
     ".cairn.json",
     ".envrc",
@@ -29,10 +31,10 @@ const DELICATE: &[&str] = &[
     ".zprofile",
     ".mcp.json",
 ];
-/// Folders of the same kind.
+/// Folders with such files.
 const DELICATE_FOLDERS: &[&str] = &[".vscode", ".idea", ".cargo", ".github", ".husky", ".devcontainer"];
 
-/// Whether a change of the file at `rel` must be asked about, whatever rules allow it: why.
+/// Returns the reason why a change of the file at `rel` needs an approval whatever rules allow it.
 pub fn is_sensitive(rel: &str) -> Option<String> {
     let parts: Vec<&str> = rel.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
     let (name, folders) = parts.split_last()?;
@@ -44,7 +46,7 @@ pub fn is_sensitive(rel: &str) -> Option<String> {
 }
 
 impl Root {
-    /// The whole file at `rel`, of at most `limit` bytes; `None` when there is none.
+    /// Reads the complete file at `rel`, of at most `limit` bytes; `None` when there is none.
     ///
     /// # Errors
     /// As [`Root::open_file`], without `PathNotFound`; `TooLarge`.
@@ -62,11 +64,13 @@ impl Root {
         Ok(Some(bytes))
     }
 
-    /// Puts `bytes` in place of the file at `rel`, or makes it with the folders above it. Whoever looks sees the old file or
-    /// the new one; its mode is kept. No symlink is followed: resolve the path first.
+    /// Replaces the file at `rel` by `bytes`, or creates it with the folders above it. Readers see
+    /// the old file or the new one; its mode is retained. No symlink is followed: resolve the path
+    /// first.
     ///
     /// # Errors
-    /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version control; `TooLarge`; `DiskFull`.
+    /// As [`Root::open_file`]; `NotAFile` for a symlink; `PathBlocked` for folders of version
+    /// control; `TooLarge`; `DiskFull`.
     pub fn write_whole(&self, rel: &str, bytes: &[u8]) -> Result<(), WorkspaceError> {
         if bytes.len() as u64 > MAX_WRITTEN_BYTES {
             return Err(WorkspaceError::ContentTooLarge { path: rel.to_owned(), limit: MAX_WRITTEN_BYTES });
@@ -95,16 +99,16 @@ impl Root {
             folder.rename(&fresh, &folder, &name)
         };
         write().map_err(|e| {
-            // What was begun is of no use to anybody.
+            // The partial file is of no use.
             let _gone = folder.remove_file(&fresh);
             written(e, rel)
         })
     }
 
-    /// Removes the file at `rel`; a symlink itself, not what it leads to.
+    /// Removes the file at `rel`; a symlink itself, not its target.
     ///
     /// # Errors
-    /// `PathNotFound`, `NotAFile` for folders, and those of [`Root::write_whole`].
+    /// `PathNotFound`, `NotAFile` for folders, and errors of [`Root::write_whole`].
     pub fn remove_file(&self, rel: &str) -> Result<(), WorkspaceError> {
         let (folder, name) = self.writable(rel, false)?;
         let meta = folder.symlink_metadata(&name).map_err(|e| failure(e, rel))?;
@@ -114,7 +118,8 @@ impl Root {
         folder.remove_file(&name).map_err(|e| written(e, rel))
     }
 
-    /// The folder that holds the file at `rel` (made when `make`), and the file's name in it.
+    /// Returns the folder that contains the file at `rel` (created when `make`), and the file's
+    /// name in it.
     fn writable(&self, rel: &str, make: bool) -> Result<(Dir, String), WorkspaceError> {
         let real = normal(rel)?;
         closed(&real)?;
@@ -126,7 +131,8 @@ impl Root {
             self.make_folders(parent, rel)?;
         }
         let (folder, place) = self.open_dir(parent)?;
-        // The folder is held now; what its path was when it was opened decides, whatever is swapped meanwhile.
+        // The folder is open now; its path when it was opened decides, even if it is swapped
+        // meanwhile.
         if let Ok(beneath) = place.strip_prefix(&self.path) {
             closed(&beneath.join(name).to_string_lossy())?;
         } else if !place.as_os_str().is_empty() && place != self.path {
@@ -152,7 +158,7 @@ impl Root {
     }
 }
 
-/// The path without empty and dotted parts; `..` is taken out where it stays inside.
+/// Returns the path without empty and dotted parts; `..` is removed where it stays inside.
 fn normal(rel: &str) -> Result<String, WorkspaceError> {
     let mut parts: Vec<&str> = Vec::new();
     for part in rel.split('/') {
@@ -170,7 +176,7 @@ fn normal(rel: &str) -> Result<String, WorkspaceError> {
 }
 
 fn closed(rel: &str) -> Result<(), WorkspaceError> {
-    // Some file systems do not tell upper case from lower case.
+    // Some file systems do not distinguish upper case from lower case.
     match rel.split('/').find(|part| CLOSED.iter().any(|c| c.eq_ignore_ascii_case(part))) {
         Some(part) => Err(WorkspaceError::WriteProtected { path: rel.to_owned(), folder: part.to_owned() }),
         None => Ok(()),
@@ -242,7 +248,7 @@ mod tests {
         assert!(root.remove_file("out/f").is_err());
         assert_eq!(std::fs::read(outside.path().join("f")).unwrap(), b"safe");
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
-        // A link itself may be removed; what it leads to stays.
+        // A link itself may be removed; its target remains.
         root.remove_file("file").unwrap();
         assert!(outside.path().join("f").exists());
     }

@@ -1,13 +1,13 @@
-//! How to build, test and run: what manifests say, what CI does.
+//! Commands that build, test and run a project, from manifests and CI.
 
 use cairn_protocol::explore::{Entrypoint, ProjectCommands};
 
 use super::{facts::Facts, manifests::Manifest, paths};
 
-/// Commands of each kind at most.
+/// Most commands of each kind.
 const MAX: usize = 6;
 
-/// Tools whose lines in a workflow tell how the project is built and tested.
+/// Tools whose lines in a workflow show how the project is built and tested.
 const TOOLS: &[&str] = &[
     "cargo",
     "npm",
@@ -41,7 +41,7 @@ const TOOLS: &[&str] = &[
     "just",
 ];
 
-/// Commands of a project.
+/// Returns the commands of a project.
 pub fn find(facts: &Facts, manifests: &[Manifest], entrypoints: &[Entrypoint]) -> ProjectCommands {
     let mut commands = ProjectCommands::default();
     for manifest in manifests.iter().filter(|m| !paths::secondary(&m.path)) {
@@ -92,7 +92,7 @@ fn python_tests(facts: &Facts) -> Vec<String> {
     }
 }
 
-/// Runs that follow from entrypoints where no manifest says one.
+/// Adds run commands for entrypoints if no manifest names one.
 fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[Entrypoint]) {
     let cargo = manifests.iter().any(|m| m.kind == "cargo");
     for entry in entrypoints.iter().filter(|e| ["manifest", "main"].contains(&e.kind.as_str())) {
@@ -121,7 +121,7 @@ fn runs(commands: &mut ProjectCommands, manifests: &[Manifest], entrypoints: &[E
     }
 }
 
-/// The command with the tool that the root's lock and wrapper files call for.
+/// Returns the command with the tool that the root's lock and wrapper files require.
 fn localised(facts: &Facts, command: &str) -> String {
     let has = |name: &str| facts.exists(name);
     if let Some(rest) = command.strip_prefix("npm ") {
@@ -143,7 +143,7 @@ fn localised(facts: &Facts, command: &str) -> String {
     command.to_owned()
 }
 
-/// Lines of CI workflows that call a known tool.
+/// Returns lines of CI workflows that call a known tool.
 pub fn workflows(facts: &Facts) -> Vec<(String, Vec<String>)> {
     let of = |(path, text): (&String, &String)| {
         let lines = run_lines(text);
@@ -152,7 +152,7 @@ pub fn workflows(facts: &Facts) -> Vec<(String, Vec<String>)> {
     facts.texts.iter().filter_map(of).collect()
 }
 
-/// Lines of the readmes' code that call a known tool, with or without a prompt.
+/// Returns lines of the readmes' code that call a known tool, with or without a prompt.
 fn readme_lines(facts: &Facts) -> Vec<String> {
     let mut found = Vec::new();
     for text in super::describe::readmes(facts).into_iter().filter_map(|path| facts.text(path)) {
@@ -168,7 +168,7 @@ fn readme_lines(facts: &Facts) -> Vec<String> {
     found
 }
 
-/// The commands under `run:`, one a line, as far as they are plain.
+/// Returns the commands under `run:`, one per line, as far as they are plain.
 fn run_lines(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut block: Option<usize> = None;

@@ -1,4 +1,4 @@
-//! What the project says it is, what it is called, and what its folders are for.
+//! Description and name of a project, and the purpose of its folders.
 
 use cairn_protocol::explore::{GitFacts, LayoutEntry};
 
@@ -6,22 +6,22 @@ use super::{facts::Facts, manifests::Manifest, paths};
 
 /// Longest description in characters.
 const MAX_DESCRIPTION: usize = 400;
-/// Files of recent activity at most.
+/// Most files of recent activity.
 const MAX_ACTIVE: usize = 10;
-/// Folders of a layout at most.
+/// Most folders of a layout.
 const MAX_FOLDERS: usize = 30;
 
-/// Name of the repository: of its remote, else of its folder.
+/// Returns the name of the repository: that of its remote, else of its folder.
 pub fn name(facts: &Facts) -> String {
     let remote = facts.git.as_ref().and_then(|g| g.remote.as_deref());
-    // A clone of a local folder says nothing about the name.
+    // The URL of a clone from a local folder gives no name.
     let hosted = remote.filter(|url| !url.starts_with(['/', '.']) && !url.starts_with("file:"));
     let last = hosted.and_then(|url| url.trim_end_matches('/').rsplit(['/', ':']).next());
     let name = last.map(|n| n.trim_end_matches(".git")).filter(|n| !n.is_empty());
     name.map_or_else(|| facts.folder.clone(), str::to_owned)
 }
 
-/// The outermost manifest's description, else the first paragraph of the readme.
+/// Returns the outermost manifest's description, else the first paragraph of the readme.
 pub fn description(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
     let outer = manifests.iter().filter(|m| paths::depth(&m.path) == 0).find_map(|m| m.description.clone());
     let readme = readmes(facts).into_iter().find_map(|path| first_paragraph(facts.text(path)?));
@@ -36,7 +36,7 @@ pub fn description(facts: &Facts, manifests: &[Manifest]) -> Option<String> {
     Some(short)
 }
 
-/// Readmes at the top, Markdown first.
+/// Returns the readmes at the top, Markdown first.
 pub fn readmes(facts: &Facts) -> Vec<&str> {
     let is = |path: &&str| paths::depth(path) == 0 && path.to_ascii_lowercase().starts_with("readme");
     let mut all: Vec<&str> = facts.texts.keys().map(String::as_str).filter(is).collect();
@@ -44,7 +44,7 @@ pub fn readmes(facts: &Facts) -> Vec<&str> {
     all
 }
 
-/// The first paragraph of prose: no headings, badges, pictures, tables or markup.
+/// Returns the first paragraph of prose: no headings, badges, pictures, tables or markup.
 fn first_paragraph(text: &str) -> Option<String> {
     let mut fenced = false;
     let mut paragraph: Vec<&str> = Vec::new();
@@ -55,7 +55,7 @@ fn first_paragraph(text: &str) -> Option<String> {
         }
         let underline = line.len() > 2 && line.chars().all(|c| "=-~^*#".contains(c));
         if underline {
-            // What stood above it was a heading.
+            // The text above it was a heading.
             paragraph.clear();
             continue;
         }
@@ -75,7 +75,7 @@ fn first_paragraph(text: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Top-level folders, by size, with what they are for.
+/// Returns the top-level folders, by size, with their purposes.
 pub fn layout(facts: &Facts) -> Vec<LayoutEntry> {
     let mut all: Vec<LayoutEntry> = facts
         .folders
@@ -94,7 +94,7 @@ pub fn layout(facts: &Facts) -> Vec<LayoutEntry> {
     all
 }
 
-/// What a folder of this name is for, by custom.
+/// Returns the conventional purpose of a folder with this name.
 fn role(folder: &str) -> Option<&'static str> {
     Some(match folder.to_ascii_lowercase().as_str() {
         "test" | "tests" | "spec" | "__tests__" | "e2e" | "testing" => "tests",
@@ -117,7 +117,7 @@ fn role(folder: &str) -> Option<&'static str> {
     })
 }
 
-/// Git facts, for a repository.
+/// Returns facts about git, for a repository.
 pub fn git(facts: &Facts) -> Option<GitFacts> {
     let status = facts.git.as_ref().filter(|g| g.is_repository)?;
     let mut counts: std::collections::BTreeMap<&str, u32> = std::collections::BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Where execution begins, with the reason for each.
+//! Entrypoints, where execution starts, with the reason for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +12,15 @@ use super::{
     planner::PROBES,
 };
 
-/// Entrypoints of a summary at most.
+/// Most entrypoints of a summary.
 const MAX: usize = 25;
-/// Of one kind at most, so that fifty scripts do not hide one server.
+/// Most of one kind, so that fifty scripts do not hide one server.
 const MAX_OF_KIND: usize = 12;
 
 /// Kinds, the strongest claim first.
 const KINDS: &[&str] = &["manifest", "main", "server", "container", "library", "script", "ci"];
 
-/// Entrypoints in order of importance.
+/// Returns entrypoints in order of importance.
 pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
     let mut found: BTreeMap<String, Entrypoint> = BTreeMap::new();
     for manifest in manifests {
@@ -53,7 +53,7 @@ pub fn find(facts: &Facts, manifests: &[Manifest]) -> Vec<Entrypoint> {
     sorted(facts, found.into_values().collect())
 }
 
-/// A script in the top-level folder that holds what users run.
+/// Returns true for a script in the top-level folder of programs that users run.
 fn is_launcher(path: &str) -> bool {
     let name = paths::file_name(path);
     let script =
@@ -61,7 +61,8 @@ fn is_launcher(path: &str) -> bool {
     ["bin", "exe"].contains(&paths::folder(path)) && script && !name.starts_with('_')
 }
 
-/// Whether a hit is a start: not in a comment, not compiled for tests alone, and in Rust where cargo looks for one.
+/// Returns true if a hit is an entrypoint: not in a comment, not compiled for tests alone, and in
+/// Rust at a path where cargo looks for one.
 fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
     let text = hit.text.trim_start();
     let comment = ["//", "*", "/*", "#!", "\"", "--"].iter().any(|c| text.starts_with(c));
@@ -70,21 +71,24 @@ fn starts(hit: &Hit, named: &BTreeSet<String>) -> bool {
     let cargo_looks = name == "main.rs"
         || paths::parts(&hit.path).any(|p| p == "bin" || p == "examples")
         || named.contains(&hit.path);
-    // Go builds these for its tests alone, and there a main function is text.
+    // Go builds these for its tests alone, and a main function in them is text.
     let go_test = name.ends_with("_test.go");
     !comment && !go_test && !hit.before.iter().any(switched) && (!name.ends_with(".rs") || cargo_looks)
 }
 
-/// Whether a line names what is defined to compile a file's own tests or its demonstration.
+/// Returns true if a line names a macro that is defined to compile a file's own tests or its
+/// demonstration.
 fn names_a_switch(line: &str) -> bool {
     let line = line.to_ascii_uppercase();
     ["TEST", "MAIN", "BENCH", "STANDALONE", "DEMO"].iter().any(|word| line.contains(word))
 }
 
-/// Whether a hit lies in a part of its file that is compiled only when such a switch is defined, however far above it is asked for.
+/// Returns true if a hit is in a part of its file that is compiled only when such a macro is
+/// defined, at any distance above it.
 fn switched_off(facts: &Facts, hit: &Hit) -> bool {
     let Some(lines) = facts.conditionals.get(&hit.path) else { return false };
-    // Of each conditional that is open: whether a switch is asked for, and whether this is the part without it.
+    // For each open conditional: true if it tests such a macro, and true if this is the part
+    // without it.
     let mut open: Vec<(bool, bool)> = Vec::new();
     for (_, text) in lines.iter().take_while(|(line, _)| *line < hit.line) {
         let word = text.trim_start().trim_start_matches('#').trim_start();
@@ -109,12 +113,12 @@ fn shortened(text: &str) -> String {
     short
 }
 
-/// The file a start means.
+/// Returns the file that a start refers to.
 pub fn resolve(facts: &Facts, start: &Start) -> Option<String> {
     start.candidates.iter().find(|path| facts.exists(path)).cloned()
 }
 
-/// One entry a file: the stronger kind leads, the line of a weaker one is kept.
+/// Adds one entry per file: the stronger kind wins, and the line of a weaker one is retained.
 fn offer(found: &mut BTreeMap<String, Entrypoint>, new: Entrypoint) {
     let Some(old) = found.get_mut(&new.path) else {
         found.insert(new.path.clone(), new);
@@ -135,7 +139,7 @@ fn rank(kind: &str) -> usize {
 
 fn sorted(facts: &Facts, mut all: Vec<Entrypoint>) -> Vec<Entrypoint> {
     let central = |path: &str| facts.ranking.iter().position(|t| t.path == path).unwrap_or(usize::MAX);
-    // A program that lives among tests or examples is one only where there is nothing else.
+    // A program among tests or examples counts only if there is nothing else.
     let primary = all.iter().any(|e| !paths::secondary(&e.path) && e.kind != "ci");
     if primary {
         all.retain(|e| !paths::secondary(&e.path) || e.kind == "ci");

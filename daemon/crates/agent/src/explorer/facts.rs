@@ -1,4 +1,4 @@
-//! What is known so far.
+//! Facts that an explore has collected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,73 +17,63 @@ use serde_json::Value;
 /// A line that a probe for entrypoints found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// The probe: index into [`super::planner::PROBES`].
+    /// Index of the probe in [`super::planner::PROBES`].
     pub probe: usize,
-    /// The file.
     pub path: String,
-    /// The line.
     pub line: u32,
-    /// Its text.
+    /// Text of the line.
     pub text: String,
-    /// The lines before it.
     pub before: Vec<String>,
 }
 
-/// Everything an explore has learned.
+/// All facts that an explore has collected.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// Name of the root's folder.
     pub folder: String,
-    /// Whether the run may read only parts of the root.
+    /// True if the run may read only parts of the root.
     pub limited: bool,
     /// Entries near the top, from listings.
     pub listed: BTreeMap<String, EntryKind>,
-    /// Whether the root was listed (well or badly).
+    /// True if the root's listing has finished, successfully or not.
     pub looked: bool,
-    /// A listing was cut.
+    /// True if a listing was truncated.
     pub listing_cut: bool,
     /// Files that exist, from look-ups by name over the whole index.
     pub files: BTreeSet<String>,
-    /// Look-ups by name that ended.
+    /// Look-ups by name that have finished.
     pub lookups: BTreeSet<String>,
-    /// Texts that were read.
+    /// Texts that were read, by path.
     pub texts: BTreeMap<String, String>,
-    /// Lines by language.
     pub languages: BTreeMap<String, u64>,
-    /// Git state.
     pub git: Option<GitStatus>,
-    /// Latest commits.
     pub commits: Vec<GitCommit>,
-    /// State of the index when it was waited for.
+    /// State of the index after the wait for it.
     pub index: Option<RootStatus>,
-    /// Whether the wait for the index is over, well or badly.
+    /// True if the wait for the index has finished, successfully or not.
     pub index_waited: bool,
-    /// Files by centrality.
+    /// Files ordered by centrality.
     pub ranking: Vec<TopFile>,
-    /// Top-level folders.
     pub folders: Vec<LayoutEntry>,
-    /// What probes found.
+    /// Lines that probes found.
     pub hits: Vec<Hit>,
     /// Conditionals of C files with a main function, by file: line and text.
     pub conditionals: BTreeMap<String, Vec<(u32, String)>>,
-    /// Probes that ended.
+    /// Probes that have finished.
     pub probed: BTreeSet<usize>,
-    /// Places found for each query.
+    /// Locations found for each query.
     pub found: BTreeMap<String, Vec<String>>,
-    /// Operations that failed.
     pub failures: Vec<FailedOp>,
-    /// The limit of operations was reached.
+    /// True if the limit of operations was reached.
     pub cut: bool,
 }
 
-/// An operation that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedOp {
-    /// Its tool.
     pub tool: String,
-    /// The path that it named.
+    /// The path in its arguments.
     pub path: Option<String>,
-    /// For people.
+    /// Error message for users.
     pub message: String,
 }
 
@@ -96,12 +86,12 @@ fn field<T: DeserializeOwned>(mut value: Value, name: &str) -> Option<T> {
 }
 
 impl Facts {
-    /// Nothing but the folder's name.
+    /// Creates facts that contain only the folder's name.
     pub fn new(folder: String) -> Self {
         Self { folder, ..Self::default() }
     }
 
-    /// Learns from an operation that ended.
+    /// Adds the result of a finished operation.
     pub fn absorb(&mut self, call: &ToolCall, outcome: Result<Value, Failure>) {
         self.note_end(call);
         let value = match outcome {
@@ -131,7 +121,7 @@ impl Facts {
         }
     }
 
-    /// What must be known to have ended, however it ended, so that the plan goes on.
+    /// Marks an operation as finished, successfully or not, so that the plan continues.
     fn note_end(&mut self, call: &ToolCall) {
         let text =
             |name: &str| call.arguments.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -186,7 +176,7 @@ impl Facts {
     }
 
     fn absorb_conditionals(&mut self, answer: GrepAnswer) {
-        // The last file of an answer that was cut is not known to its end.
+        // The last file of a truncated answer may be incomplete.
         let partly = answer.items.last().filter(|_| answer.truncated).map(|item| item.path.clone());
         for item in answer.items.into_iter().filter(|item| Some(&item.path) != partly.as_ref()) {
             self.conditionals.entry(item.path).or_default().push((item.line, item.text));
@@ -203,7 +193,7 @@ impl Facts {
         self.found.insert(query.to_owned(), answer.items.iter().map(place).collect());
     }
 
-    /// Whether a file is known to exist.
+    /// Returns true if a file is known to exist.
     pub fn exists(&self, path: &str) -> bool {
         self.files.contains(path)
             || self.listed.get(path) == Some(&EntryKind::File)
@@ -211,12 +201,12 @@ impl Facts {
             || self.hits.iter().any(|h| h.path == path)
     }
 
-    /// A text that was read.
+    /// Returns a text that was read.
     pub fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(String::as_str).filter(|t| !t.is_empty())
     }
 
-    /// Every file that is known, by any way.
+    /// Returns every file of the look-ups and listings.
     pub fn known_files(&self) -> impl Iterator<Item = &str> {
         let listed = self.listed.iter().filter(|(_, kind)| **kind == EntryKind::File).map(|(path, _)| path);
         let all: BTreeSet<&str> = self.files.iter().chain(listed).map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What is not known yet: each names the thing and the way to find out.
+//! Open questions after an explore: each names the subject and the way to find out.
 
 use cairn_protocol::explore::{Entrypoint, ProjectCommands};
 
@@ -9,10 +9,10 @@ use super::{
     paths,
 };
 
-/// Followups at most.
+/// Most followups of a summary.
 const MAX: usize = 12;
 
-/// Real unknowns of this explore.
+/// Returns the open questions of this explore.
 pub fn find(
     facts: &Facts,
     manifests: &[Manifest],
@@ -61,7 +61,7 @@ pub fn find(
     all
 }
 
-/// True for a folder that most repositories do not have.
+/// Returns true for a folder that most repositories do not have.
 fn is_expected(failed: &FailedOp) -> bool {
     failed.tool == "fs_list_dir" && failed.path.as_deref().is_some_and(|path| path.starts_with(".github"))
 }
@@ -110,7 +110,7 @@ fn index(facts: &Facts, all: &mut Vec<String>) {
     }
 }
 
-/// Files that a manifest promises and the tree does not hold.
+/// Adds files that a manifest names and the tree does not contain.
 fn promises(facts: &Facts, manifests: &[Manifest], all: &mut Vec<String>) {
     let broken = manifests.iter().filter(|m| !paths::secondary(&m.path)).flat_map(|m| {
         let open = m.starts.iter().filter(|s| s.promised && entrypoints::resolve(facts, s).is_none());

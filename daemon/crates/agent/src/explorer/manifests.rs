@@ -1,4 +1,4 @@
-//! What manifests say: names, descriptions, where execution begins, how to build, test and run.
+//! Content of manifests: names, descriptions, entrypoints, commands that build, test and run.
 
 mod cargo;
 mod compiled;
@@ -11,7 +11,7 @@ use cairn_protocol::explore::Project;
 
 use super::{facts::Facts, paths};
 
-/// Names of manifests, for a look-up over the whole index.
+/// Names of manifests, for a look-up over the complete index.
 pub const GLOBS: &[&str] = &[
     "Cargo.toml",
     "package.json",
@@ -47,37 +47,30 @@ pub const GLOBS: &[&str] = &[
     "artisan",
 ];
 
-/// A place a manifest names as a start.
+/// An entrypoint that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Paths it may mean; the first that exists is it.
+    /// Paths it may refer to; the first that exists is used.
     pub candidates: Vec<String>,
-    /// Kind of entrypoint.
     pub kind: &'static str,
-    /// Why.
+    /// Reason why it is an entrypoint.
     pub reason: String,
-    /// Whether to say so when none exists.
+    /// True if a missing file must be reported.
     pub promised: bool,
 }
 
-/// What one manifest says.
+/// Parsed content of one manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its path.
     pub path: String,
-    /// Its ecosystem.
     pub kind: &'static str,
-    /// Name of the project.
     pub name: Option<String>,
-    /// What the project says it is.
+    /// Description of the project.
     pub description: Option<String>,
-    /// Where it starts.
+    /// Entrypoints that it names.
     pub starts: Vec<Start>,
-    /// How to build it.
     pub build: Vec<String>,
-    /// How to test it.
     pub test: Vec<String>,
-    /// How to run it.
     pub run: Vec<String>,
 }
 
@@ -94,7 +87,7 @@ impl Manifest {
     }
 }
 
-/// Whether a file of this path is read as a manifest.
+/// Returns true if a file with this path is parsed as a manifest.
 pub fn is_manifest(path: &str) -> bool {
     reader(path).is_some()
 }
@@ -126,7 +119,7 @@ fn reader(path: &str) -> Option<Reader> {
     })
 }
 
-/// Every manifest that was read, the outermost and least secondary first.
+/// Parses every manifest that was read, the outermost and least secondary first.
 pub fn read_all(facts: &Facts) -> Vec<Manifest> {
     let mut all: Vec<Manifest> = facts
         .texts
@@ -138,13 +131,13 @@ pub fn read_all(facts: &Facts) -> Vec<Manifest> {
     all
 }
 
-/// Every path that a manifest of the product itself names.
+/// Returns every path that a manifest of the product itself names.
 pub fn named_files(facts: &Facts) -> impl Iterator<Item = String> + use<> {
     let primary = read_all(facts).into_iter().filter(|m| !paths::secondary(&m.path));
     primary.flat_map(|m| m.starts).flat_map(|s| s.candidates)
 }
 
-/// The packages of a repository.
+/// Returns the packages of a repository.
 pub fn projects(manifests: &[Manifest]) -> Vec<Project> {
     let named = manifests.iter().filter_map(|m| {
         let name = m.name.clone()?;
@@ -160,7 +153,7 @@ pub fn projects(manifests: &[Manifest]) -> Vec<Project> {
     all
 }
 
-/// The text between the first pair of quotes.
+/// Returns the text between the first pair of quotes.
 fn quoted(text: &str) -> Option<&str> {
     let start = text.find(['"', '\''])?;
     let quote = text[start..].chars().next()?;

@@ -1,4 +1,4 @@
-//! What a path says about a file.
+//! Properties of a file that follow from its path.
 
 /// Folders whose content is not the product itself.
 const SECONDARY: &[&str] = &[
@@ -54,27 +54,28 @@ const SECONDARY: &[&str] = &[
     "hack",
 ];
 
-/// Components of a path.
+/// Returns the components of a path.
 pub fn parts(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     path.split('/').filter(|c| !c.is_empty() && *c != ".")
 }
 
-/// The folder of a path; empty for the root.
+/// Returns the folder of a path; empty for the root.
 pub fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
 
-/// The last component.
+/// Returns the last component.
 pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Folders above a file.
+/// Returns the number of folders above a file.
 pub fn depth(path: &str) -> usize {
     parts(path).count().saturating_sub(1)
 }
 
-/// Whether a file is test, example, documentation, vendored or generated, by its folders and name.
+/// Returns true if a file is test, example, documentation, vendored or generated, by its folders
+/// and name.
 pub fn secondary(path: &str) -> bool {
     let folders: Vec<&str> = parts(folder(path)).collect();
     let name = file_name(path).to_ascii_lowercase();

@@ -1,4 +1,5 @@
-//! The plan: from what is known to what to do next. Pure; the queue takes equal operations once.
+//! The plan: maps the known facts to the next operations. Pure; the queue accepts equal operations
+//! once.
 
 use std::collections::BTreeSet;
 
@@ -7,38 +8,39 @@ use serde_json::{Value, json};
 
 use super::{facts::Facts, manifests, paths};
 
-/// Seconds the index is waited for; then the explore goes on with what there is.
+/// Seconds to wait for the index; the explore then continues with its current state.
 const INDEX_WAIT: u32 = 18;
-/// Manifests, readmes and workflows that are read at most.
+/// Most manifests, readmes and workflows that are read.
 const MAX_READ: usize = 70;
-/// Lines of each.
+/// Most lines that are read of each.
 const READ_LINES: u32 = 400;
-/// Lines around a hit, which tell whether it is compiled for tests only.
+/// Lines around a hit, which show if it is compiled for tests only.
 const PROBE_CONTEXT: u32 = 4;
-/// Files that one look-up by name asks for, and look-ups at most.
+/// Files that one look-up by name requests, and most look-ups.
 const LOOK_UP: usize = 150;
 const LOOK_UPS: usize = 6;
-/// Lines that a probe takes.
+/// Most lines that a probe returns.
 const PROBE_LINES: u32 = 300;
 
-/// A search for places where execution begins.
+/// A search for entrypoints.
 pub struct Probe {
-    /// The regular expression.
+    /// Regular expression of the search.
     pub pattern: &'static str,
-    /// In files of these names.
+    /// Names of the files to search, as globs.
     pub globs: &'static [&'static str],
-    /// What a hit is: `main` or `server`.
+    /// Kind of a hit: `main` or `server`.
     pub kind: &'static str,
-    /// Why a hit is an entrypoint.
+    /// Reason why a hit is an entrypoint.
     pub reason: &'static str,
 }
 
-/// Lines that switch a part of a C file on and off, which tells whether a main function far below is compiled for tests only.
+/// Lines that start and end conditional parts of a C file, which show if a main function far below
+/// is compiled for tests only.
 pub const CONDITIONALS: &str = r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b";
-/// Lines that one look for conditionals takes.
+/// Most lines that one search for conditionals returns.
 const CONDITIONAL_LINES: u32 = 10_000;
 
-/// Every probe. Patterns are unlike each other, so that an answer is known by its question.
+/// Every probe. Patterns are unique, so that an answer is matched by its request.
 pub const PROBES: &[Probe] = &[
     Probe {
         pattern: r"^\s*(pub\s+)?(async\s+)?fn main\s*\(\s*\)",
@@ -109,18 +111,18 @@ pub const PROBES: &[Probe] = &[
     },
 ];
 
-/// The probe of that pattern.
+/// Returns the index of the probe with that pattern.
 pub fn probe_of(pattern: &str) -> Option<usize> {
     PROBES.iter().position(|p| p.pattern == pattern)
 }
 
-/// The globs of a look-up.
+/// Returns the globs of a look-up.
 pub fn globs_of(call: &ToolCall) -> Vec<String> {
     let globs = call.arguments.get("filters").and_then(|f| f.get("globs")).and_then(Value::as_array);
     globs.into_iter().flatten().filter_map(|g| g.as_str().map(str::to_owned)).collect()
 }
 
-/// Goals that the plan covers in any case.
+/// Goals that the plan always covers.
 const KNOWN_GOALS: &[(&str, &str)] = &[
     ("structure", "map structure"),
     ("readme", "summarize readmes"),
@@ -128,10 +130,9 @@ const KNOWN_GOALS: &[(&str, &str)] = &[
     ("entry point", "identify entrypoints"),
 ];
 
-/// The planner: the goals, and those of them that are questions of their own.
+/// The planner: the goals, and those of them that are separate questions.
 #[derive(Debug)]
 pub struct Planner {
-    /// Every goal.
     pub goals: Vec<String>,
     questions: Vec<String>,
 }
@@ -140,7 +141,8 @@ fn tool(name: &str, arguments: Value) -> AgentOp {
     AgentOp::Tool { name: name.into(), arguments }
 }
 
-/// Finds files by name over the whole index: a count of non-empty lines touches only files that match.
+/// Finds files by name over the complete index: a count of non-empty lines reads only files that
+/// match.
 fn look_up(globs: &[String]) -> AgentOp {
     tool(
         "search_grep",
@@ -153,7 +155,8 @@ fn read(path: &str) -> AgentOp {
 }
 
 impl Planner {
-    /// A planner for goals. Known ones steer, others become searches; none means the known ones.
+    /// Creates a planner for goals. Known ones select operations, others become searches; without
+    /// goals the known ones apply.
     pub fn new(goals: &[String]) -> Self {
         let covered = |goal: &str| {
             let goal = goal.to_lowercase();
@@ -168,11 +171,12 @@ impl Planner {
         Self { goals: all, questions }
     }
 
-    /// What to do, given what is known. Operations that were planned before may be among them.
+    /// Returns the next operations for the known facts. They may include operations that were
+    /// planned before.
     pub fn next(&self, facts: &Facts) -> Vec<AgentOp> {
         let mut ops = first_look();
         if !facts.limited {
-            // A listing of the root leaves out what lies as deep as this where there is much else.
+            // A listing of the root omits entries at this depth if there are many others.
             ops.push(AgentOp::ListDir { path: ".github/workflows".into(), depth: 1 });
         }
         if facts.looked {
@@ -208,7 +212,7 @@ impl Planner {
         }
         ops.extend(conditionals(facts));
         ops.extend(self.questions.iter().map(|q| AgentOp::Hybrid { query: q.clone(), k: 5 }));
-        // Files that manifests name are looked up in one go, once all manifests are read.
+        // Files that manifests name are looked up together, once all manifests are read.
         let reading = wanted(facts).into_iter().any(|p| !facts.texts.contains_key(p));
         if !reading && facts.lookups.contains(&manifests::GLOBS.join(" ")) {
             let mut seen = BTreeSet::new();
@@ -224,7 +228,7 @@ impl Planner {
     }
 }
 
-/// Asks for the conditionals of the C files that have a main function, once all of these are known.
+/// Requests the conditionals of the C files that have a main function, once all of these are known.
 fn conditionals(facts: &Facts) -> Vec<AgentOp> {
     let Some(main) = PROBES.iter().position(|p| p.globs.contains(&"*.c")) else { return vec![] };
     if !facts.probed.contains(&main) {
@@ -256,7 +260,7 @@ fn first_look() -> Vec<AgentOp> {
     ]
 }
 
-/// The files that are read, the product's own and outermost first.
+/// Returns the files to read, the product's own and outermost first.
 fn wanted(facts: &Facts) -> Vec<&str> {
     let mut all: Vec<&str> = facts.known_files().filter(|p| worth_reading(p)).collect();
     all.sort_by_key(|p| (paths::secondary(p), paths::depth(p), *p));
@@ -272,7 +276,7 @@ fn worth_reading(path: &str) -> bool {
     readme || workflow || manifests::is_manifest(path)
 }
 
-/// The tool call of an operation.
+/// Returns the tool call of an operation.
 pub fn call_of(op: &AgentOp) -> ToolCall {
     let (name, arguments) = match op {
         AgentOp::IndexRepo { .. } => ("index_build", json!({})),

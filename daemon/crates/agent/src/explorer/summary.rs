@@ -1,13 +1,13 @@
-//! From facts to the summary.
+//! Builds the summary from the facts.
 
 use cairn_protocol::explore::{ExploreDetails, ExploreStats, ExploreSummary, Finding, TopFile};
 
 use super::{commands, describe, entrypoints, facts::Facts, followups, manifests, paths};
 
-/// Top files of a summary.
+/// Most top files of a summary.
 const TOP_FILES: usize = 15;
 
-/// The summary of what is known.
+/// Returns the summary of the known facts.
 pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     let manifests = manifests::read_all(facts);
     let entries = entrypoints::find(facts, &manifests);
@@ -47,7 +47,8 @@ pub fn converge(facts: &Facts, goals: &[String]) -> ExploreSummary {
     }
 }
 
-/// Files by centrality, the product before its tests; where nothing refers to anything, the documents.
+/// Returns files by centrality, the product before its tests; if nothing refers to anything, the
+/// documents.
 fn top_files(facts: &Facts) -> Vec<TopFile> {
     let (mut first, second): (Vec<TopFile>, Vec<TopFile>) =
         facts.ranking.iter().cloned().partition(|t| !paths::secondary(&t.path));

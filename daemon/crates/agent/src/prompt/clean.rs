@@ -1,6 +1,7 @@
-//! Text that goes into the system text, made harmless.
+//! Sanitises text that is inserted into the system text.
 
-/// One line of at most `chars` characters: every control character, line ends among them, is a space.
+/// Returns one line of at most `chars` characters: every control character, line ends included,
+/// becomes a space.
 pub fn line(text: &str, chars: usize) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -12,7 +13,8 @@ pub fn line(text: &str, chars: usize) -> String {
     short
 }
 
-/// Paragraphs of at most `bytes`: line ends and tabs stay, other control characters go.
+/// Returns paragraphs of at most `bytes`: line ends and tabs stay, other control characters are
+/// removed.
 pub fn paragraph(text: &str, bytes: usize) -> String {
     let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     let mut plain: String = text.replace("\r\n", "\n").chars().filter(keep).collect();

@@ -1,9 +1,9 @@
-//! Date and time of a session: told once and kept, so that the system text stays the same; told anew when a turn begins on
-//! another day.
+//! Date and time of a session: stored once, so that the system text stays the same; only a turn
+//! that starts on another day adds that date.
 
 use cairn_protocol::time::Timestamp;
 
-/// A time to the minute, in UTC.
+/// Formats a time to the minute, in UTC.
 pub fn minute(at: Timestamp) -> String {
     let text = at.to_string();
     let date = text.get(..10).unwrap_or(&text);
@@ -11,7 +11,8 @@ pub fn minute(at: Timestamp) -> String {
     format!("{date} {time} UTC").trim().to_owned()
 }
 
-/// What was kept when it is of the day of `at`; else that day.
+/// Returns the stored text if it is of the day of `at`; else the new date, followed by the stored
+/// text.
 pub fn today(kept: &str, at: Timestamp) -> String {
     let now = minute(at);
     match (kept.get(..10), now.get(..10)) {

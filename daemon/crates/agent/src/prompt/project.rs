@@ -1,4 +1,5 @@
-//! What the prompt says of the project: its languages, how it is built and tested, and a map of its most important parts.
+//! The project section of the prompt: its languages, its build and test commands, and a map of its
+//! most important parts.
 
 use std::fmt::Write as _;
 
@@ -11,15 +12,16 @@ use cairn_protocol::{
 
 use crate::explorer;
 
-/// Manifests read at most.
+/// Most manifests that are read.
 const MANIFESTS: usize = 8;
-/// Lines of a manifest that are read.
+/// Most lines of a manifest that are read.
 const LINES: u32 = 400;
 
-/// A section on the project; empty without a root. Nothing in it can fail the turn: what cannot be read is left out.
+/// Returns a section on the project; empty without a root. It cannot fail the turn: unreadable
+/// parts are omitted.
 ///
 /// # Errors
-/// None; the type is that of what is kept.
+/// None; the type is required by the function that stores the text.
 pub async fn describe(cx: &TurnContext) -> Result<String, Failure> {
     let Some(path) = cx.root_path() else { return Ok(String::new()) };
     let root = path.to_string_lossy().into_owned();
@@ -61,7 +63,7 @@ async fn manifests(cx: &TurnContext, root: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The repository map, where the index is far enough.
+/// Returns the repository map, if the index is ready for it.
 async fn map(cx: &TurnContext, root: &str) -> String {
     let tokens = cx.settings().repo_map_tokens;
     if tokens == 0 {

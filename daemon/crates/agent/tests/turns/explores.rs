@@ -24,7 +24,7 @@ async fn records(stage: &Stage) -> Vec<Envelope> {
     stage.engine.trace().records(&stage.session, 0, 500).await.unwrap()
 }
 
-/// Calls that have an outcome, by what was called.
+/// Counts the calls that have an outcome, by call.
 fn outcomes(records: &[Envelope]) -> HashMap<String, u32> {
     let mut calls = HashMap::new();
     let mut made = HashMap::new();

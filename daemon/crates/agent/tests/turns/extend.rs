@@ -1,4 +1,4 @@
-//! Skills, switches and plugins, as a turn meets them.
+//! Skills, switches and plugins, as seen by a turn.
 
 use std::{
     collections::BTreeMap,
@@ -62,7 +62,7 @@ async fn a_switched_off_tool_is_neither_offered_nor_called() {
     stage.turn("go").await;
     let offered: Vec<String> = stage.script.requests()[0].tools.iter().map(|t| t.name.clone()).collect();
     assert!(!offered.contains(&"change".to_owned()), "{offered:?}");
-    // The skill's form of the shell is offered in the place of the tool's own.
+    // The skill's form of the shell is offered in place of the tool's own.
     assert!(
         offered.contains(&"shell".to_owned()) && !offered.contains(&"run_shell".to_owned()),
         "{offered:?}"
@@ -86,7 +86,7 @@ async fn rules_of_skills_tighten_what_others_allow() {
     assert_eq!(stage.writes.load(std::sync::atomic::Ordering::SeqCst), 0);
 }
 
-/// Notes what it hears, and refuses what is named.
+/// Records its events, and refuses the configured ones.
 struct Guard {
     heard: Arc<Mutex<Vec<String>>>,
     refuses: &'static str,

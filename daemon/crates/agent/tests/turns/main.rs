@@ -1,4 +1,5 @@
-//! Turns through the engine with a scripted model: what the model is asked, what is done, what the log says.
+//! Turns through the engine with a scripted model: the requests it gets, the calls that are made,
+//! the records in the log.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod explores;
@@ -34,7 +35,7 @@ async fn a_turn_asks_acts_and_answers() {
     assert_eq!(traced.len(), 4);
     assert!(traced.contains(&("change", "ok")), "{traced:?}");
     assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (3, 1));
-    // The next turn is shown the whole conversation, results in the order of the calls.
+    // The next turn receives the complete conversation, results in the order of the calls.
     assert_eq!(stage.turn("and?").await.final_output.as_deref(), Some("again"));
     let asked = stage.script.requests().pop().unwrap();
     let results: Vec<_> = asked
@@ -131,7 +132,7 @@ async fn cancelling_ends_within_its_time_wherever_it_is() {
         assert_eq!(result.status, Outcome::Cancelled, "{place}");
         let kept = (place == "amid text").then_some("half an ans");
         assert_eq!(result.final_output.as_deref(), kept, "{place}");
-        // The session goes on, and the model sees a conversation that is whole.
+        // The session continues, and the model receives a complete conversation.
         assert_eq!(stage.turn("go on").await.final_output.as_deref(), Some("next"), "{place}");
         let asked = stage.script.requests().pop().unwrap();
         let open = asked
@@ -158,7 +159,7 @@ async fn what_a_client_says_meanwhile_is_heard_before_the_next_answer() {
     stage.engine.steer(steer.clone(), None).await.unwrap();
     assert_eq!(watch.end().await.final_output.as_deref(), Some("heard"));
     assert_eq!(stage.engine.steer(steer, None).await.unwrap_err().reason, Reason::RunNotFound);
-    // Read from the log, the conversation is the one that was held.
+    // Read from the log, the conversation equals the original one.
     assert_eq!(stage.turn("more").await.final_output.as_deref(), Some("end"));
 }
 
@@ -280,7 +281,7 @@ async fn a_conversation_that_grows_too_long_is_condensed_and_goes_on() {
     assert_eq!(compacted.len(), 1);
     assert!(compacted[0].1 < compacted[0].0);
     assert_eq!(stage.turn_with("and then?", few()).await.final_output.as_deref(), Some("later"));
-    // What is asked after it is what the log gives again.
+    // The request after it equals the conversation from the log.
     let asked = stage.script.requests();
     let (during, after) = (&asked[4].messages, &asked[5].messages);
     assert_eq!(during[..], after[..during.len()]);
@@ -335,7 +336,7 @@ async fn an_approval_outlives_the_daemon_and_its_answer_goes_on_with_the_turn() 
     let mut watch = next.watch(0).await;
     answered(&next, ApprovalDecision::Once).await;
     assert_eq!(watch.end().await.final_output.as_deref(), Some("done"));
-    // What was done before the end is not done again.
+    // Calls made before the end are not repeated.
     assert_eq!((next.reads.load(Ordering::SeqCst), next.writes.load(Ordering::SeqCst)), (0, 1));
 }
 
@@ -348,7 +349,7 @@ async fn what_may_have_acted_before_a_crash_is_asked_about_and_not_done_by_itsel
     while stage.writes.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
-    // A crash: the log as it is at this moment, opened by another engine.
+    // A crash: the log in its current state, opened by another engine.
     let crashed = std::sync::Arc::new(tempfile::tempdir().unwrap());
     let copy = cairn_trace::Trace::open(&crashed.path().join("trace.db")).unwrap();
     drop(copy);
@@ -420,10 +421,10 @@ async fn a_turn_is_replayed_from_its_record_and_the_first_difference_is_named() 
     let report = stage.engine.replay(params.clone()).await.unwrap();
     assert!(report.identical, "{report:?}");
     assert_eq!(report.compared, 4 + 3 + 2);
-    // What changed something was not done again; what reads was read again.
+    // Calls with an effect were not repeated; read-only calls were made again.
     assert_eq!((stage.reads.load(Ordering::SeqCst), stage.writes.load(Ordering::SeqCst)), (4, 1));
     assert_eq!(stage.script.left(), 0, "the model was not asked");
-    // Another system text is another question: that is the first difference.
+    // Another system text is another request: that is the first difference.
     let text =
         cairn_protocol::prompt::PromptAppendParams { session_id: stage.session.clone(), text: "NEW".into() };
     stage.engine.append_prompt(text).await.unwrap();

@@ -11,7 +11,8 @@ use cairn_protocol::{
 
 use crate::stage::Stage;
 
-/// What happens in a guided explore, in order: `plan`, the calls, `written`, `warning`, `end`.
+/// Returns the events of a guided explore, in order: `plan`, the calls, `written`, `warning`,
+/// `end`.
 async fn explored(answers: Vec<ScriptedAnswer>) -> Vec<String> {
     let stage = Stage::new(answers).await;
     stage.engine.set_explorer(std::sync::Arc::new(Explorer));

@@ -1,4 +1,4 @@
-//! `llm_call`: one question, its typed answer, and how that is told while it is written.
+//! `llm_call`: one request, its typed answer, and the events while it is written.
 
 use cairn_llm::{Expect, ScriptedAnswer, Step};
 use cairn_protocol::{event::AgentEvt, tool::ToolCallParams};

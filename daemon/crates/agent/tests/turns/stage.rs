@@ -30,7 +30,7 @@ use cairn_trace::Trace;
 use cairn_workspace::Roots;
 use serde_json::{Value, json};
 
-/// A tool that says what it is told, and counts.
+/// A tool that returns its argument, and counts its calls.
 pub struct Say {
     pub name: &'static str,
     pub read_only: bool,
@@ -40,7 +40,7 @@ pub struct Say {
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Words {
-    /// What to say.
+    /// The word to return.
     word: String,
 }
 
@@ -106,7 +106,7 @@ impl Stage {
         Self::over(Arc::new(tempfile::tempdir().unwrap()), None, script, rules, settings).await
     }
 
-    /// On the log of an earlier stage, as after a restart.
+    /// Opens a stage on the log of an earlier one, as after a restart.
     pub async fn over(
         dir: Arc<tempfile::TempDir>,
         session: Option<SessionId>,
@@ -137,7 +137,7 @@ impl Stage {
         }
     }
 
-    /// Takes a turn to its end.
+    /// Runs a turn until it finishes.
     pub async fn turn(&self, text: &str) -> RunResult {
         self.turn_with(text, ExecutionPolicy::default()).await
     }
@@ -155,7 +155,7 @@ impl Stage {
         Watch::of(follower)
     }
 
-    /// Every record of the session.
+    /// Returns every record of the session.
     pub async fn records(&self) -> Vec<AgentEvt> {
         let all = self.engine.trace().records(&self.session, 0, 500).await.unwrap();
         all.into_iter().filter_map(|r| r.body.evt().cloned()).collect()
@@ -199,7 +199,7 @@ async fn open(dir: &Path, rules: Rules, turns: TurnSettings) -> (Engine, Arc<Ato
     (Engine::open(parts, options).await.unwrap(), reads, writes)
 }
 
-/// A follower of a session.
+/// A subscriber of a session.
 pub struct Watch {
     follower: Follower,
     waiting: Vec<Envelope>,
@@ -238,7 +238,7 @@ impl Watch {
         }
     }
 
-    /// The next event that `pick` takes.
+    /// Returns the next event that `pick` accepts.
     pub async fn until<T>(&mut self, pick: impl Fn(&AgentEvt) -> Option<T>) -> T {
         loop {
             if let Some(found) = pick(&self.next().await) {

@@ -1,9 +1,9 @@
-//! Comparing what was with what is.
+//! Comparison of recorded values with current ones.
 
 use cairn_protocol::trace::ReplayDifference;
 use serde_json::Value;
 
-/// Fields that tell when and how long, not what.
+/// Fields with times and durations, which a comparison ignores.
 const PASSING: &[&str] = &[
     "tookUs",
     "took_us",
@@ -17,22 +17,24 @@ const PASSING: &[&str] = &[
     "score",
     "explain",
 ];
-/// How the id of a root begins; 16 hex digits follow.
+/// Prefix of the id of a root; 16 hex digits follow.
 const ROOT_ID: &str = "root_";
 /// Characters of a value that a difference shows.
 const SHOWN: usize = 300;
 
-/// The first place in which two values differ, with both, passing facts left out.
+/// Returns the first position in which two values differ, with both values, ignoring times and
+/// durations.
 pub fn first(recorded: &Value, now: &Value, moved: &Moved) -> Option<(String, String, String)> {
     walk(recorded, now, moved, &mut String::new())
 }
 
-/// A trace that is replayed in another folder than it was made in: its own path, and the id that is made of it, are others.
+/// The former and the current root path, if a trace is replayed in another folder: its path, and
+/// the id that is derived from it, differ.
 #[derive(Debug, Clone, Default)]
 pub struct Moved(Option<(String, String)>);
 
 impl Moved {
-    /// From where to where.
+    /// Creates the mapping from the former path to the current one.
     pub fn new(was: Option<&str>, is: Option<&str>) -> Self {
         Self(was.zip(is).filter(|(was, is)| was != is).map(|(was, is)| (was.to_owned(), is.to_owned())))
     }
@@ -86,7 +88,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A difference in a step of that kind.
+/// Creates a difference in a step of that kind.
 pub fn difference(
     seq: u64,
     what: String,

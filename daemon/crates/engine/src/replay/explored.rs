@@ -1,4 +1,4 @@
-//! An explore made again.
+//! Replay of an explore.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::compare::{self, Moved};
 use crate::{Engine, explore, queue, record::Step, recorded};
 
-/// A call and what came of it.
+/// A call and its outcome.
 struct Made {
     seq: u64,
     name: String,
@@ -38,7 +38,7 @@ impl Engine {
         let params: Option<ExploreStartParams> = latest.and_then(|params| serde_json::from_str(&params).ok());
         let moved = Moved::new(session.root.as_deref(), root);
         let root = root.map(str::to_owned).or_else(|| session.root.clone()).ok_or_else(lost)?;
-        // A clone is not made again: what it gave is the root.
+        // A clone is not repeated: its result is the root.
         let mut params = params.unwrap_or_default();
         params = ExploreStartParams {
             root: Some(root),
@@ -89,8 +89,8 @@ impl Engine {
         Ok(report)
     }
 
-    /// Calls in the order of the log, by what was called. Those that bring the index up to date tell of its state, not of
-    /// the tree.
+    /// Returns calls in the order of the log, by operation. Calls that update the index report its
+    /// state, not the tree, and are left out.
     async fn made(&self, records: &[Envelope]) -> Result<Vec<(String, Made)>, Failure> {
         let mut open = HashMap::new();
         let mut made = Vec::new();
@@ -124,7 +124,7 @@ fn summary(records: &[Envelope]) -> (u64, Value) {
     let found = records.iter().rev().find_map(|r| match r.body.evt() {
         Some(AgentEvt::Completed { summary }) => {
             let mut value = serde_json::to_value(summary).unwrap_or_default();
-            // How long it took and how far the index was are no part of what was found.
+            // The duration and the progress of the index are no part of the result.
             if let Some(details) = value.get_mut("details").and_then(Value::as_object_mut) {
                 details.remove("stats");
             }

@@ -1,4 +1,4 @@
-//! Turns taken again.
+//! Replay of turns.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -30,7 +30,7 @@ use crate::{
 struct Turn {
     run: RunId,
     turn_id: String,
-    /// When it began; its model was told the day.
+    /// Start time; the model's prompt contained the date.
     began: Timestamp,
     input: Vec<Part>,
     policy: Option<ExecutionPolicy>,
@@ -49,7 +49,7 @@ impl Engine {
         root: Option<&str>,
     ) -> Result<ReplayReport, Failure> {
         let turns = self.turns_of(records).await?;
-        // What is not indexed yet would look as if it had gone.
+        // Files that are not indexed yet would appear as missing.
         if let Some(root) = root.or(session.root.as_deref()) {
             self.index_is_current(root).await?;
         }
@@ -60,7 +60,7 @@ impl Engine {
             request: None,
         };
         let replay = self.inner.trace.create_session(new).await?.session_id;
-        // The system text must be the one it was held under.
+        // The system text must be the recorded one.
         for name in prompts::PARTS.iter().copied().chain(["prompt.json"]) {
             if let Some(text) = self.inner.trace.artifact(&session.session_id, name).await? {
                 self.inner.trace.append(Append::new(&replay, vec![]).artifact(name, text)).await?;
@@ -93,7 +93,7 @@ impl Engine {
         Ok(report)
     }
 
-    /// Takes one turn again; the answer is the first reading call that gives something else now.
+    /// Replays one turn; returns the first reading call whose result differs now.
     async fn take_again(
         &self,
         replay: &cairn_protocol::id::SessionId,
@@ -120,7 +120,7 @@ impl Engine {
         }))
     }
 
-    /// A model that gives the recorded bytes again.
+    /// Returns a model that replays the recorded bytes.
     async fn recorded_model(&self, answers: &[ModelAnswer]) -> Result<Arc<dyn Provider>, Failure> {
         let mut bytes = Vec::new();
         for answer in answers {
@@ -212,7 +212,8 @@ fn missing(text: &str) -> Failure {
     Failure::new(Reason::BadTrace, format!("{text}: the trace cannot be replayed"))
 }
 
-/// What is compared of a turn: for each answer what was asked and what came, calls, results, the end.
+/// Returns the compared steps of a turn: for each answer its request and content, then calls,
+/// results and the final record.
 fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
     let mut steps = Vec::new();
     let mut text = String::new();
@@ -252,7 +253,7 @@ fn steps(records: &[Envelope]) -> Vec<(u64, String, Value)> {
     steps
 }
 
-/// Results that came side by side have no order of their own.
+/// Sorts parallel results, which have no order of their own.
 fn settle(results: &mut VecDeque<(u64, String, Value)>, steps: &mut Vec<(u64, String, Value)>) {
     let mut all: Vec<_> = std::mem::take(results).into();
     all.sort_by(|a, b| a.1.cmp(&b.1));
@@ -267,7 +268,7 @@ fn first_difference(
     moved: &Moved,
 ) -> Option<ReplayDifference> {
     for (at, (seq, what, recorded)) in was.iter().enumerate() {
-        // Where a turn was stopped is a matter of time, not of what it did.
+        // The point at which a turn was cancelled depends on timing alone.
         if cancelled && at + 1 == was.len() {
             break;
         }

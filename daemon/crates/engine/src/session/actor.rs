@@ -1,4 +1,5 @@
-//! The actor of a session: takes one message at a time, asks the rules, carries out their effects in order.
+//! The actor of a session: takes one message at a time, applies the rules, executes their effects
+//! in order.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -29,15 +30,15 @@ use crate::{
     turns::{self, QueuedTurn},
 };
 
-/// How often an idle actor looks whether those who had its inbox are gone: a run's task that has just sent its end, or a caller
-/// that left before it sent anything.
+/// Interval in which an idle actor checks if the senders of its inbox are dropped: a run's task
+/// that has just sent its end, or a caller that was dropped before it sent anything.
 const IDLE: Duration = Duration::from_millis(10);
 
-/// What an actor is sent.
+/// A message to an actor.
 pub(crate) enum Message {
-    /// With the span of its caller, which the run that it begins links to.
+    /// A request, with the span of its caller, which a started run links to.
     Request(Request, tracing::Span, Reply),
-    /// A run's task is done.
+    /// A run's task has finished.
     Ended(RunId, Box<RunEnd>),
     /// The daemon drains.
     Shutdown,
@@ -45,16 +46,16 @@ pub(crate) enum Message {
     Interrupt,
 }
 
-/// The end of a run's task, before it is in the log.
+/// The result of a run's task, before it is in the log.
 #[derive(Debug)]
 pub(crate) struct RunEnd {
-    /// The end of the daemon cut it off: nothing is known of its outcome.
+    /// True if a stop of the daemon interrupted it: its outcome is unknown.
     pub interrupted: bool,
     /// Its last records, the terminal one last.
     pub records: Vec<NewRecord>,
     /// State of the session, if nothing else is pending.
     pub state: RunState,
-    /// Name and content of what it leaves.
+    /// Name and content of its artifact.
     pub artifact: Option<(&'static str, String)>,
 }
 
@@ -75,7 +76,7 @@ pub(crate) struct Actor {
     pub(super) turns: HashMap<RunId, QueuedTurn>,
     pub(super) prepared: Option<PreparedTurn>,
     pub(super) explore: Option<ExploreStart>,
-    /// Held while a run is active, and passed on to the turn behind it.
+    /// Held while a run is active, and passed on to the next queued turn.
     permit: Option<RunPermit>,
     pub(super) request: Option<Request>,
     reply: Option<Reply>,
@@ -113,7 +114,7 @@ impl Actor {
         }
     }
 
-    /// Works until nothing is active and nobody asks anything.
+    /// Runs until nothing is active and no request arrives.
     pub async fn run(mut self) {
         let loaded = load::state(&self.engine, &self.session).await;
         let unusable = match loaded {
@@ -157,7 +158,7 @@ impl Actor {
     }
 
     async fn take(&mut self, message: Message) {
-        // The broadcast may have come before this actor did.
+        // The broadcast may have been sent before this actor existed.
         self.state.stopping |= self.engine.is_draining();
         match message {
             Message::Request(request, caller, reply) => {
@@ -179,7 +180,7 @@ impl Actor {
         }
     }
 
-    /// The input for a request; `None` when it is answered already, by its receipt.
+    /// Returns the input for a request; `None` when it is answered already, by its receipt.
     async fn input_of(&mut self, request: &Request) -> Result<Option<Input<RunId>>, Failure> {
         Ok(Some(match request {
             Request::Start { params, client } => {
@@ -207,7 +208,7 @@ impl Actor {
                     None => Input::Cancel(None),
                     Some(id) => match named(id) {
                         Some(turn) => Input::Cancel(Some(turn.run.clone())),
-                        // Cancelling what has ended changes nothing.
+                        // Cancelling a finished turn has no effect.
                         None => return Ok(None),
                     },
                 }
@@ -254,7 +255,7 @@ impl Actor {
         Ok(PreparedTurn { cx, model })
     }
 
-    /// One input and all that follows from it.
+    /// Applies one input and all inputs that follow from it.
     async fn apply(&mut self, input: Input<RunId>) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
@@ -267,7 +268,7 @@ impl Actor {
         }
     }
 
-    /// Carries out an effect; its outcome is the next input.
+    /// Executes an effect; its outcome is the next input.
     async fn carry_out(&mut self, effect: Effect<RunId>) -> Option<Input<RunId>> {
         match effect {
             Effect::Reply => self.answer(),
@@ -316,7 +317,7 @@ impl Actor {
         }
     }
 
-    /// The cause of a turn that could not start.
+    /// Returns the cause of a turn that could not start.
     pub(super) fn cause(&mut self) -> Failure {
         let unknown = || Failure::new(Reason::Internal, "the turn could not start");
         self.failure.take().unwrap_or_else(unknown)
@@ -352,7 +353,7 @@ impl Actor {
 
     fn answer(&mut self) {
         if let Some(reply) = self.reply.take() {
-            // The caller may have left; what was done stays.
+            // The caller may have been dropped; the effects of the request remain.
             let _left = reply.send(Ok(self.made.take().unwrap_or(Made::Nothing)));
         }
     }
@@ -363,7 +364,7 @@ impl Actor {
         }
     }
 
-    /// A turn that was refused leaves nothing.
+    /// Removes all state of a turn that was refused.
     fn forget_start(&mut self) {
         if !matches!(self.request, Some(Request::Start { .. })) {
             return;
@@ -439,7 +440,7 @@ impl Actor {
 }
 
 impl Drop for Actor {
-    /// A panic here must not leave a run that nobody can stop.
+    /// After a panic here no run may remain that cannot be stopped.
     fn drop(&mut self) {
         if self.state.active.is_some() {
             self.stop_task(Stop::Interrupt);

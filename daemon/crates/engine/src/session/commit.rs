@@ -31,7 +31,8 @@ fn unknown(what: &str) -> Failure {
     Failure::new(Reason::Internal, format!("{what} is not known to its session's actor"))
 }
 
-/// Adds what follows an end: the session's state, and the mark where turns stay pending.
+/// Adds the records that follow a terminal record: the session's state, and the mark that turns
+/// stay pending.
 fn then_state(mut records: Vec<NewRecord>, then: Then, idle: RunState) -> (Vec<NewRecord>, Option<RunState>) {
     match then {
         Then::Idle => (records, Some(idle)),
@@ -75,8 +76,8 @@ impl Actor {
         self.made = Some(Made::Receipt(receipt));
     }
 
-    /// Ends an interrupted explore whose place other work takes. Its terminal record comes before the other work's first one, so
-    /// that nobody who follows that takes it for its end.
+    /// Finishes an interrupted explore that other work replaces. Its terminal record precedes the
+    /// other work's first one, so that no subscriber of the latter mistakes it for its end.
     async fn end_replaced(&self, explore: Option<&RunId>) -> Result<(), Failure> {
         let Some(run) = explore else { return Ok(()) };
         self.withdraw(run).await?;
@@ -86,7 +87,7 @@ impl Actor {
         self.append(Append::new(&self.session, vec![record]).state(RunState::Stopped)).await.map(drop)
     }
 
-    /// Denies the open approvals of a run that ends without a task that waits for them.
+    /// Denies the open approvals of a run that finishes without a task that waits for them.
     async fn withdraw(&self, run: &RunId) -> Result<(), Failure> {
         let list = ApprovalListParams { session_id: Some(self.session.clone()), resolved: false };
         let open = self.engine.inner.trace.approvals(list).await?;
@@ -134,8 +135,8 @@ impl Actor {
     }
 
     async fn end_run(&mut self, run: &RunId, then: Then) -> Result<(), Failure> {
-        // Calls that the end of the daemon cut off leave their questions open for a resume. A run that a client cancelled in
-        // that moment is not resumed.
+        // Calls that a stop of the daemon interrupted leave their requests open for a resume. A run
+        // that a client cancelled at that moment is not resumed.
         if self.engine.inner.shutdown.is_cancelled() {
             self.withdraw(run).await?;
         }
@@ -284,7 +285,7 @@ impl super::actor::PreparedTurn {
 }
 
 impl QueuedTurn {
-    /// The end of a turn that did nothing.
+    /// Returns the result of a turn that did nothing.
     fn result(&self, status: Outcome, failure: Option<&Failure>) -> RunResult {
         RunResult {
             session_id: self.params.session_id.clone(),

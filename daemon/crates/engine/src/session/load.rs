@@ -1,4 +1,4 @@
-//! The state of a session as its log has it.
+//! The state of a session as recorded in its log.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,10 +17,10 @@ use crate::{
     turns::{self, QueuedTurn},
 };
 
-/// The rules' state, and the turns that are pending.
+/// Returns the rules' state, and the pending turns.
 ///
 /// # Errors
-/// `session_not_found`; those of the log.
+/// `session_not_found`; errors of the log.
 pub(super) async fn state(
     engine: &Engine,
     session: &SessionId,
@@ -44,7 +44,7 @@ pub(super) async fn state(
     Ok((state, pending.into_iter().map(|turn| (turn.run.clone(), turn)).collect()))
 }
 
-/// Turns of the log that were accepted and have no end, the one that had started first.
+/// Returns turns of the log that were accepted and have no terminal record, a started one first.
 async fn unfinished(engine: &Engine, session: &SessionId) -> Result<Vec<QueuedTurn>, Failure> {
     let mut turns: Vec<QueuedTurn> = Vec::new();
     let visit = |record: Envelope| {
@@ -72,7 +72,7 @@ async fn unfinished(engine: &Engine, session: &SessionId) -> Result<Vec<QueuedTu
         }
     };
     engine.inner.trace.for_each_record(session, visit).await?;
-    // Logs of earlier versions may hold turns that were accepted before it and never started.
+    // Logs of earlier versions may contain turns that were accepted before it and never started.
     turns.sort_by_key(|turn| !turn.resumed);
     Ok(turns)
 }

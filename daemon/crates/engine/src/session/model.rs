@@ -1,8 +1,10 @@
-//! A model check of [`super::step`]: breadth first over all interleavings of requests, a run's own steps, failing writes and
-//! crashes, in one session. The world around the rules is modelled after the actor, the log and the gate's approvals.
+//! A model check of [`super::step`]: breadth first over all interleavings of requests, a run's own
+//! steps, failing writes and crashes, in one session. The world around the rules models the actor,
+//! the log and the gate's approvals.
 //!
-//! `cargo test -p cairn-engine model` looks a few seconds;
-//! `cargo test --release -p cairn-engine long_model -- --ignored --nocapture` some minutes (`CAIRN_MODEL_DEPTH` steps deep).
+//! `cargo test -p cairn-engine model` takes a few seconds;
+//! `cargo test --release -p cairn-engine long_model -- --ignored --nocapture` some minutes
+//! (`CAIRN_MODEL_DEPTH` steps deep).
 
 mod search;
 mod world;
@@ -59,7 +61,7 @@ fn long_model_check() {
     assert!(found.violation.is_none(), "{}", found.violation.unwrap_or_default());
 }
 
-/// Rules with one defect each, as earlier versions had them or as a slip would make them.
+/// Rules with one defect each, from earlier versions or as a slip would introduce.
 const BROKEN: &[(&str, Rules)] = &[
     // S3
     ("a turn's end leaves the session idle though turns are pending", |state, input| {

@@ -1,11 +1,12 @@
-//! Permits to run: as many as `resources.maxRuns`. A run owns its permit, so that none is lost or counted twice.
+//! Permits to run: as many as `resources.maxRuns`. A run owns its permit, so that none is lost or
+//! counted twice.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// A semaphore whose size may change while permits are out. Unlike `tokio::sync::Semaphore` it can shrink below what is in
-/// use; then nothing starts until enough permits are back.
+/// A semaphore whose size may change while permits are in use. Unlike `tokio::sync::Semaphore` it
+/// can shrink below that number; then nothing starts until enough permits are returned.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPermits(Arc<Shared>);
 
@@ -21,7 +22,7 @@ struct Counts {
     used: u32,
 }
 
-/// The right to run, until it is dropped.
+/// The permission to run, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RunPermit(Arc<Shared>);
 
@@ -64,12 +65,12 @@ impl RunPermits {
         self.0.counts().used
     }
 
-    /// Waits until no permit is out.
+    /// Waits until every permit is returned.
     pub async fn all_returned(&self) {
         loop {
             let returned = self.0.returned.notified();
             tokio::pin!(returned);
-            // Registered before the count is read, so that a permit that comes back in between is noticed.
+            // Registered before the count is read, so that a permit returned in between is noticed.
             returned.as_mut().enable();
             if self.used() == 0 {
                 return;

@@ -1,4 +1,4 @@
-//! Requests to a session's actor, and what they come to.
+//! Requests to a session's actor, and their results.
 
 use cairn_protocol::{
     approval::{Approval, ApprovalResolveParams},
@@ -27,7 +27,7 @@ pub(crate) enum Request {
         client: Option<String>,
     },
     StartExplore(Box<ExploreStart>),
-    /// With the explore that would go on, where that is what was interrupted.
+    /// Resumes an interrupted run; with the explore to resume, if the interrupted run is one.
     Resume(Option<Box<ExploreStart>>),
     /// Cancels the turn of that id; the active one when `None`.
     Cancel(Option<String>),
@@ -46,9 +46,9 @@ pub(crate) enum Request {
         title: Option<String>,
     },
     Archive(bool),
-    /// Empties the conversation.
+    /// Clears the conversation.
     Clear(Option<String>),
-    /// Puts a summary in the place of the conversation, as long as that is the one up to record `head`.
+    /// Replaces the conversation by a summary, provided that it still ends at record `head`.
     Compact {
         head: u64,
         evt: Box<AgentEvt>,
@@ -56,7 +56,7 @@ pub(crate) enum Request {
     Delete,
 }
 
-/// What a request came to.
+/// Result of a request.
 #[derive(Debug)]
 pub(crate) enum Made {
     Receipt(RunReceipt),

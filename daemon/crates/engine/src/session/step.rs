@@ -1,25 +1,29 @@
-//! The rules of a session as a pure function: [`step`] takes a state and an input and returns the next state and the effects
-//! that the session's actor carries out, in order. No IO, no clock, no randomness; `R` names a run.
+//! The rules of a session as a pure function: [`step`] takes a state and an input and returns the
+//! next state and the effects that the session's actor executes, in order. No IO, no clock, no
+//! randomness; `R` names a run.
 //!
-//! The actor handles one input at a time. An effect that can fail ([`Effect::Prepare`], [`Effect::Commit`]) is the last of its
-//! step, and its outcome is the next input. Nothing counts before it is in the log: a state changes with `Committed`, never with
-//! the wish to commit.
+//! The actor handles one input at a time. An effect that can fail ([`Effect::Prepare`],
+//! [`Effect::Commit`]) is the last of its step, and its outcome is the next input. Nothing takes
+//! effect before it is in the log: a state changes with `Committed`, never with the request to
+//! commit.
 //!
 //! **Invariants**, which `model.rs` checks over all interleavings, crashes included:
 //!
-//! 1. An accepted turn has exactly one terminal record, once nothing is left to do for it.
-//! 2. Turns that started end in the order in which they were accepted. (A turn cancelled while it waits ends at once.)
-//! 3. Nothing runs twice: no run is started after its terminal record or beside itself, and an action that may have happened is
-//!    repeated only after somebody agreed.
-//! 4. A crash at any point loses nothing: every turn whose acceptance was acknowledged is in the log, with its end or pending,
-//!    and a session with pending turns is marked so that it can be resumed.
-//! 5. At most one run at a time in a session; a turn waits only while another one runs or the session is halted; nothing starts
-//!    while the daemon stops.
+//! 1. An accepted turn has exactly one terminal record, once nothing remains to be done for it.
+//! 2. Turns that started finish in the order in which they were accepted. (A turn cancelled while
+//!    it is queued finishes at once.)
+//! 3. Nothing runs twice: no run is started after its terminal record or beside itself, and an
+//!    action that may have happened is repeated only after an approval.
+//! 4. A crash at any point loses nothing: every turn whose acceptance was acknowledged is in the
+//!    log, with its terminal record or pending, and a session with pending turns is marked so that
+//!    it can be resumed.
+//! 5. At most one run at a time is active in a session; a turn waits only while another one runs or
+//!    the session is halted; nothing starts while the daemon stops.
 //! 6. An approval is resolved exactly once, and its waiter wakes.
 
 use std::collections::VecDeque;
 
-/// Turns that may wait in a session.
+/// Most turns that may be queued in a session.
 pub(crate) const MAX_QUEUED: usize = 32;
 
 /// A turn that was accepted and has no terminal record.
@@ -30,25 +34,25 @@ pub(crate) struct QueuedRun<R> {
     pub started: bool,
 }
 
-/// The reason for which a run is told to stop.
+/// Reason why a run is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Stop {
-    /// A client asked: the run ends as cancelled.
+    /// A client aborted it: the run finishes as cancelled.
     Abort,
-    /// The daemon ends: the run is interrupted and can be resumed.
+    /// The daemon stops: the run is interrupted and can be resumed.
     Interrupt,
 }
 
-/// The request that made a turn start.
+/// The event that starts a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Trigger {
-    /// The end of the turn before it.
+    /// The previous turn finished.
     Queue,
     /// A client's resume, which waits for a reply.
     Resume,
 }
 
-/// The one run of a session.
+/// The single active run of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Active<R> {
     /// A turn that has left the queue and whose start is not in the log yet.
@@ -66,10 +70,10 @@ pub(crate) enum Active<R> {
     },
 }
 
-/// What a session's record says after a terminal record.
+/// State of the session's row after a terminal record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Then {
-    /// Nothing is pending: the state is that of the run's end.
+    /// Nothing is pending: the state follows from the run's outcome.
     Idle,
     /// The next turn starts: the session stays `running`.
     Next,
@@ -80,11 +84,12 @@ pub(crate) enum Then {
 /// A change of the log: one transaction each.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Commit<R> {
-    /// `turn_accepted` with its receipt; with `start`, `run_started` as well. `replaces` is an interrupted explore that ends.
+    /// `turn_accepted` with its receipt; with `start`, `run_started` as well. `replaces` is an
+    /// interrupted explore that it finishes.
     Accept { run: R, start: bool, replaces: Option<R> },
     /// `run_started` or `resumed`.
     Begin { run: R, resumed: bool },
-    /// The records of a turn's end.
+    /// The final records of a turn.
     End { run: R, then: Then },
     /// `run_completed {failed}` of a turn that could not start.
     Fail { run: R, then: Then },
@@ -94,13 +99,14 @@ pub(crate) enum Commit<R> {
     BeginExplore { run: R, replaces: Option<R> },
     /// `resumed` of an explore.
     ResumeExplore { run: R },
-    /// The records of an explore's end.
+    /// The final records of an explore.
     EndExplore { run: R },
     /// `interrupted`.
     Interrupt { run: R },
     /// `steered`.
     Steer { run: R },
-    /// An approval's answer, which wakes the call that waits for it. `run` is the turn that may go on with it.
+    /// An approval's answer, which wakes the call that waits for it. `run` is the turn that may
+    /// resume with it.
     Answer { run: Option<R> },
     /// A copy of the session, or a change beside its runs: archived, conversation cleared.
     Edit,
@@ -108,21 +114,21 @@ pub(crate) enum Commit<R> {
     Delete,
 }
 
-/// The reasons for which a request is refused.
+/// Reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Refusal {
     Stopping,
     Deleted,
-    /// An explore runs, or turns are pending.
+    /// An explore is active, or turns are pending.
     Busy,
     QueueFull,
     /// As many runs as `resources.maxRuns` allows are active.
     NoPermit,
     NoTurn,
     NotResumable,
-    /// The turn could not be prepared; the actor knows why.
+    /// The turn could not be prepared; the actor has the cause.
     NotPrepared,
-    /// The log could not be written; the actor knows why.
+    /// The log could not be written; the actor has the cause.
     NotWritten,
 }
 
@@ -149,7 +155,7 @@ pub(crate) enum Input<R> {
         run: Option<R>,
         permit: bool,
     },
-    /// A fork, or another change that no run may be active for; `idle` when that is so.
+    /// A fork, or another change that requires that no run is active; `idle` when that holds.
     Edit {
         idle: bool,
     },
@@ -162,43 +168,43 @@ pub(crate) enum Input<R> {
     Unprepared(R),
     Committed,
     NotCommitted,
-    /// A run's task is done; `interrupted` when the end of the daemon cut it off.
+    /// A run's task has finished; `interrupted` when a stop of the daemon interrupted it.
     Ended {
         run: R,
         interrupted: bool,
     },
 }
 
-/// An order to the actor.
+/// An instruction to the actor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Effect<R> {
     /// Answers the request that is being handled.
     Reply,
     Refuse(Refusal),
-    /// Builds what the turn needs: its root, its model. Answered by `Prepared` or `Unprepared`.
+    /// Builds all that the turn needs: its root, its model. Answered by `Prepared` or `Unprepared`.
     Prepare(R),
-    /// Answered by `Committed` or `NotCommitted`.
+    /// Writes to the log. Answered by `Committed` or `NotCommitted`.
     Commit(Commit<R>),
-    /// Starts the run's task, which ends with `Ended`.
+    /// Starts the run's task, which finishes with `Ended`.
     Run(R),
     Stop(R, Stop),
-    /// Hands a steering text, which is in the log, to the active turn.
+    /// Passes a steering text, which is in the log, to the active turn.
     Deliver(R),
 }
 
-/// All that the rules know of a session.
+/// The complete state of a session for the rules.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct State<R> {
     pub active: Option<Active<R>>,
     /// Pending turns, in the order in which they were accepted.
     pub queue: VecDeque<QueuedRun<R>>,
-    /// An interrupted explore; other work ends it.
+    /// An interrupted explore; other work finishes it.
     pub explore: Option<R>,
     /// Work is pending and nothing drives it: after a restart, an interruption or a failed write.
     pub halted: bool,
     pub stopping: bool,
     pub deleted: bool,
-    /// The change of the log that is under way.
+    /// The current change of the log, until its outcome is known.
     pub commit: Option<Commit<R>>,
 }
 
@@ -219,13 +225,14 @@ impl<R> Default for State<R> {
 type Stepped<R> = (State<R>, Vec<Effect<R>>);
 
 impl<R: Clone + PartialEq> State<R> {
-    /// The state of a session whose log holds this pending work.
+    /// Returns the state of a session whose log contains this pending work.
     pub fn recovered(queue: VecDeque<QueuedRun<R>>, explore: Option<R>) -> Self {
         let halted = !queue.is_empty() || explore.is_some();
         Self { queue, explore, halted, ..Self::default() }
     }
 
-    /// The turn that clients can cancel and steer; none from the moment in which its end is being written.
+    /// Returns the turn that clients can cancel and steer; `None` once its terminal record is being
+    /// written.
     pub fn current_turn(&self) -> Option<&R> {
         match (&self.active, &self.commit) {
             (_, Some(Commit::End { .. })) => None,
@@ -265,7 +272,7 @@ impl<R: Clone + PartialEq> State<R> {
         (self, before)
     }
 
-    /// Goes on after a terminal record.
+    /// Continues after a terminal record.
     fn go_on(mut self, then: Then) -> Stepped<R> {
         self.active = None;
         match then {
@@ -278,7 +285,8 @@ impl<R: Clone + PartialEq> State<R> {
         }
     }
 
-    /// Puts a turn whose next record could not be written, or which was cut off, back to the front.
+    /// Moves a turn whose next record could not be written, or which was interrupted, back to the
+    /// front of the queue.
     fn put_back(&mut self, turn: QueuedRun<R>) {
         self.queue.push_front(turn);
         self.active = None;
@@ -296,7 +304,7 @@ impl<R: Clone + PartialEq> State<R> {
     }
 }
 
-/// The rules.
+/// Applies an input to a state.
 pub(crate) fn step<R: Clone + PartialEq>(state: State<R>, input: Input<R>) -> Stepped<R> {
     match input {
         Input::Start { run, permit } => start(state, run, permit),
@@ -374,7 +382,7 @@ fn cancel<R: Clone + PartialEq>(mut state: State<R>, wanted: Option<R>) -> Stepp
         let run = run.clone();
         return (state, vec![Effect::Stop(run, Stop::Abort), Effect::Reply]);
     }
-    // Without a name it is the turn that would be active: no other one ends unasked.
+    // Without a name it is the turn that would be active: no other one finishes unrequested.
     let first = state.queue.front().filter(|_| state.active.is_none()).map(|turn| turn.run.clone());
     let pending = |run: &R| state.queue.iter().any(|turn| turn.run == *run);
     match wanted.clone().or(first).filter(pending) {
@@ -408,7 +416,7 @@ fn interrupt<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
 
 fn unprepared<R: Clone + PartialEq>(mut state: State<R>, run: R) -> Stepped<R> {
     match state.active.clone() {
-        // A client waits for the reply and can mend the cause, so nothing is decided for it.
+        // A client waits for the reply and can fix the cause, so the turn stays pending.
         Some(Active::Starting { turn, trigger: Trigger::Resume }) if turn.run == run => {
             state.put_back(turn);
             state.refuse(Refusal::NotPrepared)
@@ -478,7 +486,7 @@ fn committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
     }
 }
 
-/// After a restart the answer of a call that waited goes on with its turn.
+/// After a restart the answer of a call that waited resumes its turn.
 fn answered<R: Clone + PartialEq>(state: State<R>, run: Option<R>) -> Stepped<R> {
     let effects = vec![Effect::Reply];
     let first = state.queue.front().map(|turn| &turn.run);
@@ -509,7 +517,7 @@ fn not_committed<R: Clone + PartialEq>(mut state: State<R>) -> Stepped<R> {
             let refusal = (trigger == Trigger::Resume).then_some(Effect::Refuse(Refusal::NotWritten));
             (state, refusal.into_iter().collect())
         }
-        // The log does not know the end: the run is taken up again by a resume.
+        // The log lacks the terminal record: a resume continues the run.
         Commit::End { run, .. } | Commit::Interrupt { run } | Commit::EndExplore { run } => {
             (cut_off(state, run), vec![])
         }

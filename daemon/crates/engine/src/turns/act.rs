@@ -1,4 +1,4 @@
-//! Tool calls of an answer: those that only read side by side, those that change something one after the other.
+//! Tool calls of an answer: read-only calls in parallel, calls with an effect one after the other.
 
 use std::time::Instant;
 
@@ -20,16 +20,17 @@ use uuid::Uuid;
 use super::{ReplaySource, TurnContext, tool_output};
 use crate::context::interrupted_event;
 
-/// Results larger than this are stored as blobs.
+/// Results with more bytes than this are stored as blobs.
 const INLINE: usize = 64 * 1024;
-/// Reading calls at work at once.
+/// Most read-only calls that run at once.
 const SIDE_BY_SIDE: usize = 8;
 
 impl TurnContext {
-    /// Makes the calls and answers with their results, in the order of the calls. A tool's failure is a result too.
+    /// Makes the calls and returns their results, in the order of the calls. A tool's failure is a
+    /// result too.
     ///
     /// # Errors
-    /// `cancelled`; a denial that no other try changes, which ends the turn; those of the log.
+    /// `cancelled`; a denial that no retry changes, which ends the turn; errors of the log.
     pub async fn call_all(&self, calls: Vec<ToolUse>) -> Result<Vec<Message>, Failure> {
         let reads =
             |call: &ToolUse| self.engine().inner.harness.registry().is_read_only(&call.name).unwrap_or(true);
@@ -76,7 +77,7 @@ impl TurnContext {
         };
         let closing = |outcome: Result<Output, Failure>| {
             if self.core().is_cut_off() && outcome.is_err() {
-                // It has no result, so that a resumed turn goes on with it.
+                // It has no result, so a resumed turn makes the call again.
                 let record = self.record(Some(command), Some(&name), interrupted_event(&name));
                 let append = Append::new(self.session(), vec![record]);
                 return (Completion::Interrupted(Some(Box::new(append))), Err(super::drive::cancelled()));
@@ -104,8 +105,8 @@ impl TurnContext {
         }
     }
 
-    /// A call of a replayed turn: answered from the record. What only reads is read again, and what is there now is noted
-    /// where it is something else.
+    /// Makes a call of a replayed turn: answered from the record. A read-only call is also made
+    /// again, and a different result is recorded.
     async fn call_again(
         &self,
         feed: &ReplaySource,
@@ -142,7 +143,7 @@ impl TurnContext {
         Ok(self.message(&told))
     }
 
-    /// A list of things to do that the model has just written down is an event of its own.
+    /// Emits an event for a to-do list that the model has just written.
     async fn tell_plan(&self, told: &CompletedCall) -> Result<(), Failure> {
         let output = told.output.as_ref().filter(|_| told.name == "plan" && told.tag == "plan");
         let items =
@@ -153,7 +154,8 @@ impl TurnContext {
         }
     }
 
-    /// The outcome and the append that records it with what is too large for a record.
+    /// Returns the outcome and the append that records it, with blobs for content that is too large
+    /// for a record.
     fn result(
         &self,
         command: Uuid,
@@ -228,7 +230,7 @@ impl TurnContext {
     }
 }
 
-/// An outcome with what lies in a blob.
+/// An outcome with the complete content of its blob.
 struct CompletedCall {
     outcome: ToolOutcome,
     whole: Value,

@@ -1,4 +1,4 @@
-//! What a turn changed in files: told as one diff at its end, and undone by its id.
+//! File changes of a turn: published as one diff at its end, and undone by its id.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,22 @@ use cairn_workspace::{MAX_WRITTEN_BYTES, Root};
 /// Largest diff of a turn, in bytes.
 const MAX_DIFF: usize = 256 * 1024;
 
-/// One file over a whole turn: what it held before the first change, and the hash of what the last one left.
+/// One file over a complete turn: its content before the first change, and the hash after the last
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whole {
-    /// `None` when it was not there.
+    /// `None` when the file did not exist.
     pub before: Option<BlobRef>,
-    /// `None` when it was deleted.
+    /// `None` when the file was deleted.
     pub after: Option<String>,
-    /// Whether it was there and what it held was not kept.
+    /// True if the file existed and its former content was not stored.
     pub lost: bool,
 }
 
-/// The files a turn changed, by path.
+/// Returns the files that a turn changed, by path.
 ///
 /// # Errors
-/// `run_not_found` when the session has no such turn; those of the log.
+/// `run_not_found` when the session has no such turn; errors of the log.
 pub(crate) async fn of_turn(
     trace: &Trace,
     session: &SessionId,
@@ -60,16 +61,16 @@ pub(crate) async fn of_turn(
         let text = format!("session {session} has no such turn");
         return Err(Failure::new(Reason::RunNotFound, text));
     }
-    // What was made and unmade is no change.
+    // A file that was created and deleted again is unchanged.
     files.retain(|_, w| w.before.is_some() || w.after.is_some() || w.lost);
     Ok(files)
 }
 
-/// How a turn is named.
+/// Reference to a turn.
 pub(crate) enum Turn<'a> {
-    /// By its run.
+    /// By the id of its run.
     Run(&'a RunId),
-    /// By its client's name.
+    /// By the name that its client gave it.
     Id(&'a str),
 }
 
@@ -82,20 +83,20 @@ fn add(files: &mut BTreeMap<String, Whole>, change: FileChange) {
     });
 }
 
-/// The bytes of a file as a blob keeps them.
+/// Returns the bytes of a file from their blob.
 ///
 /// # Errors
-/// `storage_failed` for a blob that is none.
+/// `storage_failed` for an invalid blob.
 pub(crate) async fn content(trace: &Trace, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
     let text = trace.whole_blob(&blob.sha256).await?;
     let broken = |e| Failure::new(Reason::StorageFailed, format!("a kept file cannot be read: {e}"));
     base64::engine::general_purpose::STANDARD.decode(text).map_err(broken)
 }
 
-/// The changes of a run as one event; `None` when there are none.
+/// Returns the changes of a run as one event; `None` when there are none.
 ///
 /// # Errors
-/// Those of the log and of reading the files.
+/// Errors of the log and of reading the files.
 pub(crate) async fn event(
     trace: &Trace,
     session: &SessionId,

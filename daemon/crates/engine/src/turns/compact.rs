@@ -1,4 +1,4 @@
-//! Condensing a conversation that nears the end of the model's context.
+//! Compaction of a conversation that nears the end of the model's context.
 
 use cairn_llm::Provider;
 use cairn_protocol::{
@@ -9,28 +9,28 @@ use cairn_protocol::{
 
 use super::{Ask, Conversation, TurnContext, tool_output};
 
-/// What the model is told to write.
+/// Instructions for the model that writes the summary.
 const INSTRUCTIONS: &str = "Condense the conversation below so that the work can go on without it. Write plain text with \
 these headings and nothing else: Goal (what the user wants, in their words where they matter), Decisions (what was decided \
 and why), Files (paths that were read, changed or matter, with what is known of them), Done, Failures (commands and attempts \
 that failed, with the error), Next (what remains, in order). Keep names, paths, numbers and error texts exactly. Leave out \
 everything else.";
 
-/// How far a conversation was condensed.
+/// Sizes before and after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
-    /// Tokens before, as counted here.
+    /// Tokens before, by the estimate of [`TurnContext::tokens`].
     pub before: u64,
-    /// Tokens after.
+    /// Tokens after, by the same estimate.
     pub after: u64,
 }
 
-/// A summary as it stands in the conversation.
+/// Returns the text of a summary within the conversation.
 pub(super) fn told(summary: &str) -> String {
     format!("Summary of the conversation so far, which is no longer shown:\n\n{summary}")
 }
 
-/// Tokens of a request, as counted here.
+/// Estimates the tokens of a request.
 pub(super) fn tokens(provider: &dyn Provider, ask: &Ask) -> u64 {
     let tools: u64 = ask
         .tools
@@ -42,7 +42,7 @@ pub(super) fn tokens(provider: &dyn Provider, ask: &Ask) -> u64 {
     provider.count_tokens(&ask.system) + tools + ask.messages.iter().map(|m| weight(provider, m)).sum::<u64>()
 }
 
-/// Tokens an image counts for, whatever its size: what providers charge for a large one.
+/// Tokens of an image, whatever its size: the price that providers charge for a large one.
 const IMAGE: u64 = 1600;
 
 fn weight(provider: &dyn Provider, message: &Message) -> u64 {
@@ -64,10 +64,11 @@ fn weight(provider: &dyn Provider, message: &Message) -> u64 {
 }
 
 impl TurnContext {
-    /// Whether what would be asked, with room for the answer, goes beyond the threshold of the model's context.
+    /// Returns true if the request, with room for the answer, exceeds the threshold of the model's
+    /// context.
     ///
     /// # Errors
-    /// Why there is no model.
+    /// The reason why there is no model.
     pub fn is_nearly_full(&self, ask: &Ask) -> Result<bool, Failure> {
         let provider = self.provider()?;
         let window = self.window(&*provider);
@@ -76,27 +77,27 @@ impl TurnContext {
         Ok(tokens(&*provider, ask) > limit)
     }
 
-    /// Tokens of what would be asked, as counted here.
+    /// Estimates the tokens of a request.
     ///
     /// # Errors
-    /// Why there is no model.
+    /// The reason why there is no model.
     pub fn tokens(&self, ask: &Ask) -> Result<u64, Failure> {
         Ok(tokens(&*self.provider()?, ask))
     }
 
-    /// Replaces the conversation by a summary, except its last messages as far as they are small. The model writes the
-    /// summary; where it cannot, one is put together from the conversation. The answer is the conversation as it is shown
-    /// from now on.
+    /// Replaces the conversation by a summary, except its last messages as far as they are small.
+    /// The model writes the summary; if it fails, one is assembled from the conversation. Returns
+    /// the conversation as it is sent from now on.
     ///
     /// # Errors
-    /// `context_overflow` when there is nothing to condense; `cancelled`; those of the log.
+    /// `context_overflow` when there is nothing to condense; `cancelled`; errors of the log.
     pub async fn compact(&self, ask: &Ask) -> Result<(Conversation, Compaction), Failure> {
         let (evt, tokens) = self.condense(ask).await?;
         self.emit_all(vec![evt]).await?;
         Ok((self.conversation().await?, tokens))
     }
 
-    /// The record that replaces the conversation, before it is in the log.
+    /// Returns the record that replaces the conversation, before it is in the log.
     pub(crate) async fn condense(&self, ask: &Ask) -> Result<(AgentEvt, Compaction), Failure> {
         let provider = self.provider()?;
         let before = tokens(&*provider, ask);
@@ -132,7 +133,8 @@ impl TurnContext {
             return Err(Failure::new(Reason::ContextOverflow, text));
         }
         let kept = u32::try_from(kept).unwrap_or(u32::MAX);
-        // The kept messages count the texts that were heard; the fold has them from this number.
+        // The retained messages include the steering texts that an answer has received; the fold
+        // finds them by this number.
         let heard_seq = self.heard_seq();
         let evt =
             AgentEvt::Compacted { summary, kept, tokens_before: before, tokens_after: after, heard_seq };
@@ -145,7 +147,7 @@ impl TurnContext {
         old: &[Message],
         window: u64,
     ) -> Result<String, Failure> {
-        // What the model reads now must fit as well; about three bytes are a token.
+        // The input of this request must fit as well; about three bytes are a token.
         let chars = (window.saturating_sub(2 * u64::from(self.settings().max_answer_tokens)) * 2).max(2000);
         let transcript = tool_output::cut(transcript(old, 4000), chars);
         self.engine().inner.models.admit(provider, self.policy().allow_external_llms)?;
@@ -168,7 +170,8 @@ impl TurnContext {
     }
 }
 
-/// How many messages at the end stay: whole groups of calls and results, of at most `limit` tokens.
+/// Returns the number of messages to retain at the end: complete groups of calls and results, of at
+/// most `limit` tokens.
 fn tail(provider: &dyn Provider, messages: &[Message], limit: u64) -> usize {
     let (mut kept, mut sum) = (0, 0);
     for (at, message) in messages.iter().enumerate().rev() {
@@ -176,7 +179,7 @@ fn tail(provider: &dyn Provider, messages: &[Message], limit: u64) -> usize {
         if sum > limit {
             break;
         }
-        // A group begins with what is no result.
+        // A group begins with a message that is no result.
         if !matches!(message, Message::Tool { .. }) {
             kept = messages.len() - at;
         }
@@ -184,7 +187,7 @@ fn tail(provider: &dyn Provider, messages: &[Message], limit: u64) -> usize {
     kept
 }
 
-/// A conversation as text, each message cut at `chars`.
+/// Returns a conversation as text, each message cut at `chars`.
 fn transcript(messages: &[Message], chars: u64) -> String {
     let line = |m: &Message| match m {
         Message::User { parts } => {
@@ -206,7 +209,7 @@ fn transcript(messages: &[Message], chars: u64) -> String {
     messages.iter().map(|m| tool_output::cut(line(m), chars)).collect::<Vec<_>>().join("\n\n")
 }
 
-/// A summary without a model: what was asked, what was called, what failed, and the last words.
+/// Assembles a summary without a model: inputs, calls, failures, and the last texts.
 fn put_together(old: &[Message]) -> String {
     let mut text = String::new();
     for message in old {

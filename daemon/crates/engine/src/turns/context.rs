@@ -1,4 +1,4 @@
-//! What an agent sees of its turn.
+//! An agent's view of its turn.
 
 use std::{
     collections::HashSet,
@@ -31,32 +31,32 @@ use uuid::Uuid;
 use super::{Conversation, ReplaySource, TurnHandle};
 use crate::{Engine, prompts::SessionPrompt, run_core::RunCore};
 
-/// How turns are taken; the same for the whole of a turn.
+/// Settings of a turn; they do not change while it runs.
 #[derive(Debug, Clone)]
 pub struct TurnSettings {
-    /// Answers of the model in one turn.
+    /// Most answers of the model in one turn.
     pub max_iterations: u32,
-    /// Attempts after a stream that broke before anything was shown.
+    /// Attempts after a stream that broke before anything was displayed.
     pub retry_attempts: u32,
     /// Wait before the first of them; doubled each time.
     pub retry_backoff: Duration,
-    /// 0 to 2; the provider's own when absent.
+    /// Sampling temperature, 0 to 2; the provider's own when absent.
     pub temperature: Option<f64>,
-    /// Tokens of one answer.
+    /// Most tokens of one answer.
     pub max_answer_tokens: u32,
-    /// Tokens of the context, where the model does not tell a smaller one.
+    /// Tokens of the context, unless the model reports a smaller one.
     pub max_context_tokens: u64,
-    /// Part of them, 0 to 1, after which older turns are condensed.
+    /// Fraction of them, 0 to 1, after which older turns are condensed.
     pub compaction_threshold: f64,
-    /// Characters of one tool's output that the model is shown.
+    /// Most characters of one tool's output that the model receives.
     pub shown_chars: u64,
-    /// Whether models are asked how far they are in reading their prompt.
+    /// True if models are requested to report their progress in reading the prompt.
     pub prompt_progress: bool,
     /// Tokens of the repository map in the prompt; 0 for none.
     pub repo_map_tokens: u32,
-    /// Commits what a turn changed in files, with messages that begin like this; nothing is committed without.
+    /// Prefix of the messages of automatic commits of a turn's changes; no commits when `None`.
     pub auto_commit: Option<String>,
-    /// Seconds of a turn, the waiting for people left out.
+    /// Longest duration of a turn, without the time spent waiting for approvers.
     pub timeout: Option<Duration>,
 }
 
@@ -80,7 +80,7 @@ impl Default for TurnSettings {
 }
 
 impl TurnSettings {
-    /// These settings with those that a turn has of its own.
+    /// Returns these settings with the overrides of a turn.
     #[must_use]
     pub(crate) fn with(&self, own: &TurnOverrides) -> Self {
         let mut settings = self.clone();
@@ -94,7 +94,7 @@ impl TurnSettings {
     }
 }
 
-/// Refuses settings of a turn that are out of range.
+/// Rejects settings of a turn that are out of range.
 ///
 /// # Errors
 /// `invalid_params` that names the setting.
@@ -125,21 +125,21 @@ pub(crate) struct Inner {
     pub core: RunCore,
     pub handle: TurnHandle,
     pub created_at: Timestamp,
-    /// When the turn began; in a replay, when the recorded one did.
+    /// Start time of the turn; in a replay, that of the recorded one.
     pub began: Timestamp,
     pub policy: ExecutionPolicy,
     pub settings: Arc<TurnSettings>,
     pub provider: Result<Arc<dyn Provider>, Failure>,
     pub resumed: bool,
-    /// True if its time is over.
+    /// True if its time limit has expired.
     pub timed_out: AtomicBool,
     pub heard: AtomicU64,
     pub usage: Mutex<TokenUsage>,
     pub tools: Mutex<Vec<ToolTrace>>,
     pub ids: Mutex<HashSet<String>>,
-    /// Records of its last steps, which go into the log with its end.
+    /// Records of its last steps, which are appended with its terminal record.
     pub closing: Mutex<Vec<AgentEvt>>,
-    /// In a replay: what stands in for the world.
+    /// In a replay: the recorded answers and results.
     pub feed: Option<Arc<ReplaySource>>,
 }
 
@@ -148,58 +148,59 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl TurnContext {
-    /// The engine, for what lies beyond a turn: searches, maps.
+    /// Returns the engine, for operations beyond a turn: searches, maps.
     pub fn engine(&self) -> &Engine {
         &self.core().engine
     }
 
-    /// The session.
+    /// Returns the session of the turn.
     pub fn session(&self) -> &SessionId {
         &self.core().session
     }
 
-    /// The run.
+    /// Returns the run of the turn.
     pub fn run(&self) -> &RunId {
         &self.inner.handle.run
     }
 
-    /// Absolute path of the root the turn works in.
+    /// Returns the absolute path of the root the turn works in.
     pub fn root_path(&self) -> Option<&Path> {
         self.core().root.as_ref().map(|r| r.path.as_path())
     }
 
-    /// What the turn may do.
+    /// Returns the policy of the turn.
     pub fn policy(&self) -> &ExecutionPolicy {
         &self.inner.policy
     }
 
-    /// How turns are taken.
+    /// Returns the settings of the turn.
     pub fn settings(&self) -> &TurnSettings {
         &self.inner.settings
     }
 
-    /// Cancelled when a client stops the turn, its time is over, or the daemon ends.
+    /// Returns a token that is cancelled when a client cancels the turn, its time limit expires, or
+    /// the daemon stops.
     pub fn cancel(&self) -> &CancellationToken {
         &self.inner.handle.cancel
     }
 
-    /// Answers of the model that this turn may have.
+    /// Returns the most answers of the model that this turn may have.
     pub fn max_iterations(&self) -> u32 {
         self.policy().max_iterations.unwrap_or(self.settings().max_iterations)
     }
 
-    /// Whom it asks.
+    /// Returns the provider that the turn uses.
     ///
     /// # Errors
-    /// Why there is nobody: an unknown provider, a missing key.
+    /// The reason why there is none: an unknown provider, a missing key.
     pub fn provider(&self) -> Result<Arc<dyn Provider>, Failure> {
         self.inner.provider.clone()
     }
 
-    /// The conversation so far, with what clients said meanwhile.
+    /// Returns the conversation so far, with the steering texts of clients.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// An error of the log.
     pub async fn conversation(&self) -> Result<Conversation, Failure> {
         let (mut talk, said) = Conversation::read(&self.engine().inner.trace, self.session()).await?;
         *locked(&self.inner.ids) = talk.call_ids().into_iter().map(str::to_owned).collect();
@@ -213,33 +214,35 @@ impl TurnContext {
         Ok(talk)
     }
 
-    /// What clients said since the last look.
+    /// Returns the steering texts since the last call.
     pub fn steering(&self) -> Vec<Message> {
         if let Some(feed) = &self.inner.feed {
-            // Notes of the agent's own come again by themselves; they are in the record too.
+            // The agent repeats its own notes; they are in the record too.
             locked(&self.inner.handle.steering).clear();
             return feed.said().into_iter().map(|(_, text)| Message::user(text)).collect();
         }
         let said = std::mem::take(&mut *locked(&self.inner.handle.steering));
         let hear = |(seq, text): (u64, String)| {
-            // What the conversation read from the log has already is not heard twice.
+            // A text that the conversation already has from the log is not delivered twice.
             let before = self.inner.heard.fetch_max(seq, Ordering::SeqCst);
             (before < seq).then(|| Message::user(text))
         };
         said.into_iter().filter_map(hear).collect()
     }
 
-    /// Takes a text that is in the log; a turn that ended before hears it no more, its session does.
+    /// Delivers a text that is in the log; a turn that has finished does not receive it, the
+    /// session's next turn does.
     pub(crate) fn hear(&self, seq: u64, text: String) {
         locked(&self.inner.handle.steering).push((seq, text));
     }
 
-    /// The skills of the host.
+    /// Returns the skills of the host.
     pub fn skills(&self) -> Vec<SkillInfo> {
         self.engine().skills()
     }
 
-    /// Tools a model is offered: those that the run may use and that its policy does not rule out.
+    /// Returns the tools that a model is offered: those that the run may use and that its policy
+    /// does not rule out.
     pub fn tools(&self) -> Vec<ToolSpec> {
         let ops = self.policy().ops.as_ref();
         let all = self.engine().inner.harness.registry().specs();
@@ -257,18 +260,19 @@ impl TurnContext {
         all.into_iter().filter(|s| offered(s) && !closed(s)).collect()
     }
 
-    /// What was set for the session's system text.
+    /// Returns the changes to the session's system text.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// An error of the log.
     pub async fn session_prompt(&self) -> Result<SessionPrompt, Failure> {
         self.engine().session_prompt(self.session()).await
     }
 
-    /// A text kept with the session under `name`, made by `make` the first time: what must stay the same from turn to turn.
+    /// Returns a text stored with the session under `name`, which `make` creates the first time:
+    /// for content that must stay the same from turn to turn.
     ///
     /// # Errors
-    /// Those of `make` and of the log.
+    /// Errors of `make` and of the log.
     pub async fn kept<F>(&self, name: &str, make: F) -> Result<String, Failure>
     where
         F: Future<Output = Result<String, Failure>>,
@@ -282,17 +286,18 @@ impl TurnContext {
         Ok(text)
     }
 
-    /// When the session was made.
+    /// Returns the creation time of the session.
     pub fn session_began(&self) -> Timestamp {
         self.inner.created_at
     }
 
-    /// When the turn began. In a replay: when the recorded one did, so that what is told of the day is the same.
+    /// Returns the start time of the turn. In a replay: that of the recorded one, so that the model
+    /// sees the same date.
     pub fn began(&self) -> Timestamp {
         self.inner.began
     }
 
-    /// The same as models are told of them.
+    /// Returns the tools in the form that models receive.
     pub fn offers(&self) -> Vec<ToolOffer> {
         let offer = |s: ToolSpec| ToolOffer {
             name: s.name.into_owned(),
@@ -302,18 +307,19 @@ impl TurnContext {
         self.tools().into_iter().map(offer).collect()
     }
 
-    /// Tells what the user should know and goes on.
+    /// Emits a warning for the user and continues.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// An error of the log.
     pub async fn warn(&self, op: &str, message: String) -> Result<(), Failure> {
         self.emit_all(vec![AgentEvt::Warning { op: op.to_owned(), message }]).await
     }
 
-    /// Says something to the model in the user's place, as a client's steering does: it hears it before its next answer.
+    /// Sends a text to the model in the user's place, like a client's steering: the model receives
+    /// it before its next answer.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// An error of the log.
     pub async fn note(&self, text: &str) -> Result<(), Failure> {
         let evt = AgentEvt::Steered { run_id: self.run().clone(), text: text.to_owned() };
         let append = Append::new(self.session(), vec![self.record(None, None, evt)]);
@@ -322,20 +328,20 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Tells the list of things to do.
+    /// Emits the to-do list of the turn.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// An error of the log.
     pub async fn plan(&self, items: Vec<PlanItem>) -> Result<(), Failure> {
         self.emit_all(vec![AgentEvt::PlanUpdate { items }]).await
     }
 
-    /// Tokens of all answers so far.
+    /// Returns the tokens of all answers so far.
     pub fn usage(&self) -> TokenUsage {
         *locked(&self.inner.usage)
     }
 
-    /// Leaves the question of models outside this machine to the configuration.
+    /// Makes the configuration alone decide about external models.
     pub(crate) fn allow_external(&mut self) {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.policy.allow_external_llms = true;
@@ -370,7 +376,7 @@ impl TurnContext {
         provider.context_tokens()
     }
 
-    /// Tokens that a prompt and its answer may have together.
+    /// Returns the tokens that a prompt and its answer may have together.
     pub(super) fn window(&self, provider: &dyn Provider) -> u64 {
         let own = self.settings().max_context_tokens;
         provider.context_tokens().map_or(own, |theirs| theirs.min(own))
@@ -398,7 +404,7 @@ impl TurnContext {
         locked(&self.inner.tools).clone()
     }
 
-    /// The id itself, or one with a number where the session has it already.
+    /// Returns the id itself, or one with a number if the session has it already.
     pub(super) fn unique(&self, id: String) -> String {
         let mut ids = locked(&self.inner.ids);
         let mut made = id.clone();

@@ -1,4 +1,4 @@
-//! Driving a turn to its end.
+//! Driving a turn until it finishes.
 
 use std::{
     sync::atomic::Ordering,
@@ -18,29 +18,29 @@ use tracing::Instrument as _;
 use super::{QueuedTurn, TurnAgent, TurnContext};
 use crate::{Engine, session::RunEnd, span};
 
-/// Time that a cancelled turn has to write down what came.
+/// Time that a cancelled turn has to record the partial answer.
 const GRACE: Duration = Duration::from_millis(60);
-/// Characters of the user's words in a commit's subject.
+/// Characters of the user's text in a commit's subject.
 const MAX_SUBJECT: usize = 60;
 
-/// The failure of a turn that was told to stop.
+/// Returns the failure of a cancelled turn.
 pub(crate) fn cancelled() -> Failure {
     Failure::new(Reason::Cancelled, "the turn was cancelled")
 }
 
-/// A provider and its model by name.
+/// Returns a provider and its model by name.
 pub(super) fn choice(provider: &dyn cairn_llm::Provider) -> ModelChoice {
     ModelChoice { provider: provider.name().into(), model: provider.model().into(), endpoint: None }
 }
 
 impl Engine {
-    /// Drives a turn to its end, which the session's actor writes down.
+    /// Drives a turn until it finishes; the session's actor records its end.
     pub(crate) async fn drive_turn(&self, cx: &TurnContext, turn: &QueuedTurn) -> RunEnd {
         let agent = self.inner.turn_agent.get().cloned();
         let outcome = match agent {
             None => Err(Failure::new(Reason::NotSupported, "no agent is registered")),
             Some(agent) => {
-                // A panic in an agent ends its turn, not the daemon.
+                // A panic in an agent fails its turn, not the daemon.
                 let (work, turn) = (cx.clone(), turn.clone());
                 let work = async move { work_on(&*agent, &work, &turn).await };
                 let task = tokio::spawn(work.in_current_span());
@@ -97,14 +97,15 @@ impl Engine {
         RunEnd { interrupted: false, records, state, artifact: None }
     }
 
-    /// Tells what a turn that did its work changed, and commits it where the settings say so.
+    /// Records the changes of a turn that finished its work, and commits them where the settings
+    /// require it.
     async fn close_changes(&self, cx: &TurnContext, turn: &QueuedTurn) {
         let Some(diff) = self.turn_diff(cx).await else { return };
         let committed = self.auto_commit(cx, turn, &diff).await;
         super::context::locked(&cx.inner.closing).extend(std::iter::once(diff).chain(committed));
     }
 
-    /// What the turn changed in files. That it cannot be told is no reason for a turn to fail.
+    /// Returns the turn's changes to files. An error here does not fail the turn.
     async fn turn_diff(&self, cx: &TurnContext) -> Option<AgentEvt> {
         let root = cx.root().filter(|_| !cx.tool_trace().is_empty())?;
         let handle = &cx.inner.handle;
@@ -118,8 +119,8 @@ impl Engine {
         }
     }
 
-    /// Commits what the turn changed, where the settings say so, as an action of the turn: under its rights and until its end.
-    /// That it cannot be done is told, and no reason for a turn to fail.
+    /// Commits the turn's changes, where the settings require it, as an action of the turn: under
+    /// its rights and before it finishes. An error is reported, and does not fail the turn.
     async fn auto_commit(&self, cx: &TurnContext, turn: &QueuedTurn, diff: &AgentEvt) -> Option<AgentEvt> {
         let prefix = cx.settings().auto_commit.as_ref()?;
         let AgentEvt::TurnDiff { turn_id, paths, .. } = diff else { return None };
@@ -145,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// What the model said last in this turn.
+    /// Returns the last text of the model in this turn.
     async fn last_words(&self, cx: &TurnContext) -> Option<String> {
         let (talk, _) = super::Conversation::read(&self.inner.trace, cx.session()).await.ok()?;
         let this_turn = talk.messages.iter().rev().take_while(|m| !matches!(m, Message::User { .. }));
@@ -156,12 +157,12 @@ impl Engine {
     }
 }
 
-/// Lets the agent work until it is done, cancelled or out of time.
+/// Runs the agent until it finishes, is cancelled or exceeds its time limit.
 async fn work_on(agent: &dyn TurnAgent, cx: &TurnContext, turn: &QueuedTurn) -> Result<String, Failure> {
     let work = async {
         let text = agent.turn(cx).await?;
         cx.engine().close_changes(cx, turn).await;
-        // Told to stop while its changes were committed.
+        // Cancelled while its changes were committed.
         if cx.cancel().is_cancelled() { Err(cancelled()) } else { Ok(text) }
     };
     tokio::pin!(work);
@@ -180,7 +181,7 @@ async fn work_on(agent: &dyn TurnAgent, cx: &TurnContext, turn: &QueuedTurn) -> 
     }
 }
 
-/// Ends when the turn's time is over; the time that people took is not counted.
+/// Returns when the turn's time limit expires; time spent waiting for approvers does not count.
 async fn out_of_time(cx: &TurnContext) -> Failure {
     let limit = cx.policy().timeout_seconds.map(Duration::from_secs).or(cx.settings().timeout);
     let Some(limit) = limit else { return std::future::pending().await };

@@ -1,4 +1,4 @@
-//! The conversation of a session, read from its log: the same records always give the same messages.
+//! The conversation of a session, read from its log: equal records always give equal messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,12 +13,12 @@ use cairn_trace::Trace;
 
 use super::tool_output;
 
-/// A conversation as a model is shown it.
+/// A conversation in the form that a model receives.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Conversation {
-    /// Its messages. Every call has its result, unless it is in `open`.
+    /// Messages in order. Every call has its result, unless it is in `open`.
     pub messages: Vec<Message>,
-    /// Calls of the last message that have no result yet: what was cut off goes on with them.
+    /// Calls of the last message that have no result yet: a resumed turn makes them first.
     pub open: Vec<ToolUse>,
 }
 
@@ -26,22 +26,23 @@ pub struct Conversation {
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
     talk: Conversation,
-    /// Inputs of turns that were taken, until they begin.
+    /// Inputs of accepted turns, until they start.
     inputs: HashMap<RunId, Vec<Part>>,
     /// Text of the answer that is being written.
     text: String,
-    /// What was said meanwhile, with its number, until an answer heard it.
+    /// Steering texts with their numbers, until an answer received them.
     said: Vec<(u64, String)>,
     shown_chars: u64,
-    /// Results whose text lies elsewhere: place in `messages`, and where it is.
+    /// Results whose text is in a blob: position in `messages`, call, blob, and the limit of
+    /// characters.
     pub blobs: Vec<(usize, String, BlobRef, u64)>,
 }
 
-/// Text in place of a result that never came.
+/// Text in place of a missing result.
 const NO_RESULT: &str = "error (interrupted): the turn ended before this call did";
 
 impl Fold {
-    /// Takes the next record.
+    /// Folds the next record.
     pub fn take(&mut self, record: Envelope) {
         let seq = record.seq;
         let Body::Evt { evt } = record.body else { return };
@@ -75,11 +76,12 @@ impl Fold {
         }
     }
 
-    /// Replaces all but the last `kept` messages, among which are the texts that were heard by then.
+    /// Replaces all but the last `kept` messages, which include the texts received by then.
     fn compacted(&mut self, summary: &str, kept: u32, heard_seq: u64) {
         self.heard(heard_seq);
         let mut at = self.talk.messages.len().saturating_sub(kept as usize);
-        // Logs of earlier versions counted otherwise: a result without its call is refused by every provider.
+        // Logs of earlier versions counted otherwise: every provider rejects a result without its
+        // call.
         while at > 0 && matches!(self.talk.messages.get(at), Some(Message::Tool { .. })) {
             at -= 1;
         }
@@ -106,7 +108,7 @@ impl Fold {
         });
     }
 
-    /// Puts what an answer heard before it.
+    /// Inserts the texts that an answer received before it.
     fn heard(&mut self, upto: u64) {
         let (heard, later) = std::mem::take(&mut self.said).into_iter().partition(|(seq, _)| *seq <= upto);
         self.said = later;
@@ -114,7 +116,7 @@ impl Fold {
         self.talk.messages.extend(heard.into_iter().map(|(_, text)| Message::user(text)));
     }
 
-    /// What a turn leaves open is closed: its text kept, its calls answered.
+    /// Closes the open parts of a turn: its text is retained, its calls get a result.
     fn settle(&mut self) {
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {
@@ -131,13 +133,14 @@ impl Fold {
         self.heard(u64::MAX);
     }
 
-    /// The conversation as it stands within a turn: an answer that was cut off is left out, for it is asked for again.
+    /// Returns the conversation within a turn: an interrupted answer is left out, since it is
+    /// requested again.
     pub fn finish(mut self) -> (Conversation, Vec<(u64, String)>) {
         self.order();
         (self.talk, self.said)
     }
 
-    /// Results in the order of their calls, whichever came first: providers want it so.
+    /// Sorts results in the order of their calls: providers require it.
     fn order(&mut self) {
         let mut order: HashMap<String, usize> = HashMap::new();
         for message in &self.talk.messages {
@@ -160,10 +163,11 @@ impl Fold {
 }
 
 impl Conversation {
-    /// The conversation of `session` as its log has it, and what was said that no answer heard yet.
+    /// Returns the conversation of `session` according to its log, and the texts that no answer
+    /// received yet.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// An error of the log.
     pub(crate) async fn read(
         trace: &Trace,
         session: &SessionId,
@@ -182,7 +186,7 @@ impl Conversation {
         Ok(fold.finish())
     }
 
-    /// Ids of calls in the conversation: those of new answers must differ.
+    /// Returns the ids of calls in the conversation: those of new answers must differ.
     pub(crate) fn call_ids(&self) -> HashSet<&str> {
         let calls = self.messages.iter().filter_map(|m| match m {
             Message::Assistant { calls, .. } => Some(calls),
@@ -273,11 +277,12 @@ mod tests {
     fn compaction_counts_the_texts_that_were_heard() {
         let run = RunId::new();
         let steered = AgentEvt::Steered { run_id: run.clone(), text: "be brief".into() };
-        // The agent held: call a, result a, call b, result b, the steering text; it kept the last three of them.
+        // The agent's conversation: call a, result a, call b, result b, the steering text; the last
+        // three were retained.
         let evts = [answer(&run, "a", 0), result("a"), answer(&run, "b", 0), result("b"), steered];
         let all = |last| evts.iter().cloned().chain([last]).collect();
         assert_eq!(kinds(&folded(all(compacted(3, 5)))), ["user", "call", "result", "user"]);
-        // One that came after the count was taken stays behind what was kept.
+        // A text after the count stays behind the retained messages.
         assert_eq!(kinds(&folded(all(compacted(2, 0)))), ["user", "call", "result", "user"]);
     }
 

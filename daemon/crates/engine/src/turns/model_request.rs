@@ -1,4 +1,4 @@
-//! Asking the model: one request, its stream told and recorded, its answer whole.
+//! Requests to the model: one request, its stream published and recorded, its answer complete.
 
 use std::{
     collections::BTreeMap,
@@ -26,40 +26,40 @@ const MAX_TEXT: usize = 2 * 1024 * 1024;
 /// Most calls of one answer.
 const MAX_CALLS: usize = 64;
 
-/// What is asked.
+/// One request to the model.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
-    /// The system text.
+    /// System text of the request.
     pub system: String,
-    /// The conversation.
+    /// Messages of the conversation.
     pub messages: Vec<Message>,
-    /// Tools on offer.
+    /// Tools that the model may call.
     pub tools: Vec<ToolOffer>,
     /// A schema that the answer must follow.
     pub schema: Option<Value>,
 }
 
-/// A whole answer.
+/// A complete answer of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The visible text.
+    /// Visible text of the answer.
     pub text: String,
-    /// Tools it asks for.
+    /// Tool calls that it requests.
     pub calls: Vec<ToolUse>,
-    /// Why it stopped.
+    /// Reason why the answer stopped.
     pub finish: FinishReason,
-    /// Tokens.
+    /// Tokens of request and answer.
     pub usage: TokenUsage,
 }
 
 impl Answer {
-    /// As a message of the conversation.
+    /// Returns the answer as a message of the conversation.
     pub fn message(&self) -> Message {
         Message::Assistant { text: self.text.clone(), calls: self.calls.clone() }
     }
 }
 
-/// An answer as it comes in.
+/// A partially received answer.
 struct PartialAnswer {
     text: Streamed,
     thinking: Streamed,
@@ -71,18 +71,19 @@ struct PartialAnswer {
 }
 
 impl TurnContext {
-    /// Asks the model. Its text is told live and recorded; the answer's record is durable when this returns. A stream that
-    /// breaks before anything of it was shown is asked for again, `agent.retry_attempts` times at most.
+    /// Sends a request to the model. Its text is published live and recorded; the answer's record
+    /// is durable when this returns. A stream that breaks before any of it was displayed is
+    /// retried, `agent.retry_attempts` times at most.
     ///
     /// # Errors
-    /// `cancelled`; `budget_exceeded`; `external_llm_denied`; those of the model.
+    /// `cancelled`; `budget_exceeded`; `external_llm_denied`; errors of the model.
     pub async fn ask(&self, ask: Ask) -> Result<Answer, Failure> {
         let provider = self.provider()?;
         let run_allows = self.policy().allow_external_llms;
         if self.feed().is_none() {
             self.engine().inner.models.admit(&*provider, run_allows)?;
         }
-        // Learns the size of the context where it can; what goes wrong is told by the request itself.
+        // Queries the size of the context if possible; the request itself reports any error.
         tokio::select! {
             biased;
             () = self.cancel().cancelled() => return Err(super::drive::cancelled()),
@@ -154,7 +155,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// One attempt; with its failure, whether anything of the answer was shown.
+    /// Makes one attempt; a failure comes with true if a part of the answer was displayed.
     async fn once(&self, provider: &dyn Provider, ask: &Ask) -> Result<Answer, (Failure, bool)> {
         let recording = Recording::default();
         let request = ModelRequest {
@@ -284,7 +285,7 @@ impl TurnContext {
         self.emit_all(evts.into_iter().flatten().collect()).await
     }
 
-    /// Records the rest of the text and the answer, whole or as far as it came.
+    /// Records the rest of the text and the answer, complete or partial.
     async fn keep(
         &self,
         provider: &dyn Provider,
@@ -295,7 +296,7 @@ impl TurnContext {
     ) -> Result<Answer, Failure> {
         let run = self.run();
         let whole = partial.finish.is_some();
-        // Calls of an answer that was cut off are not made: their arguments may be half of what was meant.
+        // Calls of an interrupted answer are not made: their arguments may be incomplete.
         let calls = if whole { self.calls(std::mem::take(&mut partial.calls)) } else { vec![] };
         let usage = partial.usage.unwrap_or_else(|| self.counted(provider, ask, &partial));
         self.engine().inner.models.spend(usage.input_tokens + usage.output_tokens);
@@ -331,7 +332,7 @@ impl TurnContext {
         Ok(Answer { text: partial.text.text, calls, finish, usage })
     }
 
-    /// The calls of an answer: arguments read, ids made unique in the session.
+    /// Returns the calls of an answer: arguments parsed, ids unique in the session.
     fn calls(&self, partial: BTreeMap<usize, (String, String, String)>) -> Vec<ToolUse> {
         let recorded = self.feed().map(|feed| {
             let parts = feed.parts();
@@ -346,7 +347,7 @@ impl TurnContext {
         partial.into_values().enumerate().map(read).collect()
     }
 
-    /// Tokens as counted here, where the provider does not tell.
+    /// Estimates the tokens if the provider does not report them.
     fn counted(&self, provider: &dyn Provider, ask: &Ask, partial: &PartialAnswer) -> TokenUsage {
         let input_tokens = super::compact::tokens(provider, ask);
         let arguments = partial.calls.values().map(|(_, _, text)| provider.count_tokens(text)).sum::<u64>();
@@ -374,7 +375,7 @@ fn unless_ok(outcome: Result<(), Failure>) -> Failure {
     outcome.err().unwrap_or_else(|| Failure::new(Reason::Internal, "a whole answer was empty"))
 }
 
-/// What the span of a question says of its answer.
+/// Records an answer in the span of its request.
 fn note(span: &tracing::Span, outcome: &Result<Answer, (Failure, bool)>) {
     match outcome {
         Ok(answer) => {
@@ -394,7 +395,8 @@ fn too_large(provider: &dyn Provider, what: &str) -> Failure {
     Failure::new(Reason::TooLarge, format!("the answer of {} has {what}", provider.name()))
 }
 
-/// What was asked, in 64 hex digits: the same for equal conversations, whoever answers.
+/// Returns a digest of the request, in 64 hex digits: equal for equal conversations, for any
+/// provider.
 fn digest(provider: &dyn Provider, ask: &Ask) -> String {
     let what = serde_json::json!({
         "model": provider.model(), "system": ask.system, "messages": ask.messages, "tools": ask.tools, "schema": ask.schema,

@@ -1,4 +1,4 @@
-//! What a replayed turn is given in place of the world: recorded answers, results and words.
+//! Recorded answers, results and texts that a replayed turn receives.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,17 +13,17 @@ pub(crate) struct ReplaySource(Mutex<Remaining>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Remaining {
-    /// What clients said before the answer of each number.
+    /// Steering texts of clients before the answer of each number.
     pub said: Vec<Vec<(u64, String)>>,
-    /// Answers asked for so far.
+    /// Number of answers requested so far.
     pub asked: usize,
-    /// Ids of the calls of each answer: where the recorded bytes hold none, they would be made anew.
+    /// Ids of the calls of each answer: recorded bytes without ids would get new ones.
     pub ids: Vec<Vec<String>>,
-    /// Results by call.
+    /// Results by id of the call.
     pub results: HashMap<String, (ToolOutcome, serde_json::Value)>,
     /// Summaries of condensed conversations, in order.
     pub summaries: VecDeque<String>,
-    /// What the same reading calls give now, where it differs: call, recorded, now.
+    /// Current results of read-only calls that differ: call, recorded, current.
     pub differs: Vec<(String, serde_json::Value, serde_json::Value)>,
 }
 
@@ -36,7 +36,7 @@ impl ReplaySource {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was said before the next answer, each thing once.
+    /// Returns the texts before the next answer, each once.
     pub fn said(&self) -> Vec<(u64, String)> {
         let mut parts = self.parts();
         let at = parts.asked;

@@ -24,18 +24,19 @@ use uuid::Uuid;
 use super::{OP, QueuedTurn, TurnContext, TurnHandle, context};
 use crate::{Engine, run_core::RunCore, session::Request, span};
 
-/// Bytes of a turn's input and context.
+/// Most bytes of a turn's input and context.
 const MAX_INPUT: usize = 8 * 1024 * 1024;
-/// Bytes of a steering text.
+/// Most bytes of a steering text.
 const MAX_STEER: usize = 16 * 1024;
 
 impl Engine {
-    /// Accepts a turn. It starts at once, or after those that were accepted before it in the session. A turn that cannot be
-    /// accepted leaves nothing behind.
+    /// Accepts a turn. It starts at once, or after those that were accepted before it in the
+    /// session. A turn that cannot be accepted leaves nothing behind.
     ///
     /// # Errors
-    /// `session_not_found`, `invalid_params`, `request_conflict` (the turn's id was used for another), `root_not_found`,
-    /// `path_outside_roots` for `policy.paths` that lead out of the root, `session_busy` while an explore is active in the session, `overloaded`.
+    /// `session_not_found`, `invalid_params`, `request_conflict` (the turn's id was used for
+    /// another), `root_not_found`, `path_outside_roots` for `policy.paths` that lead out of the
+    /// root, `session_busy` while an explore is active in the session, `overloaded`.
     pub async fn start_run(
         &self,
         params: RunStartParams,
@@ -48,7 +49,7 @@ impl Engine {
         self.request(&session, request).await?.receipt()
     }
 
-    /// The model that the first record of a turn names.
+    /// Returns the model that the first record of a turn names.
     pub(crate) async fn first_model(&self, cx: &TurnContext) -> Result<ModelChoice, Failure> {
         match cx.provider() {
             Ok(provider) => Ok(super::drive::choice(&*provider)),
@@ -56,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// All that a turn needs to start: its session, its root, its rights, its model.
+    /// Builds all that a turn needs to start: its session, its root, its rights, its model.
     pub(crate) async fn turn_context(
         &self,
         session: &SessionId,
@@ -117,8 +118,8 @@ impl Engine {
         Ok(TurnContext { inner: Arc::new(inner) })
     }
 
-    /// Takes a turn against recorded answers, to its end, as if it were then. Its session is a new one, which is
-    /// reserved meanwhile, so that no actor is needed.
+    /// Runs a turn against recorded answers, as if at its original time. Its session is a new one,
+    /// which is reserved meanwhile, so that no actor is needed.
     pub(crate) async fn take_recorded(
         &self,
         session: &SessionId,
@@ -154,7 +155,7 @@ impl Engine {
         Ok(())
     }
 
-    /// State of the latest turn of a session.
+    /// Returns the status of the latest turn of a session.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -174,7 +175,8 @@ impl Engine {
         })
     }
 
-    /// Stops a turn: the active one, or a pending one, also of an interrupted session. Stopping what has ended changes nothing.
+    /// Cancels a turn: the active one, or a pending one, also of an interrupted session. Has no
+    /// effect on a finished one.
     ///
     /// # Errors
     /// `session_not_found`.
@@ -183,7 +185,7 @@ impl Engine {
         self.run_status(&turn.session_id).await
     }
 
-    /// Tells an active turn something: the model hears it before its next answer.
+    /// Sends a text to an active turn: the model receives it before its next answer.
     ///
     /// # Errors
     /// `run_not_found` when no turn is active; `too_large`.
@@ -197,10 +199,10 @@ impl Engine {
         self.run_status(&session_id).await
     }
 
-    /// True if the latest turn of a session runs commands outside the sandbox.
+    /// Returns true if the latest turn of a session runs commands outside the sandbox.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// An error of the log.
     pub async fn is_unconfined(&self, session: &SessionId) -> Result<bool, Failure> {
         let Some(latest) = self.inner.trace.latest_run(session).await? else { return Ok(false) };
         let params: Option<RunStartParams> = serde_json::from_str(&latest.params).ok();
@@ -209,7 +211,7 @@ impl Engine {
 }
 
 impl QueuedTurn {
-    /// The record of its acceptance.
+    /// Returns the record of its acceptance.
     pub(crate) fn accepted(&self) -> NewRecord {
         let params = &self.params;
         let mut input = params.input.clone().into_parts();

@@ -1,31 +1,31 @@
-//! The text of an answer on its way: told at once to whoever watches, put together into records a few times a second.
+//! The text of an answer being received: published at once to subscribers, combined into records a
+//! few times a second.
 
 use std::time::{Duration, Instant};
 
 use cairn_protocol::{event::AgentEvt, id::RunId};
 
-/// How long text waits at most before it is a record.
+/// Longest time that text waits for its record.
 pub const EVERY: Duration = Duration::from_millis(250);
-/// Bytes of text that become a record at once.
+/// Bytes of pending text that become a record at once.
 const ENOUGH: usize = 16 * 1024;
 
 /// One stream of text: the answer's or the thinking's.
 #[derive(Debug)]
 pub struct Streamed {
     reasoning: bool,
-    /// What no record holds yet.
+    /// Text that is not in a record yet.
     waiting: String,
     since: Instant,
-    /// Bytes told live.
+    /// Bytes published live.
     told: u64,
     /// Bytes in records.
     kept: u64,
-    /// All of it.
+    /// Complete text so far.
     pub text: String,
 }
 
 impl Streamed {
-    /// Nothing yet.
     pub fn new(reasoning: bool) -> Self {
         Self {
             reasoning,
@@ -37,7 +37,7 @@ impl Streamed {
         }
     }
 
-    /// Takes a piece; the answer is what to tell live.
+    /// Appends a piece; returns the live event for it.
     pub fn push(&mut self, run: &RunId, piece: String) -> AgentEvt {
         if self.waiting.is_empty() {
             self.since = Instant::now();
@@ -49,13 +49,13 @@ impl Streamed {
         AgentEvt::TokenDelta { run_id: run.clone(), reasoning: self.reasoning, offset, text: piece }
     }
 
-    /// When what waits is due, if anything waits.
+    /// Returns the time at which pending text must be recorded, if there is any.
     pub fn due(&self) -> Option<Instant> {
         (!self.waiting.is_empty())
             .then(|| if self.waiting.len() >= ENOUGH { self.since } else { self.since + EVERY })
     }
 
-    /// What waits, as a record.
+    /// Returns the pending text as a record.
     pub fn flush(&mut self, run: &RunId) -> Option<AgentEvt> {
         if self.waiting.is_empty() {
             return None;

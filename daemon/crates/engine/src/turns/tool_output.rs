@@ -1,10 +1,11 @@
-//! What a model is shown of a tool's result: a pure function of the record, so that a conversation read from the log is the
-//! one that was held.
+//! The text of a tool's result that a model receives: a pure function of the record, so that a
+//! conversation read from the log equals the original one.
 
 use cairn_protocol::event::ToolOutcome;
 use serde_json::Value;
 
-/// The text of a result, of at most about `chars` characters. Results that lie in a blob are shown by [`value`].
+/// Returns the text of a result, of at most about `chars` characters. For results in a blob use
+/// [`value`].
 pub fn of(outcome: &ToolOutcome, chars: u64) -> String {
     if let Some(error) = &outcome.error {
         return cut(format!("error ({}): {}", error.reason, error.message), chars);
@@ -12,7 +13,8 @@ pub fn of(outcome: &ToolOutcome, chars: u64) -> String {
     outcome.output.as_ref().map_or_else(String::new, |output| value(output, chars))
 }
 
-/// The text of an output. A field that holds a text is shown as it is, with the other fields in a line after it.
+/// Returns the text of an output. A field that contains a text is rendered unchanged, with the
+/// other fields on a line after it.
 pub fn value(output: &Value, chars: u64) -> String {
     let text = match output {
         Value::String(text) => text.clone(),
@@ -25,7 +27,7 @@ pub fn value(output: &Value, chars: u64) -> String {
                 let body = rest.remove(field).and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
                 rest.retain(|_, v| !v.is_null() && v != &Value::String(String::new()));
                 let tail = if rest.is_empty() { String::new() } else { Value::Object(rest).to_string() };
-                // The figures must survive the cut.
+                // The other fields must survive the truncation.
                 return [cut(body, chars.saturating_sub(tail.len() as u64)), cut(tail, chars)]
                     .into_iter()
                     .filter(|part| !part.is_empty())
@@ -39,7 +41,8 @@ pub fn value(output: &Value, chars: u64) -> String {
     cut(text, chars)
 }
 
-/// The beginning and the end of a long text, with a line between them that says what is missing.
+/// Returns the beginning and the end of a long text, with a line between them that gives the size
+/// of the omitted part.
 pub fn cut(text: String, chars: u64) -> String {
     let limit = usize::try_from(chars).unwrap_or(usize::MAX).max(200);
     let count = text.chars().count();

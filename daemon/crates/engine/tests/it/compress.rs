@@ -1,4 +1,4 @@
-//! Condensing a conversation on request, beside a turn that starts meanwhile.
+//! Condensing a conversation on request, concurrent with a turn that starts meanwhile.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use cairn_protocol::{
 
 use crate::stage::{Setup, Stage, World};
 
-/// A model whose answers wait for the gate `model`, and what is known of requests.
+/// A model whose answers wait for the gate `model`, with a record of its requests.
 struct Gated {
     script: Scripted,
     world: World,
@@ -64,7 +64,7 @@ impl Models for One {
     }
 }
 
-/// A session with a conversation that is worth condensing, under a model that waits.
+/// Creates a session with a conversation that can be condensed, under a model that waits.
 async fn stage(dir: &std::path::Path) -> (Stage, cairn_protocol::id::SessionId) {
     let stage = Stage::open(dir, &World::default(), &Setup::new()).await;
     let script = Scripted::new(vec!["a summary".into(), "a summary".into()]);
@@ -107,7 +107,7 @@ async fn a_turn_that_came_and_went_while_a_conversation_is_condensed_is_not_lost
     stage.ended(&session, "b").await;
     stage.world.open("model");
     assert_eq!(compressing.await.unwrap().unwrap_err().reason, Reason::SessionBusy);
-    // Control: with nothing beside it the conversation is condensed.
+    // Control: without a concurrent turn the conversation is condensed.
     let done = stage.engine.compress(&session).await.unwrap();
     assert!(done.tokens_after < done.tokens_before, "{done:?}");
     let records = stage.records(&session).await;

@@ -1,4 +1,4 @@
-//! Calls that no agent makes, as the log has them.
+//! Calls that no agent makes, as recorded in the log.
 
 use cairn_protocol::{error::Reason, event::AgentEvt, session::CommandParams};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! The end of the daemon: what runs gets time, what is cut off gets an end record, what is resumed is not done twice.
+//! Shutdown of the daemon: active runs get time, interrupted calls get a final record, resumed ones
+//! are not repeated.
 
 use std::{
     collections::HashMap,
@@ -82,7 +83,7 @@ async fn a_call_that_a_shutdown_cuts_off_has_an_end() {
 fn a_call_that_a_crash_cuts_off_has_an_end_after_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let world = World::default();
-    // One thread: with another, what is dropped first would cancel what still runs there.
+    // One thread: with another, the first dropped value would cancel work that still runs there.
     let first = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (session, trace) = first.block_on(async {
         let stage = Stage::open(dir.path(), &world, &Setup::new()).await;
@@ -151,7 +152,7 @@ fn repo(dir: &Path) -> std::path::PathBuf {
     root.canonicalize().unwrap()
 }
 
-/// Set while the thread of an index is to hang, and once it does.
+/// Set while the thread of an index must hang, and once it does.
 static HANGS: AtomicBool = AtomicBool::new(false);
 static HUNG: AtomicBool = AtomicBool::new(false);
 
@@ -170,7 +171,7 @@ async fn closing_does_not_wait_for_an_index_that_hangs() {
     let stage = Stage::open(dir.path(), &World::default(), &setup).await;
     let repo = dir.path().join("repo");
     std::fs::create_dir(&repo).unwrap();
-    // Its symbols are found by a parse that is large enough to trim memory after it.
+    // Its symbols are extracted by a parse that is large enough to trim memory after it.
     std::fs::write(repo.join("a.c"), "int f(void) { return 1; }\n".repeat(30_000)).unwrap();
     stage.root(&repo).await;
     while !HUNG.load(Ordering::SeqCst) {

@@ -1,4 +1,4 @@
-//! What clients, disks and people do that nobody should: the log and the state agree after it.
+//! Misuse by clients, full disks and users: the log and the state agree after it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use cairn_store::rusqlite::Connection;
 
 use crate::stage::{Setup, Stage, World, ends};
 
-/// Lets every append to the log in `dir` fail, as a disk without room does, until it is dropped.
+/// Makes every append to the log in `dir` fail, as on a full disk, until it is dropped.
 struct FullDisk(Connection);
 
 impl FullDisk {
@@ -90,7 +90,7 @@ async fn a_call_whose_approval_ends_on_a_full_disk_wakes_and_log_and_state_agree
         question(&stage, &session).await;
         let _full = FullDisk::new(dir.path());
         let turn = TurnRef { session_id: session.clone(), turn_id: Some("a".into()) };
-        // The turn stops although nothing of it can be stored.
+        // The turn stops although none of its records can be stored.
         let _unstored = stage.engine.cancel_run(turn).await;
         while stage.engine.running() > 0 {
             tokio::task::yield_now().await;
@@ -104,7 +104,7 @@ async fn a_call_whose_approval_ends_on_a_full_disk_wakes_and_log_and_state_agree
     match ends(&records).len() {
         0 => {
             assert_eq!(state, RunState::Interrupted);
-            // It goes on where it was: the question is there again, and its answer counts.
+            // It resumes where it was: the approval request is open again, and its answer counts.
             stage.engine.resume_session(&session).await.unwrap();
             let open = ApprovalListParams { session_id: Some(session.clone()), ..Default::default() };
             let id = loop {
@@ -135,7 +135,7 @@ async fn of_ten_thousand_starts_the_queue_takes_what_it_may_and_ends_it_in_order
             refused += 1;
         }
     }
-    // One runs, and the queue has 32 places.
+    // One is active, and the queue has 32 slots.
     assert_eq!(refused, 10_000 - 33);
     stage.world.open("go");
     stage.ended(&session, "t32").await;
@@ -162,14 +162,14 @@ async fn a_root_that_is_removed_under_turns_ends_each_of_them_once() {
     assert_eq!((status, reason.as_deref()), (Outcome::Failed, Some("root_not_found")));
     assert!(!root.join("b.txt").exists());
     assert_eq!(stage.engine.running(), 0);
-    // The session is of use again once its root is.
+    // The session is usable again once its root is declared.
     stage.root(&root).await;
     stage.start(&session, "later", "write c.txt").await.unwrap();
     assert_eq!(stage.ended(&session, "later").await.0, Outcome::Completed);
     assert!(root.join("c.txt").exists());
 }
 
-/// Starts, cancels and forks a session; the answer is how often each was taken.
+/// Starts, cancels and forks a session; returns how often each request was accepted.
 async fn disturb(stage: &Stage, session: &SessionId, name: &str) -> BTreeMap<&'static str, u32> {
     let mut done = BTreeMap::new();
     for n in 0..60 {

@@ -1,4 +1,4 @@
-//! Which turn runs when, and what is in the log of it.
+//! The order of turns, and their records in the log.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ async fn a_queued_turn_that_cannot_start_fails_and_the_next_ones_go_on() {
     }
     assert_eq!(ends(&stage.records(&session).await), ["a", "b", "c"]);
     assert_eq!(stage.state(&session).await, RunState::Failed);
-    // The one permit is back.
+    // The single permit is returned.
     stage.root(&root).await;
     stage.start(&session, "d", "note d").await.unwrap();
     assert_eq!(stage.ended(&session, "d").await.0, Outcome::Completed);
@@ -55,7 +55,7 @@ async fn the_queue_of_a_session_is_bounded() {
             Err(failure) => assert_eq!(failure.reason, Reason::Overloaded),
         }
     }
-    // One runs, 32 wait.
+    // One is active, 32 wait.
     assert_eq!(accepted, 33);
     assert_eq!(stage.engine.run_status(&session).await.unwrap().queued, 32);
     stage.world.open("go");
@@ -102,7 +102,7 @@ async fn nothing_starts_between_two_turns() {
     stage.start(&session, "b", "gate b").await.unwrap();
     stage.world.open("a");
     stage.ended(&session, "a").await;
-    // Whatever is looked at after the end of `a`, the session is not idle.
+    // At any look after the end of `a`, the session is not idle.
     assert_eq!(stage.state(&session).await, RunState::Running);
     let explore = stage.explore(Some(&session), &root, &[]);
     assert_eq!(stage.engine.start_explore(explore, None).await.unwrap_err().reason, Reason::SessionBusy);
@@ -137,7 +137,7 @@ async fn a_shutdown_leaves_waiting_turns_and_a_resume_takes_them_in_order() {
     while first.start(&session, "late", "").await.err().map(|e| e.reason) != Some(Reason::ShuttingDown) {
         tokio::task::yield_now().await;
     }
-    // `a` ends within the drain; `b` does not start.
+    // `a` finishes within the drain; `b` does not start.
     first.world.open("a");
     closing.await.unwrap();
     assert_eq!(ends(&first.records(&session).await), ["a"]);
@@ -150,7 +150,7 @@ async fn a_shutdown_leaves_waiting_turns_and_a_resume_takes_them_in_order() {
     let records = next.records(&session).await;
     let done: Vec<String> = ends(&records).into_iter().filter(|turn| turn != "late").collect();
     assert_eq!(done, ["a", "b", "c"]);
-    // What clients sent with a turn is there after a restart.
+    // The data that clients sent with a turn is there after a restart.
     let of = |evt: &AgentEvt| match evt {
         AgentEvt::RunCompleted { result } if result.turn_id == "c" => result.metadata.get("of").cloned(),
         _ => None,
@@ -194,7 +194,7 @@ async fn turns_of_an_interrupted_session_can_be_cancelled() {
     next.engine.cancel_run(turn("a")).await.unwrap();
     assert_eq!(next.state(&session).await, RunState::Stopped);
     assert_eq!(next.engine.resume_session(&session).await.unwrap_err().reason, Reason::NotResumable);
-    // The question of a turn that does not go on is closed.
+    // The approval request of a turn that does not resume is closed.
     assert_eq!(next.engine.approvals(ApprovalListParams::default()).await.unwrap(), []);
 }
 

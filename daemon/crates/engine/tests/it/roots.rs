@@ -1,4 +1,4 @@
-//! Roots that callers without the right to declare any cannot bring about.
+//! Callers without the right to declare roots cannot create any.
 
 use std::{os::unix::fs::symlink, path::Path};
 
@@ -28,14 +28,14 @@ async fn a_link_in_the_place_of_a_declared_root_declares_nothing() {
     std::fs::remove_dir_all(&inner).unwrap();
     symlink(&outside, &inner).unwrap();
     let params = stage.explore(None, &inner, &["one"]);
-    // It may begin: the root is declared. Nothing is read through the link.
+    // It may start: the root is declared. Nothing is read through the link.
     let _begun = stage.engine.explore_declared_root(params, None).await;
     assert_eq!(roots(&stage), before);
     let undeclared = stage.explore(None, &outside, &["one"]);
     let refused = stage.engine.explore_declared_root(undeclared, None).await.unwrap_err();
     assert_eq!(refused.reason, Reason::RootNotFound);
     assert_eq!(roots(&stage), before);
-    // Control: a caller that may declare roots declares the folder that the link leads to.
+    // Control: a caller that may declare roots declares the link's target.
     let params = stage.explore(None, &inner, &["two"]);
     stage.engine.start_explore(params, None).await.unwrap();
     assert!(roots(&stage).contains(&outside.to_string_lossy().into_owned()));
@@ -62,7 +62,7 @@ async fn resume_and_replay_do_not_declare_a_removed_root() {
     assert_eq!(next.engine.replay(replay.clone()).await.unwrap_err().reason, Reason::RootNotFound);
     assert_eq!(next.engine.resume_session(&cut).await.unwrap_err().reason, Reason::RootNotFound);
     assert!(roots(&next).is_empty());
-    // Control: with the root declared both go on.
+    // Control: with the root declared both resume.
     next.root(&root).await;
     world.open("go");
     assert!(next.engine.replay(replay).await.is_ok());

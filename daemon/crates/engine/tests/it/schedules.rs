@@ -1,9 +1,10 @@
-//! Many schedules: requests of several clients in random order, the engine closed or killed at random points and opened again
-//! over the same folder, and at the end the invariants of `src/session/step.rs` read from the log alone.
+//! Many schedules: requests of several clients in random order, the engine closed or killed at
+//! random points and opened again over the same folder, and at the end the invariants of
+//! `src/session/step.rs` checked on the log alone.
 //!
-//! `CAIRN_SEED` names one schedule. The long form:
-//! `cargo test --release -p cairn-engine --test it long_schedules -- --ignored --nocapture`; most of its time is waiting for the
-//! disk, which `TMPDIR=/dev/shm` spares.
+//! `CAIRN_SEED` selects one schedule. The long form:
+//! `cargo test --release -p cairn-engine --test it long_schedules -- --ignored --nocapture`;
+//! most of its time is waiting for the disk, which `TMPDIR=/dev/shm` avoids.
 
 use cairn_test_support::Rng;
 use std::{
@@ -30,23 +31,24 @@ use crate::stage::{Setup, Stage, World, records};
 /// Schedules of the short and of the long form.
 const SHORT: u64 = 40;
 const LONG: u64 = 2000;
-/// Time for one, which takes a fraction of a second.
+/// Time limit of one schedule, which takes a fraction of a second.
 const PATIENCE: Duration = Duration::from_secs(120);
 const SESSIONS: usize = 2;
 
-/// Runs `life` in a runtime of its own and then kills that runtime: every task ends at the point where it waits, as in a
-/// daemon that dies. What the log's thread had been given is written, then nothing more.
+/// Runs `life` in a separate runtime and then kills that runtime: every task stops at its current
+/// await point, as in a daemon that crashes. Records already sent to the log's thread are written,
+/// then nothing more.
 pub fn kill<T, F: Future<Output = (T, Trace)>>(life: impl FnOnce() -> F) -> (T, Trace) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (made, trace) = runtime.block_on(life());
     runtime.shutdown_timeout(Duration::from_secs(20));
-    // Behind everything that was queued.
+    // Behind all queued records.
     let after = tokio::runtime::Runtime::new().unwrap();
     let _no_such_session = after.block_on(trace.archive(&SessionId::new(), false));
     (made, trace)
 }
 
-/// What clients know.
+/// Knowledge of the clients.
 #[derive(Default)]
 struct Known {
     sessions: Vec<SessionId>,
@@ -71,7 +73,7 @@ impl Client<'_> {
         self.known.sessions[at].clone()
     }
 
-    /// Errors that a request may end with, by what it is.
+    /// Checks that a request failed only with the errors allowed for it.
     fn allow<T>(&mut self, what: &'static str, outcome: Result<T, Failure>, reasons: &[Reason]) -> Option<T> {
         match outcome {
             Ok(value) => {
@@ -130,7 +132,7 @@ impl Client<'_> {
         self.allow("cancel", outcome, &[]);
     }
 
-    /// One or two clients answer the same question at once.
+    /// One or two clients answer the same request at once.
     async fn answer(&mut self) {
         let open = self.stage.engine.approvals(ApprovalListParams::default()).await.unwrap();
         let Some(approval) = open.get(self.random.usize(..open.len().max(1))) else { return };
@@ -157,7 +159,7 @@ impl Client<'_> {
         }
     }
 
-    /// What may have acted already is not repeated: then each action happens once at most.
+    /// Does not repeat an action that may have happened: each action then happens at most once.
     fn decision(&mut self, rule: &str) -> ApprovalDecision {
         if rule.contains("may have acted") || self.random.usize(..3) == 0 {
             ApprovalDecision::Deny
@@ -228,7 +230,7 @@ impl Client<'_> {
         }
     }
 
-    /// Takes everything that is pending to its end.
+    /// Runs all pending turns to their end.
     async fn finish(&mut self) {
         self.stage.root(self.root).await;
         loop {
@@ -258,7 +260,8 @@ impl Client<'_> {
     }
 }
 
-/// The invariants, read from the records of one session. In a fork, questions that were open stay behind.
+/// Checks the invariants on the records of one session. In a fork, open approval requests stay
+/// behind.
 fn check(seed: u64, records: &[Envelope], is_fork: bool) {
     let mut accepted: Vec<RunId> = Vec::new();
     let mut started: BTreeSet<String> = BTreeSet::new();
@@ -379,7 +382,7 @@ async fn finished(seed: u64, stage: &Stage, known: &Known, world: &World) {
     }
     for (action, times) in world.acts().iter() {
         let is_read = matches!(action.as_str(), "one" | "two" | "missing");
-        // A note needs no leave, so that one which may have acted is asked about as well.
+        // A note needs no approval, so one that may have happened needs one as well.
         assert!(is_read || *times == 1, "seed {seed}: {action} was made {times} times");
     }
 }

@@ -1,4 +1,5 @@
-//! An engine over a folder, an agent that follows a program, tools that count, and gates that tests open.
+//! An engine over a folder, an agent that follows a program, tools that count, and gates that tests
+//! open.
 
 use std::{
     collections::HashMap,
@@ -30,7 +31,7 @@ use cairn_workspace::Roots;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// What outlives an engine: how often each action was made, and which gates are open.
+/// State that outlives an engine: the number of times each action was made, and the open gates.
 #[derive(Clone, Default)]
 pub struct World {
     acts: Arc<Mutex<HashMap<String, u32>>>,
@@ -66,9 +67,9 @@ impl World {
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Arguments {
-    /// The action; the tool's name when absent.
+    /// The action's id; the tool's name when absent.
     id: Option<String>,
-    /// A gate within it.
+    /// A gate inside the action.
     gate: Option<String>,
     /// A file that it writes.
     write: Option<String>,
@@ -115,8 +116,9 @@ impl Tool for Act {
     }
 }
 
-/// Follows the program in a turn's input, a step after each `;`: `act ID`, `note ID`, `read ID`, `gate NAME`, `write PATH`,
-/// `yield N`, `fail`. A step whose result is in the log is not done again.
+/// Follows the program in a turn's input, with steps separated by `;`: `act ID`, `note ID`, `read
+/// ID`, `gate NAME`, `write PATH`, `yield N`, `fail`. A step whose result is in the log is not
+/// repeated.
 pub struct Robot(pub World);
 
 impl Robot {
@@ -166,7 +168,7 @@ impl TurnAgent for Robot {
                 _ => {
                     let (name, arguments) = match verb {
                         "write" => ("note", json!({"id": what, "write": what})),
-                        // A gate within the action itself.
+                        // A gate inside the action itself.
                         "hold" => ("note", json!({"id": what, "gate": what})),
                         _ => (verb, json!({"id": what})),
                     };
@@ -185,7 +187,7 @@ impl Agent for Robot {
         for goal in goals {
             match goal.strip_prefix("gate ") {
                 Some(gate) => self.0.pass(gate).await,
-                // A failed operation is a fact.
+                // A failed operation is a result too.
                 None => drop(cx.call("read", json!({"id": goal})).await),
             }
         }
@@ -193,7 +195,7 @@ impl Agent for Robot {
     }
 }
 
-/// Every record of a session.
+/// Returns every record of a session.
 pub async fn records(trace: &Trace, session: &SessionId) -> Result<Vec<Envelope>, Failure> {
     let mut all: Vec<Envelope> = Vec::new();
     loop {
@@ -229,7 +231,8 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Opens an engine over the log in `dir`, as a daemon does when it starts. Actions ask, notes and commits do not.
+    /// Opens an engine over the log in `dir`, as a daemon does when it starts. Actions need an
+    /// approval, notes and commits do not.
     pub async fn open(dir: &Path, world: &World, setup: &Setup) -> Self {
         let trace = Trace::open(&dir.join("trace.db")).unwrap();
         let (_sender, progress) = crossbeam_channel::bounded(16);
@@ -302,7 +305,7 @@ impl Stage {
         self.engine.session(session).await.unwrap().state
     }
 
-    /// Waits until the session's log holds what `pick` takes.
+    /// Waits until the session's log contains a record that `pick` accepts.
     pub async fn until<T>(&self, session: &SessionId, pick: impl Fn(&AgentEvt) -> Option<T>) -> T {
         loop {
             if let Some(found) =
@@ -314,7 +317,7 @@ impl Stage {
         }
     }
 
-    /// Waits for the end of a turn; the answer is its status and the reason of its failure.
+    /// Waits for the end of a turn; returns its status and the reason of its failure.
     pub async fn ended(
         &self,
         session: &SessionId,
@@ -341,7 +344,7 @@ pub fn turn_params(session: &SessionId, turn: &str, program: &str) -> RunStartPa
     }
 }
 
-/// The ends of turns in a log, in order.
+/// Returns the final records of turns in a log, in order.
 pub fn ends(records: &[Envelope]) -> Vec<String> {
     let end = |r: &Envelope| match r.body.evt() {
         Some(AgentEvt::RunCompleted { result }) => Some(result.turn_id.clone()),

@@ -1,18 +1,18 @@
 //! A strict second reading of a command line, and the value of a word.
 //!
-//! The lexer knows words, quotes, operators and comments, nothing else. It gives up at whatever two shells could read
-//! in two ways; a command line that it gives up on, or cuts otherwise than the parser, is never allowed by a rule.
+//! The lexer knows words, quotes, operators and comments, nothing else. It gives up at anything
+//! that two shells could read in two ways; a command line that it gives up on, or splits otherwise
+//! than the parser, is never allowed by a rule.
 
 use std::ops::Range;
 
-/// A piece of a command line.
+/// A token of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// A word, with its quotes.
     Word(Range<usize>),
     /// An operator, or the number of a descriptor before one.
     Operator(Range<usize>),
-    /// The end of a line.
     Newline(usize),
 }
 
@@ -22,12 +22,12 @@ const OPERATORS: &[&str] = &[
     ")",
 ];
 
-/// What is known of a word before the command runs.
+/// Knowledge of a word before the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// It is its text.
+    /// The word is exactly its text.
     Known,
-    /// The shell puts names of files in its place.
+    /// The shell expands it to names of files.
     Pattern,
     /// The shell computes it.
     Unknown,
@@ -36,54 +36,54 @@ pub enum Certainty {
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// Its text without quotes; what the shell would compute is left out.
+    /// Its text without quotes; parts that the shell would compute are left out.
     pub text: String,
-    /// What is known of it.
     pub certainty: Certainty,
 }
 
 impl Word {
-    /// A word that is `text`.
+    /// Creates a word that is exactly `text`.
     pub(super) fn known(text: impl Into<String>) -> Self {
         Self { text: text.into(), certainty: Certainty::Known }
     }
 
-    /// A word that the shell computes.
+    /// Creates a word that the shell computes.
     pub(super) fn unknown(text: impl Into<String>) -> Self {
         Self { text: text.into(), certainty: Certainty::Unknown }
     }
 
-    /// Whether the shell makes something else of it.
+    /// Returns true if the shell changes the text of the word.
     pub(crate) fn value_hidden(&self) -> bool {
         self.certainty != Certainty::Known
     }
 
-    /// The text, when it is known.
+    /// Returns the text if it is known.
     pub(super) fn value(&self) -> Option<&str> {
         (self.certainty == Certainty::Known).then_some(self.text.as_str())
     }
 }
 
-/// Whether a character can stand in a command line that a rule may allow.
+/// Returns true if the character may occur in a command line that a rule may allow.
 fn plain(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
-        // Spaces that are none for the shell, joiners, marks of direction, tags: what is shown is not what is run.
+        // Spaces that the shell does not split at, joiners, direction marks, tags: with these, the
+        // displayed line differs from the line that runs.
         '\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' => {
             false
         }
         '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{ffa0}' | '\u{fe00}'..='\u{fe0f}' => false,
-        // Private ones look like anything.
+        // Private-use characters can look like any other.
         '\u{e000}'..='\u{f8ff}' | '\u{f0000}'.. => false,
         '\u{feff}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}' => false,
         c => !c.is_control(),
     }
 }
 
-/// Cuts a command line into its tokens.
+/// Splits a command line into its tokens.
 ///
 /// # Errors
-/// Why this reading gives up.
+/// The reason why this reading gives up.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, &'static str> {
     if let Some(_odd) = text.chars().find(|c| !plain(*c)) {
         return Err("it holds a character that is not shown as it is read");
@@ -127,7 +127,7 @@ fn operator_is_plain(rest: &str, operator: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Where the word that begins at `at` ends.
+/// Returns the end of the word that begins at `start`.
 fn word_end(text: &str, start: usize) -> Result<usize, &'static str> {
     let bytes = text.as_bytes();
     let mut at = start;
@@ -161,7 +161,7 @@ fn word_end(text: &str, start: usize) -> Result<usize, &'static str> {
     Ok(at)
 }
 
-/// Where the double-quoted piece that begins at `at` ends.
+/// Returns the end of the double-quoted piece that begins at `at`.
 fn quoted_end(text: &str, at: usize) -> Result<usize, &'static str> {
     let bytes = text.as_bytes();
     let mut at = at + 1;
@@ -180,7 +180,7 @@ fn quoted_end(text: &str, at: usize) -> Result<usize, &'static str> {
     }
 }
 
-/// Reads the value of a word, which may hold anything a word can hold.
+/// Reads the value of a word, in any syntax.
 pub(super) fn decode(source: &str) -> Word {
     let mut reading = Decoding { chars: source.chars().collect(), at: 0, word: Word::known("") };
     reading.unquoted();
@@ -191,7 +191,7 @@ pub(super) fn decode(source: &str) -> Word {
     word
 }
 
-/// Whether unquoted braces make several words of one.
+/// Returns true if unquoted braces expand to several words.
 fn braces_expand(source: &str) -> bool {
     source != "{}" && source != "{" && source != "}" && {
         let bare = without_quoted(source);
@@ -199,7 +199,7 @@ fn braces_expand(source: &str) -> bool {
     }
 }
 
-/// The text outside quotes.
+/// Returns the text outside quotes.
 fn without_quoted(source: &str) -> String {
     let (mut out, mut chars) = (String::new(), source.chars());
     while let Some(c) = chars.next() {
@@ -292,11 +292,11 @@ impl Decoding {
         }
     }
 
-    /// After a dollar: most of what can follow is computed and left out.
+    /// Reads what follows a dollar sign: most of it is computed by the shell and left out.
     fn dollar(&mut self, bare: bool) {
         match self.peek() {
             Some('\'') if bare => {
-                // Only some shells know this form, so that it is one thing or another.
+                // Only some shells know this form, so its meaning is not certain.
                 self.at += 1;
                 self.escapes();
                 self.least(Certainty::Unknown);
@@ -318,7 +318,7 @@ impl Decoding {
         }
     }
 
-    /// The usual escapes of `$'…'`, for what is denied.
+    /// Reads the usual escapes of `$'…'`, for the search for denied commands.
     fn escapes(&mut self) {
         while let Some(c) = self.next().filter(|c| *c != '\'') {
             if c != '\\' {

@@ -1,18 +1,18 @@
-//! What a rule says of a command: `git status`, `git status *`, or a whole text after `=`.
+//! Command patterns of rules: `git status`, `git status *`, or a complete text after `=`.
 
 use std::fmt;
 
 use super::{Certainty, CommandLine, Kind, Part, Word, programs};
 use crate::CommandPatternError;
 
-/// The commands that a rule speaks of.
+/// The commands that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// Commands with these words, and further ones if `open`.
     Words {
         /// The words, the program first.
         words: Vec<String>,
-        /// Whether further arguments are taken.
+        /// True if further arguments are accepted.
         open: bool,
     },
     /// A command line that is exactly this text.
@@ -20,10 +20,11 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Reads a pattern: one plain command, whose last word may be `*`; or `=` and the whole of a command line.
+    /// Parses a pattern: one plain command, whose last word may be `*`; or `=` and a complete
+    /// command line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the text is no pattern.
     pub fn read(text: &str) -> Result<Self, CommandPatternError> {
         let text = text.strip_prefix("command:").unwrap_or(text).trim();
         if let Some(whole) = text.strip_prefix('=') {
@@ -43,7 +44,7 @@ impl Pattern {
         if line.parts.iter().any(|p| p.kind == Kind::Wrapper) {
             return Err(CommandPatternError::Wrapper(body.to_owned()));
         }
-        // A wrapper that matters by itself comes last.
+        // A wrapper that is a part of its own comes last.
         let Some(part) = line.parts.last().filter(|p| line.parts.iter().all(|o| o.source == p.source)) else {
             return Err(CommandPatternError::NotOne(body.to_owned()));
         };
@@ -55,7 +56,7 @@ impl Pattern {
         }
     }
 
-    /// Patterns that together allow this very command line again.
+    /// Returns patterns that together allow this same command line again.
     pub fn of(line: &CommandLine) -> Vec<Self> {
         let one = |part: &Part| {
             let words: Option<Vec<String>> = part.words.iter().map(|w| w.value().map(Into::into)).collect();
@@ -68,19 +69,20 @@ impl Pattern {
         each.filter(|_| line.unsure.is_none()).unwrap_or_else(|| vec![Self::Text(line.text.trim().into())])
     }
 
-    /// True if its `*` takes nothing: what such a rule allows is the command without arguments.
+    /// Returns true if its `*` accepts no argument: such a rule allows only the command without
+    /// arguments.
     pub fn takes_none(&self) -> bool {
         matches!(self, Self::Words { words, open: true } if programs::takes_none(words))
     }
 
-    /// True if this is a rule for `part` that takes none of its arguments.
+    /// Returns true if this is a rule for `part` whose `*` accepts none of its arguments.
     pub(crate) fn stops_before_arguments(&self, part: &Part) -> bool {
         let Self::Words { words, .. } = self else { return false };
         let same = || part.words.iter().zip(words).all(|(have, want)| have.value() == Some(want));
         self.takes_none() && part.words.len() > words.len() && same()
     }
 
-    /// Whether this allows `part` of `line`, its redirections and variables aside.
+    /// Returns true if this allows `part` of `line`, apart from its redirections and variables.
     pub(crate) fn allows(&self, line: &CommandLine, part: &Part) -> bool {
         let (words, open) = match self {
             Self::Text(text) => return line.text.trim() == text,
@@ -94,7 +96,8 @@ impl Pattern {
         same && if open { programs::takes(words, more) } else { more.is_empty() }
     }
 
-    /// Whether this denies `part` of `line`: however it is written, and wherever it might be in what cannot be read.
+    /// Returns true if this denies `part` of `line`, in any spelling, and at any position in text
+    /// that cannot be parsed.
     pub(crate) fn denies(&self, line: &CommandLine, part: &Part) -> bool {
         let words = match self {
             Self::Text(text) => return line.text.trim() == text,
@@ -113,7 +116,8 @@ impl Pattern {
 }
 
 impl CommandLine {
-    /// Whether the redirections and variables of a part need no question; `writes` says whether a file may be written.
+    /// Returns true if the redirections and variables of a part need no approval; `writes` says if
+    /// a file may be written.
     pub(crate) fn extras_allowed(&self, part: &Part, writes: impl Fn(&str) -> bool) -> bool {
         use super::Direction::{Join, Read, Text, Write};
         let target_fits = |r: &super::Redirection| match (r.direction, r.target.value()) {
@@ -127,7 +131,7 @@ impl CommandLine {
             && part.assignments.iter().all(|(name, value)| programs::harmless_variable(name, value))
     }
 
-    /// Paths that the command line names in any of its words.
+    /// Returns the paths that the command line names in any of its words.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().flat_map(|part| {
             let targets = part.redirections.iter().map(|r| r.target.text.as_str());
@@ -140,12 +144,12 @@ impl CommandLine {
     }
 }
 
-/// Whether a program is the one that a rule names.
+/// Returns true if a program is the one that a rule names.
 fn named(program: &str, rule: &str) -> bool {
     program == rule.rsplit('/').next().unwrap_or(rule)
 }
 
-/// The letters of short options, the long options and the plain arguments among `words`.
+/// Splits `words` into the letters of short options, the long options and the plain arguments.
 fn sorted<'a>(program: &str, words: impl Iterator<Item = &'a str>) -> (Vec<String>, Vec<String>) {
     let (mut options, mut operands, mut open) = (Vec::new(), Vec::new(), true);
     for word in words {
@@ -167,7 +171,7 @@ fn sorted<'a>(program: &str, words: impl Iterator<Item = &'a str>) -> (Vec<Strin
     (options, operands)
 }
 
-/// Long options and the letter that means the same.
+/// Long options of a program and the short option with the same meaning.
 const LONG: &[(&str, &str, &str)] = &[
     ("rm", "recursive", "r"),
     ("rm", "force", "f"),
@@ -179,7 +183,7 @@ const LONG: &[(&str, &str, &str)] = &[
     ("cp", "force", "f"),
 ];
 
-/// An argument in its plainest form: a path without detours, a number without leading zeros.
+/// Returns an argument in normal form: a path without detours, a number without leading zeros.
 fn operand(word: &str) -> String {
     if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) {
         let bare = word.trim_start_matches('0');
@@ -199,7 +203,7 @@ fn operand(word: &str) -> String {
 
 fn holds(program: &str, wanted: &[String], words: &[Word]) -> bool {
     let (options, operands) = sorted(program, wanted.iter().map(String::as_str));
-    // Everything in a folder is the folder.
+    // All entries of a folder stand for the folder.
     let text = |w: &Word| match w.certainty {
         Certainty::Pattern => w.text.trim_end_matches(['*', '?', '.', '[', ']', '!']).to_owned(),
         _ => w.text.clone(),
@@ -209,7 +213,8 @@ fn holds(program: &str, wanted: &[String], words: &[Word]) -> bool {
     options.iter().all(|o| have_options.contains(o)) && operands.iter().all(|o| have_operands.contains(o))
 }
 
-/// Whether a text that cannot be read names a program and its plain arguments, whatever quotes stand between.
+/// Returns true if a text that cannot be parsed names a program and its plain arguments, with any
+/// quotes between them.
 fn mentions(text: &str, program: &str, arguments: &[String]) -> bool {
     let bare: String = text.chars().filter(|c| !matches!(c, '"' | '\'' | '\\')).collect();
     let breaks = |c: char| c.is_whitespace() || "|&;<>(){}$`=,:[]".contains(c);
@@ -219,7 +224,7 @@ fn mentions(text: &str, program: &str, arguments: &[String]) -> bool {
         && plain.into_iter().all(|a| tokens.iter().any(|t| operand(t) == operand(a)))
 }
 
-/// Words as a shell would take them.
+/// Joins words with the quotes that a shell needs.
 fn quoted(words: &[String]) -> String {
     let plain =
         |w: &String| !w.is_empty() && w.chars().all(|c| c.is_alphanumeric() || "._-/:=@%+,".contains(c));

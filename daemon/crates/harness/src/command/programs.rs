@@ -1,13 +1,13 @@
-//! What is known of programs whose arguments can make them run others or write files: the table `programs.txt`.
+//! Programs whose arguments can make them run others or write files: the table `programs.txt`.
 //!
-//! A rule that ends in `*` takes further arguments. For the programs of the table it takes only those that are listed;
-//! for a program that is not there it takes any, since the rule's author said so.
+//! A rule that ends in `*` accepts further arguments. For the programs of the table it accepts only
+//! the listed ones; for any other program it accepts all, since the rule's author allowed that.
 
 use std::sync::LazyLock;
 
 use super::Word;
 
-/// Which plain arguments a program takes.
+/// Plain arguments that a program accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operands {
     Any,
@@ -19,10 +19,10 @@ enum Operands {
     Lines,
 }
 
-/// What further arguments a program takes.
+/// Further arguments that a program accepts.
 struct Further {
     program: &'static str,
-    /// A word after the program that this row is for.
+    /// The word after the program that this row applies to.
     sub: &'static str,
     flags: Vec<&'static str>,
     values: Vec<&'static str>,
@@ -45,7 +45,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// A row of the table. One that says nothing of its plain arguments takes none.
+/// Parses a row of the table. A row without an entry for plain arguments accepts none.
 fn row(line: &'static str) -> Further {
     let mut columns = line.split('|').map(str::trim);
     let mut column = || columns.next().unwrap_or_default();
@@ -64,7 +64,7 @@ fn row(line: &'static str) -> Further {
     Further { program, sub, flags, values, operands }
 }
 
-/// Whether a rule that ends in `*` after `fixed` (the program first) takes `more`.
+/// Returns true if a rule that ends in `*` after `fixed` (the program first) accepts `more`.
 pub(super) fn takes(fixed: &[String], more: &[Word]) -> bool {
     let Some((program, sub)) = fixed.split_first() else { return false };
     let name = unversioned(program.rsplit('/').next().unwrap_or(program));
@@ -80,18 +80,18 @@ pub(super) fn takes(fixed: &[String], more: &[Word]) -> bool {
     }
 }
 
-/// `python3.11`, `gcc-12` and `perl5` are what they are without their number.
+/// Strips the version: `python3.11`, `gcc-12` and `perl5` are treated like the unversioned program.
 fn unversioned(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     let known = |name: &str| TABLE.closed.contains(&name) || TABLE.rows.iter().any(|r| r.program == name);
     if known(bare) && !known(name) { bare } else { name }
 }
 
-/// The text of an argument that can be no option in disguise.
+/// Returns the text of an argument that cannot be an option in disguise.
 fn argument(word: &Word) -> Option<&str> {
     match word.certainty {
         super::Certainty::Known => Some(&word.text),
-        // Names that the shell finds begin as the pattern does.
+        // Names that the shell expands begin as the pattern does.
         super::Certainty::Pattern if !word.text.starts_with(['*', '?', '[', '-', '+', '@', '!']) => {
             Some(&word.text)
         }
@@ -112,7 +112,7 @@ fn fits(row: &Further, all: bool, words: &[&str]) -> bool {
         if !options || *word == "-" || !is_option(row, word) {
             operands.push(*word);
         } else if *word == "--" {
-            // What follows is for the tests that are run.
+            // Arguments after this are for the tests that are run.
             options = row.program == "cargo";
         } else if row.values.contains(word) {
             let Some(value) = words.next() else { return false };
@@ -126,7 +126,8 @@ fn fits(row: &Further, all: bool, words: &[&str]) -> bool {
     operands_fit(row.operands, &operands)
 }
 
-/// Options that say how tests are run and shown, whichever program runs them. None names a file or a program.
+/// Options that control how tests are run and reported, for any test runner. None names a file or a
+/// program.
 const OF_TESTS: &[&str] = &[
     "--watch",
     "--watchAll",
@@ -147,7 +148,7 @@ const OF_TESTS: &[&str] = &[
     "--no-colors",
 ];
 
-/// True if a word behind `--` is an option of what a script of a package runs.
+/// Returns true if a word after `--` is an option for what a package script runs.
 fn for_tests(row: &Further, word: &str) -> bool {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     matches!(row.program, "npm" | "yarn" | "pnpm")
@@ -155,8 +156,8 @@ fn for_tests(row: &Further, word: &str) -> bool {
         && value.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// True if a rule that ends in `*` after these words takes no argument all the same: the arguments of such a program are
-/// programs, or may name one.
+/// Returns true if a rule that ends in `*` after these words accepts no argument nevertheless: the
+/// arguments of such a program are programs, or may name one.
 pub(super) fn takes_none(fixed: &[String]) -> bool {
     let Some((program, sub)) = fixed.split_first() else { return false };
     let name = unversioned(program.rsplit('/').next().unwrap_or(program));
@@ -194,7 +195,8 @@ fn known(row: &Further, word: &str) -> bool {
     row.values.iter().find(short).is_some_and(joined_digits) || cluster(row, word)
 }
 
-/// Several letters behind one dash, each of them listed. Not for programs whose long options have one dash.
+/// Returns true for several listed letters behind one dash. Not for programs whose long options
+/// have one dash.
 fn cluster(row: &Further, word: &str) -> bool {
     let one_dash = matches!(row.program, "find" | "go" | "tar");
     let letter = |c: char| row.flags.contains(&format!("-{c}").as_str());
@@ -222,7 +224,7 @@ fn operands_fit(kind: Operands, operands: &[&str]) -> bool {
     }
 }
 
-/// Variables that may be set before a command without being asked about.
+/// Returns true if the variable may be set before a command without an approval.
 pub(super) fn harmless_variable(name: &str, value: &Word) -> bool {
     const NAMES: &[&str] = &[
         "LANG",
@@ -311,7 +313,7 @@ mod tests {
             ("cat", "-n file", ""),
             ("python3.11", "", "x.py"),
             ("awk", "", "{system(1)}"),
-            // G6: what the rules of these are for.
+            // G6: useful arguments that such rules must accept.
             ("npm test", "-- --watch=false --ci", "-- --globalSetup=./x.js"),
             ("npm test", "name", "-- --watch=$(id)"),
             ("pnpm test", "-- --run", "-- --config=x"),

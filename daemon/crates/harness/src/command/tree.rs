@@ -1,4 +1,4 @@
-//! From the parser's tree to the parts.
+//! Conversion of the parser's tree into parts.
 
 use std::{
     ops::{ControlFlow, Range},
@@ -13,18 +13,18 @@ use super::{
     wrappers,
 };
 
-/// Time for one parse. Deep nesting makes the parser try many readings.
+/// Time limit of one parse. Deep nesting makes the parser try many readings.
 const PARSE_TIME: Duration = Duration::from_millis(250);
-/// How deep the tree may be.
+/// Deepest tree that is converted.
 const MAX_NESTING: usize = 200;
 
-/// The parts, and why two readings do not agree.
+/// The parts, and the reason why the two readings disagree.
 type Read = (Vec<Part>, Option<&'static str>);
 
-/// Reads `text`, which stands `depth` wrappers deep.
+/// Parses `text`, which is nested `depth` wrappers deep.
 ///
 /// # Errors
-/// Why it cannot be read at all.
+/// The reason why it cannot be parsed at all.
 pub(super) fn read(text: &str, depth: usize) -> Result<Read, String> {
     if text.len() > MAX_COMMAND {
         return Err(format!("it is longer than {MAX_COMMAND} bytes"));
@@ -35,7 +35,8 @@ pub(super) fn read(text: &str, depth: usize) -> Result<Read, String> {
     if text.contains('\0') {
         return Err("it holds a zero byte".into());
     }
-    // The grammar's scanner is C that some unusual texts crash or never end: it sees only what the lexer could cut.
+    // The grammar's scanner is C code that some unusual texts crash or send into an endless loop:
+    // it gets only texts that the lexer could split.
     lexer::tokens(text)?;
     let tree = parse(text).ok_or("it takes too long to read")?;
     let root = tree.root_node();
@@ -72,11 +73,11 @@ fn parse(text: &str) -> Option<tree_sitter::Tree> {
 struct Walk<'a> {
     text: &'a str,
     parts: Vec<Part>,
-    /// Words and operators as the parser cut them.
+    /// Words and operators as the parser split them.
     spans: Vec<Range<usize>>,
 }
 
-/// Nodes that are words.
+/// Node kinds that are words.
 const WORDS: &[&str] = &[
     "word",
     "string",
@@ -100,7 +101,7 @@ const WORDS: &[&str] = &[
     "test_operator",
 ];
 
-/// Nodes that are made of statements, words and keywords.
+/// Node kinds that consist of statements, words and keywords.
 const GROUPS: &[&str] = &[
     "program",
     "list",
@@ -149,7 +150,7 @@ impl Walk<'_> {
             "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
                 let mut part = self.bare(Kind::Plain, node);
                 self.redirection(node, &mut part, depth)?;
-                // Words behind a redirection are the command's before it.
+                // Words after a redirection belong to the command before it.
                 let words = std::mem::take(&mut part.words);
                 match self.parts.last_mut().filter(|_| !words.is_empty()) {
                     Some(command) => command.words.extend(words),
@@ -173,7 +174,7 @@ impl Walk<'_> {
                 self.spans.push(node.byte_range());
                 self.inside(node, depth)
             }
-            // Parts of tests and sums, which are opaque as a whole.
+            // Parts of tests and arithmetic, which are entirely opaque.
             "binary_expression"
             | "unary_expression"
             | "ternary_expression"
@@ -197,7 +198,7 @@ impl Walk<'_> {
         children.into_iter().try_for_each(|child| self.statement(child, depth + 1))
     }
 
-    /// Finds commands that are substituted somewhere in a word.
+    /// Collects commands that are substituted anywhere in a word.
     fn inside(&mut self, node: Node<'_>, depth: usize) -> Result<(), String> {
         if depth > MAX_NESTING {
             return Err(format!("it is nested more than {MAX_NESTING} deep"));
@@ -205,7 +206,7 @@ impl Walk<'_> {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         if matches!(node.kind(), "command_substitution" | "process_substitution") {
-            // The strict reading has given up on such a line, so that its spans are of no use.
+            // The strict reading has given up on such a line, so its spans are of no use.
             return children.into_iter().try_for_each(|child| self.statement(child, depth + 1));
         }
         children.into_iter().try_for_each(|child| self.inside(child, depth + 1))
@@ -228,7 +229,7 @@ impl Walk<'_> {
                 "file_redirect" | "herestring_redirect" | "heredoc_redirect" => {
                     self.redirection(child, &mut part, depth + 1)?;
                 }
-                // A whole subshell may stand where a redirection does.
+                // A complete subshell may stand where a redirection does.
                 "subshell" => self.statement(child, depth + 1)?,
                 _ => {
                     let word = self.word(child, depth + 1)?;
@@ -240,7 +241,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// `export`, `declare` and their like change what later commands mean.
+    /// Collects `export`, `declare` and similar commands, which change the meaning of later
+    /// commands.
     fn declaration(&mut self, node: Node<'_>, depth: usize) -> Result<(), String> {
         let mut part = self.bare(Kind::Opaque, node);
         let mut cursor = node.walk();
@@ -269,7 +271,8 @@ impl Walk<'_> {
         if node.kind() == "heredoc_redirect" {
             let target = Word::unknown(self.source(node));
             part.redirections.push(Redirection { direction: Direction::Text, target });
-            // What follows on the same line hangs on this node: more words, redirections, a whole pipeline.
+            // The rest of the same line is attached to this node: more words, redirections, a
+            // complete pipeline.
             for child in children {
                 match child.kind() {
                     "heredoc_start" | "heredoc_end" | "heredoc_body" => self.inside(child, depth + 1)?,
@@ -312,7 +315,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Why the strict reading does not bear the parser out, if so.
+    /// Returns the reason why the strict reading contradicts the parser, if it does.
     fn disagreement(&mut self) -> Option<&'static str> {
         let tokens = match lexer::tokens(self.text) {
             Ok(tokens) => tokens,

@@ -2,18 +2,19 @@
 
 use super::{Kind, MAX_DEPTH, Part, lexer::Word, tree};
 
-/// A wrapper whose command follows its options.
+/// A wrapper program whose command follows its options.
 struct Wrapper {
     name: &'static str,
     /// Options without a value.
     flags: &'static [&'static str],
     /// Options whose value is the next word.
     values: &'static [&'static str],
-    /// Words between the options and the command.
+    /// Number of words between the options and the command.
     operands: usize,
-    /// Whether it matters by itself too: it changes who runs the command, or what the command can reach.
+    /// True if the wrapper is a part of its own too: it changes the user of the command, or what
+    /// the command can reach.
     matters: bool,
-    /// Whether further arguments come from elsewhere.
+    /// True if further arguments come from elsewhere.
     feeds: bool,
 }
 
@@ -67,13 +68,14 @@ const WRAPPERS: &[Wrapper] = &[
     Wrapper { matters: true, ..wrapper("watch", &["-d", "-t"], &["-n"]) },
 ];
 
-/// Shells that take a command line after `-c`.
+/// Shells that accept a command line after `-c`.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash"];
 
-/// The commands that a command runs, itself among them where it matters, and why they are not sure.
+/// Returns the commands that a command runs, including itself where it is relevant, and the reason
+/// why they are uncertain.
 ///
 /// # Errors
-/// When commands stand too deep in one another, or one of them cannot be read.
+/// Commands nested too deep, or one that cannot be parsed.
 pub(super) fn unwrap(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
     if depth > MAX_DEPTH {
         return Err(format!("commands stand more than {MAX_DEPTH} deep in one another"));
@@ -106,10 +108,10 @@ fn opaque(mut part: Part) -> Part {
     part
 }
 
-/// The commands of a text that a part hands to a shell.
+/// Returns the commands of a text that a part passes to a shell.
 fn line(part: &Part, text: &str, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
     let (mut parts, unsure) = tree::read(text, depth + 1)?;
-    // Its redirections and variables are to be allowed too.
+    // Its redirections and variables must be allowed too.
     parts.push(Part { words: vec![], ..part.clone() });
     parts.push(Part { kind: Kind::Wrapper, ..part.clone() });
     Ok((parts, unsure))
@@ -120,7 +122,7 @@ fn shell(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), 
     for word in part.words.iter().skip(1) {
         match word.value() {
             Some(option) if option.len() > 1 && option.starts_with('-') && !option.starts_with("--") => {
-                // Others read files at their start, or the keyboard.
+                // Other options read files at the start, or the keyboard.
                 if !option[1..].bytes().all(|b| b"ceuxvf".contains(&b)) {
                     return Ok((vec![opaque(part)], None));
                 }
@@ -138,7 +140,7 @@ fn shell(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), 
 
 fn wrapped(wrapper: &Wrapper, part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
     let Some(inner) = behind(wrapper, &part) else {
-        // It is not understood; what is denied is still looked for in its words.
+        // The command is not understood; its words are still searched for denied commands.
         let mut parts = vec![opaque(part.clone())];
         parts.extend(suffixes(&part));
         return Ok((parts, None));
@@ -152,7 +154,7 @@ fn wrapped(wrapper: &Wrapper, part: Part, depth: usize) -> Result<(Vec<Part>, Op
     Ok((parts, unsure))
 }
 
-/// The command behind the options of a wrapper.
+/// Returns the command behind the options of a wrapper.
 fn behind(wrapper: &Wrapper, part: &Part) -> Option<Part> {
     let mut words = part.words.iter().skip(1).peekable();
     let mut assignments = part.assignments.clone();
@@ -190,13 +192,13 @@ fn behind(wrapper: &Wrapper, part: &Part) -> Option<Part> {
     Some(inner)
 }
 
-/// What might be the command of a wrapper that is not understood, for what is denied alone.
+/// Returns possible commands of a wrapper that is not understood, only for matching denials.
 fn suffixes(part: &Part) -> Vec<Part> {
     let later = (1..part.words.len().min(16)).filter(|n| part.words[*n].certainty == super::Certainty::Known);
     later.map(|n| opaque(Part { words: part.words[n..].to_vec(), ..part.clone() })).collect()
 }
 
-/// `find -exec` and its like: the command is looked at, and the whole is never plain.
+/// Handles `find -exec` and similar: its command is examined, and the complete part is never plain.
 fn found(part: Part, depth: usize) -> Result<(Vec<Part>, Option<&'static str>), String> {
     const RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! What the rules say of a call, and of the calls that it stands for.
+//! Decisions of the rules about a call, and about the calls that it delegates.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     registry::Entry,
 };
 
-/// The rules as they are for one call.
+/// The rules as they apply to one call.
 #[derive(Clone)]
 pub(crate) struct Judge {
     rules: Arc<Rules>,
@@ -23,7 +23,7 @@ pub(crate) struct Judge {
     own: Option<Root>,
 }
 
-/// One spelling of a path, with the limits of the run that bind it.
+/// One spelling of a path, with the limits of the run that apply to it.
 #[derive(Clone, Copy)]
 struct Spelling<'a> {
     text: &'a str,
@@ -32,14 +32,14 @@ struct Spelling<'a> {
     grants: &'a Grants,
 }
 
-/// A decision with the paths that it is about.
+/// A decision with the paths that it covers.
 pub(super) struct Judged {
     pub decision: Decision,
     pub paths: Vec<CallPath>,
 }
 
 impl Harness {
-    /// The rules for `call`, whose run's paths are resolved.
+    /// Returns the rules for `call`, whose run paths are resolved.
     pub(super) fn judge(&self, call: &Call, memory: Arc<Vec<(Rule, Verdict)>>) -> Judge {
         Judge {
             rules: self.rules(call.root.as_ref()),
@@ -59,7 +59,7 @@ impl Harness {
             return Judged { decision, paths };
         }
         let mut decisions = Vec::new();
-        // Which tools a run may call is said of the name that is called.
+        // The run's list of tools applies to the called name alone.
         let inner = Judge { grants: Grants { ops: None, ..call.grants.clone() }, ..judge.clone() };
         for (name, arguments) in parts {
             let part = Call { name: name.to_owned(), arguments, ..call.clone() };
@@ -71,20 +71,22 @@ impl Harness {
             decisions.push(inner.decide(&entry.spec, &part, &named));
             paths.extend(named);
         }
-        // How far its paths reach is decided part by part.
+        // The reach of its paths is decided for each part.
         let own = ToolSpec { narrows: true, ..entry.spec.clone() };
         Judged { decision: strictest(judge.decide(&own, call, &paths), decisions), paths }
     }
 }
 
 impl Judge {
-    /// The paths of `root` that rules hide from a tool that they name; `None` when they hide from it what they hide from all.
+    /// Returns the paths of `root` that rules hide from a tool that they name; `None` when they
+    /// hide the same paths as from all tools.
     pub(crate) fn view_for(&self, tool: &str, root: &Root) -> Option<View> {
         let named = self.rules.name_paths_of(tool);
         named.then(|| root.view_by(Arc::new(self.rules.read_rules(Some(tool)))))
     }
 
-    /// The places of `root` that a command may write to, absolute and resolved; `None` for all of it.
+    /// Returns the paths of `root` that a command may write to, absolute and resolved; `None` for
+    /// all of it.
     pub(crate) fn write_paths(&self, root: &Root) -> Option<Vec<std::path::PathBuf>> {
         let named =
             self.rules.write_paths.as_ref()?.iter().filter_map(|pattern| pattern.prefix_in(&root.path));
@@ -92,12 +94,12 @@ impl Judge {
         Some(real.filter(|path| path.real() == path.requested()).map(|path| path.absolute()).collect())
     }
 
-    /// Bounds on a call of a tool.
+    /// Returns the bounds on a call of a tool.
     pub(crate) fn limits(&self, tool: &str) -> CallLimits {
         self.rules.limits.get(tool).copied().unwrap_or_default()
     }
 
-    /// Each path is judged by itself and under each of its spellings; the strictest answer counts.
+    /// Decides each path by itself and under each of its spellings; the strictest answer counts.
     fn decide(&self, spec: &ToolSpec, call: &Call, paths: &[CallPath]) -> Decision {
         let command = command_line(spec, call, paths);
         if paths.is_empty() {
@@ -113,7 +115,7 @@ impl Judge {
         strictest_of(all)
     }
 
-    /// The decision about a tool and one path, also for paths that no argument named.
+    /// Decides about a tool and one path, including paths that no argument named.
     pub(crate) fn path(
         &self,
         spec: &ToolSpec,
@@ -124,7 +126,7 @@ impl Judge {
         if self.grants.paths.is_some() && !same {
             return Decision { verdict: Verdict::Deny, by: DecidedBy::RunLimit(RunLimit::Paths) };
         }
-        // A run's own paths limit where a path leads, not how it is spelled.
+        // The run's own paths limit the target of a path, not its spelling.
         let anywhere = Grants { paths: None, ..self.grants.clone() };
         let links = self.rules.links(path.root());
         let all = path.spellings().map(|text| {
@@ -165,15 +167,15 @@ fn rank(decision: &Decision) -> u8 {
     }
 }
 
-/// The first of the strictest.
+/// Returns the first of the strictest decisions.
 fn strictest_of(all: impl Iterator<Item = Decision>) -> Decision {
     let stricter = |a: Decision, b: Decision| if rank(&b) > rank(&a) { b } else { a };
-    // There is always one: a path has at least one spelling.
+    // The list is never empty: a path has at least one spelling.
     all.reduce(stricter).unwrap_or(Decision { verdict: Verdict::Deny, by: DecidedBy::NoPath })
 }
 
-/// The strictest of what is said of a call and of the calls it stands for. The default speaks only where no rule does, and
-/// of the call's own name only when its parts say nothing.
+/// Returns the strictest decision about a call and the calls it delegates. The default applies only
+/// if no rule matches, and the decision about the call's own name only if its parts have none.
 fn strictest(own: Decision, parts: Vec<Decision>) -> Decision {
     let ruled = !own.by.is_fallback();
     let allowed = own.verdict == Verdict::Allow && ruled;
@@ -182,7 +184,7 @@ fn strictest(own: Decision, parts: Vec<Decision>) -> Decision {
     said.into_iter().chain(parts).max_by_key(rank).unwrap_or(own)
 }
 
-/// The command line in the arguments, read once for all rules.
+/// Returns the command line in the arguments, parsed once for all rules.
 fn command_line(spec: &ToolSpec, call: &Call, paths: &[CallPath]) -> Option<CommandLine> {
     let text = call.arguments.get(spec.command?)?.as_str()?;
     let folder =

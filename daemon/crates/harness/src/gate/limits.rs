@@ -1,11 +1,11 @@
-//! Bounds on one call: its time, and the text of its output.
+//! Bounds on one call: its duration, and the text of its output.
 
 use cairn_protocol::error::{Failure, Reason};
 use serde_json::Value;
 
 use crate::{CallLimits, Output, Permit, registry::Entry};
 
-/// Runs a call within its time.
+/// Runs a call within its time limit.
 pub(super) async fn run(
     entry: &Entry,
     permit: Permit,
@@ -15,7 +15,7 @@ pub(super) async fn run(
     let limit = limits.timeout.unwrap_or(entry.spec.timeout);
     let cancel = permit.cancel().clone();
     tokio::select! {
-        // A call that is cancelled and ends at once counts as cancelled.
+        // A call that is cancelled and returns at once counts as cancelled.
         biased;
         () = cancel.cancelled() => {
             Err(Failure::new(Reason::Cancelled, format!("tool {} was cancelled", entry.spec.name)))
@@ -29,7 +29,7 @@ pub(super) async fn run(
     }
 }
 
-/// The output with no more text than the limits allow.
+/// Returns the output with its texts cut to the limits.
 pub(super) fn shortened(mut output: Output, limits: CallLimits) -> Output {
     if let Some(mut room) = limits.max_output_chars {
         output.truncated |= shorten(&mut output.value, &mut room);
@@ -37,8 +37,8 @@ pub(super) fn shortened(mut output: Output, limits: CallLimits) -> Output {
     output
 }
 
-/// Cuts the texts of a value to `room` characters together, and lists after the entry that took the last of it. True if
-/// anything was cut.
+/// Cuts the texts of a value to `room` characters in total, and cuts lists after the entry that
+/// used the last of it. Returns true if anything was cut.
 fn shorten(value: &mut Value, room: &mut usize) -> bool {
     match value {
         Value::String(text) => {
@@ -54,7 +54,7 @@ fn shorten(value: &mut Value, room: &mut usize) -> bool {
             items.truncate(last + 1);
             true
         }
-        // Every field stays: a model or program looks for it by name.
+        // Every field is retained: models and programs look fields up by name.
         Value::Object(fields) => {
             let mut cut = false;
             for field in fields.values_mut() {

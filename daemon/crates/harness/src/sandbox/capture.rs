@@ -1,19 +1,19 @@
-//! Output that is kept: the beginning and the end.
+//! Captured output: the beginning and the end of a stream.
 
 use std::collections::VecDeque;
 
-/// What a process wrote to one stream.
+/// Output of a process on one stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The text; where something was left out, a line says how much.
+    /// The text; a line in place of an omitted part gives its size.
     pub text: String,
-    /// Bytes written in all.
+    /// Bytes written in total.
     pub bytes: u64,
-    /// Whether something was left out.
+    /// True if a part was omitted.
     pub truncated: bool,
 }
 
-/// Collects the output of one stream in bounded room.
+/// Collects the output of one stream in bounded memory.
 pub(super) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// One that keeps at most `room` bytes.
+    /// Creates a capture that stores at most `room` bytes.
     pub(super) fn new(room: usize) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), half: room / 2, bytes: 0 }
     }
@@ -33,7 +33,7 @@ impl Capture {
         let (first, rest) = data.split_at(free.min(data.len()));
         self.head.extend_from_slice(first);
         data = rest;
-        // Of a long piece only the end can stay.
+        // Only the end of a long piece can be stored.
         let last = &data[data.len().saturating_sub(self.half)..];
         let over = (self.tail.len() + last.len()).saturating_sub(self.half);
         self.tail.drain(..over.min(self.tail.len()));
@@ -62,7 +62,7 @@ impl Capture {
     }
 }
 
-/// Without a character that is cut at the end.
+/// Strips a character that is cut at the end.
 fn whole_end(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() => &bytes[..e.valid_up_to()],
@@ -70,7 +70,7 @@ fn whole_end(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Without the rest of a character that is cut at the start.
+/// Strips the rest of a character that is cut at the start.
 fn whole_start(bytes: &[u8]) -> &[u8] {
     let rest = bytes.iter().take(3).take_while(|b| (**b & 0xc0) == 0x80).count();
     &bytes[rest..]

@@ -1,4 +1,5 @@
-//! A control group for one run, where one can be made: it bounds memory and processes of all together, also root's.
+//! A control group for one run, where one can be created: it bounds memory and processes in total,
+//! also for root.
 
 use std::{
     fs, io,
@@ -9,20 +10,21 @@ use std::{
 
 use super::Limits;
 
-/// How long to wait until the last process of a group is gone.
+/// Longest wait for the last process of a group to exit.
 const EMPTY: Duration = Duration::from_secs(2);
 
-/// The first pause while a group empties, doubled up to the longest: mostly the last process leaves within the first.
+/// The first pause while a group empties, and the longest, up to which it doubles: mostly the last
+/// process exits within the first.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 
-/// A group; removed when dropped.
+/// A control group; removed when dropped.
 pub(super) struct Cgroup {
-    /// Its folders: one, or one for each controller where they have trees of their own.
+    /// Its folders: one, or one per controller where each has a separate tree (version 1).
     pub dirs: Vec<PathBuf>,
     threads: bool,
 }
 
-/// A thread in a group.
+/// A thread inside a group; it leaves when this is dropped.
 pub(super) struct Entered<'a>(&'a Cgroup);
 
 impl Drop for Entered<'_> {
@@ -37,7 +39,7 @@ impl Drop for Entered<'_> {
 }
 
 impl Cgroup {
-    /// Makes one with these limits, both or none.
+    /// Creates a group with these limits; `None` unless both can be set.
     pub(super) fn make(limits: &Limits) -> Option<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("cairn-box-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -46,13 +48,14 @@ impl Cgroup {
         unified(&own, base, &name, limits).or_else(|| split(&own, base, &name, limits))
     }
 
-    /// Whether one thread alone can enter it, as in the older kind. What that thread starts is in the group from its
-    /// beginning, while to [`Self::join`] costs the kernel some 10 ms of waiting for all its processors.
+    /// Returns true if a single thread can enter it, as in version 1. Children of that thread start
+    /// inside the group, while [`Self::join`] costs some 10 ms in which the kernel waits for all
+    /// processors.
     pub(super) fn takes_threads(&self) -> bool {
         self.threads
     }
 
-    /// Puts the calling thread into it until the answer is dropped.
+    /// Moves the calling thread into the group until the returned value is dropped.
     ///
     /// # Errors
     /// The folder of the group that cannot be entered.
@@ -65,7 +68,7 @@ impl Cgroup {
         Ok(entered)
     }
 
-    /// Puts a process into it, and so all that it will start.
+    /// Moves a process into the group, and with it all processes that it will start.
     ///
     /// # Errors
     /// The folder of the group that cannot be joined.
@@ -77,18 +80,18 @@ impl Cgroup {
         self.dirs.iter().try_for_each(joined)
     }
 
-    /// Kills every process in it and waits until none is left.
+    /// Kills every process in the group and waits until none remains.
     pub(super) fn kill(&self) {
         let (until, mut pause) = (Instant::now() + EMPTY, PAUSE.0);
         loop {
             let mut left = false;
             for dir in &self.dirs {
-                // Only the newer kind has it; the other is killed one by one.
+                // Only version 2 has this file; in version 1 the processes are killed one by one.
                 let _older = fs::write(dir.join("cgroup.kill"), "1");
                 for line in fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default().lines() {
                     left = true;
                     let pid = line.parse().ok().and_then(rustix::process::Pid::from_raw);
-                    // Our own is there when a thread could not leave.
+                    // Our own process is listed when a thread could not leave.
                     if let Some(pid) = pid.filter(|pid| *pid != rustix::process::getpid()) {
                         let _gone = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                     }
@@ -106,7 +109,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         let (until, mut pause) = (Instant::now() + EMPTY, PAUSE.0);
         for dir in &self.dirs {
-            // The last process may still be leaving.
+            // The last process may still be exiting.
             while fs::remove_dir(dir).is_err_and(|e| e.raw_os_error() == Some(libc::EBUSY)) {
                 if Instant::now() > until {
                     tracing::warn!(dir = %dir.display(), "control group cannot be removed");
@@ -123,14 +126,16 @@ fn rest(pause: &mut Duration) {
     *pause = (*pause * 2).min(PAUSE.1);
 }
 
-/// One tree for all controllers.
+/// Creates a group in the single tree of version 2.
 fn unified(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup> {
-    // Elsewhere this is an ordinary folder, in which anything can be made and nothing is bounded by it.
+    // Elsewhere this is an ordinary folder, in which anything can be created and nothing is
+    // bounded.
     if !base.join("cgroup.controllers").is_file() {
         return None;
     }
     let path = own.lines().find_map(|l| l.strip_prefix("0::/"))?;
-    // A group with processes cannot have controllers for its children, so that one further up may have to do.
+    // A group with processes cannot enable controllers for its children, so an ancestor may have to
+    // serve.
     let ours = base.join(path);
     for above in ours.ancestors().take_while(|p| p.starts_with(base)) {
         let dir = above.join(name);
@@ -141,7 +146,7 @@ fn unified(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup
         let set = fs::write(dir.join("pids.max"), limits.processes.to_string())
             .and_then(|()| fs::write(dir.join("memory.max"), limits.memory.to_string()));
         if set.is_ok() {
-            // Where swapping cannot be forbidden, memory is bounded all the same.
+            // Memory is bounded even where swapping cannot be forbidden.
             let _absent = fs::write(dir.join("memory.swap.max"), "0");
             return Some(group);
         }
@@ -149,7 +154,7 @@ fn unified(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup
     None
 }
 
-/// A tree for each controller.
+/// Creates a group in the tree of each controller of version 1.
 fn split(own: &str, base: &Path, name: &str, limits: &Limits) -> Option<Cgroup> {
     let place = |controller: &str| {
         own.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! What the helper does to itself before it becomes the command.
+//! Confinement that the helper applies to itself before it becomes the command.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::{spec::Expected, step::Confine};
 
-/// Confines this process and all that it will start. The answer says what could be had.
+/// Confines this process and all that it will start. Returns what could be set up.
 ///
 /// # Errors
-/// What could not be set up.
+/// The step that failed.
 #[cfg(target_os = "linux")]
 pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
     use super::seccomp::{Sockets, apply as forbid_calls};
@@ -24,23 +24,24 @@ pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
     Ok(json!({"landlock": landlock, "seccomp": true, "uid": rustix::process::getuid().as_raw()}))
 }
 
-/// Linux alone has Landlock and seccomp.
+/// Only Linux has Landlock and seccomp.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn apply(wanted: &Confine) -> Result<serde_json::Value, String> {
     wanted.limits.apply()?;
     Ok(json!({"landlock": null, "seccomp": false, "uid": rustix::process::getuid().as_raw()}))
 }
 
-/// Descriptors that the daemon's own parent left open are nobody's business here.
+/// Marks inherited descriptors close-on-exec: the daemon's own parent may have left some open.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe way to close descriptors that nothing here owns")]
 fn close_descriptors() {
-    // SAFETY: it marks them to be closed at exec and touches no memory; nothing above standard error is in use here.
+    // SAFETY: it marks them to be closed at exec and touches no memory; no descriptor above
+    // standard error is in use.
     let _older_kernel =
         unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }
 
-/// Root has none left, and since no program can give new ones, none comes back.
+/// Drops root's capabilities; since no program can add new ones, none can be regained.
 #[cfg(target_os = "linux")]
 fn drop_capabilities() -> Result<(), String> {
     use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -49,7 +50,7 @@ fn drop_capabilities() -> Result<(), String> {
     set_capabilities(None, sets).map_err(|e| format!("capabilities: {e}"))
 }
 
-/// Refuses to go on where another folder was mounted than the one that was judged.
+/// Fails if another folder was mounted than the one that was judged.
 #[cfg(target_os = "linux")]
 fn check(expected: &Expected) -> Result<(), String> {
     let swapped = || format!("'{}' changed while the command was started", expected.path.display());
@@ -57,8 +58,8 @@ fn check(expected: &Expected) -> Result<(), String> {
     if (stat.st_dev, stat.st_ino) == (expected.device, expected.inode) { Ok(()) } else { Err(swapped()) }
 }
 
-/// Rules of Landlock for these paths. What is opened is compared with what was judged, so that a link that is swapped in gives
-/// nothing.
+/// Returns Landlock rules for these paths. The opened path is compared with the judged one, so a
+/// link that is swapped in gets no rule.
 #[cfg(target_os = "linux")]
 fn beneath<'a>(
     paths: &'a [PathBuf],
@@ -81,7 +82,8 @@ fn beneath<'a>(
     })
 }
 
-/// Closes all but the listed paths; the answer is the version of the interface, none where the kernel has none.
+/// Closes all but the listed paths; returns the version of the interface, `None` if the kernel has
+/// none.
 #[cfg(target_os = "linux")]
 fn landlock(wanted: &Confine) -> Result<Option<i32>, String> {
     use landlock::{

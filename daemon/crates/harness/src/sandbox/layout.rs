@@ -1,4 +1,5 @@
-//! Which part of the machine a run sees: from the wish and the host to arguments of bubblewrap and rules of Landlock.
+//! The part of the machine that a run sees: converts the request and the host into arguments of
+//! bubblewrap and rules of Landlock.
 
 use std::{
     ffi::OsString,
@@ -17,7 +18,7 @@ use super::{
 /// Folders that programs need.
 const SYSTEM: &[&str] =
     &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu/store"];
-/// What of them is nobody's to read.
+/// Files in them that no command may read.
 const SECRET: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
@@ -35,40 +36,40 @@ const SECRET: &[&str] = &[
     "/etc/letsencrypt",
     "/etc/security/opasswd",
 ];
-/// Where the helper lies inside.
+/// Path of the helper inside the sandbox.
 pub(super) const HELPER: &str = "/run/cairn-sandbox";
-/// The home folder inside.
+/// Path of the home folder inside the sandbox.
 const HOME: &str = "/tmp/home";
 /// Most repositories in one workspace.
 const MAX_REPOSITORIES: usize = 1000;
-/// Most rules of Landlock.
+/// Most Landlock rules of one run.
 const MAX_RULES: usize = 8192;
-/// Devices for tier B; bubblewrap makes its own.
+/// Devices for tier B; bubblewrap creates its own.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What a run sees, whichever tier shows it.
+/// View of a run, independent of the tier.
 pub(super) struct Layout {
-    /// Parts of the workspace that are seen.
+    /// Visible parts of the workspace.
     spaces: Vec<PathBuf>,
-    /// The parts of them, and folders in them, that can be written to.
+    /// Writable parts of the workspace, and writable folders in them.
     writable: Vec<PathBuf>,
-    /// Seen besides, read only.
+    /// Further visible paths, read-only.
     readable: Vec<PathBuf>,
-    /// Read only although in a space.
+    /// Read-only paths inside a visible part.
     protected: Vec<PathBuf>,
-    /// Seen by nobody.
+    /// Paths that are not visible.
     hidden: Vec<PathBuf>,
     tools: Toolchains,
-    /// Keeps the names of what must not come to be.
+    /// Placeholders for names that must not be created.
     _held: Option<Held>,
 }
 
 impl Layout {
-    /// Looks at the machine.
+    /// Computes the layout from the machine's state.
     ///
     /// # Errors
-    /// `path_blocked` for a workspace that is one, `tool_failed` when it cannot be protected, `invalid_params` for a
-    /// folder that is not seen.
+    /// `path_blocked` for a workspace that is blocked, `tool_failed` when it cannot be protected,
+    /// `invalid_params` for a working folder that is not visible.
     pub(super) fn of(confined: &Confined, host: &Host) -> Result<Self, Failure> {
         let spaces: Vec<PathBuf> = match (&confined.root, &confined.parts) {
             (None, _) => vec![],
@@ -76,7 +77,7 @@ impl Layout {
             (Some(root), Some(parts)) => parts.iter().map(|p| root.join(p)).filter(|p| p.exists()).collect(),
         };
         let mut blocked = host.blocked();
-        // What a blocked name leads to is blocked as well.
+        // The targets of blocked names are blocked as well.
         let real: Vec<PathBuf> = blocked.iter().filter_map(|p| p.canonicalize().ok()).collect();
         blocked.extend(real);
         if let Some(space) = spaces.iter().find(|s| blocked.iter().any(|b| s.starts_with(b))) {
@@ -105,7 +106,7 @@ impl Layout {
     fn check_folder(&self, folder: &Path) -> Result<(), Failure> {
         let system = SYSTEM.iter().map(Path::new);
         let seen = self.spaces.iter().chain(&self.readable).chain(&self.tools.folders).map(PathBuf::as_path);
-        // Where it leads to counts, not how it is written.
+        // The target of the path counts, not its spelling.
         let real = folder.canonicalize().unwrap_or_default();
         let hidden = self.hidden.iter().any(|h| real.starts_with(h));
         let shown = folder == Path::new("/tmp") || seen.chain(system).any(|p| real.starts_with(p));
@@ -116,14 +117,14 @@ impl Layout {
         Err(Failure::new(Reason::InvalidParams, text))
     }
 
-    /// Whether a path lies in what is shown.
+    /// Returns true if a path is inside a visible part.
     fn shows(&self, path: &Path) -> bool {
         let system = SYSTEM.iter().map(Path::new);
         let seen = self.spaces.iter().chain(&self.readable).chain(&self.tools.folders).map(PathBuf::as_path);
         system.chain(seen).any(|p| path.starts_with(p))
     }
 
-    /// Options of bubblewrap.
+    /// Returns the options of bubblewrap.
     pub(super) fn bubblewrap(&self, confined: &Confined, helper: &Path) -> Vec<OsString> {
         let mut args = Arguments::default();
         args.plain(&[
@@ -151,7 +152,7 @@ impl Layout {
         ]);
         args.two("--ro-bind", helper, Path::new(HELPER));
         if confined.network {
-            // Often it lies in /run, which is not shown.
+            // It is often a link into /run, which is not visible.
             let names = fs::canonicalize("/etc/resolv.conf").unwrap_or_default();
             if names.is_absolute() && !self.shows(&names) {
                 args.two("--ro-bind", &names, &names);
@@ -177,18 +178,20 @@ impl Layout {
         args.0
     }
 
-    /// Paths that the helper's Landlock lets be written to inside bubblewrap, which shows only what may be read.
+    /// Returns the readable and the writable paths for the helper's Landlock inside bubblewrap,
+    /// whose view contains only readable paths.
     pub(super) fn inside(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let mut write: Vec<PathBuf> = ["/tmp", "/var/tmp", "/dev"].map(PathBuf::from).to_vec();
         write.extend(self.writable.iter().cloned());
         (vec![PathBuf::from("/")], write)
     }
 
-    /// The same for tier B, where Landlock alone decides what may be read: it can only allow, so that a folder that
-    /// holds something protected is allowed child by child, and nothing new can be made right in it.
+    /// Returns the paths for tier B, where Landlock alone decides what may be read: it can only
+    /// allow, so a folder that contains something protected is allowed child by child, and no entry
+    /// can be created directly in it.
     ///
     /// # Errors
-    /// `tool_failed` when that takes too many rules.
+    /// `tool_failed` when that needs too many rules.
     pub(super) fn outside(&self, temp: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), Failure> {
         let (mut read, mut write) = (Vec::new(), vec![temp.to_owned()]);
         let system = SYSTEM.iter().map(PathBuf::from);
@@ -210,7 +213,7 @@ impl Layout {
         Ok((read, write))
     }
 
-    /// Places for the profile of macOS.
+    /// Returns the paths for the profile of macOS.
     pub(super) fn seatbelt<'a>(&'a self, temp: &'a Path, network: bool, absent: &'a [PathBuf]) -> String {
         let mut places = super::seatbelt::Places { network, ..Default::default() };
         places.read.extend(self.tools.folders.iter().chain(&self.readable).map(PathBuf::as_path));
@@ -222,7 +225,7 @@ impl Layout {
         super::seatbelt::profile(&places)
     }
 
-    /// Variables of the command. `home` is its home folder.
+    /// Returns the environment of the command. `home` is its home folder.
     pub(super) fn env(
         &self,
         confined: &Confined,
@@ -258,7 +261,7 @@ impl Layout {
     }
 }
 
-/// The home folder inside bubblewrap.
+/// Returns the home folder inside bubblewrap.
 pub(super) const fn inner_home() -> &'static str {
     HOME
 }
@@ -275,7 +278,7 @@ impl Arguments {
         self.0.extend([option.into(), from.into(), to.into()]);
     }
 
-    /// Lays something empty over a path, which cannot be opened.
+    /// Covers a path with an empty file or folder that cannot be opened.
     fn hide(&mut self, path: &Path) {
         if path.is_dir() {
             self.plain(&["--perms", "0000", "--size", "4096", "--tmpfs"]);
@@ -292,14 +295,14 @@ fn tmpfs_room(limits: &Limits) -> String {
     (limits.memory / 2).max(1 << 20).to_string()
 }
 
-/// Private keys of the SSH server.
+/// Returns the private keys of the SSH server.
 fn host_keys() -> Vec<PathBuf> {
     let entries = fs::read_dir("/etc/ssh").into_iter().flatten().flatten().map(|e| e.path());
     let is_key = |p: &PathBuf| p.to_string_lossy().ends_with("_key");
     entries.filter(is_key).collect()
 }
 
-/// What exists of the protected names, and every repository's own folder.
+/// Returns the protected names that exist, and every repository's own folder.
 fn protected(root: Option<&Path>, spaces: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
     for space in spaces {
@@ -329,7 +332,7 @@ fn protected(root: Option<&Path>, spaces: &[PathBuf]) -> Result<Vec<PathBuf>, Fa
     Ok(all)
 }
 
-/// The parts of `spaces` that a command may write to.
+/// Returns the parts of `spaces` that a command may write to.
 fn writable(confined: &Confined, spaces: &[PathBuf]) -> Vec<PathBuf> {
     if !confined.writable {
         return vec![];
@@ -348,7 +351,7 @@ fn unprotected(error: std::io::Error) -> Failure {
     Failure::new(Reason::ToolFailed, format!("the workspace cannot be protected: {error}"))
 }
 
-/// The parts of a tree that hold nothing of `closed`.
+/// Collects the parts of a tree that contain nothing of `closed`.
 fn without(tree: &Path, closed: &[PathBuf], out: &mut Vec<PathBuf>) {
     if closed.iter().any(|c| tree.starts_with(c)) || !tree.exists() || out.len() > MAX_RULES {
         return;
@@ -359,14 +362,14 @@ fn without(tree: &Path, closed: &[PathBuf], out: &mut Vec<PathBuf>) {
         return;
     }
     for entry in fs::read_dir(tree).into_iter().flatten().flatten() {
-        // A rule for a symlink would be one for what it leads to.
+        // A rule for a symlink would apply to its target.
         if !entry.file_type().is_ok_and(|t| t.is_symlink()) {
             without(&entry.path(), closed, out);
         }
     }
 }
 
-/// Protected names of `root`, which the profile of macOS can name before they exist.
+/// Returns protected names of `root`, which the profile of macOS can name before they exist.
 pub(super) fn absent(root: Option<&Path>) -> Vec<PathBuf> {
     root.map(|root| PROTECTED.iter().map(|(name, _)| root.join(name)).collect()).unwrap_or_default()
 }

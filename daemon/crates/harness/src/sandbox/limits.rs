@@ -1,26 +1,26 @@
-//! Limits of one process, inherited by all that it starts.
+//! Limits of one process, inherited by its descendants.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// What is set in the helper. Sizes in bytes, time in seconds.
+/// Limits set by the helper. Sizes in bytes, time in seconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Rlimits {
-    /// Memory that is written to; absent where a control group counts it.
+    /// Writable memory; absent where a control group counts it.
     pub memory: Option<u64>,
     /// Processes of the user in this user namespace; absent where a control group counts them.
     pub processes: Option<u64>,
     pub file_bytes: u64,
     pub open_files: u64,
-    /// Time of a processor, far over the time by the clock: for what escapes that.
+    /// Processor time, far above the wall-clock limit: for processes that escape the latter.
     pub cpu_seconds: u64,
 }
 
 impl Rlimits {
-    /// Sets them for this process.
+    /// Sets the limits for this process.
     ///
     /// # Errors
-    /// Which one cannot be set.
+    /// The limit that cannot be set.
     pub(super) fn apply(&self) -> Result<(), String> {
         let set = |name: &str, resource, value: u64| {
             let limit = Rlimit { current: Some(value), maximum: Some(value) };

@@ -1,5 +1,6 @@
-//! Protected names that do not exist yet are held by empty placeholders while commands run, so that a command cannot
-//! make them. They are removed by the last run in that workspace, whichever daemon it belongs to.
+//! Empty placeholders reserve protected names that do not exist yet while commands run, so that a
+//! command cannot create them. The last run in that workspace removes them, whichever daemon it
+//! belongs to.
 
 use std::{
     fs::{self, File},
@@ -10,7 +11,8 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Names in the top of a workspace that make programs run or loosen safety: read only, also where they do not exist.
+/// Names at the top of a workspace that make programs run or loosen safety: read-only, also if they
+/// do not exist.
 pub(super) const PROTECTED: &[(&str, Form)] = &[
     (".git", Form::Folder),
     (".vscode", Form::Folder),
@@ -19,7 +21,8 @@ pub(super) const PROTECTED: &[(&str, Form)] = &[
     (".cairn.json", Form::File),
 ];
 
-/// Protected where they exist: start files of shells and their like, for a workspace that is a home folder.
+/// Protected if they exist: start files of shells and similar, for a workspace that is a home
+/// folder.
 pub(super) const PROTECTED_IF_THERE: &[&str] = &[
     ".bashrc",
     ".bash_profile",
@@ -41,27 +44,28 @@ pub(super) const PROTECTED_IF_THERE: &[&str] = &[
     ".config",
 ];
 
-/// What a placeholder is.
+/// Kind of a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Folder,
     File,
 }
 
-/// The mode that tells a placeholder from anybody's empty file: sticky, and writable by nobody.
+/// The mode that distinguishes a placeholder from any other empty file: sticky, and writable by no
+/// user.
 const MODE: u32 = 0o1444;
 
 /// Placeholders of one run.
 pub(super) struct Held {
-    /// The workspace, with a shared lock that says a run is in it.
+    /// The workspace, with a shared lock that marks a run in it.
     folder: Option<File>,
     root: PathBuf,
 }
 
-/// Puts placeholders for the protected names of `root` that do not exist.
+/// Creates placeholders for the protected names of `root` that do not exist.
 ///
 /// # Errors
-/// When one cannot be made: the workspace then cannot be protected.
+/// A placeholder that cannot be created: the workspace then cannot be protected.
 pub(super) fn hold(root: &Path) -> io::Result<Held> {
     let folder = File::open(root)?;
     flock(&folder, FlockOperation::LockShared)?;
@@ -75,7 +79,7 @@ pub(super) fn hold(root: &Path) -> io::Result<Held> {
             }
         };
         match made {
-            // The mask of the process may have taken bits away.
+            // The umask of the process may have removed bits.
             Ok(()) => fs::set_permissions(&path, fs::Permissions::from_mode(MODE))?,
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
@@ -86,12 +90,13 @@ pub(super) fn hold(root: &Path) -> io::Result<Held> {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Another run in this workspace keeps them.
+        // Another run in this workspace still needs them.
         let Some(folder) = self.folder.take() else { return };
         if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
             self.remove();
         }
-        // By its name: a child that is just then starting has a copy of the open folder, and would keep the lock.
+        // Explicit unlock: a child that is starting at this moment has a copy of the open folder,
+        // and would keep the lock.
         let _unlocked = flock(&folder, FlockOperation::Unlock);
     }
 }
@@ -104,7 +109,7 @@ impl Held {
             if meta.permissions().mode() & 0o7777 != MODE {
                 continue;
             }
-            // Neither removes anything that is not empty.
+            // Neither call removes anything that is not empty.
             let _kept = match form {
                 Form::Folder if meta.is_dir() => fs::remove_dir(&path),
                 Form::File if meta.is_file() && meta.len() == 0 => fs::remove_file(&path),
@@ -114,7 +119,7 @@ impl Held {
     }
 }
 
-/// Every `.git` beneath `root`, however deep, without looking into any; at most `most`.
+/// Returns every `.git` beneath `root`, at any depth, without descending into one; at most `most`.
 pub(super) fn repositories(root: &Path, most: usize) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {

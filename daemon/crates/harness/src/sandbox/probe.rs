@@ -1,4 +1,4 @@
-//! What sandbox can be had on this machine, found by trying.
+//! Detection of the sandbox available on this machine, by trying.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -6,20 +6,20 @@ use serde::Serialize;
 
 use super::{Confined, Limits, Sandbox, Wake, cgroup::Cgroup, run};
 
-/// How strong a sandbox is.
+/// Strength of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// A file system, processes and a network of its own, and what confines it from inside.
+    /// A separate file system, process tree and network, and confinement from inside.
     Full,
-    /// Confined from inside alone.
+    /// Confinement from inside alone.
     Weaker,
-    /// None.
+    /// No sandbox at all.
     None,
 }
 
 impl Tier {
-    /// The name of the tier in messages.
+    /// Returns the name of the tier in messages.
     pub fn label(self) -> &'static str {
         match self {
             Tier::Full => "the full sandbox",
@@ -29,25 +29,25 @@ impl Tier {
     }
 }
 
-/// What was found.
+/// Result of the probe.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Probe {
     /// The strongest tier that works.
     pub tier: Tier,
-    /// What bubblewrap calls itself; none where it is not there.
+    /// Version text of bubblewrap; `None` if it is not installed.
     pub bubblewrap: Option<String>,
-    /// Why the full tier does not work.
+    /// Reason why the full tier does not work.
     pub why_not_full: Option<String>,
     /// Version of Landlock's interface.
     pub landlock: Option<i32>,
-    /// Whether system calls can be filtered.
+    /// True if system calls can be filtered.
     pub seccomp: bool,
-    /// Whether user namespaces can be made.
+    /// True if user namespaces can be created.
     pub user_namespaces: bool,
-    /// Whether memory and processes are bounded by a control group, for all together.
+    /// True if a control group bounds memory and processes in total.
     pub control_group: bool,
-    /// What it does not stop.
+    /// Attacks that it does not stop.
     pub notes: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ fn weaker(sandbox: &Sandbox, mut found: Probe) -> Probe {
     match attempt(sandbox, Tier::Weaker) {
         Ok(told) => {
             take(&mut found, &told);
-            // Without Landlock nothing would be closed.
+            // Without Landlock no path would be closed.
             if found.landlock.is_some() {
                 found.tier = Tier::Weaker;
             }
@@ -107,7 +107,7 @@ fn take(found: &mut Probe, told: &serde_json::Value) {
     found.seccomp = told["seccomp"].as_bool().unwrap_or(false);
 }
 
-/// Runs the helper with nothing to run: it says what it could set up.
+/// Runs the helper without a command: it reports what it could set up.
 fn attempt(sandbox: &Sandbox, tier: Tier) -> Result<serde_json::Value, String> {
     let mut confined = Confined::program(vec![], PathBuf::from("/tmp"));
     confined.limits.wall = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Starts the process, reads what it writes, and sees to it that nothing of it is left.
+//! Starts the process, reads its output, and ensures that none of its descendants remains.
 
 use std::{
     ffi::OsString,
@@ -28,22 +28,22 @@ use super::{
     step::{Confine, FAILED, MARK, Step},
 };
 
-/// How long output is waited for after the end: a child that left its group may hold a pipe open.
+/// Time that output is read after the exit: a child that left its group may still have a pipe open.
 const GRACE: Duration = Duration::from_millis(250);
-/// How long a supervisor may take to kill what it started.
+/// Time that a supervisor may take to kill its descendants.
 const SUPERVISOR: Duration = Duration::from_secs(2);
 
-/// A process that is about to be started, and what must live as long as it does.
+/// A process ready to start, and the values that must live as long as it does.
 struct Prepared {
     command: Command,
     group: Option<Cgroup>,
-    /// What it reads from its standard input, once it has been put into its group.
+    /// Content of its standard input, written once it is in its group.
     told: Option<Vec<u8>>,
     _layout: Option<Layout>,
     _temp: Option<tempfile::TempDir>,
 }
 
-/// Runs it to its end.
+/// Runs the process to its end.
 pub(super) fn run(
     sandbox: &Sandbox,
     tier: Tier,
@@ -69,7 +69,7 @@ pub(super) fn run(
     set_up(ended?)
 }
 
-/// Starts a process in its group. What stands under a supervisor has none.
+/// Starts a process in its group. A process under a supervisor has none.
 fn start(command: &mut Command, group: Option<&Cgroup>, told: Option<&[u8]>) -> Result<Child, Failure> {
     let failed = |e: String| Failure::new(Reason::ToolFailed, format!("the process cannot be started: {e}"));
     let entered = group.filter(|g| g.takes_threads()).map(|g| g.enter().map_err(&failed)).transpose()?;
@@ -82,12 +82,12 @@ fn start(command: &mut Command, group: Option<&Cgroup>, told: Option<&[u8]>) -> 
         let _taken = child.wait();
         return Err(Failure::new(Reason::ToolFailed, why));
     }
-    // When it has ended already, its output says why.
+    // If it has exited already, its output gives the reason.
     let _ended = child.stdin.take().map(|mut pipe| pipe.write_all(told));
     Ok(child)
 }
 
-/// Its standard input, opened outside of the sandbox.
+/// Opens its standard input outside of the sandbox.
 fn input(confined: &Confined) -> Result<Stdio, Failure> {
     let Some(path) = &confined.input else { return Ok(Stdio::null()) };
     let failed =
@@ -95,7 +95,7 @@ fn input(confined: &Confined) -> Result<Stdio, Failure> {
     std::fs::File::open(path).map(Stdio::from).map_err(failed)
 }
 
-/// Tells a sandbox that could not be set up from a command that failed.
+/// Distinguishes a sandbox that could not be set up from a command that failed.
 fn set_up(ended: Ended) -> Result<Ended, Failure> {
     let said = ended.stderr.text.trim();
     if ended.exit_code == FAILED && said.starts_with(MARK) {
@@ -135,7 +135,8 @@ while [ "$n" -gt 0 ]; do
 done
 exec "$@""#;
 
-/// A command that is started in the control group, joins it first, or stands under a supervisor where there is no group.
+/// Builds a command that starts in the control group, joins it first, or runs under a supervisor
+/// where there is no group.
 fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Result<Command, Failure> {
     let text = |word: OsString| {
         let bad = |w| Failure::new(Reason::InvalidParams, format!("{w:?} is not valid Unicode"));
@@ -148,7 +149,7 @@ fn entering(helper: &Path, group: Option<&Cgroup>, argv: Vec<OsString>) -> Resul
         return Ok(command);
     }
     if let Some(group) = group {
-        // The shell does it in a fraction of the time that the helper takes to start.
+        // The shell takes a fraction of the time that the helper takes to start.
         let mut command = Command::new("/bin/sh");
         command.args(["-c", JOIN, "sh", &group.dirs.len().to_string()]).args(&group.dirs).args(argv);
         return Ok(command);
@@ -169,7 +170,7 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     let env = layout.env(confined, &sandbox.host, layout::inner_home(), "/tmp");
     let (network, argv) = (confined.network, program_of(confined, &env)?);
     let (expected, sole_program) = (confined.expected.clone(), confined.sole_program);
-    // With its options still to come it starts nothing, and can be put into the group from here.
+    // Until it has read its options it starts nothing, and can be moved into the group from here.
     let told = group.as_ref().is_some_and(|g| !g.takes_threads()) && confined.input.is_none();
     let own_network = !network;
     let inner =
@@ -189,13 +190,13 @@ fn full(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure> {
     Ok(Prepared { command, group, told, _layout: Some(layout), _temp: None })
 }
 
-/// Options as bubblewrap reads them: each ends with a zero.
+/// Returns the options as bubblewrap reads them: each terminated by a zero byte.
 fn lines(options: &[OsString]) -> Vec<u8> {
     options.iter().flat_map(|option| option.as_bytes().iter().copied().chain([0])).collect()
 }
 
-/// The words of the command. A program that may start no other is named by its file, and cannot be a script, which is started by
-/// another program.
+/// Returns the words of the command. A program that may start no other is named by its file, and
+/// cannot be a script, which is started by another program.
 fn program_of(confined: &Confined, env: &[(String, String)]) -> Result<Vec<String>, Failure> {
     let mut argv = confined.argv.clone();
     if !confined.sole_program {
@@ -248,7 +249,8 @@ fn seatbelt(sandbox: &Sandbox, confined: &Confined) -> Result<Prepared, Failure>
     Ok(Prepared { command, group: None, told: None, _layout: Some(layout), _temp: Some(temp) })
 }
 
-/// Without a sandbox: only the time and the output are bounded, and memory where a control group can be had.
+/// Prepares a process without a sandbox: only the time and the output are bounded, and memory if a
+/// control group is available.
 fn bare(sandbox: &Sandbox, confined: &Confined) -> Prepared {
     let mut argv = confined.argv.iter();
     let mut command = Command::new(argv.next().map_or("true", String::as_str));
@@ -266,7 +268,8 @@ fn temp() -> Result<tempfile::TempDir, Failure> {
     tempfile::Builder::new().prefix("cairn-box-").tempdir().map_err(failed)
 }
 
-/// Processes that the user has already, which the kernel counts as well where there is no user namespace.
+/// Returns the number of the user's existing processes, which the kernel also counts where there is
+/// no user namespace.
 fn own_processes() -> u64 {
     use std::os::unix::fs::MetadataExt as _;
     let mine = rustix::process::getuid().as_raw();
@@ -276,7 +279,7 @@ fn own_processes() -> u64 {
     own.map(|e| tasks(e.path())).sum()
 }
 
-/// A stream that is read.
+/// A stream that is being read.
 struct Reading {
     stream: Stream,
     pipe: Option<std::fs::File>,
@@ -287,13 +290,13 @@ impl Reading {
     fn new(stream: Stream, pipe: Option<impl Into<OwnedFd>>, room: usize) -> Self {
         let pipe = pipe.map(|p| std::fs::File::from(p.into()));
         if let Some(pipe) = &pipe {
-            // A read must not wait: the other stream may have something.
+            // A read must not block: the other stream may have data.
             let _blocking = rustix::io::ioctl_fionbio(pipe, true);
         }
         Self { stream, pipe, capture: Capture::new(room) }
     }
 
-    /// Takes what is there, at most a few pieces, so that nobody else waits long.
+    /// Reads the available data, at most a few pieces, so that no other stream waits long.
     fn take(&mut self, output: &mut dyn FnMut(Stream, &[u8])) {
         let mut buffer = [0_u8; 32 * 1024];
         for _ in 0..16 {
@@ -312,7 +315,7 @@ impl Reading {
     }
 }
 
-/// Why a run ends before its time.
+/// Reason why a run is cut short.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     No,
@@ -335,8 +338,9 @@ fn follow(
     let (Prepared { command, group, told, .. }, until) = (prepared, Instant::now() + confined.limits.wall);
     let (tell, hear) = std::sync::mpsc::sync_channel(1);
     std::thread::scope(|scope| {
-        // It enters the group for a moment, and is the parent whose end would end the child. The child stays a zombie until
-        // it is taken below, so that its number cannot become another's meanwhile.
+        // This thread enters the group for a moment, and is the parent whose exit would kill the
+        // child. The child remains a zombie until it is reaped below, so that its pid cannot be
+        // reused meanwhile.
         let parent = move || {
             let child = start(command, group.as_ref(), told.as_deref());
             let pid = child.as_ref().ok().and_then(pid_of);
@@ -356,10 +360,12 @@ fn follow(
         if cut != Cut::No {
             stop(pid, supervised, &end, output, (&mut out, &mut err));
         }
-        // No more than the end itself is waited for: nothing may be in its place when it is taken.
+        // Only the exit is awaited, without reaping: the pid must not be reused before the signal
+        // below.
         let _over = poll(&mut [PollFd::new(&end, PollFlags::IN)], None);
         if let Some(pid) = pid {
-            // What is left of its group; in the full sandbox all has gone with its first process.
+            // Kills the rest of its group; in the full sandbox all processes have exited with the
+            // first one.
             let _none_left = kill_process_group(pid, Signal::KILL);
         }
         let status = child.wait().map_err(failed)?;
@@ -376,7 +382,7 @@ fn pid_of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-/// Reads until the process ends (`end` is closed), the time is over or it is cancelled.
+/// Reads until the process exits (`end` is closed), the time limit expires or the run is cancelled.
 fn watch(
     out: &mut Reading,
     err: &mut Reading,
@@ -408,7 +414,7 @@ fn watch(
     }
 }
 
-/// Reads what is still in the pipes, for a while: others may hold them open.
+/// Reads the rest of the pipes for a limited time: other processes may have them open.
 fn watch_rest(out: &mut Reading, err: &mut Reading, until: Instant, output: &mut dyn FnMut(Stream, &[u8])) {
     loop {
         out.take(output);
@@ -423,7 +429,7 @@ fn watch_rest(out: &mut Reading, err: &mut Reading, until: Instant, output: &mut
     }
 }
 
-/// Ends the process and all that it started.
+/// Kills the process and all its descendants.
 fn stop(
     pid: Option<Pid>,
     supervised: bool,
@@ -433,7 +439,7 @@ fn stop(
 ) {
     let Some(pid) = pid else { return };
     if supervised {
-        // The supervisor kills what it started, wherever that has gone.
+        // The supervisor kills its descendants, in whatever group they are.
         let _gone = kill_process(pid, Signal::TERM);
         let until = Instant::now() + SUPERVISOR;
         if watch(out, err, end, Some(until), None, output) == Cut::No {

@@ -5,19 +5,18 @@ use std::{fmt::Write as _, path::Path};
 /// Paths of a run on macOS; all absolute and without symlinks.
 #[derive(Debug, Clone, Default)]
 pub struct Places<'a> {
-    /// Readable besides the system.
+    /// Readable paths besides the system's.
     pub read: Vec<&'a Path>,
-    /// Writable.
     pub write: Vec<&'a Path>,
-    /// Never writable, though beneath a writable one; they need not exist.
+    /// Never writable, even beneath a writable path; they need not exist.
     pub protected: Vec<&'a Path>,
     /// Neither readable nor writable.
     pub blocked: Vec<&'a Path>,
-    /// Whether the network may be used.
+    /// True if the network may be used.
     pub network: bool,
 }
 
-/// What every program reads.
+/// Paths that every program reads.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -37,7 +36,8 @@ const SYSTEM: &[&str] = &[
     "/nix",
 ];
 
-/// The profile: everything is denied that is not named. Later rules win, so that what is blocked comes last.
+/// Returns the profile: everything is denied that is not named. Later rules win, so blocked paths
+/// come last.
 pub fn profile(places: &Places<'_>) -> String {
     let mut out = String::from(
         "(version 1)\n(deny default)\n(allow process-fork)\n(allow process-exec)\n(allow signal (target same-sandbox))\n\
@@ -71,7 +71,7 @@ pub fn profile(places: &Places<'_>) -> String {
     out
 }
 
-/// A string of the profile's language.
+/// Quotes a string for the profile's language.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
@@ -100,7 +100,7 @@ mod tests {
         at("(deny file-read* file-write* (subpath \"/w/secret\\\"(allow default)\\\\\"))");
         assert!(text.ends_with("(deny network*)\n"));
         assert!(profile(&Places { network: true, ..places }).contains("(allow network*)"));
-        // Parentheses outside strings are even.
+        // Parentheses outside strings are balanced.
         let mut depth = 0_i32;
         let (mut inside, mut escaped) = (false, false);
         for c in text.chars() {

@@ -1,4 +1,4 @@
-//! System calls that no command needs and many escapes do.
+//! System calls that commands do not need and many escapes use.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -14,7 +14,7 @@ use seccompiler::{
     SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// Refused whatever their arguments.
+/// Calls that are refused with any arguments.
 const REFUSED: &[libc::c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -68,7 +68,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_pidfd_getfd,
 ];
 
-/// Flags of `clone` that make a namespace.
+/// Flags of `clone` that create a namespace.
 const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -79,19 +79,19 @@ const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Requests to a terminal that put words into its user's mouth.
+/// Terminal requests that inject input as if the user had typed it.
 const TERMINAL: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
-/// Which sockets may be made.
+/// Socket families that may be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Those of this machine alone.
+    /// Only families that are local to this machine.
     Local,
-    /// Also those of the network, or of a network of its own that leads nowhere.
+    /// Also those of the network, or of a network namespace without connections.
     Network,
 }
 
-/// Calls that have numbers of their own in that interface.
+/// Calls with separate numbers in the x32 interface.
 const X32: &[(libc::c_long, libc::c_long)] = &[
     (libc::SYS_ioctl, 514),
     (libc::SYS_ptrace, 521),
@@ -104,10 +104,10 @@ const X32: &[(libc::c_long, libc::c_long)] = &[
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Forbids them to this process and all that it starts.
+/// Forbids these calls to this process and its descendants.
 ///
 /// # Errors
-/// What the kernel or the compiler of filters said.
+/// The error of the kernel or of the filter compiler.
 pub(super) fn apply(sockets: Sockets) -> Result<(), String> {
     let arch = std::env::consts::ARCH.try_into().map_err(|e| format!("seccomp: {e}"))?;
     for (rules, errno) in [(denied(sockets)?, libc::EPERM), (absent(), libc::ENOSYS)] {
@@ -116,7 +116,7 @@ pub(super) fn apply(sockets: Sockets) -> Result<(), String> {
     Ok(())
 }
 
-/// Answers what the rules match with an error, in this process and all that it starts.
+/// Makes calls that match the rules fail with an error, in this process and its descendants.
 fn install(rules: Rules, errno: libc::c_int, arch: seccompiler::TargetArch) -> Result<(), String> {
     let errno = u32::try_from(errno).map_err(|e| e.to_string())?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch);
@@ -131,7 +131,7 @@ fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule, Strin
         .map_err(|e| format!("seccomp: {e}"))
 }
 
-/// A call by its number, and by the number that the x32 interface of the same processor has for it.
+/// Adds a call by its number, and by its number in the x32 interface of the same processor.
 fn add(rules: &mut Rules, call: libc::c_long, conditions: &[SeccompRule]) {
     rules.insert(call, conditions.to_vec());
     if cfg!(target_arch = "x86_64") {
@@ -154,7 +154,7 @@ fn denied(sockets: Sockets) -> Result<Rules, String> {
     add(&mut rules, libc::SYS_ioctl, &requests.collect::<Result<Vec<_>, _>>()?);
     // Limits of another process.
     add(&mut rules, libc::SYS_prlimit64, &[when(0, SeccompCmpOp::Ne, 0)?]);
-    // Whatever is not one of these families is refused.
+    // All families except these are refused.
     let allowed: &[libc::c_int] = match sockets {
         Sockets::Local => &[libc::AF_UNIX],
         Sockets::Network => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
@@ -170,15 +170,17 @@ fn denied(sockets: Sockets) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// Calls that say they are not there, so that libraries take the older one, whose arguments can be looked at.
+/// Returns the calls that report to be missing, so that libraries use the older one, whose
+/// arguments can be examined.
 fn absent() -> Rules {
     let mut rules = Rules::new();
     add(&mut rules, libc::SYS_clone3, &[]);
     rules
 }
 
-/// Replaces this process by a program that can start no other: from here on a program is started only by a call whose sixth argument,
-/// which the kernel ignores, is a number that nobody else knows. Comes back only with the reason why not.
+/// Replaces this process by a program that can start no other: from here on a program is started
+/// only by a call whose sixth argument, which the kernel ignores, is a secret random number.
+/// Returns only on failure, with the reason.
 pub(super) fn become_sole(argv: &[String]) -> String {
     let secret = RandomState::new().build_hasher().finish();
     let forbid = || -> Result<(), String> {
@@ -217,8 +219,8 @@ fn execute(args: &[CString], env: &[CString], secret: u64) -> std::io::Error {
     let Some(program) = args.first().filter(|p| !p.is_null()) else {
         return std::io::Error::from(std::io::ErrorKind::InvalidInput);
     };
-    // SAFETY: both lists end with a null pointer and point to strings that live as long as this call, which returns only when it
-    // failed.
+    // SAFETY: both lists end with a null pointer and point to strings that live as long as this
+    // call, which returns only on failure.
     unsafe {
         libc::syscall(libc::SYS_execve, *program, args.as_ptr(), env.as_ptr(), 0_usize, 0_usize, secret);
     }

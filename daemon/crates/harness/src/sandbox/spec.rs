@@ -1,4 +1,4 @@
-//! What is run, within which bounds, and how it ended.
+//! A process to run, its limits, and its result.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,25 +7,24 @@ use cairn_workspace::{Root, View};
 
 use super::{Captured, Tier};
 
-/// What happens to commands where the full sandbox cannot be had.
+/// Treatment of commands where the full sandbox is not available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenMissing {
     /// They are refused.
     Refuse,
     /// The user is asked for each; see [`Confined::accepted`].
     Ask,
-    /// The next best is taken.
+    /// The strongest available tier is used.
     Accept,
-    /// No sandbox is wanted at all. Only a user with the right to it can say so.
+    /// Commands run without any sandbox. Only a user with the right to it can choose this.
     Off,
 }
 
-/// Bounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Time by the clock.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// Memory in bytes: of all processes together where a control group can be had, else of each.
+    /// Memory in bytes: of all processes in total if a control group is available, else of each.
     pub memory: u64,
     /// Processes and threads at once.
     pub processes: u64,
@@ -33,7 +32,7 @@ pub struct Limits {
     pub file_bytes: u64,
     /// Open files of one process.
     pub open_files: u64,
-    /// Bytes of output that are kept, of each stream: its beginning and its end.
+    /// Bytes of output that are stored, for each stream: its beginning and its end.
     pub output: usize,
 }
 
@@ -50,7 +49,7 @@ impl Default for Limits {
     }
 }
 
-/// A path and the device and inode of what lies there.
+/// A path with the device and inode of its target.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Expected {
     pub path: PathBuf,
@@ -58,46 +57,44 @@ pub(crate) struct Expected {
     pub inode: u64,
 }
 
-/// A process to be run in the sandbox.
+/// A process to run in the sandbox.
 #[derive(Debug, Clone)]
 pub struct Confined {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Where it runs: absolute, inside the workspace.
+    /// Working folder: absolute, inside the workspace.
     pub folder: PathBuf,
-    /// The workspace.
     pub root: Option<PathBuf>,
-    /// The only parts of the workspace that can be seen, relative to it; all of it when `None`.
+    /// The only visible parts of the workspace, relative to it; all of it when `None`.
     pub parts: Option<Vec<String>>,
-    /// Whether the workspace can be written to.
+    /// True if the workspace is writable.
     pub writable: bool,
-    /// The only places of the workspace that can be written to, absolute; all of it when `None`.
+    /// The only writable paths of the workspace, absolute; all of it when `None`.
     pub(crate) write_paths: Option<Vec<PathBuf>>,
-    /// Further folders that can be read.
+    /// Further readable folders.
     pub readable: Vec<PathBuf>,
-    /// Further roots that can be read, less what rules hide of them.
+    /// Further readable roots, without the paths that rules hide.
     pub roots: Vec<Root>,
-    /// Device and inode that each folder of the workspace must have inside the sandbox: a path that was swapped between its check and
-    /// its mount is another folder, and then nothing is run.
+    /// Device and inode that each folder of the workspace must have inside the sandbox: a path that
+    /// was swapped between its check and its mount is another folder, and then nothing is run.
     pub(crate) expected: Vec<Expected>,
-    /// Paths of the workspace that are hidden.
+    /// Hidden paths of the workspace.
     pub(crate) masked: Vec<PathBuf>,
     /// True if the program may start no other.
     pub sole_program: bool,
-    /// Whether it has the network.
+    /// True if the process has the network.
     pub network: bool,
-    /// Variables besides the few that every command has.
+    /// Variables in addition to the few that every command has.
     pub env: Vec<(String, String)>,
-    /// A file that is its standard input; nothing can be read there when `None`.
+    /// A file that is its standard input, which is empty when `None`.
     pub input: Option<PathBuf>,
-    /// Bounds.
     pub limits: Limits,
-    /// Whether the user has accepted less than the full sandbox for it.
+    /// True if the user has accepted less than the full sandbox for it.
     pub accepted: bool,
 }
 
 impl Confined {
-    /// A program with its arguments.
+    /// Creates a process for a program with its arguments.
     pub fn program(argv: Vec<String>, folder: PathBuf) -> Self {
         Self {
             argv,
@@ -119,7 +116,7 @@ impl Confined {
         }
     }
 
-    /// Notes what must lie at `rel`. What does not exist is not shown.
+    /// Records the expected identity of `rel`. A path that does not exist is not visible.
     pub(crate) fn expect(&mut self, root: &Root, rel: &str) -> Result<(), Failure> {
         let (device, inode) = match root.identity_of(rel) {
             Ok(identity) => identity,
@@ -131,7 +128,7 @@ impl Confined {
         Ok(())
     }
 
-    /// Hides what may not be read of a root.
+    /// Hides the paths of a root that may not be read.
     pub(crate) fn mask(&mut self, root: &Root, view: &View) -> Result<(), Failure> {
         let masked = view.masked(root);
         if masked.cut {
@@ -143,7 +140,7 @@ impl Confined {
         Ok(())
     }
 
-    /// A command line for the shell: bash where there is one.
+    /// Creates a process for a command line in a shell: bash if it is installed.
     pub fn script(text: &str, folder: PathBuf) -> Self {
         let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|p| std::path::Path::new(p).is_file());
         let argv = match bash {
@@ -154,28 +151,22 @@ impl Confined {
     }
 }
 
-/// Where something was written.
+/// Output stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
     Out,
-    /// Standard error.
     Err,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// Its exit code; 128 and the signal's number when a signal ended it.
+    /// Exit code; 128 plus the signal's number when a signal killed the process.
     pub exit_code: i32,
-    /// Whether its time was over.
+    /// True if the time limit expired.
     pub timed_out: bool,
-    /// Whether it was cancelled.
     pub cancelled: bool,
-    /// Standard output.
     pub stdout: Captured,
-    /// Standard error.
     pub stderr: Captured,
-    /// The sandbox it ran in.
     pub tier: Tier,
 }

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{confine, limits::Rlimits, spec::Expected, supervise};
 
-/// The exit code of a helper that could not set the sandbox up; nothing was run then.
+/// The exit code of a helper that could not set the sandbox up; no command was run then.
 pub(super) const FAILED: i32 = 125;
-/// What its message begins with.
+/// Prefix of the helper's error messages.
 pub(super) const MARK: &str = "cairn sandbox: ";
 
-/// A number for what the helper does, from its sources: a helper of other sources is not used.
+/// Hash of the helper's sources: a helper with other sources is not used.
 pub(super) const BUILD: u64 = build(&[
     include_bytes!("step.rs"),
     include_bytes!("confine.rs"),
@@ -27,7 +27,7 @@ pub(super) const BUILD: u64 = build(&[
     include_bytes!("supervise.rs"),
 ]);
 
-/// FNV-1a of 64 bits.
+/// FNV-1a with 64 bits.
 const fn build(sources: &[&[u8]]) -> u64 {
     let (mut hash, mut n) = (0xcbf2_9ce4_8422_2325_u64, 0);
     while n < sources.len() {
@@ -41,22 +41,23 @@ const fn build(sources: &[&[u8]]) -> u64 {
     hash
 }
 
-/// What the helper is to do.
+/// A step for the helper to perform.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(super) enum Step {
-    /// Set up what confines this process, then become the command.
+    /// Confine this process, then become the command.
     Confine(Confine),
-    /// Run `argv` and, when it ends or this process is told to end, kill all that it started.
+    /// Run `argv`; when it exits or this process receives a signal to stop, kill all its
+    /// descendants.
     Supervise {
-        /// The program.
+        /// The program and its arguments.
         argv: Vec<String>,
     },
-    /// Tell [`BUILD`].
+    /// Print [`BUILD`].
     Build,
 }
 
-/// Whether `helper` does what this build expects of one.
+/// Returns true if `helper` was built from the sources of this build.
 pub(super) fn is_of_this_build(helper: &std::path::Path) -> bool {
     let Ok(step) = serde_json::to_string(&Step::Build) else { return false };
     let mut ask = Command::new(helper);
@@ -64,31 +65,31 @@ pub(super) fn is_of_this_build(helper: &std::path::Path) -> bool {
     ask.output().is_ok_and(|told| told.status.success() && told.stdout == BUILD.to_string().as_bytes())
 }
 
-/// What confines a process from inside.
+/// Confinement of a process from inside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Confine {
-    /// Paths that can be read and run.
+    /// Readable and executable paths.
     pub read: Vec<PathBuf>,
-    /// Paths that can be written to as well.
+    /// Paths that are writable as well.
     pub write: Vec<PathBuf>,
-    /// Whether the network may be used.
+    /// True if the network may be used.
     pub network: bool,
-    /// Whether the network is one of its own, so that its sockets lead nowhere.
+    /// True if the network is a separate namespace, so that its sockets lead nowhere.
     pub own_network: bool,
-    /// Whether standard input is a pipe that served another purpose: then it is made empty.
+    /// True if standard input is a pipe that served another purpose: it is then replaced by an
+    /// empty one.
     pub used_input: bool,
     /// Paths with the device and inode that they must have.
     pub expected: Vec<Expected>,
     /// True if the command may start no other program.
     pub sole_program: bool,
-    /// Limits.
     pub limits: Rlimits,
-    /// The command; when empty, say in JSON what could be set up.
+    /// The command; when empty, the helper prints in JSON what could be set up.
     pub argv: Vec<String>,
 }
 
-/// The main function of the helper: `args` are the arguments after [`super::HELPER_WORD`]. It returns only when
-/// nothing could be run, or after a probe.
+/// The main function of the helper: `args` are the arguments after [`super::HELPER_WORD`]. It
+/// returns only when no command could be run, or after a probe.
 pub fn sandbox_main(args: impl Iterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
     let mut args = args;
     let text = args.next().unwrap_or_default();
@@ -99,7 +100,7 @@ pub fn sandbox_main(args: impl Iterator<Item = std::ffi::OsString>) -> std::proc
         Ok(code) => std::process::ExitCode::from(code),
         Err(why) => {
             use std::io::Write as _;
-            // With nobody listening the code says enough.
+            // If standard error is closed, the exit code is enough.
             let _closed = writeln!(std::io::stderr(), "{MARK}{why}");
             std::process::ExitCode::from(u8::try_from(FAILED).unwrap_or(1))
         }
@@ -128,32 +129,33 @@ fn say(text: &str) -> Result<u8, String> {
     std::io::stdout().write_all(text.as_bytes()).map(|()| 0).map_err(|e| e.to_string())
 }
 
-/// Some programs read what they find in a pipe instead of what they were asked about.
+/// Replaces standard input by an empty one: some programs read a pipe instead of their arguments.
 fn empty_input() -> Result<(), String> {
     let failed = |e: std::io::Error| format!("standard input: {e}");
     let nothing = std::fs::File::open("/dev/null").map_err(failed)?;
     if nothing.as_raw_fd() == 0 {
-        // It was closed, and this is it now.
+        // Descriptor 0 was closed, and the new file has taken its number.
         let _kept = nothing.into_raw_fd();
         return Ok(());
     }
     rustix::stdio::dup2_stdin(&nothing).map_err(|e| failed(e.into()))
 }
 
-/// Replaces this process; comes back only with the reason why not.
+/// Replaces this process; returns only on failure, with the reason.
 fn become_command(argv: &[String]) -> String {
     let Some((program, rest)) = argv.split_first() else { return "there is no program to run".into() };
     let error = Command::new(program).args(rest).exec();
     format!("program {program} cannot be run: {error}")
 }
 
-/// The same for a program after which no other is started, whatever it or its threads do.
+/// Replaces this process by a program after which no other can be started, by it or its threads.
 #[cfg(target_os = "linux")]
 fn become_sole(argv: &[String]) -> String {
     super::seccomp::become_sole(argv)
 }
 
-/// Linux alone can tell this start of a program from later ones; elsewhere the profile says it.
+/// Only Linux can distinguish this start of a program from later ones; elsewhere the profile
+/// enforces it.
 #[cfg(not(target_os = "linux"))]
 fn become_sole(argv: &[String]) -> String {
     become_command(argv)

@@ -1,11 +1,13 @@
-//! Keeps processes together where no control group can be had: a supervisor to which every orphan comes back.
+//! A supervisor that tracks processes where no control group is available: every orphan is
+//! re-parented to it.
 
 use std::process::{Command, Stdio};
 
-/// Runs a program in a process of its own, and kills all that is left when it has ended or this process is told to.
+/// Runs a program in a child process, and kills all remaining descendants when it has exited or
+/// this process receives a signal to stop.
 ///
 /// # Errors
-/// What could not be started.
+/// The program that could not be started.
 #[cfg(target_os = "linux")]
 pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
     use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
@@ -18,7 +20,7 @@ pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
     Ok(code)
 }
 
-/// Elsewhere the process group has to do.
+/// Elsewhere the process group must suffice.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn supervise(argv: &[String]) -> Result<u8, String> {
     let status = start(argv)?.wait().map_err(|e| format!("supervisor: {e}"))?;
@@ -31,8 +33,8 @@ fn start(argv: &[String]) -> Result<std::process::Child, String> {
     child.map_err(|e| format!("program {program} cannot be run: {e}"))
 }
 
-/// The end of a child and the word to end, kept back until they are asked for, so that none is missed. What is started
-/// has them as usual.
+/// SIGCHLD and the stop signals, blocked until they are waited for, so that none is missed.
+/// Children start with the usual mask.
 #[cfg(target_os = "linux")]
 struct Signals(libc::sigset_t);
 
@@ -40,7 +42,8 @@ struct Signals(libc::sigset_t);
 #[expect(unsafe_code, reason = "signals can be waited for in no other way")]
 impl Signals {
     fn block() -> Result<Self, String> {
-        // SAFETY: the set is made empty before it is used, and lives on the stack; no other thread is here.
+        // SAFETY: the set is initialised empty before it is used, and lives on the stack; there is
+        // no other thread.
         unsafe {
             let mut set = std::mem::zeroed();
             libc::sigemptyset(&raw mut set);
@@ -53,16 +56,16 @@ impl Signals {
         }
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     fn next(&self) -> libc::c_int {
         let mut signal = 0;
-        // SAFETY: both point to values that live here; the set was made by `block`.
+        // SAFETY: both point to values that live here; the set was initialised by `block`.
         unsafe { libc::sigwait(&raw const self.0, &raw mut signal) };
         signal
     }
 }
 
-/// Waits for the main process, taking in orphans meanwhile.
+/// Waits for the main process and reaps orphans meanwhile.
 #[cfg(target_os = "linux")]
 fn follow(main: i32, signals: &Signals) -> u8 {
     use rustix::process::{WaitOptions, wait};
@@ -85,7 +88,8 @@ fn follow(main: i32, signals: &Signals) -> u8 {
     }
 }
 
-/// Kills every child until none is left. A killed one's children come here, so that none is missed.
+/// Kills every child until none remains. Children of a killed process are re-parented here, so that
+/// none is missed.
 #[cfg(target_os = "linux")]
 fn kill_all() {
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};

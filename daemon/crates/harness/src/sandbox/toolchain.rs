@@ -1,8 +1,9 @@
-//! Which folders of the home folder hold programs that commands need.
+//! Folders of the home folder that contain programs which commands need.
 
 use std::path::{Path, PathBuf};
 
-/// A toolchain in the home folder: a folder of programs in it, what belongs to it, the variable that names it.
+/// A toolchain in the home folder: its folder of programs, the folders that belong to it, the
+/// variable that names it.
 type Known = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
 
 const KNOWN: &[Known] = &[
@@ -22,19 +23,19 @@ const KNOWN: &[Known] = &[
     (".nix-profile", &[".nix-profile"], None),
 ];
 
-/// Files in them that hold keys.
+/// Files in them that contain keys.
 pub(super) const SECRETS: &[&str] = &[".cargo/credentials", ".cargo/credentials.toml", ".nvm/.npmrc"];
 
 /// The toolchains that the search path leads to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Toolchains {
-    /// Folders to be read.
+    /// Readable folders of the toolchains.
     pub folders: Vec<PathBuf>,
-    /// Variables that name them.
+    /// Environment variables that name them.
     pub env: Vec<(String, String)>,
 }
 
-/// Finds the toolchains in `home` that `path` leads to. `exists` tells what is there.
+/// Finds the toolchains in `home` that `path` leads to. `exists` says if a path exists.
 pub(super) fn toolchains(home: &Path, path: &[PathBuf], exists: impl Fn(&Path) -> bool) -> Toolchains {
     let mut found = Toolchains::default();
     let mut used: Vec<&str> = path

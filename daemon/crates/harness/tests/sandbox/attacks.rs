@@ -1,4 +1,4 @@
-//! The table of attacks, in each sandbox and without one.
+//! The table of attacks, run in each sandbox and without one.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const TABLE: &str = include_str!("../data/attacks.txt");
 
 struct Attack {
     name: String,
-    /// Whether the weaker sandbox is known not to stop it.
+    /// True if the weaker sandbox is known not to stop it.
     gap: bool,
     control: String,
     program: String,
@@ -42,7 +42,7 @@ fn escapes(scene: &Scene, sandbox: &Sandbox, attack: &Attack) -> (bool, String) 
         }
         None => scene.script(&attack.program),
     };
-    // A workspace of its own for what must not come to be.
+    // A separate workspace for files that must not be created.
     if attack.program.contains("{E}") {
         confined.root = Some(scene.empty.clone());
         confined.folder = scene.empty.clone();
@@ -56,7 +56,7 @@ fn has_control(scene: &Scene, attack: &Attack) -> bool {
     attack.control == "any" || attack.control == "root" && scene.role == "root"
 }
 
-/// Attacks that succeed without a sandbox although the table says so.
+/// Returns attacks that do not succeed without a sandbox although the table says so.
 fn controls(scene: &Scene, attacks: &[Attack]) -> Vec<String> {
     let sandbox = scene.none();
     let fails = |a: &&Attack| has_control(scene, a) && !escapes(scene, &sandbox, a).0;

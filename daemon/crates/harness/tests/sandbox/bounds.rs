@@ -1,4 +1,4 @@
-//! Time, output, files, memory, processes; and that nothing is left.
+//! Limits of time, output, files, memory and processes; and that no process remains.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use cairn_harness::sandbox::{Sandbox, Wake};
 
 use crate::scene::{Scene, run};
 
-/// Both sandboxes.
+/// Returns the full and the weaker sandbox.
 fn both(scene: &Scene) -> [(&'static str, Sandbox); 2] {
     [("full", scene.sandbox()), ("weaker", scene.weaker())]
 }
@@ -23,7 +23,7 @@ pub fn time_is_bounded(scene: &Scene) {
         let ended = run(&sandbox, &confined);
         assert!(ended.timed_out && started.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
         assert_eq!(ended.stdout.text, "before\n", "{name}");
-        // The control: with more time it ends by itself.
+        // Control: with more time it finishes by itself.
         let ended = run(&sandbox, &scene.script("sleep 0.6; echo after"));
         assert_eq!((ended.timed_out, ended.stdout.text.as_str()), (false, "after\n"), "{name}");
     }
@@ -35,7 +35,7 @@ pub fn a_run_can_be_cancelled(scene: &Scene) {
         let wake = Wake::new().unwrap();
         let told = wake.clone();
         let started = Instant::now();
-        // Cancelled once it says that it runs.
+        // Cancelled once its output shows that it runs.
         let ended =
             sandbox.run(&scene.script("echo ready; sleep 60"), &wake, &mut |_, _| told.end()).unwrap();
         assert!(ended.cancelled && started.elapsed() < Duration::from_secs(20), "{name}: {ended:?}");
@@ -105,7 +105,7 @@ print(n)'";
         assert!(started < 60, "{name}: {ended:?}");
         let ended = run(&sandbox, &scene.script(script));
         assert_eq!(ended.stdout.text.trim(), "200", "{name}: {ended:?}");
-        // A bomb: it is bounded, and gone with its time.
+        // A fork bomb: it is bounded, and killed at its time limit.
         let mut bomb = scene.script("f() { f | f & }; f; sleep 60");
         bomb.limits.processes = 100;
         bomb.limits.wall = Duration::from_secs(2);
@@ -118,7 +118,7 @@ print(n)'";
     }
 }
 
-/// Processes with a word in their environment.
+/// Returns the number of processes with a word in their environment.
 fn holders(marker: &str) -> usize {
     let holds = |e: &fs::DirEntry| {
         fs::read(e.path().join("environ")).is_ok_and(|v| String::from_utf8_lossy(&v).contains(marker))
@@ -126,7 +126,7 @@ fn holders(marker: &str) -> usize {
     fs::read_dir("/proc").unwrap().flatten().filter(holds).count()
 }
 
-/// Those that are left once they have had time to go.
+/// Returns the processes that remain after they have had time to exit.
 fn survivors(marker: &str) -> usize {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -138,7 +138,7 @@ fn survivors(marker: &str) -> usize {
     }
 }
 
-/// Ways of a child to get out of reach.
+/// Ways for a child to leave its process group.
 const LEAVERS: &[&str] = &[
     "sleep 300 &",
     "setsid sleep 300 &",
@@ -158,12 +158,12 @@ pub fn nothing_outlives_its_run(scene: &Scene) {
             let started = Instant::now();
             let ended = run(&sandbox, &confined);
             assert_eq!(ended.stdout.text, "done\n", "{name} {leaver}: {ended:?}");
-            // It does not wait for those that hold its output open.
+            // It does not wait for processes that have its output open.
             assert!(started.elapsed() < Duration::from_secs(20), "{name} {leaver}");
             assert_eq!(survivors(&marker), 0, "{name}: {leaver}");
         }
     }
-    // The control: without a sandbox one stays.
+    // Control: without a sandbox one remains.
     let marker = format!("cairn-leaver-{}-none", std::process::id());
     let leaver = "setsid sh -c 'echo up > {W}/part/up; exec sleep 5' > /dev/null 2>&1 & until test -s {W}/part/up; do :; done";
     let mut confined = scene.script(leaver);

@@ -1,5 +1,6 @@
-//! The sandbox against programs that try to leave it, as root and as an ordinary user, each with its control: the same
-//! program without the sandbox succeeds. This binary is its own helper, so that it has no test harness around it.
+//! The sandbox against programs that try to escape it, as root and as an ordinary user, each with a
+//! control: the same program succeeds without the sandbox. This binary is its own helper, so it has
+//! no test harness.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -58,7 +59,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts this binary again for each kind of user, with a key in its environment as a daemon has one.
+/// Starts this binary again for each kind of user, with a key in its environment as a daemon has
+/// one.
 fn direct(filter: &str) -> ExitCode {
     if !scene::possible() {
         return ExitCode::SUCCESS;

@@ -1,4 +1,4 @@
-//! What ordinary commands need, and what is refused plainly.
+//! Needs of ordinary commands, and requests that are refused with a clear error.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -51,7 +51,7 @@ pub fn a_run_sees_its_own_parts_alone(scene: &Scene) {
         };
         assert_eq!(run(&sandbox, &narrowed("cat read.txt")).stdout.text, "part");
         assert_eq!(run(&sandbox, &narrowed("cat ../read.txt")).stdout.text, "");
-        // What is not shown may be an empty folder of its own.
+        // A path that is not visible may be an empty folder of the sandbox.
         run(&sandbox, &narrowed("echo x > ../new"));
         assert!(!scene.root.join("new").exists());
         let mut elsewhere = narrowed("true");
@@ -88,7 +88,7 @@ pub fn nothing_runs_without_a_sandbox(scene: &Scene) {
     let touch = scene.script("touch ran");
     // A library without a helper.
     assert_eq!(refused(&Sandbox::new(None).for_host(scene.host()), &touch), Reason::SandboxMissing);
-    // No bubblewrap, and nobody has accepted less.
+    // No bubblewrap, and the user has not accepted less.
     let weaker = scene.sandbox().with_bubblewrap(None);
     assert_eq!(refused(&weaker, &touch), Reason::SandboxMissing);
     assert_eq!(weaker.consent().unwrap_err().reason, Reason::SandboxMissing);

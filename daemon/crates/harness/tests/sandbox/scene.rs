@@ -1,4 +1,4 @@
-//! What the attacks play in: a workspace, a world outside it, somebody else's processes and sockets.
+//! The scene of the attacks: a workspace, files outside it, processes and sockets of other users.
 
 use std::{
     fs,
@@ -33,7 +33,8 @@ pub struct Scene {
     inherited: OwnedFd,
 }
 
-/// Whether the machine has what this needs; where it must, its absence is a failure.
+/// Returns true if the machine has the requirements; where it must have them, their absence is a
+/// failure.
 pub fn possible() -> bool {
     let missing: Vec<&str> = ["bwrap", "python3", "setpriv", "git", "unshare"]
         .into_iter()
@@ -55,7 +56,7 @@ pub fn open_to_all(path: &Path) {
 }
 
 impl Scene {
-    /// A fresh scene in a folder of its own.
+    /// Creates a scene in a folder of its own.
     pub fn set(role: &str, name: &str) -> Self {
         let home = PathBuf::from(std::env::var_os("CAIRN_TEST_BASE").unwrap());
         let base = home.join(name);
@@ -102,22 +103,22 @@ impl Scene {
         }
     }
 
-    /// The full sandbox.
+    /// Returns the full sandbox.
     pub fn sandbox(&self) -> Sandbox {
         Sandbox::new(Some(std::env::current_exe().unwrap())).for_host(self.host())
     }
 
-    /// Landlock and seccomp alone.
+    /// Returns a sandbox with Landlock and seccomp alone.
     pub fn weaker(&self) -> Sandbox {
         self.sandbox().with_bubblewrap(None).when_missing(WhenMissing::Accept)
     }
 
-    /// None: for the controls.
+    /// Returns no sandbox, for the controls.
     pub fn none(&self) -> Sandbox {
         self.sandbox().when_missing(WhenMissing::Off)
     }
 
-    /// A command line in the workspace.
+    /// Creates a command line in the workspace.
     pub fn script(&self, text: &str) -> Confined {
         let mut confined = Confined::script(&self.filled(text), self.root.clone());
         confined.root = Some(self.root.clone());
@@ -125,7 +126,7 @@ impl Scene {
         confined
     }
 
-    /// The text with the scene's own names.
+    /// Returns the text with the scene's names filled in.
     pub fn filled(&self, text: &str) -> String {
         let path = |p: &Path| p.to_str().unwrap().to_owned();
         [
@@ -160,7 +161,7 @@ pub fn run(sandbox: &Sandbox, confined: &Confined) -> Ended {
     sandbox.run(confined, &Wake::new().unwrap(), &mut |_, _| {}).unwrap()
 }
 
-/// The files of a scene.
+/// Creates the files of a scene.
 fn furnish(base: &Path, root: &Path, empty: &Path, outside: &Path) {
     for dir in [
         "",
@@ -214,7 +215,7 @@ fn furnish(base: &Path, root: &Path, empty: &Path, outside: &Path) {
     fs::write(base.join("home/.bashrc"), "before\n").unwrap();
 }
 
-/// Listeners that take every connection and answer every datagram.
+/// Starts listeners that accept every connection and answer every datagram.
 fn network() -> (u16, u16) {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! A change of one file, worked out and not yet made.
+//! A change of one file, computed and not applied yet.
 
 use cairn_harness::{Permit, diff};
 use cairn_protocol::error::{Failure, Reason};
@@ -7,36 +7,36 @@ use serde_json::{Value, json};
 
 use crate::seen::Seen;
 
-/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The file, relative to the root.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// What it holds.
+    /// Current content; `None` when there is no file.
     pub before: Option<Vec<u8>>,
-    /// What it will hold; `None` when it goes.
+    /// New content; `None` when the file is deleted.
     pub after: Option<Vec<u8>>,
     replacements: Option<usize>,
 }
 
-/// Lines that are shown of places that nearly match.
+/// Most nearly matching lines that an error shows.
 const NEAR: usize = 3;
 
 impl Change {
-    /// The whole file anew.
+    /// Replaces the complete content.
     pub fn whole(path: &str, before: Option<Vec<u8>>, after: Vec<u8>) -> Self {
         Self { path: path.to_owned(), before, after: Some(after), replacements: None }
     }
 
-    /// The file gone.
+    /// Deletes the file.
     pub fn delete(path: &str, before: Vec<u8>) -> Self {
         Self { path: path.to_owned(), before: Some(before), after: None, replacements: None }
     }
 
-    /// A piece of text replaced. A file with CRLF line ends is matched by text with plain ones, and keeps its own.
+    /// Replaces a piece of text. A file with CRLF line ends is matched by text with plain ones, and
+    /// keeps its own.
     ///
     /// # Errors
-    /// `invalid_params` that tells what is there instead: nothing like it, or several.
+    /// `invalid_params` that describes the file's text: no match, or several.
     pub fn edit(path: &str, before: Vec<u8>, old: &str, new: &str, all: bool) -> Result<Self, Failure> {
         let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         if old.is_empty() {
@@ -78,17 +78,17 @@ impl Change {
         Ok(Self { path, before: Some(before), after: Some(after), replacements })
     }
 
-    /// How often a text was replaced.
+    /// Returns the number of replacements.
     pub fn replacements(&self) -> usize {
         self.replacements.unwrap_or(0)
     }
 
-    /// The change as a diff.
+    /// Returns the change as a diff.
     pub fn diff(&self, limit: usize) -> String {
         diff::unified(&self.path, self.before.as_deref(), self.after.as_deref(), limit)
     }
 
-    /// What the tool answers.
+    /// Returns the result of the tool.
     pub fn told(&self) -> Value {
         match &self.after {
             Some(after) => super::done(&self.path, after.len(), self.replacements),
@@ -96,15 +96,15 @@ impl Change {
         }
     }
 
-    /// Makes it, if the file still is what it was.
+    /// Applies the change if the file is still unchanged.
     ///
     /// # Errors
-    /// Those of [`Permit::write_file`].
+    /// Errors of [`Permit::write_file`].
     pub fn make(self, permit: &Permit, place: &ResolvedPath, seen: &Seen) -> Result<(), Failure> {
         match self.after {
             Some(after) => {
                 permit.write_file(place, self.before, after.clone())?;
-                // Who wrote it knows it.
+                // The writer knows the content.
                 seen.note(permit.session(), place.real(), &after);
                 Ok(())
             }
@@ -113,7 +113,7 @@ impl Change {
     }
 }
 
-/// Where a text nearly matches: with other white space, or its first line alone.
+/// Describes a near match of a text: with other white space, or its first line alone.
 fn nearly(text: &str, old: &str) -> String {
     let squeeze = |s: &str| s.split_whitespace().collect::<Vec<_>>().join(" ");
     if !squeeze(old).is_empty() && squeeze(text).contains(&squeeze(old)) {

@@ -1,4 +1,4 @@
-//! Many operations: the order they are made in, the changes that come of them, and the report.
+//! Many operations: the order in which they are executed, the resulting changes, and the report.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -15,14 +15,14 @@ use crate::{
     look,
 };
 
-/// Operations of a call.
+/// Most operations of a call.
 pub const MAX_OPS: usize = 50;
-/// Files that a call's operations may name.
+/// Most files that a call's operations may name.
 pub const MAX_FILES: usize = 20;
-/// Bytes that a report keeps of what one operation read.
+/// Most bytes of one operation's result that a report contains.
 const MAX_READ: usize = 2048;
 
-/// Files as they were when the call was first worked out.
+/// Files as they were when the call was first planned.
 #[derive(Default)]
 pub struct Files(BTreeMap<String, Option<Vec<u8>>>);
 
@@ -42,22 +42,22 @@ struct Touched {
     place: ResolvedPath,
     before: Option<Vec<u8>>,
     now: Option<Vec<u8>>,
-    /// The first line that an edit took since the file was written whole.
+    /// The first line that an edit changed since the complete file was written.
     below: Option<usize>,
 }
 
-/// How an operation ended.
+/// Outcome of an operation.
 enum Step {
-    /// Told in these words, with what it read.
+    /// Reported with this text and the content that it read.
     Done(String, Option<(Value, bool)>),
     Failed(Failure),
     NotRun,
 }
 
-/// What looks at files while a call is made.
+/// Reader of files while a call is executed.
 type Look<'a> = &'a dyn Fn(&Op) -> Result<(Value, bool), Failure>;
 
-/// A call worked out.
+/// A planned call.
 #[derive(Default)]
 pub struct Batch {
     steps: Vec<Step>,
@@ -66,7 +66,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Works the call out; nothing is changed. Without `look` what only reads is passed over.
+    /// Plans the call; nothing is changed. Without `look` read-only operations are skipped.
     pub fn plan(
         deps: &Deps,
         caller: &Caller<'_>,
@@ -103,7 +103,7 @@ impl Batch {
             && let Some(file) = self.touched.iter().find(|t| t.place.real() == place.real())
         {
             let rel = place.real();
-            // The file as the call has left it so far.
+            // The file as the call has changed it so far.
             let missing = || Failure::new(Reason::PathNotFound, format!("'{rel}' does not exist any more"));
             let content = file.now.as_deref().ok_or_else(missing)?;
             return Ok(("ok".into(), Some(look::shown(rel, content, &arguments(op.arguments.clone())?))));
@@ -124,10 +124,10 @@ impl Batch {
         let first = earlier.is_none();
         let seen = now.as_deref().is_some_and(|b| deps.seen.knows(caller.session, place.real(), b));
         let (change, why, below, told) = work_out(op, rel, now.clone(), seen, below)?;
-        // What the call itself has written is known to it.
+        // Content that the call itself has written is known to it.
         let deletes = op.action == Action::Delete;
         let why = why.filter(|_| first || deletes);
-        // One that no rule can answer comes before one that a rule can.
+        // A reason that no rule can satisfy precedes one that a rule can.
         self.must_ask = match (self.must_ask.take(), why) {
             (Some(MustAsk::Unruled(_)), Some(why @ MustAsk::Always(_))) => Some(why),
             (earlier, why) => earlier.or(why),
@@ -140,7 +140,7 @@ impl Batch {
         Ok((told, None))
     }
 
-    /// The changes, one for each file.
+    /// Returns the changes, one for each file.
     pub fn changes(&self) -> Vec<(ResolvedPath, Change)> {
         let change = |t: &Touched| match (&t.before, &t.now) {
             (before, Some(now)) => Some(Change::whole(t.place.real(), before.clone(), now.clone())),
@@ -151,12 +151,12 @@ impl Batch {
         net.filter_map(|t| Some((t.place.clone(), change(t)?))).collect()
     }
 
-    /// Why this call must be asked about.
+    /// Returns the reason why this call needs an approval.
     pub fn must_ask(&self) -> Option<MustAsk> {
         self.must_ask.clone()
     }
 
-    /// The first operation that cannot be made.
+    /// Returns the failure of the first operation that cannot be executed.
     pub fn first_failure(&self) -> Option<Failure> {
         let many = self.steps.len() > 1;
         self.steps.iter().enumerate().find_map(|(at, step)| match step {
@@ -171,7 +171,8 @@ impl Batch {
 
 type Worked = (Option<Vec<u8>>, Option<MustAsk>, Option<usize>, String);
 
-/// What a file holds after an operation, why that must be asked about, the first line it took, and how it is told.
+/// Returns the content of a file after an operation, the reason for an approval, the first changed
+/// line, and the report.
 fn work_out(
     op: &Op,
     rel: &str,
@@ -207,9 +208,9 @@ fn work_out(
     Ok((change.after, why, None, format!("ok, {bytes} bytes")))
 }
 
-/// The order in which operations are made: as given, but those on one file change places among themselves, from its first
-/// edit to where it is written or deleted: edits by lines from the bottom up, so that their line numbers hold, then the
-/// other edits, then what reads it.
+/// Returns the order of execution: as given, except that operations on one file are reordered among
+/// themselves, from its first edit to the operation that writes or deletes it: edits by lines from
+/// the bottom up, so that their line numbers stay valid, then the other edits, then reads of it.
 fn order(ops: &[Op]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..ops.len()).collect();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -235,10 +236,10 @@ fn order(ops: &[Op]) -> Vec<usize> {
     order
 }
 
-/// Makes a call whose operations change something, or of which there are many.
+/// Executes a call whose operations change something, or of which there are many.
 ///
 /// # Errors
-/// Those of a single operation; `file_changed` when the changes are not those that were approved.
+/// Errors of a single operation; `file_changed` when the changes are not the approved ones.
 pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Result<Output, Failure> {
     let caller = Caller { session: permit.session(), root: permit.root(), paths: permit.paths() };
     let mut files = Files::default();
@@ -277,7 +278,7 @@ pub fn run(deps: &Deps, permit: &Permit, asked: &Asked, flag: &CancelFlag) -> Re
 }
 
 impl Batch {
-    /// The operations on a file that could not be written have failed after all.
+    /// Marks the operations on a file that could not be written as failed.
     fn lost(&mut self, caller: &Caller<'_>, ops: &[Op], place: &ResolvedPath, failure: &Failure) {
         for (op, step) in ops.iter().zip(&mut self.steps) {
             let same = caller.own_path(op.path()).is_ok_and(|own| own.real() == place.real());

@@ -1,4 +1,4 @@
-//! Edits that name lines.
+//! Edits by line numbers.
 
 use cairn_protocol::error::{Failure, Reason};
 use schemars::JsonSchema;
@@ -28,7 +28,7 @@ pub struct FsEdit {
     pub end_line: Option<usize>,
 }
 
-/// What an edit made, and the lines it took the place of.
+/// Result of an edit, and the lines that it replaced.
 pub struct Edited {
     pub content: Vec<u8>,
     pub replacements: usize,
@@ -36,10 +36,11 @@ pub struct Edited {
 }
 
 impl FsEdit {
-    /// Makes the edit in `before`. `below` is the first line that an earlier edit of the same call took.
+    /// Applies the edit to `before`. `below` is the first line that an earlier edit of the same
+    /// call changed.
     ///
     /// # Errors
-    /// `invalid_params` that says what is wrong.
+    /// `invalid_params` with the cause.
     pub fn make(&self, before: Vec<u8>, below: Option<usize>) -> Result<Edited, Failure> {
         let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         let rel = self.path.as_str();
@@ -68,7 +69,7 @@ impl FsEdit {
                 let (head, tail, tail_starts) = split(rel, before, first)?;
                 let wanted = old.lines().count().max(1);
                 overlaps(first, first + wanted - 1)?;
-                // Only what begins in that line counts.
+                // Only a match that begins in that line counts.
                 let line_end = tail.find('\n').map_or(tail.len(), |at| at + 1);
                 let windows = tail_starts && !old.contains('\r');
                 let ends = |s: &str| if windows { s.replace('\n', "\r\n") } else { s.to_owned() };
@@ -109,7 +110,7 @@ impl FsEdit {
     }
 }
 
-/// The text before a line, the text from it on, and whether its lines end as on Windows.
+/// Returns the text before a line, the text from it on, and true if its lines end as on Windows.
 fn split(rel: &str, before: Vec<u8>, line: usize) -> Result<(String, String, bool), Failure> {
     let bad = |text: String| Failure::new(Reason::InvalidParams, text);
     let mut text = String::from_utf8(before).map_err(|_| bad(format!("'{rel}' is no UTF-8 text")))?;

@@ -1,4 +1,4 @@
-//! What searches: how it is asked, and what its answer means.
+//! Search engines: their requests, and the parsing of their answers.
 
 use cairn_protocol::error::{Failure, Reason};
 use serde::Serialize;
@@ -7,22 +7,21 @@ use url::Url;
 
 use super::WebOptions;
 
-/// Characters of a title or snippet.
+/// Most characters of a title or snippet.
 const MAX_TEXT: usize = 500;
 
-/// A search engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SearchBackend {
-    /// The page without scripts of DuckDuckGo; needs no key.
+    /// DuckDuckGo's page without scripts; needs no key.
     #[default]
     DuckDuckGo,
     /// A SearXNG server, whose address must be set and which must allow the format `json`.
     Searxng,
-    /// Brave's interface, which needs a key.
+    /// Brave's API, which needs a key.
     Brave,
 }
 
-/// A result.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Found {
     title: String,
@@ -33,7 +32,7 @@ pub struct Found {
 type Asked = (String, Vec<(String, String)>);
 
 impl SearchBackend {
-    /// The address to read and the headers to send.
+    /// Returns the address to fetch and the headers to send.
     pub fn request(self, options: &WebOptions, query: &str, most: usize) -> Result<Asked, Failure> {
         let bad = |text: String| Failure::new(Reason::InvalidParams, text);
         let usual = match self {
@@ -67,7 +66,7 @@ impl SearchBackend {
         Ok((url.into(), headers))
     }
 
-    /// The results in its answer.
+    /// Parses the results in an answer.
     pub fn results(self, answer: &str, most: usize) -> Result<Vec<Found>, Failure> {
         let mut found = match self {
             Self::DuckDuckGo => from_page(answer)?,
@@ -84,7 +83,7 @@ fn from_json(answer: &str, list: &str, snippet: &str) -> Result<Vec<Found>, Fail
         |what: &str| Failure::new(Reason::ToolFailed, format!("the search engine answered with {what}"));
     let value: Value = serde_json::from_str(answer).map_err(|_| wrong("no JSON: check tools.web"))?;
     let Some(items) = value.pointer(list) else {
-        // Brave leaves the list out when nothing is found.
+        // Brave omits the list when nothing is found.
         return if value.is_object() { Ok(vec![]) } else { Err(wrong("no list of results")) };
     };
     let items = items.as_array().ok_or_else(|| wrong("no list of results"))?;
@@ -96,7 +95,8 @@ fn from_json(answer: &str, list: &str, snippet: &str) -> Result<Vec<Found>, Fail
     Ok(items.iter().filter_map(one).collect())
 }
 
-/// The results of a page of DuckDuckGo: each a link of one class, with a snippet of another after it.
+/// Parses a page of DuckDuckGo: each result is a link of one class, followed by a snippet of
+/// another.
 fn from_page(page: &str) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     let mut parts = page.split("class=\"result__a\"");
@@ -123,7 +123,8 @@ fn from_page(page: &str) -> Result<Vec<Found>, Failure> {
     Ok(found)
 }
 
-/// Where a link leads, which goes through the engine's own address. Advertisements lead nowhere.
+/// Returns the target of a link, which goes through the engine's own address. Advertisements have
+/// none.
 fn target(href: &str) -> Option<String> {
     let base = Url::parse("https://duckduckgo.com/").ok()?;
     let url = base.join(&href.replace("&amp;", "&")).ok()?;
@@ -133,7 +134,7 @@ fn target(href: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == "uddg").map(|(_, to)| to.into_owned())
 }
 
-/// Text without tags, in one line.
+/// Returns text without tags, in one line.
 fn plain(html: &str) -> String {
     let text =
         html2text::config::plain_no_decorate().string_from_read(html.as_bytes(), 10_000).unwrap_or_default();

@@ -30,9 +30,9 @@ async fn tools_are_looked_up_by_name() {
     let all = place.call("tool_lookup", json!({})).await.unwrap();
     let all = all["content"].as_str().unwrap();
     assert!(all.starts_with("1. ") && all.contains(". read_file: Reads a file with line numbers\n"), "{all}");
-    // What is there for clients alone is not told.
+    // Tools for clients alone are not listed.
     assert!(!all.contains("fs_read"), "{all}");
-    // Tools that are added later are told too.
+    // Tools that are added later are listed too.
     let one = place.call("tool_lookup", json!({"name": "lookup"})).await.unwrap();
     assert!(one["content"].as_str().unwrap().starts_with("tool_lookup\nTells about the tools."), "{one}");
     let error = place.call("tool_lookup", json!({"name": "\u{7}zz"})).await.unwrap_err();

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::place::{Place, allow, within};
 
-/// Another process writes it: one that this process wrote could not be run while a child that was just then starting
-/// elsewhere held what this process had open ("text file busy").
+/// Lets another process write the program: if this process wrote it, a child starting at the same
+/// moment elsewhere might still have it open, and running it would fail ("text file busy").
 fn write(program: &Path, text: &str) {
     let mut install = Command::new("install");
     install.args(["-m", "755", "/dev/stdin"]).arg(program).stdin(Stdio::piped());
@@ -108,7 +108,7 @@ async fn tools_come_change_and_go() {
     assert_eq!(call("one").await.unwrap(), json!(2));
     externals.set(registry, vec![]);
     assert_eq!(call("one").await.unwrap_err().reason, Reason::UnknownTool);
-    // A built-in tool is replaced only where that is said, and comes back.
+    // A built-in tool is replaced only if the specification says so, and is restored.
     let named =
         |name: &str, replaces_builtin| ExternalSpec { name: name.into(), replaces_builtin, ..spec.clone() };
     let wrong = externals.set(registry, vec![named("datetime", false)]);
@@ -129,7 +129,7 @@ async fn tools_come_change_and_go() {
     assert_eq!(place.call("one", Value::Null).await.unwrap_err().reason, Reason::UnknownTool);
 }
 
-/// The tools of the examples, with `from` in their text replaced by `to`.
+/// Returns the tools of the examples, with `from` in their text replaced by `to`.
 fn examples(place: &Place, from: &str, to: &str) -> Vec<ExternalSpec> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tools");
     let copies = place.beside("copies");
@@ -153,7 +153,7 @@ fn examples(place: &Place, from: &str, to: &str) -> Vec<ExternalSpec> {
     ["web-search", "web-fetch", "git-status", "run-tests"].map(one).to_vec()
 }
 
-/// A server that gives the same answer `times` times.
+/// Starts a server that sends the same answer `times` times.
 fn server(kind: &'static str, body: &'static str, times: usize) -> (String, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

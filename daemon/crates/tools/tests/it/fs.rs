@@ -1,4 +1,4 @@
-//! `fs`: one call for many operations, bound by the rules of the tools it stands for.
+//! `fs`: one call for many operations, subject to the rules of the tools it delegates to.
 
 use cairn_harness::{Grants, Rules, Verdict};
 use cairn_protocol::error::Reason;
@@ -10,7 +10,7 @@ use crate::place::{Place, allow, within};
 const FILES: &[(&str, &str)] =
     &[("a.txt", "one\ntwo\nthree\nfour\n"), ("src/b.txt", "b\n"), ("secret/k.txt", "k\n")];
 
-/// A place where the files have been read, so that editing them is not asked about.
+/// Creates a workspace whose files have been read, so that edits of them need no approval.
 async fn read_place(rules: Rules) -> Place {
     let place = Place::new(FILES, rules).await;
     for (file, _) in FILES {
@@ -93,7 +93,7 @@ async fn a_failure_stops_a_batch_unless_it_goes_on() {
     let told = place.call("fs", ops(true)).await.unwrap();
     assert_eq!((&told["success"], &told["failed"]), (&json!(false), &json!(1)));
     assert!(place.read("first-true.txt").is_some() && place.read("last-true.txt").is_some());
-    // What fails while it is looked at stops what comes after it too.
+    // An operation whose planning fails stops the later ones too.
     let late = json!({"ops": [{"action": "read", "path": "none.txt"}, {"action": "write", "path": "z.txt", "content": "z"}]});
     let told = place.call("fs", late).await.unwrap();
     assert!(content(&told).contains("1. read none.txt: error path_not_found"), "{told}");
@@ -119,18 +119,18 @@ async fn a_batch_has_bounds() {
 #[tokio::test]
 async fn rules_for_the_tools_bind_what_stands_for_them() {
     let write = |path: &str| json!({"ops": [{"action": "read", "path": "a.txt"}, {"action": "write", "path": path, "content": "x"}]});
-    // Nothing allows it, and nobody can be asked.
+    // No rule allows it, and no approver is connected.
     let place = read_place(Rules::default()).await;
     assert_eq!(place.call("fs", write("n.txt")).await.unwrap_err().reason, Reason::NoApprover);
     assert!(place.call("fs", json!({"ops": [{"action": "read", "path": "a.txt"}]})).await.is_ok());
-    // The rule of the split tool does, but not at every path.
+    // The rule of the split tool allows it, but not at every path.
     let rules = Rules { deny: vec!["write_file(secret)".parse().unwrap()], ..allow(&["write_file"]) };
     let place = read_place(rules).await;
     let error = place.call("fs", write("secret/n.txt")).await.unwrap_err();
     assert!(error.message.contains("deny: write_file(secret)"), "{error}");
     place.call("fs", write("n.txt")).await.unwrap();
     assert!(place.read("n.txt").is_some() && place.read("secret/n.txt").is_none());
-    // A rule for `fs` does not lift one for the split tool, and binds by itself.
+    // A rule for `fs` does not override one for the split tool, and applies by itself.
     let rules = Rules { deny: vec!["write_file(secret)".parse().unwrap()], ..allow(&["fs"]) };
     let place = read_place(rules).await;
     assert!(
@@ -141,7 +141,8 @@ async fn rules_for_the_tools_bind_what_stands_for_them() {
     let place = Place::new(FILES, rules).await;
     assert!(place.call("fs", json!({"action": "read", "path": "secret/k.txt"})).await.is_err());
     assert!(place.call("fs", json!({"action": "read", "path": "a.txt"})).await.is_ok());
-    // G10, P8: deleting is asked about where the default alone allows it; here nobody answers. A rule of the user's is honoured.
+    // G10, P8: a deletion needs an approval if only the default allows it; here no approver
+    // answers. A rule of the user's is honoured.
     let delete = json!({"ops": [{"action": "delete", "path": "a.txt"}]});
     let place = read_place(Rules { default: Verdict::Allow, ..allow(&[]) }).await;
     assert!(place.call("fs", delete.clone()).await.is_err() && place.read("a.txt").is_some());

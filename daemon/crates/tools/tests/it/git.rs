@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::place::{Place, within};
 
-/// A repository at `folder` whose every file is committed.
+/// Creates a repository at `folder` whose every file is committed.
 fn commit(folder: &Path) -> git2::Repository {
     let repo = git2::Repository::init(folder).unwrap();
     let mut index = repo.index().unwrap();
@@ -45,7 +45,7 @@ async fn changes_are_told_staged_and_not() {
     assert_eq!(files(&changed), ["repo/a.txt", "repo/sub/b.txt"]);
     let text = changed["diff"].as_str().unwrap();
     assert!(text.contains("--- a/repo/a.txt\n+++ b/repo/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"), "{text}");
-    // A file that is gone is asked for by its own path, and so is its folder.
+    // A deleted file is requested by its own path, and by its folder.
     for path in ["repo/sub/b.txt", "repo/sub"] {
         let one = place.call("git_diff", json!({"path": path})).await.unwrap();
         assert_eq!(files(&one), ["repo/sub/b.txt"], "{path}");
@@ -85,7 +85,7 @@ async fn no_program_of_the_repository_runs_and_paths_bind() {
     let all = place.with("git_diff", json!({"path": "repo"}), Grants::default()).await.unwrap();
     assert_eq!(files(&all), ["repo/a.txt", "repo/c.txt"]);
     assert!(!ran.exists());
-    // The same programs run where git itself is asked, so that the test can fail.
+    // Control: the same programs run under git itself.
     let asked = std::process::Command::new("git").args(["diff"]).current_dir(place.path("repo")).output();
     assert!(asked.is_err() || ran.exists());
     let narrow = place.with("git_diff", json!({"path": "repo"}), within(&["repo/a.txt"])).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_status_keeps_to_the_paths_of_the_run_wherever_the_repository_lies() {
     );
     let some = place.with("git_status", json!({"path": "repo"}), within(&["repo/sub"])).await.unwrap();
     assert_eq!(changes(&some), ["sub/b.txt"]);
-    // A path of the run that only the repository has.
+    // A path of the run that only the repository contains.
     let none = place.with("git_status", json!({"path": "repo"}), within(&["sub"])).await;
     assert!(none.is_err() || changes(&none.unwrap()).is_empty());
 }

@@ -29,7 +29,7 @@ async fn knowledge_is_stored_without_asking_and_deleted_only_with_leave() {
         place.call("memory", json!({"action": "keywords"})).await.unwrap()["data"].as_array().unwrap().len(),
         2
     );
-    // Nobody is there to be asked.
+    // No approver is connected.
     for (tool, arguments) in [
         ("memory_delete", json!({"keywords": "rust build"})),
         ("memory", json!({"action": "delete", "keywords": "rust build"})),
@@ -62,7 +62,7 @@ async fn rules_bind_it_as_any_tool() {
         assert_eq!(denied.call(tool, arguments).await.unwrap_err().reason, Reason::ToolDenied, "{tool}");
     }
     denied.call("memory_append", entry(None)).await.unwrap();
-    // Who allows nothing that is not named allows this neither.
+    // A user whose default denies everything unnamed denies this too.
     let (_dir, strict) = place(Rules { default: Verdict::Deny, ..Rules::default() }).await;
     assert_eq!(strict.call("memory_append", entry(None)).await.unwrap_err().reason, Reason::ToolDenied);
     let limited = Grants { ops: Some(vec!["memory_load".into()]), ..Grants::default() };

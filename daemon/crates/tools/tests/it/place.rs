@@ -27,13 +27,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// A workspace with these files; what no rule allows is denied, as nobody is there to be asked.
+    /// Creates a workspace with these files; a call that no rule allows is denied, as no approver
+    /// is connected.
     pub async fn new(files: &[(&str, &str)], rules: Rules) -> Self {
         Self::with_deps(files, rules, |deps| deps).await
     }
 
     pub async fn with_deps(files: &[(&str, &str)], rules: Rules, change: impl FnOnce(Deps) -> Deps) -> Self {
-        // What the sandbox does has tests of its own; here it is off, so that these run anywhere.
+        // The sandbox has separate tests; it is off, so that these run anywhere.
         let sandbox = Sandbox::new(None).when_missing(WhenMissing::Off);
         Self::sandboxed(files, rules, change, sandbox).await
     }
@@ -52,7 +53,7 @@ impl Place {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        // In memory where there is such a folder: what the log costs is measured elsewhere.
+        // In memory if there is such a folder: the cost of the log is measured elsewhere.
         let memory = Path::new("/dev/shm");
         let log = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let trace = Trace::open(&log.path().join("trace.db")).unwrap();
@@ -73,13 +74,13 @@ impl Place {
         Self { dir, harness, trace, session, roots, root, indexes, _log: log }
     }
 
-    /// Indexes the workspace whole.
+    /// Indexes the complete workspace.
     pub fn index(&self) {
         self.indexes.add_root(self.root.clone()).unwrap();
         self.indexes.build_and_wait(&self.root.id, Until::Everything, &CancelFlag::new()).unwrap();
     }
 
-    /// Other rules for the calls that come.
+    /// Replaces the rules for later calls.
     pub fn set_rules(&self, rules: Rules) {
         self.harness.set_rules(rules);
     }
@@ -98,23 +99,23 @@ impl Place {
         self.with(name, arguments, Grants::default()).await
     }
 
-    /// Another root.
+    /// Declares another root.
     pub fn declare(&self, path: &Path) -> Root {
         self.roots.declare(path).unwrap()
     }
 
-    /// A call of a session of another root.
+    /// Makes a call of a session of another root.
     pub async fn in_root(&self, root: &Root, name: &str, arguments: Value) -> Result<Value, Failure> {
         let call = Call { root: Some(root.clone()), ..Call::new(self.session.clone(), name, arguments) };
         self.harness.call(call).await.map(|output| output.value)
     }
 
-    /// What the audit has.
+    /// Returns the audit entries.
     pub async fn audit(&self) -> Vec<cairn_protocol::trace::AuditEntry> {
         self.trace.audit_query(Default::default()).await.unwrap()
     }
 
-    /// A path in the workspace.
+    /// Returns a path in the workspace.
     pub fn path(&self, inner: &str) -> PathBuf {
         self.root.path.join(inner)
     }
@@ -123,18 +124,18 @@ impl Place {
         std::fs::read_to_string(self.path(inner)).ok()
     }
 
-    /// A folder beside the workspace.
+    /// Returns a folder beside the workspace.
     pub fn beside(&self, inner: &str) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join(inner)
     }
 }
 
-/// Rules that allow these.
+/// Returns rules that allow these.
 pub fn allow(rules: &[&str]) -> Rules {
     Rules { allow: rules.iter().map(|r| r.parse().unwrap()).collect(), ..Rules::default() }
 }
 
-/// A run that keeps to these paths.
+/// Returns grants of a run that is limited to these paths.
 pub fn within(paths: &[&str]) -> Grants {
     Grants { paths: Some(paths.iter().map(|p| (*p).to_owned()).collect()), ..Grants::default() }
 }

@@ -1,4 +1,4 @@
-//! A run whose user said that commands are not to be confined.
+//! A run whose user chose that commands are not confined.
 
 use cairn_harness::{Grants, Rules, Sandbox};
 use cairn_protocol::error::Reason;
@@ -9,7 +9,7 @@ use crate::place::Place;
 #[tokio::test]
 async fn without_a_sandbox_a_command_runs_only_where_the_run_says_so_and_the_audit_tells() {
     let rules = Rules { allow: vec!["run_shell(echo *)".parse().unwrap()], ..Rules::default() };
-    // No helper: no sandbox can be had.
+    // Without a helper no sandbox is available.
     let place = Place::sandboxed(&[], rules, |deps| deps, Sandbox::new(None)).await;
     let echo = json!({"command": "echo free"});
     let refused = place.call("run_shell", echo.clone()).await.unwrap_err();
@@ -17,7 +17,7 @@ async fn without_a_sandbox_a_command_runs_only_where_the_run_says_so_and_the_aud
     let grants = Grants { unconfined: true, ..Grants::default() };
     let output = place.with("run_shell", echo, grants.clone()).await.unwrap();
     assert_eq!(output["stdout"], "free\n");
-    // Rules hold all the same.
+    // Rules apply nevertheless.
     let denied = place.with("run_shell", json!({"command": "touch x"}), grants).await.unwrap_err();
     assert_eq!(denied.reason, Reason::NoApprover);
     let rows = place.audit().await;

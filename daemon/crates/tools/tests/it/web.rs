@@ -21,7 +21,7 @@ async fn place(near: bool, rules: Rules) -> Place {
     Place::with_deps(&[], rules, |deps| Deps { web, ..deps }).await
 }
 
-/// A server that answers each connection with the next of these, and its address.
+/// Starts a server that answers each connection with the next of these, and returns its address.
 fn server(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -30,7 +30,7 @@ fn server(answers: Vec<String>) -> String {
             let mut stream = stream.unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             assert!(lines.map_while(Result::ok).any(|line| line.is_empty()));
-            // A reader that has enough hangs up.
+            // A client that has read enough disconnects.
             let _gone = stream.write_all(answer.as_bytes());
         }
     });
@@ -101,12 +101,12 @@ async fn the_network_is_granted_and_public() {
     }
     let error = strict.with("web_fetch", json!({"url": "file:///etc/passwd"}), network()).await.unwrap_err();
     assert_eq!(error.reason, Reason::InvalidParams);
-    // A rule for the split tool binds the other name.
+    // A rule for the split tool applies to the other name.
     let denied = Rules { deny: vec!["web_fetch".parse().unwrap()], ..Rules::default() };
     let refusing = place(true, denied).await;
     let error = refusing.with("web", json!({"action": "fetch", "url": url}), network()).await.unwrap_err();
     assert!(error.message.contains("deny: web_fetch"), "{error}");
-    // The server was there all along.
+    // Control: the server was reachable.
     assert_eq!(
         place_near.with("web_fetch", json!({"url": url}), network()).await.unwrap()["content"],
         "secret"

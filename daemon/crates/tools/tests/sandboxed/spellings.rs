@@ -1,7 +1,8 @@
-//! Every tool that takes a path, under every spelling of a path, under every kind of rule: nothing of what is closed is shown or
-//! changed, and without the rule the same call goes through.
+//! Every tool with a path argument, under every spelling of a path, under every kind of rule: no
+//! content of closed paths is shown or changed, and without the rule the same call succeeds.
 //!
-//! The table has over 20,000 cases; a run of the suite takes every seventh of them, `CAIRN_LONG=1` all.
+//! The table has over 20,000 cases; a run of the suite takes every seventh of them, `CAIRN_LONG=1`
+//! all.
 
 use std::os::unix::fs::symlink;
 
@@ -11,9 +12,10 @@ use serde_json::{Value, json};
 
 use crate::place::Place;
 
-/// Text that only the closed folder holds.
+/// Text that occurs only in the closed folder.
 const MARK: &str = "TOPSECRET";
-/// Further names of a file in the closed folder: paths of a run may hold them, rules that hide it do not.
+/// Further names of a file in the closed folder: paths of a run may contain them, rules that hide
+/// it do not.
 const HARD: [&str; 2] = ["hard", "public/hard"];
 const OLD: &[(&str, &str)] =
     &[("secret/k.key", "old TOPSECRET"), ("secret/deep/d.key", "old"), ("secret/deep/code.rs", "old")];
@@ -25,7 +27,8 @@ const FILES: &[(&str, &str)] = &[
     ("public/sub/b.rs", "pub fn open_function() -> u32 { 7 }\n"),
 ];
 
-/// A call of a tool for a path: its arguments, the kind of path that it takes, and if it changes something.
+/// A call of a tool for a path: its arguments, the kind of path that it accepts, and true if it
+/// changes something.
 struct Form {
     tool: &'static str,
     arguments: fn(&str) -> Value,
@@ -120,7 +123,7 @@ const FORMS: &[Form] = &[
     form("git_diff", Takes::Either, false, |p| json!({"path": p})),
 ];
 
-/// How a path is written, and what it is then; `None` where a spelling is not one for it.
+/// Returns the spellings of a path; those that do not apply to it are left out.
 fn spellings(top: &str, path: &str) -> Vec<String> {
     let inner = path.strip_prefix("secret").unwrap_or_default();
     let mut all: Vec<String> = [
@@ -137,7 +140,8 @@ fn spellings(top: &str, path: &str) -> Vec<String> {
         format!("{top}/./secret{inner}"),
         format!("{top}/public/../secret{inner}"),
         format!("{top}//secret{inner}"),
-        // Links to the folder: one, a chain, one that goes up, an absolute one, one beside what is open.
+        // Links to the folder: a direct one, a chain, one that goes up, an absolute one, one beside
+        // the open folder.
         format!("folder{inner}"),
         format!("chain1{inner}"),
         format!("chain3{inner}"),
@@ -200,7 +204,8 @@ fn rules(tool: &str, top: &str) -> Vec<(&'static str, Rules, Grants)> {
         ("run paths, several", base(), crate::place::within(&["public/sub", "./public/a.txt"])),
         ("run paths that lead through a link", base(), crate::place::within(&["open-link"])),
     ];
-    // A delegating tool is bound by the rules of its delegates; rules of its own name are tried with the others.
+    // A delegating tool is subject to the rules of its delegates; rules of its own name are tried
+    // with the others.
     all.push((
         "deny the tool",
         denied(format!("{tool}(secret)").replace("run_shell(secret)", "*(secret)")),
@@ -233,7 +238,7 @@ fn furnish(place: &Place) {
     }
 }
 
-/// Makes the workspace a repository with what it holds.
+/// Makes the workspace a repository and commits its contents.
 fn commit_all(place: &Place) {
     let repo = git2::Repository::init(place.path("")).unwrap();
     let mut index = repo.index().unwrap();
@@ -244,7 +249,7 @@ fn commit_all(place: &Place) {
     repo.commit(Some("HEAD"), &author, &author, "first", &tree, &[]).unwrap();
 }
 
-/// The content of the workspace, as text.
+/// Returns the content of the workspace, as text.
 fn state(place: &Place) -> String {
     let mut all = Vec::new();
     let mut folders = vec![place.path("")];
@@ -271,7 +276,7 @@ fn state(place: &Place) -> String {
     all.join("\n")
 }
 
-/// Puts everything back.
+/// Restores the original content.
 fn restore(place: &Place) {
     for entry in std::fs::read_dir(place.path("")).unwrap().flatten() {
         let path = entry.path();
@@ -291,7 +296,7 @@ fn restore(place: &Place) {
     furnish(place);
 }
 
-/// Lets the session see every file, so that no edit is refused for want of that.
+/// Lets the session read every file, so that no edit is refused because its file was not read.
 async fn see_all(place: &Place) {
     place.set_rules(Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() });
     for (file, _) in FILES {
@@ -299,7 +304,8 @@ async fn see_all(place: &Place) {
     }
 }
 
-/// True if a call showed something that only the closed folder holds: a text, or the name of a file in it.
+/// Returns true if a call showed something that occurs only in the closed folder: a text, or the
+/// name of a file in it.
 fn shows(outcome: &Result<Value, Failure>) -> bool {
     let text = outcome.as_ref().map_or_else(|failure| failure.message.clone(), Value::to_string);
     text.contains(MARK)
@@ -321,7 +327,7 @@ fn targets(takes: Takes) -> &'static [&'static str] {
     }
 }
 
-/// The workspace, indexed and seen, and whether commands are confined in it.
+/// Returns the workspace, indexed and read, and true if commands are confined in it.
 async fn furnished() -> (Place, bool) {
     let sandbox = crate::sandbox();
     let confined = sandbox.is_some();
@@ -347,7 +353,7 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
         for path in targets(form.takes) {
             for spelling in spellings(&top, path) {
                 let arguments = (form.arguments)(&spelling);
-                // Control: without a rule the call shows or changes something, for at least one spelling of each form.
+                // Control: without a rule, some spelling of each form shows or changes something.
                 place.set_rules(open.clone());
                 if !controlled || long && number.is_multiple_of(97) {
                     let outcome = place.call(form.tool, arguments.clone()).await;
@@ -400,8 +406,8 @@ pub async fn no_spelling_of_a_path_gets_around_a_rule() {
     );
 }
 
-/// Each read and write of a path whose last folder is swapped between an open and a closed one: the open file or an error, never the
-/// closed one.
+/// Reads and writes a path whose last folder is swapped between an open and a closed one: the
+/// result is the open file or an error, never the closed one.
 pub async fn a_link_swapped_during_a_call_shows_nothing() {
     let place = Place::with_deps(FILES, Rules::default(), |deps| deps).await;
     std::fs::write(place.path("public/sub/k.key"), "alpha open line\n").unwrap();
@@ -461,7 +467,7 @@ pub async fn a_link_swapped_during_a_call_shows_nothing() {
     assert_eq!(std::fs::read_dir(place.path("secret")).unwrap().count(), 2);
 }
 
-/// A1: what a run names as its paths is resolved beneath the root before it is mounted.
+/// A1: the paths of a run are resolved beneath the root before they are mounted.
 pub async fn run_paths_are_mounted_only_beneath_the_root() {
     let Some(sandbox) = crate::sandbox() else { return };
     let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
@@ -495,7 +501,7 @@ pub async fn run_paths_are_mounted_only_beneath_the_root() {
         }
     }
     assert!(!outside.join("new").exists());
-    // Control: paths beneath the root are mounted, alone, whatever link names them.
+    // Control: only paths beneath the root are mounted, under any link's name.
     symlink("public/sub", place.path("inner")).unwrap();
     let list = json!({"command": "cat b.rs; cat ../../secret/k.key"});
     let got = place.with("run_shell", list, crate::place::within(&["inner"])).await.unwrap();
@@ -503,8 +509,8 @@ pub async fn run_paths_are_mounted_only_beneath_the_root() {
     assert!(!got.to_string().contains(MARK), "{got}");
 }
 
-/// A4: a folder above an inner root is swapped for a link out while commands and Python run in that root. They see the inner root or
-/// do not start.
+/// A4: a folder above an inner root is swapped for a link to the outside while commands and Python
+/// run in that root. They see the inner root or do not start.
 pub async fn a_folder_above_the_root_that_is_swapped_leads_no_command_outside() {
     let Some(sandbox) = crate::sandbox() else { return };
     let open = Rules { default: Verdict::Allow, allow: vec!["*".parse().unwrap()], ..Rules::default() };
@@ -563,7 +569,7 @@ pub async fn a_folder_above_the_root_that_is_swapped_leads_no_command_outside() 
     assert!(!outside.join("inner/new").exists(), "a command wrote outside");
 }
 
-/// A6: Python computes and starts nothing, whatever it tries; the audit keeps its code.
+/// A6: Python computes and starts no program, whatever it tries; the audit stores its code.
 pub async fn evaluate_starts_no_program() {
     let Some(sandbox) = crate::sandbox() else { return };
     let place = Place::sandboxed(FILES, Rules::default(), |deps| deps, sandbox).await;

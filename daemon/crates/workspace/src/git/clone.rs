@@ -1,4 +1,5 @@
-//! Cloning with the user's own `git`: no prompt, no program that a repository names, no half clone left behind.
+//! Cloning with the user's own `git`: no prompt, no program that a repository names, no partial
+//! clone left behind.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,34 +20,35 @@ use super::{
 };
 use crate::root::shown;
 
-/// Longest time for a clone unless the request says otherwise.
+/// Default time limit of a clone.
 pub const CLONE_LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Longest time without a word from a git that reads a folder of this machine, and from one that reads a server: a slow
-/// one may prepare a large pack for long.
+/// Longest time without output from a git that reads a folder of this machine, and from one that
+/// reads a server: a slow server may take long to prepare a large pack.
 const SILENCE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10 * 60));
 
-/// What to clone and where to.
+/// A clone to make: its source and target.
 #[derive(Debug)]
 pub struct CloneRequest {
-    /// The remote, as it was judged.
+    /// The remote, after it was judged.
     pub source: CloneSource,
     /// The branch; the remote's default when `None`.
     pub branch: Option<String>,
-    /// The folder to make, absolute; its parent is made if need be.
+    /// The folder to create, absolute; its parent is created if needed.
     pub dest: PathBuf,
-    /// Longest time; [`CLONE_LIMIT`] is a good one.
+    /// Time limit; [`CLONE_LIMIT`] is a good default.
     pub limit: Duration,
 }
 
-/// Clones a repository and blocks until it is done; `progress` gets the stage (`counting`, `compressing`, `receiving`,
-/// `resolving`, `checkout`) and 0 to 100, `cancelled` is asked every 25 ms. The clone is made beside `dest` under a name with
-/// `.partial-` in it and renamed when its checkout is verified. An earlier clone of the same remote (and branch) is
-/// brought up to date and given, marked as reused; where that cannot be, it is given as it was, with the reason.
+/// Clones a repository and blocks until it is done; `progress` gets the stage (`counting`,
+/// `compressing`, `receiving`, `resolving`, `checkout`) and 0 to 100, `cancelled` is called every
+/// 25 ms. The clone is created beside `dest` under a name with `.partial-` in it and renamed when
+/// its checkout is verified. An earlier clone of the same remote (and branch) is updated and
+/// returned, marked as reused; if the update fails, it is returned unchanged, with the reason.
 ///
 /// # Errors
-/// `InvalidParams` (branch), `DestinationExists`, `AuthenticationRequired`, `CloneFailed` (with git's words),
-/// `DiskFull`, `Cancelled`, `GitFailed` (no `git` on this machine).
+/// `InvalidParams` (branch), `DestinationExists`, `AuthenticationRequired`, `CloneFailed` (with
+/// git's message), `DiskFull`, `Cancelled`, `GitFailed` (no `git` on this machine).
 pub fn git_clone(
     request: &CloneRequest,
     progress: &mut dyn FnMut(&'static str, f64),
@@ -91,8 +93,8 @@ impl CloneRequest {
     }
 }
 
-/// Removes what clones that were killed left in a folder of clones; gives how many there were. Call it when no clone
-/// is at work.
+/// Removes the remains of killed clones in a folder of clones; returns their number. Call it only
+/// when no clone is running.
 pub fn remove_partials(workspaces: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(workspaces) else { return 0 };
     let partial = |e: &std::fs::DirEntry| {
@@ -101,7 +103,7 @@ pub fn remove_partials(workspaces: &Path) -> usize {
     entries.flatten().filter(partial).filter(|e| std::fs::remove_dir_all(e.path()).is_ok()).count()
 }
 
-/// A clone in the making; removed unless it was renamed.
+/// An unfinished clone; removed unless it was renamed.
 struct Partial(PathBuf);
 
 impl Partial {
@@ -132,7 +134,7 @@ impl Drop for Partial {
     }
 }
 
-/// Head and branch of a clone whose checkout is there.
+/// Returns head and branch of a clone whose checkout exists.
 fn checked_out(at: &Path) -> Result<(String, Option<String>), Failure> {
     let bad = |e: git2::Error| match e.code() {
         git2::ErrorCode::UnbornBranch => {
@@ -147,7 +149,7 @@ fn checked_out(at: &Path) -> Result<(String, Option<String>), Failure> {
     Ok((commit.id().to_string(), branch))
 }
 
-/// An earlier clone at the destination, when it is one of the same remote.
+/// Returns an earlier clone at the destination, if it is one of the same remote.
 fn reuse(
     request: &CloneRequest,
     progress: &mut dyn FnMut(&'static str, f64),

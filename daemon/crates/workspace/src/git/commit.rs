@@ -1,4 +1,5 @@
-//! A commit of some files, made without running anything that a repository names: no hooks, no filters, no signing program.
+//! Commits of some files, without running anything that a repository names: no hooks, no filters,
+//! no signing program.
 
 use std::{
     os::unix::fs::PermissionsExt as _,
@@ -11,34 +12,35 @@ use git2::{ErrorCode, Index, IndexEntry, IndexTime, Oid, Repository, RepositoryS
 use super::{git_failed, open, pipes};
 use crate::{MAX_WRITTEN_BYTES, root::Root};
 
-/// Longest time for a commit.
+/// Time limit of a commit.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Files of one commit.
+/// Most files of one commit.
 const MAX_FILES: usize = 1000;
-/// Who commits where the user's git has no name for them.
+/// Author and committer if the user's git has none configured.
 const NOBODY: (&str, &str) = ("cairn", "cairn@localhost");
 
-/// A commit that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// Its id, 40 hex digits.
+    /// Commit id, 40 hex digits.
     pub id: String,
-    /// What it holds, relative to the root.
+    /// Committed paths, relative to the root.
     pub paths: Vec<String>,
 }
 
-/// A file as it is now.
+/// Current state of a file.
 struct Now {
     path: String,
-    /// Its bytes and whether it may be run; `None` when it is gone.
+    /// Its bytes and true if it is executable; `None` when it does not exist.
     content: Option<(Vec<u8>, bool)>,
 }
 
-/// Commits these files of the repository at the root, as they are now, on top of its head. What else is changed or staged
-/// stays as it is. `None` when there is no repository, or nothing of these differs from its head, or git ignores it.
+/// Commits the current state of these files of the repository at the root, on top of its head.
+/// Other changed or staged files are not affected. `None` when there is no repository, or none of
+/// these files differs from its head, or git ignores them.
 ///
 /// # Errors
-/// `git_failed` for a git folder with links in it, during a merge or rebase, or when git cannot write; `too_large`; those of reading the files.
+/// `git_failed` for a git folder with links in it, during a merge or rebase, or when git cannot
+/// write; `too_large`; errors of reading the files.
 pub fn git_commit(root: &Root, paths: &[String], message: &str) -> Result<Option<Committed>, Failure> {
     if paths.len() > MAX_FILES {
         let text = format!("{} files are to be committed, {MAX_FILES} are allowed", paths.len());
@@ -90,7 +92,7 @@ fn commit(repo: &Repository, files: &[Now], message: &str) -> Result<Option<Comm
         Err(e) if matches!(e.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => None,
         Err(e) => return Err(e),
     };
-    // A tree of its own, so that what the user has staged is not swept up.
+    // A separate index, so that the user's staged changes are not committed too.
     let mut tree = Index::new()?;
     if let Some(parent) = &parent {
         tree.read_tree(&parent.tree()?)?;
@@ -130,7 +132,7 @@ fn commit(repo: &Repository, files: &[Now], message: &str) -> Result<Option<Comm
     Ok(Some(Committed { id: id.to_string(), paths }))
 }
 
-/// An entry whose times are zero: git looks at such a file anew, which costs it one read.
+/// Returns an entry whose times are zero: git re-examines such a file, which costs it one read.
 fn entry(path: &str, id: Oid, mode: u32) -> IndexEntry {
     let never = || IndexTime::new(0, 0);
     IndexEntry {
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
     use crate::Roots;
 
-    /// What the user's own git says.
+    /// Returns the output of the user's own git.
     fn git(at: &std::path::Path, args: &[&str]) -> String {
         let out = Command::new("git")
             .args(["-c", "user.name=u", "-c", "user.email=u@x", "-c", "commit.gpgsign=false"])
@@ -185,7 +187,7 @@ mod tests {
         let first = commit(&["a", "b", "gone", ".gitignore"]).unwrap().unwrap();
         assert_eq!(git(&at, &["rev-parse", "HEAD"]).trim(), first.id);
         assert_eq!(git(&at, &["status", "--porcelain"]), "");
-        // A hook that would be seen.
+        // A hook whose run would be noticed.
         let hook = at.join(".git/hooks/pre-commit");
         fs::create_dir_all(hook.parent().unwrap()).unwrap();
         fs::write(&hook, "#!/bin/sh\ntouch hooked\nexit 1\n").unwrap();

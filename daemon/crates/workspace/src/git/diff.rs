@@ -1,4 +1,4 @@
-//! What changed in a work tree, as a diff.
+//! Changes in a work tree, as a diff.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,17 +16,18 @@ use crate::{
     root::{Root, shown},
 };
 
-/// Longest time for one diff; the files compared by then are given, marked as truncated.
+/// Time limit of one diff; the files compared by then are returned, marked as truncated.
 pub const DIFF_LIMIT: Duration = Duration::from_secs(5);
 /// Largest file that is compared line by line, in bytes; a larger one counts as binary.
 const MAX_COMPARED: i64 = 8 * 1024 * 1024;
-/// Ignore files and the one that says how files are compared.
+/// Ignore files, and the file that configures comparisons.
 const RULES: [&str; 4] = [IGNORE_FILES[0], IGNORE_FILES[1], IGNORE_FILES[2], ".gitattributes"];
 
-/// What is compared.
+/// The compared states and files.
 #[derive(Debug, Clone, Default)]
 pub struct DiffRequest {
-    /// The staged changes against the last commit; else those of the work tree against what is staged.
+    /// True for the staged changes against the last commit; else those of the work tree against the
+    /// index.
     pub staged: bool,
     /// Only these files and folders, relative to the root; all of the repository when empty.
     pub parts: Vec<String>,
@@ -37,23 +38,24 @@ pub struct DiffRequest {
 /// A diff of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitDiff {
-    /// Whether there is a repository at all.
+    /// True if there is a repository.
     pub is_repository: bool,
     /// A unified diff with three lines of context; paths are relative to the root.
     pub diff: String,
     /// The files in it, relative to the root.
     pub files: Vec<String>,
-    /// Whether the size or the time limit cut it.
+    /// True if the size or the time limit truncated it.
     pub truncated: bool,
 }
 
-/// The changes in the repository that holds the file or folder at `rel`, found as [`super::git_status`] does. Untracked files and
-/// submodules are left out; no program runs, whatever the repository's configuration says. Blocks up to [`DIFF_LIMIT`].
+/// Returns the changes in the repository that contains the file or folder at `rel`, found as
+/// [`super::git_status`] does. Untracked files and submodules are left out; no program runs,
+/// whatever the repository's configuration is. Blocks up to [`DIFF_LIMIT`].
 ///
 /// # Errors
-/// `GitFailed` for a repository that cannot be read, and those of [`crate::list_dir`] for `rel`.
+/// `GitFailed` for a repository that cannot be read, and errors of [`crate::list_dir`] for `rel`.
 pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff, Failure> {
-    // A file may be gone, which is a change too: then its folder leads to the repository.
+    // A deleted file is a change too: then its folder leads to the repository.
     let folder = match root.open_dir(rel) {
         Err(e) if e.is_not_found() || matches!(e, WorkspaceError::NotADirectory { .. }) => {
             rel.trim_end_matches('/').rsplit_once('/').map_or(".", |(folder, _)| folder)
@@ -97,7 +99,7 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
             }
             Ok(Ok(Piece::End)) => answer.truncated = false,
             Ok(Err(error)) => return Err(git_failed(&what, &error)),
-            // The end, or the time is over.
+            // The thread has finished, or the time is over.
             Err(_) if answer.is_repository => return Ok(answer),
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(GitDiff::default()),
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
@@ -110,14 +112,14 @@ pub fn git_diff(root: &Root, rel: &str, request: &DiffRequest) -> Result<GitDiff
     }
 }
 
-/// What the reading thread tells.
+/// A message of the reading thread.
 enum Piece {
     Found,
     File(String, String),
     End,
 }
 
-/// The parts as the repository sees them; `None` when none of them lies in it.
+/// Returns the parts relative to the repository; `None` when it contains none of them.
 fn inside(root: &Path, top: &Path, parts: &[String]) -> Option<Vec<PathBuf>> {
     let mut specs = Vec::new();
     for part in parts {
@@ -181,7 +183,7 @@ fn cut(text: &mut String, most: usize) {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    // Whole lines alone.
+    // Only complete lines.
     text.truncate(text[..end].rfind('\n').map_or(0, |at| at + 1));
 }
 

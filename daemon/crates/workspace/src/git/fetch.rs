@@ -1,4 +1,4 @@
-//! Bringing an earlier clone up to date: as safe as the clone was, or not at all.
+//! Updates an earlier clone: with the same safety as the clone, or not at all.
 
 use std::{path::Path, time::Duration};
 
@@ -10,12 +10,12 @@ use super::{
     run::{command, run},
 };
 
-/// Longest time for a fetch; a clone that is there is of more use than the wait for a network that is not.
+/// Time limit of a fetch; an outdated clone is better than a long wait for an unavailable network.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Most bytes of a clone's configuration; git writes some hundred.
+/// Most bytes of a clone's configuration; git writes a few hundred.
 const MAX_CONFIG: u64 = 64 * 1024;
 
-/// What git writes into the configuration of a clone. None of it names a program.
+/// Keys that git writes into the configuration of a clone. None of them names a program.
 const WRITTEN_BY_CLONE: [&str; 10] = [
     "core.repositoryformatversion",
     "core.filemode",
@@ -28,11 +28,11 @@ const WRITTEN_BY_CLONE: [&str; 10] = [
     "remote.origin.url",
     "remote.origin.fetch",
 ];
-/// The same of each branch.
+/// Keys that git writes for each branch.
 const WRITTEN_OF_BRANCHES: [&str; 3] = ["remote", "merge", "rebase"];
 
-/// Fetches `branch` and checks it out; the answer is why not, when it was not. Nothing of the user's is lost: changed files and
-/// commits of their own stay.
+/// Fetches `branch` and checks it out; returns the reason if that failed. Nothing of the user's is
+/// lost: changed files and their own commits remain.
 ///
 /// # Errors
 /// `Cancelled`.
@@ -69,13 +69,13 @@ pub(super) fn fetch(
         return Ok(None);
     }
     let mut take = git();
-    // Refuses where a file that must change was changed here.
+    // Fails if a file that must change has local changes.
     take.args(["reset", "--quiet", "--keep", &remote]);
     let why = failed(run(take, &task, progress, cancelled))?;
     Ok(why.map(|why| format!("fetched and not checked out: {why}")))
 }
 
-/// Why it failed; being cancelled is the caller's own affair.
+/// Returns the reason of a failure; cancellation is passed on as an error.
 fn failed(outcome: Result<(), Failure>) -> Result<Option<String>, Failure> {
     match outcome {
         Ok(()) => Ok(None),
@@ -84,7 +84,8 @@ fn failed(outcome: Result<(), Failure>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Whether a clone is as git made it: a folder of its own and a configuration that names no program.
+/// Checks that a clone is as git created it: a folder of its own and a configuration that names no
+/// program.
 fn plain(dest: &Path) -> Result<(), &'static str> {
     let dir = dest.join(".git");
     let meta = |path: &Path| std::fs::symlink_metadata(path).ok();

@@ -1,4 +1,4 @@
-//! Recent commits and what they changed.
+//! Recent commits and the paths they changed.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ use git2::{Commit, DiffOptions, Repository, Sort};
 use super::{git_failed, open};
 use crate::root::Root;
 
-/// Longest time for one log; the commits read by then are given.
+/// Time limit of one log; the commits read by then are returned.
 pub const LOG_LIMIT: Duration = Duration::from_secs(3);
 
 const MAX_COMMITS: usize = 2_000;
 const MAX_PATHS: usize = 200;
 const MAX_TEXT: usize = 300;
 
-/// The newest `n` commits (at most 2,000) of the repository at the root, newest first, with the paths each changed
-/// against its parent; fewer when [`LOG_LIMIT`] is over first. Empty for a folder without git and for a repository
-/// without commits. Blocks up to [`LOG_LIMIT`].
+/// Returns the newest `n` commits (at most 2,000) of the repository at the root, newest first, with
+/// the paths each changed against its parent; fewer when [`LOG_LIMIT`] expires first. Empty for a
+/// folder without git and for a repository without commits. Blocks up to [`LOG_LIMIT`].
 ///
 /// # Errors
 /// `GitFailed` for a repository that cannot be read.
@@ -47,7 +47,7 @@ pub fn git_log(root: &Root, n: usize) -> Result<Vec<GitCommit>, Failure> {
                 commit.paths.retain(|path| !is_closed(&top.join(path)));
                 commits.push(commit);
             }
-            // A shallow or damaged history ends where it ends.
+            // A shallow or damaged history stops at its last readable commit.
             Ok(Err(e)) if commits.is_empty() => return Err(git_failed("git log", &e)),
             Ok(Err(_)) | Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(commits),
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) if commits.is_empty() => {
@@ -94,7 +94,7 @@ fn changed_paths(repo: &Repository, commit: &Commit<'_>) -> Result<Vec<String>, 
     if commit.parent_count() > 1 {
         return Ok(vec![]);
     }
-    // The parent of a shallow clone's last commit is not there: nothing can be said of what that commit changed.
+    // A shallow clone lacks the parent of its last commit: the changes of that commit are unknown.
     let parent = match commit.parent_count() {
         0 => None,
         _ => Some(commit.parent(0)?.tree()?),

@@ -1,5 +1,6 @@
-//! Git: state and history read with libgit2, which runs no program whatever a repository's configuration says, and
-//! clones made by the user's own `git`, which alone knows their credentials, keys and proxies.
+//! Git: state and history read with libgit2, which runs no program whatever a repository's
+//! configuration is, and clones made by the user's own `git`, which alone has their credentials,
+//! keys and proxies.
 
 mod clone;
 mod commit;

@@ -1,5 +1,6 @@
-//! Finding and opening a repository that may be hostile: a look at its git folder first, then libgit2, then a check
-//! that it did not lead elsewhere; all of it on a thread that is given up when it takes too long.
+//! Finding and opening a repository that may be hostile: a check of its git folder first, then
+//! libgit2, then a check that it did not lead elsewhere; all of it on a thread that is abandoned
+//! when it takes too long.
 
 use std::{
     collections::BTreeMap,
@@ -19,19 +20,19 @@ use git2::{Repository, RepositoryOpenFlags};
 use super::pipes;
 use crate::root::Root;
 
-/// Most reads at work at once of one repository and of all, those given up included: something in a hostile repository may
-/// hold one for ever.
+/// Most simultaneous reads of one repository and of all, abandoned ones included: a hostile
+/// repository may block a read for ever.
 const MAX_OF_REPOSITORY: usize = 4;
 const MAX_AT_WORK: usize = 64;
 static AT_WORK: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
 
-/// How long an answer is waited for before named pipes are looked for that it may wait at, how often their other ends are
-/// opened then, and how long that goes on when nobody waits for the answer any more.
+/// Wait for an answer before named pipes that may block it are searched; interval in which their
+/// other ends are opened then; and how long that continues after the caller has given up.
 const PATIENCE: Duration = Duration::from_millis(250);
 const RELEASE_EVERY: Duration = Duration::from_millis(4);
 const RELEASE_FOR: Duration = Duration::from_secs(10);
 
-/// What libgit2 reads by itself in a git folder.
+/// Paths in a git folder that libgit2 reads by itself.
 const READ_AT_ONCE: [&str; 20] = [
     "HEAD",
     "config",
@@ -55,20 +56,21 @@ const READ_AT_ONCE: [&str; 20] = [
     "shallow",
 ];
 
-/// A repository that was looked at.
+/// A repository that was checked.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
-    /// The folder with `.git` in it, canonical; that of a bare repository.
+    /// The folder that contains `.git`, canonical; the git folder itself for a bare repository.
     pub(super) top: PathBuf,
     /// The git folder, and the one that it shares with other work trees.
     pub(super) git_dirs: Vec<PathBuf>,
 }
 
-/// The repository that holds the folder at `rel`: the nearest `.git` from there up to the root, never above it.
-/// `None` when there is none, or one that leads out of the declared roots.
+/// Returns the repository that contains the folder at `rel`: the nearest `.git` from there up to
+/// the root, never above it. `None` when there is none, or one that leads out of the declared
+/// roots.
 ///
 /// # Errors
-/// Those of opening the folder; `GitFailed` for a repository that cannot be read without waiting.
+/// Errors of opening the folder; `GitFailed` for a repository that cannot be read without blocking.
 pub(super) fn find(root: &Root, rel: &str) -> Result<Option<Found>, Failure> {
     let (_, real) = root.open_dir(rel)?;
     for top in real.ancestors().take_while(|a| a.starts_with(&root.path)) {
@@ -87,10 +89,10 @@ pub(super) fn find(root: &Root, rel: &str) -> Result<Option<Found>, Failure> {
     Ok(None)
 }
 
-/// The repository in exactly this folder, with or without a work tree, for a clone of it.
+/// Returns the repository in exactly this folder, with or without a work tree, for a clone of it.
 ///
 /// # Errors
-/// `GitFailed` with why it cannot be read.
+/// `GitFailed` with the reason why it cannot be read.
 pub(super) fn find_here(root: &Root, folder: &Path) -> Result<Found, Failure> {
     let dot_git = folder.join(".git");
     let found = if std::fs::symlink_metadata(&dot_git).is_ok() {
@@ -115,7 +117,7 @@ fn without_traps(found: Found) -> Result<Found, Failure> {
     ))
 }
 
-/// Opens what [`find`] found. `None` when its configuration puts its files elsewhere.
+/// Opens the result of [`find`]. `None` when its configuration places its files elsewhere.
 pub(super) fn open(found: &Found) -> Result<Option<Repository>, git2::Error> {
     let none: [&std::ffi::OsStr; 0] = [];
     let repo = Repository::open_ext(&found.top, RepositoryOpenFlags::NO_SEARCH, none)?;
@@ -126,7 +128,7 @@ pub(super) fn open(found: &Found) -> Result<Option<Repository>, git2::Error> {
     Ok(here.then_some(repo))
 }
 
-/// A git folder, when it and whatever it names lie in declared roots.
+/// Checks a git folder: it and all paths that it names must lie in declared roots.
 fn look_at(root: &Root, top: &Path, dot_git: &Path) -> Result<Found, &'static str> {
     let meta = std::fs::symlink_metadata(dot_git).map_err(|_| "it cannot be read")?;
     let git_dir = match () {
@@ -160,7 +162,7 @@ fn look_inside(root: &Root, git_dir: &Path) -> Result<(), &'static str> {
         }
     }
     let alternates = git_dir.join("objects/info/alternates");
-    // A pipe is refused as such.
+    // A pipe is rejected as such.
     if std::fs::metadata(&alternates).is_ok_and(|meta| meta.is_file()) {
         let text = read_short(&alternates).ok_or("its list of alternates cannot be read")?;
         for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
@@ -175,7 +177,7 @@ fn contained(root: &Root, path: &Path) -> Result<PathBuf, &'static str> {
     if root.declared_contains(&real) { Ok(real) } else { Err("it leads out of the declared roots") }
 }
 
-/// A short text file, when it is one.
+/// Reads a text file if it is a short one.
 fn read_short(path: &Path) -> Option<String> {
     let file =
         std::fs::File::open(std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|_| path)?).ok()?;
@@ -184,7 +186,7 @@ fn read_short(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// A repository that is being read on a thread of its own.
+/// A repository that is being read on a separate thread.
 pub(super) struct Reading<T> {
     answers: mpsc::Receiver<T>,
     ended: Arc<AtomicBool>,
@@ -193,8 +195,8 @@ pub(super) struct Reading<T> {
 }
 
 impl<T> Reading<T> {
-    /// The next answer. Where it does not come soon, named pipes of the repository that it may wait at are opened and closed
-    /// at their other end, so that whoever waits finds them empty.
+    /// Returns the next answer. If it is late, named pipes of the repository that may block it are
+    /// opened and closed at their other end, so that their reader finds them empty.
     ///
     /// # Errors
     /// `Timeout` at the deadline, `Disconnected` when there are no more.
@@ -218,7 +220,7 @@ impl<T> Reading<T> {
 }
 
 impl Found {
-    /// What a reader of the repository may come to.
+    /// Returns the folders that a reader of the repository may read.
     fn folders(&self) -> Vec<PathBuf> {
         let outside = self.git_dirs.iter().filter(|dir| !dir.starts_with(&self.top));
         std::iter::once(&self.top).chain(outside).cloned().collect()
@@ -231,7 +233,8 @@ impl<T> Drop for Reading<T> {
             return;
         }
         let (ended, folders) = (Arc::clone(&self.ended), self.found.folders());
-        // A thread that waits at a pipe is let go, so that it does not count against the repository for ever.
+        // Releases a thread that blocks at a pipe, so that it does not count against the repository
+        // for ever.
         let _unreleased = std::thread::Builder::new().name("git-release".into()).spawn(move || {
             let until = Instant::now() + RELEASE_FOR;
             let pipes = pipes::below(&folders);
@@ -243,7 +246,7 @@ impl<T> Drop for Reading<T> {
     }
 }
 
-/// A read at work, counted for its repository.
+/// A running read, counted for its repository.
 struct Slot {
     top: PathBuf,
     ended: Arc<AtomicBool>,
@@ -273,8 +276,8 @@ impl Drop for Slot {
     }
 }
 
-/// Runs `work` on a thread of its own; what it sends can be waited for. A thread that never ends is left behind, up to
-/// [`MAX_OF_REPOSITORY`] of them for a repository.
+/// Runs `work` on a separate thread; its messages can be received with a deadline. A thread that
+/// never finishes is abandoned, up to [`MAX_OF_REPOSITORY`] of them for a repository.
 ///
 /// # Errors
 /// `Overloaded`; `GitFailed` without a thread.

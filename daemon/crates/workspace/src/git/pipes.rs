@@ -1,4 +1,5 @@
-//! Named pipes in repositories. Whoever opens one waits for its other end, and git opens whatever has the right name.
+//! Named pipes in repositories. Opening one blocks until its other end is opened, and git opens any
+//! file with the right name.
 
 use std::{
     fs::File,
@@ -10,18 +11,20 @@ use std::{
 
 use rustix::fs::{Mode, OFlags, open};
 
-/// Entries looked at in one search, and the longest time for it.
+/// Most entries examined in one search, and its time limit.
 const MAX_ENTRIES: usize = 200_000;
 const MAX_TIME: Duration = Duration::from_secs(2);
-/// Pipes that are remembered.
+/// Most pipes that are stored.
 const MAX_PIPES: usize = 1_000;
-/// Bytes of a configuration that are read, values of it that are looked at, and how deep includes go.
+/// Most bytes of a configuration that are read, values of it that are examined, and nested
+/// includes.
 const MAX_CONFIG: u64 = 256 * 1024;
 const MAX_VALUES: usize = 1_000;
 const MAX_DEPTH: usize = 4;
 
-/// Why a repository cannot be read without waiting: a file that git opens is a pipe, a socket or a device. Cheap; what lies
-/// deeper in the tree is left to [`release`].
+/// Returns the path because of which a repository cannot be read without blocking: a file that git
+/// opens is a pipe, a socket or a device. Cheap; entries deeper in the tree are left to
+/// [`release`].
 pub(super) fn find_trap(top: &Path, git_dir: &Path, read: &[&str]) -> Option<PathBuf> {
     read.iter()
         .map(|name| git_dir.join(name))
@@ -30,12 +33,13 @@ pub(super) fn find_trap(top: &Path, git_dir: &Path, read: &[&str]) -> Option<Pat
         .or_else(|| trap_in_references(git_dir))
 }
 
-/// True if something that is neither file nor folder lies there, links followed.
+/// Returns true if the path, links followed, is neither a file nor a folder.
 fn is_trap(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }
 
-/// A value of the configuration that names a pipe: an include, a file of excludes or attributes.
+/// Returns a path in the configuration that is a pipe: an include, a file of excludes or
+/// attributes.
 fn trap_in_config(top: &Path, file: &Path, depth: usize) -> Option<PathBuf> {
     if is_trap(file) {
         return Some(file.to_path_buf());
@@ -78,8 +82,9 @@ fn trap_in_references(git_dir: &Path) -> Option<PathBuf> {
     found
 }
 
-/// Why nothing may be written into a git folder: something in it is neither a file nor a folder of its own. The files of
-/// loose objects are left out: each has a name that its content decides, and git writes it beside and renames it.
+/// Returns the path because of which nothing may be written into a git folder: an entry that is
+/// neither a file nor a folder of its own. The files of loose objects are excluded: the name of
+/// each is determined by its content, and git writes a temporary file and renames it.
 pub(super) fn find_foreign(git_dir: &Path) -> Option<PathBuf> {
     if !std::fs::symlink_metadata(git_dir).is_ok_and(|meta| meta.is_dir()) {
         return Some(git_dir.to_path_buf());
@@ -98,8 +103,8 @@ pub(super) fn find_foreign(git_dir: &Path) -> Option<PathBuf> {
     found.or_else(|| (!complete).then(|| git_dir.to_path_buf()))
 }
 
-/// Gives everything below a folder to `visit`, links not followed; a folder is gone into where the answer is yes. Whether
-/// all of it was seen.
+/// Passes everything below a folder to `visit`, links not followed; a folder is entered if the
+/// answer is true. Returns true if all of it was visited.
 fn each_below(
     folder: &Path,
     left: &mut usize,
@@ -124,7 +129,7 @@ fn each_below(
     true
 }
 
-/// Every named pipe below these folders.
+/// Returns every named pipe below these folders.
 pub(super) fn below(folders: &[PathBuf]) -> Vec<PathBuf> {
     let (mut pipes, mut left, deadline) = (Vec::new(), MAX_ENTRIES, Instant::now() + MAX_TIME);
     for folder in folders {
@@ -138,11 +143,12 @@ pub(super) fn below(folders: &[PathBuf]) -> Vec<PathBuf> {
     pipes
 }
 
-/// Opens and closes the other end of pipes that somebody waits at: a reader finds them empty then, a writer closed.
+/// Opens and closes the other end of pipes that block a thread: a reader then finds them empty, a
+/// writer closed.
 pub(super) fn release(pipes: &[PathBuf]) {
     for pipe in pipes {
         let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // Without a reader this fails, and without a writer nothing waits.
+        // Without a reader this fails, and without a writer nothing blocks.
         if open(pipe, OFlags::WRONLY | flags, Mode::empty()).is_err() {
             let _writer = open(pipe, OFlags::RDONLY | flags, Mode::empty());
         }

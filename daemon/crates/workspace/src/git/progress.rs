@@ -1,13 +1,13 @@
-//! What git says on its error output: progress, and the words of a failure.
+//! Git's error output: progress, and the message of a failure.
 
 use cairn_protocol::error::Reason;
 
-/// Most bytes of git's words that are kept.
+/// Most bytes of git's message that are stored.
 const MAX_WORDS: usize = 4 * 1024;
 /// Longest line; longer ones are cut.
 const MAX_LINE: usize = 1024;
 
-/// Splits git's output into progress and words.
+/// Splits git's output into progress and message.
 #[derive(Default)]
 pub(super) struct Words {
     line: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Takes bytes in and gives each step of progress to `step`: the stage and 0 to 100.
+    /// Appends bytes and passes each step of progress to `step`: the stage and 0 to 100.
     pub(super) fn feed(&mut self, bytes: &[u8], step: &mut dyn FnMut(&'static str, f64)) {
         for byte in bytes {
             if !matches!(byte, b'\r' | b'\n') {
@@ -33,7 +33,7 @@ impl Words {
     }
 
     fn keep(&mut self, line: &str) {
-        // The first line names the folder of the unfinished clone, which helps nobody.
+        // The first line names the folder of the unfinished clone, which is of no use to the user.
         if line.is_empty() || line.starts_with("Cloning into ") || self.text.len() + line.len() > MAX_WORDS {
             return;
         }
@@ -43,7 +43,7 @@ impl Words {
         self.text.extend(line.chars().filter(|c| !c.is_control()));
     }
 
-    /// All words, the last unfinished line included.
+    /// Returns the complete message, the last unfinished line included.
     pub(super) fn finish(mut self) -> String {
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
         self.keep(line.trim());
@@ -51,7 +51,7 @@ impl Words {
     }
 }
 
-/// `Receiving objects:  45% (45/100)` and its kin.
+/// Parses `Receiving objects:  45% (45/100)` and similar lines.
 fn parse(line: &str) -> Option<(&'static str, f64)> {
     let line = line.strip_prefix("remote:").unwrap_or(line).trim_start();
     let (what, rest) = line.split_once(':')?;
@@ -67,7 +67,7 @@ fn parse(line: &str) -> Option<(&'static str, f64)> {
     Some((stage, percent.clamp(0.0, 100.0)))
 }
 
-/// What kind of failure git's words tell of.
+/// Classifies git's message.
 pub(super) fn reason(words: &str) -> Reason {
     const WANTS_LOGIN: [&str; 11] = [
         "unable to get password from user",

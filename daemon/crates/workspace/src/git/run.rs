@@ -1,4 +1,5 @@
-//! The user's own git, run so that it never prompts, starts no program that a repository names, and ends when it must.
+//! Runs the user's own git so that it never prompts, starts no program that a repository names, and
+//! can be stopped.
 
 use std::{
     io::Read as _,
@@ -16,16 +17,17 @@ use super::{
     source::{CloneSource, Settings},
 };
 
-/// How often cancelling and the time limit are looked at.
+/// Interval in which cancellation and the time limit are checked.
 const TICK: Duration = Duration::from_millis(25);
-/// How long the output of a git that ended is still waited for; a child of it may hold it open for ever.
+/// Wait for the output of a git that has exited; a child of it may have it open for ever.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Configuration that wins over every file: nothing that a repository or a template brings is run.
+/// Configuration that overrides every file: nothing that a repository or a template brings is run.
 const NEUTRAL: [(&str, &str); 12] = [
     ("protocol.ext.allow", "never"),
     ("protocol.fd.allow", "never"),
-    // What is sent in the clear is anybody's to read and to change; a redirection would lead to an address that nobody judged.
+    // Plain text can be read and changed in transit; a redirection would lead to an address that
+    // was not judged.
     ("protocol.http.allow", "never"),
     ("http.followRedirects", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -38,7 +40,7 @@ const NEUTRAL: [(&str, &str); 12] = [
     ("maintenance.auto", "false"),
 ];
 
-/// A git that is run in `folder` and reaches `source`; its arguments come from the caller.
+/// Builds a git command in `folder` that reaches only `source`; the caller adds its arguments.
 pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
     let mut git = Command::new("git");
     for name in [
@@ -84,13 +86,14 @@ pub(super) fn command(folder: &Path, source: &CloneSource) -> Command {
         git.env("GIT_SSH_COMMAND", format!("ssh -o BatchMode=yes -o ConnectTimeout=20{options}"));
     }
     git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    // Its own group, so that its helpers end with it.
+    // A separate process group, so that its helpers are killed with it.
     git.process_group(0);
     git.current_dir(folder);
     git
 }
 
-/// True if the user's ssh configuration maps a host to another one, which stays as the user has it.
+/// Returns true if the user's ssh configuration maps a host to another one, which is then left as
+/// it is.
 fn is_mapped(name: &str) -> bool {
     let shown = Command::new("ssh").args(["-G", name]).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let shown = shown.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -98,27 +101,28 @@ fn is_mapped(name: &str) -> bool {
     host.is_some_and(|host| !host.eq_ignore_ascii_case(name))
 }
 
-/// Whether the user's own configuration names an ssh command, which the environment's would override.
+/// Returns true if the user's own configuration names an ssh command, which the environment's would
+/// override.
 fn has_ssh_command() -> bool {
     git2::Config::open_default().is_ok_and(|c| c.get_string("core.sshCommand").is_ok())
 }
 
-/// What a git is run for.
+/// Purpose and limits of a git process.
 pub(super) struct Task<'a> {
     /// `cloning` or `fetching`.
     pub(super) what: &'static str,
     /// The remote, without credentials.
     pub(super) url: &'a str,
-    /// Longest time.
     pub(super) limit: Duration,
-    /// Longest time without a word from git.
+    /// Longest time without output from git.
     pub(super) silence: Duration,
 }
 
-/// Runs it to its end, or to that of the caller's patience.
+/// Runs git until it exits, its time limit expires or it is cancelled.
 ///
 /// # Errors
-/// `Cancelled`, `AuthenticationRequired`, `DiskFull`, `CloneFailed` with git's words, `GitFailed` (no git here).
+/// `Cancelled`, `AuthenticationRequired`, `DiskFull`, `CloneFailed` with git's message, `GitFailed`
+/// (no git here).
 pub(super) fn run(
     mut git: Command,
     task: &Task<'_>,
@@ -134,7 +138,8 @@ pub(super) fn run(
     let output = read_output(&mut child);
     let mut words = Words::default();
     let end = supervise(&mut child, &output, task, cancelled, &mut |bytes| words.feed(bytes, progress));
-    // Whatever the end, nothing of its group stays; the leader is waited for so that its id is not reused before.
+    // In any case nothing of its group remains; the leader is reaped afterwards so that its id is
+    // not reused before.
     if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
@@ -208,7 +213,8 @@ fn supervise(
     }
 }
 
-/// Reads a child's error output on a thread; the thread ends with the output, or when nobody listens any more.
+/// Reads a child's error output on a thread, which exits at the end of the output or when the
+/// receiver is dropped.
 fn read_output(child: &mut Child) -> Receiver<Vec<u8>> {
     let (tx, rx) = bounded(64);
     if let Some(mut stderr) = child.stderr.take() {
@@ -231,7 +237,8 @@ mod tests {
     use super::*;
     use crate::git::Remote;
 
-    /// Arguments that ssh gets from a clone of `url`, whose name was judged at this address.
+    /// Returns the arguments that ssh gets from a clone of `url`, whose name was judged at this
+    /// address.
     fn arguments_of_ssh(url: &str, address: Option<&str>) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("ssh");
@@ -259,7 +266,7 @@ mod tests {
         }
         let arguments = arguments_of_ssh("git@host.invalid:x", Some("2001:db8::7"));
         assert!(arguments.contains(&"HostName=2001:db8::7".to_owned()), "{arguments:?}");
-        // Control: a name that was not found, and an address, are left to ssh as they are.
+        // Control: a name that was not found, and an address, are passed to ssh unchanged.
         for (url, address) in [("git@host.invalid:x", None), ("git@192.0.2.7:x", Some("192.0.2.7"))] {
             let arguments = arguments_of_ssh(url, address);
             assert!(!arguments.iter().any(|one| one.starts_with("HostName")), "{url}: {arguments:?}");

@@ -1,4 +1,5 @@
-//! Where a clone is made from, as it was judged: a folder that is held open, or a server at addresses that were looked at.
+//! Source of a clone, as it was judged: a folder that stays open, or a server at addresses that
+//! were checked.
 
 use std::{fs::File, net::IpAddr, os::fd::AsRawFd as _, path::PathBuf};
 
@@ -10,28 +11,30 @@ use super::{
 };
 use crate::{Roots, root::shown};
 
-/// A remote that a clone may be made from.
+/// A remote that may be cloned.
 #[derive(Debug)]
 pub struct CloneSource {
     pub(super) remote: Remote,
     pub(super) reached: Reached,
 }
 
-/// What the clone reads.
+/// Location that the clone reads.
 #[derive(Debug)]
 pub(super) enum Reached {
-    /// A folder of this machine: held open, so that it stays this one whatever is put at its path, and its name.
+    /// A folder of this machine and its path: kept open, so that it stays the same even if its path
+    /// is replaced.
     Folder { folder: File, path: PathBuf },
-    /// These addresses and no others, where git can be bound to them; any when there are none.
+    /// Only these addresses, where git can be bound to them; any when there are none.
     Host(Vec<IpAddr>),
 }
 
 impl CloneSource {
-    /// A folder of this machine, which must lie in a declared root.
+    /// Returns the source for a folder of this machine, which must lie in a declared root.
     ///
     /// # Errors
-    /// `InvalidParams` for what is no folder's URL; those of [`Roots::resolve`]; `PathBlocked` also where a blocked path lies
-    /// beneath it; `GitFailed` for a repository that leads out of the roots or cannot be read without waiting.
+    /// `InvalidParams` for a URL that names no folder; errors of [`Roots::resolve`]; `PathBlocked`
+    /// also if a blocked path lies beneath it; `GitFailed` for a repository that leads out of the
+    /// roots or cannot be read without blocking.
     pub fn folder(roots: &Roots, remote: Remote) -> Result<CloneSource, Failure> {
         let RemoteLocation::Folder(path) = remote.location() else {
             return Err(Failure::new(
@@ -51,17 +54,18 @@ impl CloneSource {
         Ok(CloneSource { remote, reached: Reached::Folder { folder: folder.into_std_file(), path: real } })
     }
 
-    /// A server; `addresses` are those that its name led to when it was judged.
+    /// Returns the source for a server; `addresses` are those that its name resolved to when it was
+    /// judged.
     pub fn host(remote: Remote, addresses: Vec<IpAddr>) -> CloneSource {
         CloneSource { remote, reached: Reached::Host(addresses) }
     }
 
-    /// The URL without credentials.
+    /// Returns the URL without credentials.
     pub fn url(&self) -> &str {
         self.remote.url()
     }
 
-    /// By what git reaches this source and no other.
+    /// Returns the settings by which git reaches only this source.
     pub(super) fn settings(&self) -> Settings {
         let (mut config, mut environment, mut ssh) = (Vec::new(), Vec::new(), None);
         let url = self.remote.url();
@@ -82,7 +86,7 @@ impl CloneSource {
                 }
             }
             (Reached::Host(addresses), RemoteLocation::Host { scheme: "git", .. }) => {
-                // git:// has no other way to be bound to an address.
+                // git:// can be bound to an address in no other way.
                 let server = url.split('/').nth(2).unwrap_or_default();
                 let port = server.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
                 let port = port.map_or(String::new(), |(_, port)| format!(":{port}"));
@@ -101,7 +105,7 @@ impl CloneSource {
             environment.push(("CAIRN_GIT_USER", given.user.clone()));
             environment.push(("CAIRN_GIT_PASSWORD", given.password.clone().unwrap_or_default()));
             if given.password.is_some() {
-                // The helpers that the user has know other credentials, and would store these.
+                // The user's helpers have other credentials, and would store these.
                 config.push((key("helper"), String::new()));
                 config.push((key("helper"), FULL_HELPER.to_owned()));
             } else {
@@ -113,11 +117,12 @@ impl CloneSource {
     }
 }
 
-/// Settings of git and variables of its environment. Credentials are in the environment, never in arguments.
+/// Settings of git and variables of its environment. Credentials are in the environment, never in
+/// arguments.
 pub(super) struct Settings {
     pub(super) config: Vec<(String, String)>,
     pub(super) environment: Vec<(&'static str, String)>,
-    /// The server that ssh is to reach.
+    /// Server that ssh must connect to.
     pub(super) ssh: Option<PinnedHost>,
 }
 
@@ -129,18 +134,19 @@ pub(super) struct PinnedHost {
 }
 
 impl PinnedHost {
-    /// Options of ssh: it connects to the address, and the host's key is looked for under its name. Both have been checked to be
-    /// no more than a host and an address, so a shell takes them as words.
+    /// Returns options of ssh: it connects to the address, and looks the host's key up under its
+    /// name. Both have been checked to be no more than a host and an address, so a shell takes them
+    /// as words.
     pub(super) fn options(&self) -> String {
         format!("-o HostName={} -o HostKeyAlias={}", self.address, self.name)
     }
 }
 
-/// A credential helper that knows what is in its environment. `printf` is the shell's own: no program gets the password as an
-/// argument.
+/// A credential helper that reads its environment. `printf` is a shell builtin: no program gets the
+/// password as an argument.
 const FULL_HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \
                            \"$CAIRN_GIT_USER\" \"$CAIRN_GIT_PASSWORD\"; }; f";
-/// A token in place of a user name needs no password.
+/// Credential helper for a token in place of a user name, which needs no password.
 const EMPTY_HELPER: &str = "!f() { test \"$1\" = get && echo password=; }; f";
 
 fn bracketed(address: &IpAddr) -> String {

@@ -16,15 +16,16 @@ use crate::{
 
 /// Most changes of one status.
 pub const MAX_CHANGES: usize = 1_000;
-/// Longest time for one status; what is known by then is given, marked as truncated.
+/// Time limit of one status; the part known by then is returned, marked as truncated.
 pub const STATUS_LIMIT: Duration = Duration::from_secs(5);
 
-/// The state of the repository that holds the folder at `rel`; [`GitStatus::is_repository`] is false when there is none
-/// between it and the root, or one that leads out of the declared roots (a warning is logged then). Untracked folders
-/// are named, not gone into; submodules are left out. Blocks up to [`STATUS_LIMIT`].
+/// Returns the state of the repository that contains the folder at `rel`;
+/// [`GitStatus::is_repository`] is false when there is none between it and the root, or one that
+/// leads out of the declared roots (a warning is logged then). Untracked folders are named, not
+/// entered; submodules are left out. Blocks up to [`STATUS_LIMIT`].
 ///
 /// # Errors
-/// `GitFailed` for a repository that cannot be read, and those of [`crate::list_dir`] for `rel`.
+/// `GitFailed` for a repository that cannot be read, and errors of [`crate::list_dir`] for `rel`.
 pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
     let Some(found) = open::find(root, rel)? else { return Ok(GitStatus::default()) };
     let what = format!("git status of '{}'", shown(rel));
@@ -32,14 +33,14 @@ pub fn git_status(root: &Root, rel: &str) -> Result<GitStatus, Failure> {
         found.top.strip_prefix(&root.path).map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     let is_closed = root.closed();
     let deadline = Instant::now() + STATUS_LIMIT;
-    // First what is cheap, then the whole: the first is the answer when the second does not come in time.
+    // First the cheap part, then the complete one: the first is the answer when the second is late.
     let repository = found.clone();
     let mut reading = open::on_thread(&repository, move |tx| {
         let result = match open::open(&found) {
             Ok(Some(repo)) => {
                 let facts = facts(&repo);
                 let _ = tx.send(Ok(GitStatus { truncated: true, ..facts.clone() }));
-                // The likeliest trap is seen at once; one further down costs the time limit.
+                // The most likely trap is detected at once; one further down costs the time limit.
                 if !rules_are_readable(&found.top, &IGNORE_FILES) {
                     return;
                 }
@@ -97,7 +98,7 @@ fn changes(repo: &Repository, closed: &dyn Fn(&str) -> bool) -> Result<(Vec<GitC
     Ok((changes, false))
 }
 
-/// The one word for a set of flags: what matters most to a reader comes first.
+/// Returns the one word for a set of flags: the most important for a reader comes first.
 fn word(status: Status) -> Option<&'static str> {
     [
         (Status::CONFLICTED, "conflicted"),

@@ -1,18 +1,19 @@
-//! URLs of remotes: which may be given to git, what a clone is called, and credentials that leave them first.
+//! URLs of remotes: the forms that git may receive, the name of a clone, and credentials that are
+//! removed first.
 
 use std::path::PathBuf;
 
 use cairn_protocol::error::{Failure, Reason};
 use percent_encoding::percent_decode_str;
 
-/// Longest URL.
+/// Longest URL, in bytes.
 pub const MAX_URL_BYTES: usize = 2_048;
 const MAX_NAME: usize = 100;
 
-/// The schemes that are cloned, with their ports.
+/// Schemes that may be cloned, with their ports.
 const SCHEMES: [(&str, u16); 4] = [("https", 443), ("ssh", 22), ("git", 9_418), ("file", 0)];
 
-/// A remote that may be given to git: its URL holds no credentials.
+/// A remote that git may receive: its URL contains no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     url: String,
@@ -20,7 +21,7 @@ pub struct Remote {
     credentials: Option<Credentials>,
 }
 
-/// Where a remote lies.
+/// Location of a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteLocation {
     /// A folder of this machine, absolute.
@@ -31,12 +32,12 @@ pub enum RemoteLocation {
         scheme: &'static str,
         /// Name or address, without brackets.
         name: String,
-        /// The port, the scheme's own where the URL names none.
+        /// The port; the scheme's own if the URL names none.
         port: u16,
     },
 }
 
-/// A user name, with the password where there was one. Never printed.
+/// A user name, with the password if there was one. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub(super) user: String,
@@ -50,8 +51,9 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Remote {
-    /// Reads a URL of `https`, `ssh`, `git`, `file`, or `[user@]host:path`, with nothing in it that git or ssh could take
-    /// for an option or a helper program. User and password of `https` leave the URL.
+    /// Parses a URL of `https`, `ssh`, `git`, `file`, or `[user@]host:path`, which contains nothing
+    /// that git or ssh could take for an option or a helper program. User and password of `https`
+    /// are removed from the URL.
     ///
     /// # Errors
     /// `BadUrl`, with a text that repeats no credentials.
@@ -62,22 +64,22 @@ impl Remote {
         })
     }
 
-    /// The URL without credentials: this may be logged, stored and given to programs.
+    /// Returns the URL without credentials: this may be logged, stored and passed to programs.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where it lies.
+    /// Returns the location of the remote.
     pub fn location(&self) -> &RemoteLocation {
         &self.location
     }
 
-    /// The credentials that were in the URL.
+    /// Returns the credentials that were in the URL.
     pub fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// The same remote with credentials that were taken out of its URL before.
+    /// Returns the same remote with credentials that were removed from its URL before.
     #[must_use]
     pub fn with_credentials(mut self, credentials: Option<Credentials>) -> Self {
         self.credentials = self.credentials.or(credentials);
@@ -93,7 +95,8 @@ pub fn check_url(url: &str) -> Result<(), Failure> {
     Remote::parse(url).map(|_| ())
 }
 
-/// Name of a clone's folder: `given` when it is a plain name, else made of the URL's host and path.
+/// Returns the name of a clone's folder: `given` when it is a plain name, else derived from the
+/// URL's host and path.
 ///
 /// # Errors
 /// `BadUrl` for the URL, `InvalidParams` for the name.
@@ -123,14 +126,14 @@ pub fn folder_name(url: &str, given: Option<&str>) -> Result<String, Failure> {
         .filter(|w| !w.is_empty())
         .collect();
     let name = words.join("-").replace(".partial-", "-");
-    // The end of a long path tells more than its beginning; all characters are ASCII.
+    // The end of a long path is more specific than its beginning; all characters are ASCII.
     let cut = &name[name.len().saturating_sub(MAX_NAME)..];
     let name = cut.trim_start_matches(['.', '-']);
     Ok(if name.is_empty() { "repository".into() } else { name.into() })
 }
 
-/// A URL without user, password, query and fragment, as it may be shown and stored. A bare user name of ssh stays. For URLs
-/// that others wrote, such as those in a repository's configuration.
+/// Returns a URL without user, password, query and fragment, as it may be displayed and stored. A
+/// bare user name of ssh stays. For URLs from other sources, such as a repository's configuration.
 pub fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
@@ -142,7 +145,8 @@ pub fn without_credentials(url: &str) -> String {
     }
 }
 
-/// What an error repeats of a text that may be no URL at all: nothing that stands before an `@` or after a `?` or `#`.
+/// Returns the part of a possibly invalid URL that an error may repeat: nothing before an `@` or
+/// after a `?` or `#`.
 fn printable(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or(text);
     match text.rsplit_once('@') {
@@ -154,7 +158,7 @@ fn printable(text: &str) -> String {
     }
 }
 
-/// Whether two URLs name the same remote as far as their text tells.
+/// Returns true if two URLs name the same remote as far as their text shows.
 pub(super) fn same_remote(a: &str, b: &str) -> bool {
     let plain = |url: &str| {
         let url = without_credentials(url);
@@ -164,12 +168,12 @@ pub(super) fn same_remote(a: &str, b: &str) -> bool {
     plain(a) == plain(b)
 }
 
-/// Authority and path, without the scheme.
+/// Returns authority and path, without the scheme.
 fn split(url: &str) -> Option<(&str, &str)> {
     match url.split_once("://") {
         Some((_, rest)) => Some(rest.split_at(rest.find('/').unwrap_or(rest.len()))),
         None => {
-            // The colons of an address in brackets are none that ends the host.
+            // The colons of an address in brackets do not end the host.
             let colon = match url.split_once(']') {
                 Some((before, after)) if url.contains('[') && after.starts_with(':') => before.len() + 1,
                 _ => url.find(':')?,
@@ -209,7 +213,7 @@ fn folder(url: &str, authority: &str, path: &str) -> Result<Remote, &'static str
     if !authority.is_empty() {
         return Err("names a host; file URLs are file:///path");
     }
-    // git decodes it as well: what is judged must be what is opened.
+    // git decodes it as well: the judged path must be the one that is opened.
     let decoded = percent_decode_str(path).decode_utf8().map_err(|_| "is not valid UTF-8")?;
     if decoded.trim_matches('/').is_empty() || decoded.contains('\0') {
         return Err("names no repository");
@@ -244,7 +248,8 @@ fn server(
     Ok(Remote { url, location: RemoteLocation::Host { scheme, name, port }, credentials })
 }
 
-/// `[user@]host:path`. A slash before the colon would be a local path, two colons a helper program.
+/// Parses `[user@]host:path`. A slash before the colon would be a local path, two colons a helper
+/// program.
 fn short(url: &str, authority: &str, path: &str) -> Result<Remote, &'static str> {
     let first = path.split('/').next().unwrap_or(path);
     if authority.is_empty() || authority.contains('/') || path.is_empty() || path.starts_with(':') {
@@ -280,7 +285,7 @@ fn credentials(user_info: &str) -> Result<Credentials, &'static str> {
     Ok(Credentials { user: decode(user)?, password: password.map(decode).transpose()? })
 }
 
-/// Host without brackets, and port. Nothing in it may be read in two ways by this and by git, curl or ssh.
+/// Returns the host without brackets, and the port. This and git, curl or ssh must read it alike.
 fn name_and_port(host: &str, default_port: u16) -> Result<(String, u16), &'static str> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
@@ -344,7 +349,7 @@ mod tests {
             "https://h/\nx",
             "https://h/a b",
             "file://host/x",
-            // G4: only what the reference names.
+            // G4: forms that only the reference lists.
             "http://h/x",
             "https://h:0/x",
             "https://h:x/y",

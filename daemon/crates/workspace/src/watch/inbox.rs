@@ -1,4 +1,4 @@
-//! Where the notifier's thread leaves events: a bounded set of paths and a few flags.
+//! Events from the notifier's thread: a bounded set of paths and a few flags.
 
 use std::{
     collections::HashSet,
@@ -17,16 +17,16 @@ use notify::{
 
 use super::MAX_PENDING;
 
-/// Events that were not looked at yet.
+/// Events that were not processed yet.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// Paths that were made or changed.
+    /// Paths that were created or changed.
     pub(super) changed: HashSet<PathBuf>,
-    /// Paths that were deleted or moved away (and may be there again).
+    /// Paths that were deleted or moved away (and may exist again).
     pub(super) gone: HashSet<PathBuf>,
-    /// Events were lost: nothing is known but that something changed.
+    /// True if events were lost: only the fact that something changed is known.
     pub(super) lost: bool,
-    /// The tick of the newest event in here or taken before.
+    /// The tick of the newest event in this batch or taken before.
     pub(super) tick: u64,
 }
 
@@ -63,7 +63,7 @@ impl Inbox {
         }
     }
 
-    /// Takes an event in. Runs on the notifier's thread: it must be quick and never wait.
+    /// Stores an event. Runs on the notifier's thread: it must be quick and never block.
     pub(super) fn put(&self, event: notify::Result<Event>) {
         let event = match event {
             Ok(event) if event.need_rescan() => return self.lose(),
@@ -77,7 +77,7 @@ impl Inbox {
         };
         let gone = match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
-            // Both halves of a rename come on their own as well.
+            // Both halves of a rename are reported separately as well.
             EventKind::Access(_) | EventKind::Modify(ModifyKind::Name(RenameMode::Both)) => return,
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => true,
             _ => false,
@@ -97,7 +97,8 @@ impl Inbox {
         self.wake.notify_one();
     }
 
-    /// Of git's own folder only the branch and the exclude file matter.
+    /// Returns true if the path is relevant: of git's own folder only the branch and the exclude
+    /// file are.
     fn is_relevant(&self, path: &Path) -> bool {
         match path.strip_prefix(&self.git) {
             Ok(inner) => inner.as_os_str().is_empty() || is_git_signal(inner),
@@ -113,7 +114,8 @@ impl Inbox {
         self.wake.notify_one();
     }
 
-    /// What came in, after waiting for it until `deadline` at most; `None` when it is time to end.
+    /// Returns the received events, after waiting for one until `deadline` at most; `None` when the
+    /// watch is stopping.
     pub(super) fn take(&self, deadline: Instant) -> Option<Batch> {
         let mut batch = self.lock();
         while batch.is_empty() && !self.is_stopped() {
@@ -123,12 +125,12 @@ impl Inbox {
             }
             batch = self.wake.wait_timeout(batch, left).unwrap_or_else(|e| e.into_inner()).0;
         }
-        // Under the lock that events come in by: this is the tick of the newest of them.
+        // Under the same lock as incoming events: this is the tick of the newest of them.
         batch.tick = self.seen();
         (!self.is_stopped()).then(|| std::mem::take(&mut *batch))
     }
 
-    /// Counts an event. Call it with the lock held, once the event is in.
+    /// Counts an event. Call it with the lock held, once the event is stored.
     fn tick(&self) {
         self.seen.fetch_add(1, Ordering::SeqCst);
     }
@@ -137,12 +139,12 @@ impl Inbox {
         self.seen.load(Ordering::SeqCst)
     }
 
-    /// Everything up to this tick was sent.
+    /// Records that everything up to this tick was sent.
     pub(super) fn tell(&self, tick: u64) {
         self.told.store(tick, Ordering::SeqCst);
     }
 
-    /// Counts a change that was sent, before its events are told.
+    /// Counts a change that was sent, before its events are marked as sent.
     pub(super) fn count_sent(&self) {
         self.sent.fetch_add(1, Ordering::SeqCst);
     }
@@ -177,8 +179,8 @@ impl Inbox {
     }
 }
 
-/// Whether others can change files here without the system hearing of it: on file systems of a network or another
-/// kernel, by the numbers that Linux has for them.
+/// Returns true if others can change files without a local event: on file systems of a network or
+/// another kernel, by their Linux magic numbers.
 #[cfg(target_os = "linux")]
 fn is_remote(root: &Path) -> bool {
     const REMOTE: [u32; 11] = [
@@ -197,13 +199,14 @@ fn is_remote(root: &Path) -> bool {
     rustix::fs::statfs(root).is_ok_and(|s| REMOTE.contains(&(s.f_type as u32)))
 }
 
-/// Not known elsewhere.
+/// Not known on other systems.
 #[cfg(not(target_os = "linux"))]
 fn is_remote(_: &Path) -> bool {
     false
 }
 
-/// Whether a path inside `.git` says that another branch was checked out or that the exclude rules changed.
+/// Returns true if the change of a path inside `.git` means that another branch was checked out or
+/// that the exclude rules changed.
 pub(super) fn is_git_signal(inner: &Path) -> bool {
     inner == Path::new("HEAD") || inner == Path::new("info/exclude")
 }

@@ -1,5 +1,6 @@
-//! Noticing changes of a root: events are gathered on the notifier's thread, made sense of on a thread of ours, and
-//! sent as sets of paths once it is quiet. What cannot be told path by path becomes a rescan, never a gap.
+//! Watching a root for changes: events are collected on the notifier's thread, interpreted on a
+//! thread of ours, and sent as sets of paths after a quiet period. Changes that cannot be reported
+//! path by path become a rescan, never a gap.
 
 mod inbox;
 mod tree;
@@ -16,35 +17,36 @@ use worker::Worker;
 
 /// Most paths of one [`Change::Paths`]; more become a [`Change::Rescan`].
 pub const MAX_PENDING: usize = 20_000;
-/// Changes are sent when there was none for this long …
+/// Quiet period after which changes are sent …
 pub const QUIET: Duration = Duration::from_millis(30);
-/// … or when the first of them is this old.
+/// … and the age of the oldest change at which they are sent in any case.
 pub const LATEST: Duration = Duration::from_millis(200);
-/// How often a root is swept when the system has no watches left.
+/// Interval of sweeps when the system has no watches left.
 pub const POLL: Duration = Duration::from_secs(5);
-/// How often a watched root is swept all the same, in case something was missed.
+/// Interval of sweeps of a watched root, in case an event was missed.
 pub const SWEEP: Duration = Duration::from_secs(600);
 
-/// What changed.
+/// A set of changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Paths relative to the root, as in [`crate::Walked::rel`]. Each names a file to look at again, or something that
-    /// is gone (or is no regular file any more): a file, or a folder with everything that was below it. Only paths
-    /// that a walk could yield are named.
+    /// Paths relative to the root, as in [`crate::Walked::rel`]. Each names a file to examine
+    /// again, or an entry that was removed (or is no regular file any more): a file, or a folder
+    /// with everything below it. Only paths that a walk could yield are named.
     Paths(BTreeSet<String>),
-    /// Too much or something unknown changed: walk again, with ignore rules read afresh.
+    /// Too many or unknown changes: walk again, with ignore rules reloaded.
     Rescan,
 }
 
-/// Watches a root until it is dropped; dropping it ends its threads.
+/// Watches a root; dropping it stops its threads.
 pub struct Watch {
     inbox: Arc<Inbox>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Starts watching the folders that [`crate::walk`] goes into. When this returns, every change from now on will be
-    /// reported: start it first, then walk. `tx` should be bounded: while it is full, changes are kept and merged.
+    /// Starts watching the folders that [`crate::walk`] enters. When this returns, every later
+    /// change will be reported: start it first, then walk. `tx` should be bounded: while it is
+    /// full, changes are buffered and merged.
     ///
     /// # Errors
     /// `IndexFailed` when no thread can be started.
@@ -60,24 +62,25 @@ impl Watch {
         Ok(Watch { inbox, worker: Some(thread) })
     }
 
-    /// How far it is, now and later.
+    /// Returns the progress of the watch, now and later.
     pub fn ticks(&self) -> Ticks {
         Ticks(self.inbox.clone())
     }
 
-    /// `watching`, or `polling` when the system has no watches left.
+    /// Returns `watching`, or `polling` when the system has no watches left.
     pub fn mode(&self) -> &'static str {
         if self.inbox.is_polling() { "polling" } else { "watching" }
     }
 }
 
-/// How far a watch is, for who must know whether a change is on its way.
+/// Progress of a watch, for callers that must know if a change is pending.
 #[derive(Clone)]
 pub struct Ticks(Arc<Inbox>);
 
 impl Ticks {
-    /// How many changes were sent, when they tell of every event that came until now; `None` while one is on its way,
-    /// or when events do not tell of everything: changes are found by sweeps, or another computer may make them.
+    /// Returns the number of changes sent, if they cover every event so far; `None` while one is
+    /// pending, or when events do not cover everything: changes are found by sweeps, or another
+    /// computer may make them.
     pub fn settled(&self) -> Option<u64> {
         self.0.settled()
     }
@@ -87,7 +90,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.inbox.stop();
         if let Some(thread) = self.worker.take() {
-            // It waits on nothing but the inbox, so it ends within one step.
+            // It waits on nothing but the inbox, so it exits within one step.
             let _ = thread.join();
         }
     }

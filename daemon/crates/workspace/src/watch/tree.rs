@@ -1,4 +1,4 @@
-//! Which folders are watched: those that a walk goes into, and of `.git` its top.
+//! The watched folders: those that a walk enters, and the top of `.git`.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -16,9 +16,9 @@ pub(super) struct Tree {
     opts: WalkOptions,
     inbox: Arc<Inbox>,
     rules: Ignore,
-    /// Whether it was a repository when the rules were read: only then does `.gitignore` count.
+    /// True if it was a repository when the rules were read: only then does `.gitignore` apply.
     repository: bool,
-    /// `None` when the system gives no notifier; then the root is polled.
+    /// `None` when the system provides no notifier; then the root is polled.
     watcher: Option<RecommendedWatcher>,
     /// Watched folders, relative to the root, `""` for the root.
     watched: BTreeSet<String>,
@@ -36,20 +36,20 @@ impl Tree {
         Self { root, opts, inbox, rules, repository, watcher, watched: BTreeSet::new() }
     }
 
-    /// The rules as they are now; watches folders that were ignored until now.
+    /// Reloads the rules; watches folders that were ignored until now.
     pub(super) fn reload(&mut self) {
         self.repository = is_repository(&self.root);
         self.rules = Ignore::build(&self.root, &self.opts);
         self.watch_all();
     }
 
-    /// Whether it has become a repository since the rules were read, or is none any more. An empty `.git`, as a sandbox puts
-    /// there so that nobody else can, makes none.
+    /// Returns true if the root has become a repository since the rules were read, or has stopped
+    /// being one. An empty `.git`, as a sandbox creates to reserve the name, does not count.
     pub(super) fn repository_changed(&self) -> bool {
         is_repository(&self.root) != self.repository
     }
 
-    /// Forgets what is watched and watches everything again: after lost events nothing is sure.
+    /// Removes all watches and creates them again: after lost events their state is unknown.
     pub(super) fn restart(&mut self) {
         self.watched.clear();
         self.reload();
@@ -61,7 +61,7 @@ impl Tree {
         self.watch_below("", &mut |_| {});
     }
 
-    /// Watches git's own folder, without what is in it.
+    /// Watches git's own folder, without its contents.
     pub(super) fn watch_git(&mut self) {
         for part in [".git", ".git/info"] {
             let is_dir = std::fs::symlink_metadata(self.root.path.join(part)).is_ok_and(|m| m.is_dir());
@@ -71,8 +71,8 @@ impl Tree {
         }
     }
 
-    /// Watches a folder and those below it, and gives every file in them to `found`: each folder is watched first
-    /// and listed then, so that a file is either listed or reported.
+    /// Watches a folder and those below it, and passes every file in them to `found`: each folder
+    /// is watched first and listed then, so that a file is either listed or reported.
     pub(super) fn watch_below(&mut self, rel: &str, found: &mut dyn FnMut(String)) {
         let mut todo = vec![rel.to_owned()];
         while let Some(dir) = todo.pop() {
@@ -97,7 +97,7 @@ impl Tree {
 
     fn watch_one(&mut self, rel: &str) {
         let Some(watcher) = &mut self.watcher else { return };
-        // The notifier of macOS watches trees; one watch at the top is all it takes.
+        // The notifier of macOS watches trees; one watch at the top is enough.
         let mode = match cfg!(target_os = "macos") {
             true if rel.is_empty() => RecursiveMode::Recursive,
             true => return,
@@ -114,12 +114,12 @@ impl Tree {
                 tracing::warn!(root = %self.root.path.display(), "no watches left: changes are found by sweeps");
                 self.inbox.set_polling();
             }
-            // Gone again, or not ours to read: its parent's events tell of the one, the walk of the other.
+            // Removed or unreadable: its parent's events report the former, the walk the latter.
             Err(e) => tracing::debug!(folder = rel, error = %e, "cannot watch a folder"),
         }
     }
 
-    /// Forgets the watches of a folder that is gone; the notifier dropped them itself.
+    /// Removes the watches of a deleted folder; the notifier dropped them itself.
     pub(super) fn forget(&mut self, rel: &str) {
         if self.watched.remove(rel) {
             let below = format!("{rel}/");
@@ -139,7 +139,7 @@ impl Tree {
         self.watched.contains(rel)
     }
 
-    /// Whether a walk could yield this file, or go into this folder.
+    /// Returns true if a walk could yield this file, or enter this folder.
     pub(super) fn is_walked(&self, rel: &str, is_dir: bool) -> bool {
         self.rules.is_walked(rel, is_dir)
     }
@@ -149,7 +149,7 @@ impl Tree {
     }
 }
 
-/// Whether git's folder there has content, or is a file that names one.
+/// Returns true if `.git` in the root is a folder with a `HEAD`, or a file that names a folder.
 fn is_repository(root: &Root) -> bool {
     let git = root.path.join(".git");
     git.is_file() || git.join("HEAD").is_file()

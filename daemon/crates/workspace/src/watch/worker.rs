@@ -1,4 +1,4 @@
-//! Making changes of events: what a path is now decides, not what the event called it.
+//! Turns events into changes: the current state of a path decides, not the kind of the event.
 
 use std::{
     collections::BTreeSet,
@@ -16,9 +16,10 @@ use super::{
 };
 use crate::guard::IGNORE_FILES;
 
-/// How long to wait before a full channel is tried again.
+/// Pause before a full channel is tried again.
 const RETRY: Duration = Duration::from_millis(50);
-/// Least time between two rescans for lost events, so that the rescans' own reads cannot keep them going.
+/// Shortest time between two rescans for lost events, so that the rescans' own reads cannot trigger
+/// further ones.
 const BETWEEN_LOSSES: Duration = Duration::from_secs(1);
 
 pub(super) struct Worker {
@@ -26,17 +27,17 @@ pub(super) struct Worker {
     inbox: Arc<Inbox>,
     tx: Sender<Change>,
     pending: Pending,
-    /// Ignore rules changed; they are read again once, just before the rescan is sent.
+    /// Ignore rules changed; they are reloaded once, just before the rescan is sent.
     reload: bool,
-    /// Events were lost; to be made good once `next_loss` is reached.
+    /// Events were lost; the rescan follows once `next_loss` is reached.
     lost: bool,
-    /// The root's folder was not there when it was last looked at; that was told.
+    /// The root's folder did not exist at the last check; that was reported.
     gone: bool,
     next_loss: Instant,
     next_sweep: Instant,
 }
 
-/// What is to be sent.
+/// Changes to be sent.
 struct Pending {
     paths: BTreeSet<String>,
     rescan: bool,
@@ -74,7 +75,7 @@ impl Pending {
         self.paths.clear();
     }
 
-    /// When to send it.
+    /// Returns the time at which to send it.
     fn due(&self) -> Instant {
         let due = (self.last + QUIET).min(self.first + LATEST);
         self.refused.map_or(due, |at| due.max(at + RETRY))
@@ -98,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// Works until the inbox is stopped or nobody listens.
+    /// Runs until the inbox is stopped or the receiver is dropped.
     pub(super) fn run(mut self) {
         loop {
             let sweep = if self.inbox.is_polling() {
@@ -140,16 +141,17 @@ impl Worker {
         }
     }
 
-    /// Says that all up to this tick was sent, if it was.
+    /// Records that all up to this tick was sent, if it was.
     fn tell(&self, tick: u64) {
         if self.pending.is_empty() && !self.lost {
             self.inbox.tell(tick);
         }
     }
 
-    /// Watches everything anew and tells of it. A root that is gone is told once, and again when it is back.
+    /// Recreates all watches and schedules a rescan. A missing root is reported once, and again
+    /// when it is back.
     fn make_good(&mut self, now: Instant) {
-        // Asked first: a root that comes back while its watches are set is looked at once more.
+        // Checked first: a root that comes back while its watches are created is checked once more.
         let gone = !self.tree.root_exists();
         self.tree.restart();
         self.next_loss = Instant::now() + BETWEEN_LOSSES;
@@ -160,7 +162,7 @@ impl Worker {
         self.gone = gone;
     }
 
-    /// Sends what is pending; false when nobody listens any more.
+    /// Sends the pending changes; returns false when the receiver is dropped.
     fn send(&mut self) -> bool {
         let change = match self.pending.rescan {
             true => Change::Rescan,
@@ -191,7 +193,8 @@ impl Worker {
             let Some(rel) = self.tree.rel(path) else { continue };
             self.tree.forget(&rel);
             self.note_rule(&rel, now);
-            // What is there again may hold less than before: no path tells what is missing.
+            // A path that exists again may contain less than before: no event names the missing
+            // entries.
             if !batch.changed.contains(path) || is_dir(path) {
                 self.look_at_gone(path, rel, now);
             }
@@ -206,7 +209,8 @@ impl Worker {
         }
     }
 
-    /// Notes a change of which files are walked.
+    /// Schedules a reload and a rescan if a change of `rel` changes the set of walked files; returns
+    /// true if it does.
     fn note_rule(&mut self, rel: &str, now: Instant) -> bool {
         let is_rule = if rel == ".git" { self.tree.repository_changed() } else { is_rule(rel) };
         if is_rule {
@@ -225,7 +229,7 @@ impl Worker {
                 }
             }
             Ok(_) => self.look_at(path, rel, now),
-            // The watch of the root itself: its folder is gone.
+            // The watch of the root itself: its folder was removed.
             Err(_) if rel.is_empty() => self.lost = true,
             Err(_) => self.report_gone(rel, now),
         }
@@ -253,7 +257,7 @@ impl Worker {
         }
         let mut found = Vec::new();
         self.tree.watch_below(&rel, &mut |file| {
-            // Past the bound it becomes a rescan and the names are not needed.
+            // Above the limit this becomes a rescan and the names are not needed.
             if found.len() <= MAX_PENDING {
                 found.push(file);
             }
@@ -265,7 +269,8 @@ impl Worker {
         }
     }
 
-    /// A path that is no more: what it was is not known, so it is told when either would have been walked.
+    /// A removed path may have been a file or a folder; it is reported if either kind would be
+    /// walked.
     fn report_gone(&mut self, rel: String, now: Instant) {
         if !rel.is_empty() && (self.tree.is_walked(&rel, false) || self.tree.is_walked(&rel, true)) {
             self.pending.add(rel, now);
@@ -277,7 +282,7 @@ fn is_dir(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir())
 }
 
-/// Whether a change of this path changes which files are walked.
+/// Returns true if a change of this path changes the set of walked files.
 fn is_rule(rel: &str) -> bool {
     let name = rel.rsplit('/').next().unwrap_or(rel);
     match rel.strip_prefix(".git/") {

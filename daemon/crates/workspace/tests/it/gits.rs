@@ -1,4 +1,5 @@
-//! Git: status and log of good and hostile repositories, clones that work, fail and are cut off.
+//! Git: status and log of good and hostile repositories, clones that succeed, fail and are
+//! interrupted.
 
 use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -152,7 +153,7 @@ fn repositories_that_lead_elsewhere_are_none() {
     assert!(!git_status(&tree, ".").unwrap().is_repository);
     roots.declare(&base.join("secret")).unwrap();
     assert_eq!(git_status(&tree, ".").unwrap().branch.as_deref(), Some("tree"));
-    // A repository above the root is not looked for.
+    // A repository above the root is not searched.
     std::fs::create_dir(base.join("secret/sub")).unwrap();
     let sub = Roots::new(vec![]).declare(&base.join("secret/sub")).unwrap();
     assert!(!git_status(&sub, ".").unwrap().is_repository);
@@ -169,14 +170,14 @@ fn pipes_in_the_tree_do_not_hang_status() {
     let status = git_status(&root, ".").unwrap();
     assert!(status.changes.iter().any(|c| c.path == "a.rs"));
     assert!(start.elapsed() < Duration::from_secs(20));
-    // Rules that are a pipe: what is known without them is told.
+    // Rules that are a pipe: the facts known without them are returned.
     pipe(&dir.path().join(".gitignore"));
     let status = git_status(&root, ".").unwrap();
     assert!(status.is_repository && status.head.is_some() && status.truncated);
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
-/// A clone as its callers ask for it: of a folder that is declared, or of a server.
+/// Returns a clone request: of a declared folder, or of a server.
 fn request(url: &str, dest: &Path) -> CloneRequest {
     let remote = Remote::parse(url).unwrap();
     let source = match remote.location().clone() {
@@ -268,10 +269,10 @@ fn an_earlier_clone_is_brought_up_to_date_or_says_why_not() {
     let got = clone();
     assert_eq!((got.head, got.branch.as_deref(), got.stale), (second.clone(), Some("main"), None));
     assert_eq!(text("a.rs"), "fn a() { 3 }\n");
-    // A rewritten history is followed: nothing of the user's hangs on it.
+    // A rewritten history is followed: no work of the user depends on it.
     git(&origin, &["reset", "-q", "--hard", "HEAD~1"]);
     assert_eq!((clone().head, clone().stale), (first.head, None));
-    // A file that was changed here is not lost, and one that is in nobody's way does not matter.
+    // A file that was changed locally is not lost, and an unrelated one does not matter.
     put(&dest, "b.rs", "mine\n");
     let third = commit("a.rs", "fn a() { 4 }\n");
     assert_eq!((clone().head, text("b.rs").as_str()), (third.clone(), "mine\n"));
@@ -284,7 +285,7 @@ fn an_earlier_clone_is_brought_up_to_date_or_says_why_not() {
     assert!(clone().stale.unwrap().contains("commits of its own"));
     git(&dest, &["reset", "-q", "--hard", "origin/main"]);
     assert_eq!((clone().stale, text("b.rs").as_str()), (None, "theirs\n"));
-    // Without the remote it is given as it was, with git's words.
+    // Without the remote it is returned unchanged, with git's message.
     let gone = request(&url, &dest);
     std::fs::remove_dir_all(origin.join(".git")).unwrap();
     let offline = git_clone(&gone, &mut |_, _| {}, &|| false).unwrap();
@@ -333,7 +334,7 @@ fn an_earlier_clone_that_was_tampered_with_runs_nothing() {
     assert!(marker.exists());
 }
 
-/// A server that takes connections and says nothing.
+/// Starts a server that accepts connections and sends nothing.
 fn silent_server() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -357,7 +358,8 @@ fn a_clone_is_cancelled_or_runs_out_of_time() {
     assert!(left(dir.path()).is_empty());
 }
 
-/// Waits until no thread of this process reads a repository; other tests have some for a moment.
+/// Waits until no thread of this process reads a repository; other tests may have some for a
+/// moment.
 fn no_thread_is_left() -> bool {
     let reads = |task: std::fs::DirEntry| {
         std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "git")
@@ -374,7 +376,7 @@ fn no_thread_is_left() -> bool {
 
 type Trap = (&'static str, &'static dyn Fn(&Path));
 
-/// Pipes in places that git reads before anything else.
+/// Pipes at paths that git reads before anything else.
 const TRAPS: &[Trap] = &[
     ("HEAD", &|dir| replace(&dir.join(".git/HEAD"))),
     ("config", &|dir| replace(&dir.join(".git/config"))),
@@ -404,7 +406,7 @@ fn named(dir: &Path, key: &str, value: &str) {
     pipe(&dir.join("pipe"));
 }
 
-// A5, G5: pipes in a git folder are named at once, by every call.
+// A5, G5: pipes in a git folder are reported by name at once, by every call.
 #[test]
 fn a_pipe_that_git_would_open_is_refused_by_name_at_once() {
     for (what, make) in TRAPS {
@@ -430,7 +432,7 @@ fn a_pipe_that_git_would_open_is_refused_by_name_at_once() {
     assert!(no_thread_is_left());
 }
 
-// A5, G5: pipes deep in a tree hold no thread, and no other repository waits for them.
+// A5, G5: pipes deep in a tree block no thread, and no other repository waits for them.
 #[test]
 fn pipes_deep_in_a_tree_hold_no_thread() {
     let (good, good_root) = root();
@@ -482,7 +484,7 @@ fn a_clone_of_a_repository_with_pipes_is_refused_at_once() {
     drop(base);
 }
 
-// G1: a folder stays the one that was judged, whatever is put at its path.
+// G1: a folder stays the one that was judged, even if its path is replaced.
 #[test]
 fn a_folder_that_is_replaced_after_it_was_judged_is_not_cloned() {
     let dir = tempfile::tempdir().unwrap();
@@ -500,7 +502,7 @@ fn a_folder_that_is_replaced_after_it_was_judged_is_not_cloned() {
     symlink(&secret, &inner).unwrap();
     git_clone(&judged, &mut |_, _| {}, &|| false).unwrap();
     assert!(base.join("ws/clone/a.rs").exists() && !base.join("ws/clone/password").exists());
-    // Control: what is asked for now is the other one.
+    // Control: a request made now is for the other one.
     let url = format!("file://{}", inner.display());
     let other =
         Command::new("git").args(["clone", "-q", &url, "control"]).current_dir(&base).status().unwrap();
@@ -535,7 +537,7 @@ fn a_commit_follows_no_link_out_of_the_git_folder() {
         let _gone = std::fs::remove_file(&from);
         symlink(&to, &from).unwrap();
         put(&base, "repo/a.rs", "changed\n");
-        // The folder that it leads to is declared as well: that is no leave to write there.
+        // The target folder is declared as well: that is no permission to write to it.
         let roots = Roots::new(vec![]);
         roots.declare(&base.join("outside")).unwrap();
         let root = roots.declare(&base.join("repo")).unwrap();

@@ -12,21 +12,21 @@ use std::path::Path;
 
 use cairn_workspace::{Root, Roots};
 
-/// A declared root in a fresh folder.
+/// Creates a declared root in a temporary folder.
 fn root() -> (tempfile::TempDir, Root) {
     let dir = tempfile::tempdir().unwrap();
     let root = Roots::new(vec![]).declare(dir.path()).unwrap();
     (dir, root)
 }
 
-/// Writes a file and the folders above it.
+/// Writes a file and creates the folders above it.
 fn put(dir: &Path, rel: &str, text: &str) {
     let path = dir.join(rel);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-/// Makes a named pipe.
+/// Creates a named pipe.
 fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! Escapes and blocked paths: every denial has a control that shows what it denies.
+//! Escapes and blocked paths: every denial has a control that shows the prevented access.
 
 use std::{
     io::Read as _,
@@ -19,7 +19,7 @@ fn read(mut file: std::fs::File) -> String {
     text
 }
 
-/// Resolves, then opens what was resolved.
+/// Resolves a path, then opens the result.
 fn open(root: &Root, rel: &str) -> Result<std::fs::File, WorkspaceError> {
     root.locate(rel).and_then(|found| root.open_file(found.real()))
 }
@@ -39,7 +39,7 @@ fn escapes_are_denied_and_inner_links_followed() {
     for rel in ["up", "absolute", "../secret", "parent/secret", "/etc/passwd"] {
         assert_eq!(open(&root, rel).unwrap_err().reason(), Reason::PathOutsideRoots, "{rel}");
         assert!(root.open_file(rel).is_err(), "{rel}");
-        // Control: a plain open goes out.
+        // Control: a plain open leaves the root.
         assert!(std::fs::read(inside.join(rel)).is_ok(), "{rel}");
     }
     assert_eq!(read(open(&root, "good").unwrap()), "inner");
@@ -93,7 +93,7 @@ fn a_link_swapped_during_the_call_never_escapes() {
                 }
             }
         });
-        // Control: canonicalise, compare, open (what is checked is not what is opened).
+        // Control: canonicalise, compare, open (the checked path is not the opened one).
         let start = Instant::now();
         while escaped == 0 && start.elapsed() < Duration::from_secs(20) {
             let path = inside.join("d/f");
@@ -272,7 +272,8 @@ fn what_the_kernel_makes_and_the_whole_machine_are_no_roots() {
     roots.declare(dir.path()).unwrap();
 }
 
-// A10: the folder that is declared is the one that was checked, whatever is put in its place meanwhile.
+// A10: the folder that is declared is the one that was checked, even if its path is replaced
+// meanwhile.
 #[test]
 fn a_folder_that_is_swapped_while_it_is_declared_is_not_declared() {
     let outer = tempfile::tempdir().unwrap();
@@ -286,7 +287,7 @@ fn a_folder_that_is_swapped_while_it_is_declared_is_not_declared() {
         let _stop = cairn_test_support::StopOnDrop(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // A folder of the path, not its last part: a folder, then a link out.
+                // A folder of the path, not its last part: a folder, then a link to the outside.
                 let _ = std::fs::rename(inside.join("real"), inside.join("d"));
                 let _ = std::fs::rename(inside.join("d"), inside.join("real"));
                 let _ = symlink(base.join("out"), inside.join("d"));

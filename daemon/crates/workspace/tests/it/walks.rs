@@ -1,4 +1,4 @@
-//! Walking, asking for one path, listing, counting.
+//! Walking, checking one path, listing, counting.
 
 use std::{collections::BTreeSet, os::unix::ffi::OsStrExt as _, sync::Mutex};
 
@@ -165,7 +165,7 @@ fn lists_level_by_level() {
     assert_eq!((many.entries.len(), many.truncated), (5000, true));
 }
 
-// G8: what is asked for is looked at, and nothing beside it.
+// G8: the requested folder is examined, and nothing beside it.
 #[test]
 fn files_of_a_folder_are_found_without_a_look_at_the_rest() {
     let (dir, root) = root();
@@ -195,7 +195,7 @@ fn files_of_a_folder_are_found_without_a_look_at_the_rest() {
     assert_eq!(refused.reason(), cairn_protocol::error::Reason::NotADirectory);
 }
 
-// G9: no name of a file outside is told, whatever a link is swapped for meanwhile.
+// G9: no name of a file outside is reported, even if a link is swapped meanwhile.
 #[test]
 fn a_link_that_is_swapped_while_files_are_found_names_nothing_outside() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -218,7 +218,7 @@ fn a_link_that_is_swapped_while_files_are_found_names_nothing_outside() {
         });
         let start = std::time::Instant::now();
         while (!seen_by_path || good < 50) && start.elapsed() < std::time::Duration::from_secs(30) {
-            // Control: what walks by path sees it.
+            // Control: a walk by path finds it.
             let entries = std::fs::read_dir(inside.join("d")).into_iter().flatten().flatten();
             seen_by_path |= entries.into_iter().any(|entry| entry.file_name() == "secret.rs");
             let mut files = Vec::new();

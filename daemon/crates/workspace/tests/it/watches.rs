@@ -1,4 +1,4 @@
-//! Watching: whatever happens is either named or becomes a rescan.
+//! Watching: every change is either named or becomes a rescan.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use crossbeam_channel::{Receiver, bounded};
 
 use crate::{put, root};
 
-/// What was named until `done` holds, or within ten seconds.
+/// Collects the named paths until `done` returns true, or for ten seconds.
 fn gather(rx: &Receiver<Change>, done: impl Fn(&BTreeSet<String>, bool) -> bool) -> (BTreeSet<String>, bool) {
     let (mut named, mut rescan) = (BTreeSet::new(), false);
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -51,7 +51,8 @@ fn edits_creates_renames_and_deletes_are_named() {
     gather(&rx, |n, _| n.contains("d/b.rs") && n.contains("d/b2.rs"));
     std::fs::remove_file(dir.path().join("a.rs")).unwrap();
     named(&rx, "a.rs");
-    // A folder that moves: the old name as a whole, the new files one by one, and it is watched on.
+    // A folder that moves: the old name as one path, the new files one by one, and it is still
+    // watched.
     std::fs::rename(dir.path().join("d"), dir.path().join("m")).unwrap();
     gather(&rx, |n, _| n.contains("d") && n.contains("m/e/c.rs") && n.contains("m/b2.rs"));
     put(dir.path(), "m/e/c.rs", "3");
@@ -113,7 +114,7 @@ fn rules_branches_and_replaced_folders_cause_a_rescan() {
     put(dir.path(), "y", "not");
     let (names, _) = gather(&rx, |n, _| n.contains("y"));
     assert!(!names.iter().any(|n| n.starts_with('x')), "{names:?}");
-    // Rules that go: what they hid is watched from now on.
+    // Deleted rules: paths that they hid are watched from now on.
     std::fs::remove_file(dir.path().join(".gitignore")).unwrap();
     gather(&rx, |_, rescan| rescan);
     put(dir.path(), "x/in", "seen now");

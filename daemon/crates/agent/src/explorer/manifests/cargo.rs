@@ -8,7 +8,7 @@ fn text(table: &Table, key: &str) -> Option<String> {
     table.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Reads one.
+/// Parses the manifest.
 pub fn read(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "cargo");
     let Ok(table) = content.parse::<Table>() else { return found };

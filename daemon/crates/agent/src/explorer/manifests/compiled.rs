@@ -10,7 +10,8 @@ pub fn go_mod(path: &str, content: &str) -> Manifest {
     found.name = content.lines().find_map(|l| l.strip_prefix("module ")).map(|m| m.trim().to_owned());
     let dir = paths::folder(path);
     if let Some(name) = found.name.clone() {
-        // The package of the module's own folder, by the file that is named like it; a version is no name.
+        // The package of the module's own folder, by the file with its name; a version suffix is no
+        // name.
         let version = |part: &str| part.strip_prefix('v').is_some_and(|v| v.parse::<u32>().is_ok());
         let last = name.rsplit('/').find(|part| !version(part)).unwrap_or(&name);
         let bare = last.trim_start_matches("go-").trim_end_matches("-go").trim_end_matches(".go");

@@ -33,7 +33,7 @@ pub fn maven(path: &str, content: &str) -> Manifest {
                     _ => {}
                 }
             }
-            // A damaged file tells what it told so far.
+            // A damaged file yields the part before the damage.
             Ok(Event::Eof) | Err(_) => break,
             Ok(_) => {}
         }

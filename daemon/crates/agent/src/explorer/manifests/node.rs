@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Manifest, paths};
 
-/// Reads one.
+/// Parses the manifest.
 pub fn read(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "npm");
     let Ok(json) = serde_json::from_str::<Value>(content) else { return found };
@@ -40,7 +40,7 @@ fn bins(found: &mut Manifest, json: &Value, dir: &str, name: &str) {
     }
 }
 
-/// The first file that `exports` leads to.
+/// Returns the first file that `exports` refers to.
 fn exported(exports: &Value) -> Option<String> {
     match exports {
         Value::String(file) => Some(file.clone()),
@@ -52,12 +52,12 @@ fn exported(exports: &Value) -> Option<String> {
     }
 }
 
-/// Whether a path lies where builds put their output, which a repository does not hold.
+/// Returns true for a path of build output, which a repository does not contain.
 fn built(file: &str) -> bool {
     paths::parts(file).any(|p| ["dist", "build", "out", "lib-cjs", "lib-esm", "esm", "cjs"].contains(&p))
 }
 
-/// What a published path may be in the sources.
+/// Returns the sources that a published path may correspond to.
 fn sources(dir: &str, file: &str) -> Vec<Option<String>> {
     let mut all = vec![paths::join(dir, file)];
     let stem = file
@@ -93,7 +93,7 @@ fn scripts(found: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
         if !dir.is_empty() {
             continue;
         }
-        // The package manager is filled in where the lock files are known.
+        // The package manager is filled in later, where the lock files are known.
         let run = format!("npm run {script}");
         match script.as_str() {
             "build" | "compile" => found.build.push(run),
@@ -108,7 +108,7 @@ fn scripts(found: &mut Manifest, scripts: &Value, dir: &str, name: &str) {
     }
 }
 
-/// The file that `node x.js`, `ts-node x.ts`, `nodemon x` and the like start.
+/// Returns the file that `node x.js`, `ts-node x.ts`, `nodemon x` and similar commands start.
 fn started_file(line: &str) -> Option<&str> {
     let mut words = line
         .split_whitespace()

@@ -132,7 +132,7 @@ pub fn csproj(path: &str, content: &str) -> Manifest {
     found
 }
 
-/// Reads a `Dockerfile`: what the container starts.
+/// Reads a `Dockerfile`: the command that the container starts.
 pub fn docker(path: &str, content: &str) -> Manifest {
     let mut found = Manifest::new(path, "docker");
     let mut starts =

@@ -69,7 +69,7 @@ pub fn setup(path: &str, content: &str) -> Manifest {
     found
 }
 
-/// `name = "package.module:function"`.
+/// Adds the script `name = "package.module:function"`.
 fn script(found: &mut Manifest, dir: &str, command: &str, target: &str, what: &str) {
     let module = target.split([':', '[']).next().unwrap_or(target).trim().replace('.', "/");
     let mut candidates = Vec::new();
@@ -83,7 +83,7 @@ fn script(found: &mut Manifest, dir: &str, command: &str, target: &str, what: &s
     }
 }
 
-/// The package itself: its `__main__.py`, then its `__init__.py`.
+/// Adds the package itself: its `__main__.py`, then its `__init__.py`.
 fn package(found: &mut Manifest, dir: &str) {
     let Some(name) = found.name.clone() else { return };
     let spellings = [

@@ -17,16 +17,16 @@ pub struct Limits {
     pub states: usize,
 }
 
-/// The outcome of a search.
+/// Result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
     pub states: usize,
     pub transitions: usize,
     pub depth: usize,
-    /// True if there is no state beyond those that were looked at.
+    /// True if every reachable state was examined.
     pub complete: bool,
     pub seconds: f64,
-    /// The broken invariant, then the steps that lead to it.
+    /// The violated invariant, then the steps that lead to it.
     pub violation: Option<String>,
 }
 
@@ -36,7 +36,7 @@ fn hash(world: &World) -> u64 {
     hasher.finish()
 }
 
-/// Every step taken, for the way to a violation: the step before it and what was done.
+/// Every step taken, for the path to a violation: the index of the step before it and its action.
 struct Trail(Vec<(usize, Action)>);
 
 impl Trail {
@@ -52,8 +52,8 @@ impl Trail {
     }
 }
 
-/// Looks at all worlds that `rules` reach, up to the limits, and stops at the first broken invariant. The way to it is found
-/// by a second search that remembers its steps.
+/// Examines all worlds that `rules` reach, up to the limits, and stops at the first violated
+/// invariant. A second search that records its steps finds the path to it.
 pub fn check(rules: Rules, budget: Budget, limits: Limits) -> Found {
     let mut found = search(rules, budget, limits, false);
     if found.violation.is_some() {

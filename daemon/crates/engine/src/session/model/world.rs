@@ -1,4 +1,5 @@
-//! The world of one session: its log, the daemon that may die at any point, the run's task, the gate's approvals, and clients.
+//! The world of one session: its log, the daemon that may crash at any point, the run's task, the
+//! gate's approvals, and clients.
 
 mod invariants;
 
@@ -9,7 +10,7 @@ use super::{
     Rules,
 };
 
-/// How often each thing may still happen.
+/// Number of times that each action may still happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Budget {
     pub starts: u8,
@@ -51,7 +52,7 @@ pub enum Action {
     End,
 }
 
-/// What the log of the session holds, in order.
+/// Records in the log of the session, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Record {
     Accepted(u8),
@@ -77,7 +78,8 @@ enum Row {
     Deleted,
 }
 
-/// How far a run's task is. A turn asks about its one action and then makes it; an explore only reads.
+/// Progress of a run's task. A turn requests an approval for its one action and then performs it;
+/// an explore only reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Asks,
@@ -93,26 +95,26 @@ struct Task {
     run: u8,
     phase: Phase,
     stop: Option<Stop>,
-    /// True if it ends because of `stop`.
+    /// True if it finishes because of `stop`.
     cut: bool,
 }
 
-/// What the actor has to do: the rules' effects, and the gate's wake after an answer.
+/// A job of the actor: an effect of the rules, or the gate's wake after an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Job {
     Effect(Effect<u8>),
     Wake(u8, bool),
 }
 
-/// What dies with the daemon.
+/// State that is lost with the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Daemon {
     state: State<u8>,
     jobs: VecDeque<Job>,
     task: Option<Task>,
-    /// The start that waits for its reply.
+    /// The start request that waits for its reply.
     asking: Option<u8>,
-    /// The answer that is being given.
+    /// The approval answer that is being processed.
     answer: Option<(u8, bool)>,
     draining: bool,
     drained: bool,
@@ -126,10 +128,10 @@ pub struct World {
     acknowledged: BTreeSet<u8>,
     next: u8,
     daemon: Option<Daemon>,
-    /// How often each turn acted without anybody having agreed to a repetition.
+    /// Number of times that each turn acted without an approved repetition.
     acts: [u8; 8],
     budget: Budget,
-    /// A broken invariant that a step itself shows.
+    /// An invariant whose violation a step itself detected.
     broken: Option<&'static str>,
 }
 
@@ -157,7 +159,7 @@ impl World {
         self.count(record) > 0
     }
 
-    /// Turns that were accepted and have no terminal record.
+    /// Returns the turns that were accepted and have no terminal record.
     fn pending(&self) -> VecDeque<QueuedRun<u8>> {
         let open = |r: &Record| match *r {
             Record::Accepted(run) if !self.has(Record::Completed(run)) => {
@@ -168,7 +170,7 @@ impl World {
         self.log.iter().filter_map(open).collect()
     }
 
-    /// The latest question of a run: whether it is answered, and how.
+    /// Returns the latest approval request of a run: `None` without one, else its answer, if any.
     fn question(&self, run: u8) -> Option<Option<bool>> {
         let at = self.log.iter().rposition(|r| *r == Record::Asked(run))?;
         Some(self.log[at..].iter().find_map(|r| match r {
@@ -181,7 +183,7 @@ impl World {
         (0..self.next).find(|run| self.question(*run) == Some(None))
     }
 
-    /// What an actor reads from the log when it starts.
+    /// Returns the state that an actor reads from the log when it starts.
     fn recovered(&self) -> State<u8> {
         if matches!(self.row, Row::Ended | Row::Deleted) {
             return State { deleted: self.row == Row::Deleted, ..State::default() };
@@ -308,7 +310,7 @@ impl World {
 
     fn rare_requests(&self, rules: Rules, daemon: &Daemon, steps: &mut Steps) {
         let budget = self.budget;
-        // Also a question that has its answer: two clients may answer.
+        // Including an answered request: two clients may answer.
         let asked = (0..self.next).rev().find(|run| self.question(*run).is_some());
         if let (Some(run), true) = (asked, budget.answers > 0) {
             for yes in [true, false] {
@@ -354,7 +356,7 @@ impl World {
         }
     }
 
-    /// Carries out the first job.
+    /// Executes the first job.
     fn job(&self, rules: Rules, steps: &mut Steps) {
         let mut next = self.clone();
         let Some(job) = next.daemon().jobs.pop_front() else { return };
@@ -428,7 +430,7 @@ impl World {
         self.daemon().task = Some(Task { run, phase, stop: None, cut: false });
     }
 
-    /// Writes what the actor commits; false when the log refuses.
+    /// Writes a commit of the actor; returns false when the log fails.
     fn write(&mut self, commit: &Commit<u8>) -> bool {
         let ended = |then: Then| match then {
             Then::Idle => Some(Row::Ended),
@@ -504,7 +506,7 @@ impl World {
         }
     }
 
-    /// Closes the open question of a run that ends without a task.
+    /// Closes the open approval request of a run that finishes without a task.
     fn withdraw(&mut self, run: u8) {
         if self.question(run) == Some(None) {
             self.log.push(Record::Resolved(run, false));
@@ -520,7 +522,7 @@ impl World {
         }
     }
 
-    /// What the run's task may do next.
+    /// Lists the possible next steps of the run's task.
     fn task(&self, rules: Rules, daemon: &Daemon, task: &Task, steps: &mut Steps) {
         let run = task.run;
         if task.phase == Phase::Done {
@@ -560,7 +562,7 @@ impl World {
             }),
             Phase::Waits if self.budget.expiries > 0 => push(Action::Expire, &|w| {
                 w.budget.expiries -= 1;
-                // An answer that came first counts.
+                // An earlier answer counts.
                 match w.question(run) {
                     Some(Some(true)) => Phase::Allowed,
                     Some(Some(false)) => Phase::Acted,
@@ -572,7 +574,8 @@ impl World {
             }),
             Phase::Waits | Phase::Done => {}
             Phase::Allowed => push(Action::Act, &|w| {
-                // What may have happened before was asked about again: that is a consent to repeat it.
+                // An action that may have happened had a second approval request: its answer
+                // permits the repetition.
                 if w.has(Record::ActBegun(run))
                     && w.count(Record::Asked(run)) > w.count(Record::ActBegun(run))
                 {
